@@ -1,0 +1,3 @@
+//! The RedisCluster operator.
+
+fn main() {}

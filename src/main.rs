@@ -1,0 +1,3 @@
+//! The `olmkit` command.
+
+fn main() {}
