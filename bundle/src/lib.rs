@@ -2,3 +2,25 @@
 //!
 //! A bundle is a directory that OLM, the Operator Lifecycle Manager of Kubernetes, installs an operator from.
 //! This crate reads files and returns values: it never opens a socket, prints, or knows what a catalog is.
+//!
+//! ```no_run
+//! use olmkit_bundle::{load::BundleFiles, parse::Bundle, validate::validate};
+//! let files = BundleFiles::load("bundle".as_ref())?;
+//! for finding in validate(&Bundle::parse(&files)) {
+//!     assert_ne!(finding.code.name, "csv-owned-crd-missing");
+//! }
+//! # Ok::<(), olmkit_bundle::load::LoadError>(())
+//! ```
+
+pub mod annotations;
+pub mod crd;
+pub mod csv;
+pub mod finding;
+pub mod kinds;
+pub mod load;
+pub mod names;
+pub mod parse;
+pub mod source;
+pub mod validate;
+pub mod version;
+pub mod yaml;

@@ -1,0 +1,70 @@
+//! A CustomResourceDefinition as a view of its document: its names and versions, for v1 and v1beta1 alike.
+
+use crate::csv::GroupVersionKind;
+use crate::parse::Object;
+use crate::yaml::{Node, Step};
+
+/// The group of the CRD API.
+pub const GROUP: &str = "apiextensions.k8s.io";
+
+/// A CRD's document, read by what CRDs have.
+#[derive(Clone, Copy, Debug)]
+pub struct Crd<'b, 'a>(pub &'b Node<'a>);
+
+/// One version of a custom resource.
+#[derive(Clone, Copy, Debug)]
+pub struct CrdVersion<'b, 'a> {
+    /// Its name.
+    pub name: &'b str,
+    /// The entry under `spec.versions`, or the CRD itself where an old one has only `spec.version`.
+    pub node: &'b Node<'a>,
+}
+
+impl<'b, 'a> Crd<'b, 'a> {
+    /// `metadata.name`, which is `plural.group`.
+    pub fn name(self) -> &'b str {
+        self.text(&["metadata".into(), "name".into()])
+    }
+
+    /// The group of the custom resources.
+    pub fn group(self) -> &'b str {
+        self.text(&["spec".into(), "group".into()])
+    }
+
+    /// The kind of the custom resources.
+    pub fn kind(self) -> &'b str {
+        self.text(&["spec".into(), "names".into(), "kind".into()])
+    }
+
+    /// The versions, in the order of the file. A v1beta1 CRD may name one version and list none.
+    pub fn versions(self) -> Vec<CrdVersion<'b, 'a>> {
+        let listed =
+            self.0.at(&["spec".into(), "versions".into()]).and_then(Node::as_sequence).unwrap_or(&[]);
+        if listed.is_empty() {
+            let name = self.text(&["spec".into(), "version".into()]);
+            return if name.is_empty() { Vec::new() } else { vec![CrdVersion { name, node: self.0 }] };
+        }
+        let name = |node: &'b Node<'a>| node.get("name").and_then(Node::as_str).unwrap_or("");
+        listed.iter().map(|node| CrdVersion { name: name(node), node }).collect()
+    }
+
+    /// Group, version and kind of every version.
+    pub fn gvks(self) -> impl Iterator<Item = GroupVersionKind> {
+        let (group, kind) = (self.group(), self.kind());
+        self.versions().into_iter().map(move |version| GroupVersionKind {
+            group: group.to_owned(),
+            version: version.name.to_owned(),
+            kind: kind.to_owned(),
+        })
+    }
+
+    fn text(self, path: &[Step<'_>]) -> &'b str {
+        self.0.at(path).and_then(Node::as_str).unwrap_or("")
+    }
+}
+
+impl<'b, 'a> From<Object<'b, 'a>> for Crd<'b, 'a> {
+    fn from(object: Object<'b, 'a>) -> Self {
+        Self(object.root)
+    }
+}

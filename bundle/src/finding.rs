@@ -1,0 +1,264 @@
+//! Findings: what we have to say about an input that we could read.
+//!
+//! An error means that work could not be done; a finding means that it was, and that something about the input
+//! is wrong or odd. Findings are values: they carry their code, a place people can open, and the way out, and
+//! whoever shows them needs nothing else.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::source::{Position, Source, Span};
+
+/// How much a finding weighs. Only errors make a command say no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Worth knowing.
+    Info,
+    /// Likely a mistake.
+    Warning,
+    /// OLM or its tools refuse this.
+    Error,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// One kind of finding: its stable code, default level and documentation.
+#[derive(Debug)]
+pub struct Code {
+    /// Kebab-case, unique over all of olmkit, never used again for something else.
+    pub name: &'static str,
+    /// The level unless a flag changes it.
+    pub level: Level,
+    /// The suite it belongs to, by which checks are chosen.
+    pub suite: &'static str,
+    /// What, why, a bad and a good example, in Markdown.
+    pub docs: &'static str,
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Code {}
+
+/// Something to say about an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind of finding this is.
+    pub code: &'static Code,
+    /// How much it weighs here.
+    pub level: Level,
+    /// One sentence: lower case, no full stop, values in backticks.
+    pub message: String,
+    /// The input as the user named it: a bundle's or a catalog's directory or reference.
+    pub input: String,
+    /// The object it speaks of, such as a CSV's name.
+    pub subject: Option<String>,
+    /// Where it stands.
+    pub place: Option<Place>,
+    /// The other place, when two contradict each other.
+    pub other: Option<Place>,
+    /// The way out.
+    pub help: Option<String>,
+}
+
+/// A place in a file, with the line it stands on, so that it can be shown when the file is out of reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as the user can open it.
+    pub path: String,
+    /// Line and column, unless the finding is about the file as a whole.
+    pub position: Option<Position>,
+    /// The line's text, cut when very long, and the bytes of it that are meant.
+    pub excerpt: Option<Excerpt>,
+    /// A few words beside the marked text.
+    pub label: Option<String>,
+}
+
+/// A line of a file and the part of it that a place marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The line.
+    pub line: String,
+    /// The first marked byte of `line`.
+    pub start: usize,
+    /// One past the last marked byte of `line`.
+    pub end: usize,
+}
+
+/// Lines longer than this are cut around the marked text.
+const EXCERPT_BYTES: usize = 160;
+
+impl Place {
+    /// A file as a whole.
+    pub fn file(path: impl Into<String>) -> Self {
+        Self { path: path.into(), position: None, excerpt: None, label: None }
+    }
+
+    /// A span of a source text.
+    pub fn new(source: &Source<'_>, span: Span) -> Self {
+        let position = source.position(span.start);
+        let line = source.line(position.line);
+        let line_start = source.text().len().min(span.start as usize) - byte_column(line, position.column);
+        let start = (span.start as usize - line_start).min(line.len());
+        let end = (span.end as usize).saturating_sub(line_start).clamp(start, line.len());
+        Self {
+            path: source.path().to_owned(),
+            position: Some(position),
+            excerpt: Some(Excerpt::cut(line, start, end)),
+            label: None,
+        }
+    }
+
+    /// Words to show beside the marked text.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+}
+
+fn byte_column(line: &str, column: u32) -> usize {
+    line.char_indices().nth(column as usize - 1).map_or(line.len(), |(at, _)| at)
+}
+
+impl Excerpt {
+    fn cut(line: &str, start: usize, end: usize) -> Self {
+        if line.len() <= EXCERPT_BYTES {
+            return Self { line: line.to_owned(), start, end };
+        }
+        let from = line.floor_char_boundary(start.saturating_sub(EXCERPT_BYTES / 4));
+        let to = line.ceil_char_boundary((from + EXCERPT_BYTES).min(line.len()));
+        let (before, after) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });
+        let shift = |at: usize| at.clamp(from, to) - from + before.len();
+        Self { start: shift(start), end: shift(end), line: format!("{before}{}{after}", &line[from..to]) }
+    }
+}
+
+impl Finding {
+    /// A finding of the code's own level.
+    pub fn new(code: &'static Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            level: code.level,
+            message: message.into(),
+            input: String::new(),
+            subject: None,
+            place: None,
+            other: None,
+            help: None,
+        }
+    }
+
+    /// Names the place.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Names the other place, for two that contradict each other.
+    #[must_use]
+    pub fn and(mut self, other: Place) -> Self {
+        self.other = Some(other);
+        self
+    }
+
+    /// Names the object.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Names the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// What findings are sorted by: input, file, place, code, message.
+    fn sort_key(&self) -> impl Ord + '_ {
+        let place = self.place.as_ref();
+        let path = place.map_or("", |place| place.path.as_str());
+        (
+            self.input.as_str(),
+            path,
+            place.and_then(|place| place.position),
+            self.code.name,
+            self.message.as_str(),
+        )
+    }
+}
+
+/// Findings as they are collected; in the end sorted, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    /// No findings yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, finding: Finding) {
+        self.list.push(finding);
+    }
+
+    /// Adds those of another collection.
+    pub fn extend(&mut self, others: impl IntoIterator<Item = Finding>) {
+        self.list.extend(others);
+    }
+
+    /// Sorted by input, file and place, without repetitions, and all belonging to `input`.
+    pub fn into_sorted(mut self, input: &str) -> Vec<Finding> {
+        for finding in &mut self.list {
+            finding.input = input.to_owned();
+        }
+        self.list.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        self.list.dedup();
+        self.list
+    }
+
+    /// Whether an error is among them.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|finding| finding.level == Level::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_around_the_marked_text() {
+        let text = format!("{}MARK{}", "ä".repeat(300), "b".repeat(300));
+        let source = Source::new("x", &text);
+        let excerpt = Place::new(&source, Span::new(600, 604)).excerpt.unwrap();
+        assert_eq!(&excerpt.line[excerpt.start..excerpt.end], "MARK");
+        assert!(excerpt.line.len() < 200 && excerpt.line.starts_with('…') && excerpt.line.ends_with('…'));
+    }
+
+    #[test]
+    fn a_span_over_several_lines_marks_the_first() {
+        let source = Source::new("x", "a: b\nc: d\n");
+        let place = Place::new(&source, Span::new(3, 9));
+        assert_eq!(place.excerpt, Some(Excerpt { line: "a: b".into(), start: 3, end: 4 }));
+    }
+}

@@ -1,0 +1,243 @@
+//! Versions and version ranges as OLM compares them.
+//!
+//! Versions are semantic versions; build metadata does not order them. Ranges are those of blang/semver, which
+//! OLM uses for `olm.skipRange` and package dependencies: pre-releases are plain points on the line, `x` is a wildcard.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+pub use semver::Version;
+
+/// Orders versions as OLM does: build metadata does not count.
+pub fn precedence(a: &Version, b: &Version) -> Ordering {
+    a.cmp_precedence(b)
+}
+
+/// A set of versions such as `>=1.0.0 <1.3.0 || 2.x`.
+///
+/// ```
+/// use olmkit_bundle::version::{Version, VersionRange};
+/// let range: VersionRange = ">=1.0.0-0 <1.3.0".parse().unwrap();
+/// assert!(range.contains(&Version::new(1, 2, 9)) && !range.contains(&Version::new(1, 3, 0)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionRange {
+    text: String,
+    /// One of these must hold; each is a list of comparisons that must all hold.
+    alternatives: Vec<Vec<Comparison>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Comparison {
+    operator: Operator,
+    version: Version,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+/// A text that is no version range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{range}` is not a version range: {why}")]
+pub struct RangeError {
+    /// The text.
+    pub range: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl VersionRange {
+    /// Whether the version lies in the range.
+    pub fn contains(&self, version: &Version) -> bool {
+        self.alternatives.iter().any(|all| all.iter().all(|comparison| comparison.holds(version)))
+    }
+
+    /// The range as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for VersionRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Comparison {
+    fn holds(&self, version: &Version) -> bool {
+        let order = precedence(version, &self.version);
+        match self.operator {
+            Operator::Equal => order.is_eq(),
+            Operator::NotEqual => order.is_ne(),
+            Operator::Greater => order.is_gt(),
+            Operator::GreaterOrEqual => order.is_ge(),
+            Operator::Less => order.is_lt(),
+            Operator::LessOrEqual => order.is_le(),
+        }
+    }
+}
+
+impl FromStr for VersionRange {
+    type Err = RangeError;
+
+    fn from_str(text: &str) -> Result<Self, RangeError> {
+        let fail = |why: String| RangeError { range: text.to_owned(), why };
+        let mut alternatives = vec![Vec::new()];
+        let parts = split(text);
+        for (at, part) in parts.iter().enumerate() {
+            if part != "||" {
+                let comparisons = comparisons(part).map_err(fail)?;
+                if let Some(all) = alternatives.last_mut() {
+                    all.extend(comparisons);
+                }
+            } else if at == 0 {
+                return Err(fail("it starts with `||`".into()));
+            } else {
+                alternatives.push(Vec::new());
+            }
+        }
+        match alternatives.last() {
+            _ if parts.is_empty() => Err(fail("it is empty".into())),
+            Some(last) if last.is_empty() => Err(fail("it ends with `||`".into())),
+            // Between `|| ||` blang leaves an alternative without a test, and panics when it is asked.
+            _ if alternatives.iter().any(Vec::is_empty) => {
+                Err(fail("there is nothing between two `||`".into()))
+            }
+            _ => Ok(Self { text: text.to_owned(), alternatives }),
+        }
+    }
+}
+
+/// Splits at spaces, except behind an operator, and drops parts of one character, as blang does.
+fn split(text: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut last_solid = None;
+    for c in text.chars() {
+        if c == ' ' && !matches!(last_solid, Some('>' | '<' | '=')) {
+            parts.push(std::mem::take(&mut part));
+        } else if c != ' ' {
+            last_solid = Some(c);
+            part.push(c);
+        }
+    }
+    parts.push(part);
+    parts.retain(|part| part.len() > 1);
+    parts
+}
+
+/// One part such as `>=1.2.x` as comparisons; a wildcard makes one or two of them.
+fn comparisons(part: &str) -> Result<Vec<Comparison>, String> {
+    let digit = part.find(|c: char| c.is_ascii_digit()).ok_or_else(|| format!("`{part}` has no version"))?;
+    let (operator, version) = part.split_at(digit);
+    let operator = match operator {
+        "" | "=" | "==" => Operator::Equal,
+        "!" | "!=" => Operator::NotEqual,
+        ">" => Operator::Greater,
+        ">=" => Operator::GreaterOrEqual,
+        "<" => Operator::Less,
+        "<=" => Operator::LessOrEqual,
+        other => return Err(format!("`{other}` in `{part}` is not an operator")),
+    };
+    let Some((first, after)) = wildcard(version) else {
+        // blang takes any `x` for a wildcard, and only these two operators survive that.
+        if version.contains('x') && !matches!(operator, Operator::GreaterOrEqual | Operator::Less) {
+            return Err(format!("`x` in `{part}` is not a wildcard at the end"));
+        }
+        let version = Version::parse(version).map_err(|error| format!("`{version}`: {error}"))?;
+        return Ok(vec![Comparison { operator, version }]);
+    };
+    let comparison = |operator, version| Comparison { operator, version };
+    Ok(match operator {
+        Operator::Equal => {
+            vec![comparison(Operator::GreaterOrEqual, first), comparison(Operator::Less, after)]
+        }
+        Operator::NotEqual => {
+            vec![comparison(Operator::Less, first), comparison(Operator::GreaterOrEqual, after)]
+        }
+        Operator::Greater => vec![comparison(Operator::GreaterOrEqual, after)],
+        Operator::GreaterOrEqual => vec![comparison(Operator::GreaterOrEqual, first)],
+        Operator::Less => vec![comparison(Operator::Less, first)],
+        Operator::LessOrEqual => vec![comparison(Operator::Less, after)],
+    })
+}
+
+/// The first version of a wildcard such as `1.2.x`, `1.x` or `1.x.x`, and the first one after it.
+fn wildcard(text: &str) -> Option<(Version, Version)> {
+    let mut parts = text.strip_suffix(".x")?.split('.');
+    let major: u64 = parts.next()?.parse().ok()?;
+    match (parts.next(), parts.next()) {
+        (None | Some("x"), None) => {
+            Some((Version::new(major, 0, 0), Version::new(major.checked_add(1)?, 0, 0)))
+        }
+        (Some(minor), None) => {
+            let minor: u64 = minor.parse().ok()?;
+            Some((Version::new(major, minor, 0), Version::new(major, minor.checked_add(1)?, 0)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(range: &str, inside: &[&str], outside: &[&str]) {
+        let range: VersionRange = range.parse().unwrap();
+        for version in inside {
+            assert!(range.contains(&version.parse().unwrap()), "{version} in {range}");
+        }
+        for version in outside {
+            assert!(!range.contains(&version.parse().unwrap()), "{version} not in {range}");
+        }
+    }
+
+    #[test]
+    fn operators_and_their_combination() {
+        check(">=1.0.0 <1.3.0", &["1.0.0", "1.2.9"], &["1.3.0", "0.9.0"]);
+        check(">= 1.0.0 < 1.3.0 || 2.0.0", &["1.0.0", "2.0.0"], &["1.3.0"]);
+        check("!=1.0.0", &["1.0.1"], &["1.0.0", "1.0.0+build"]);
+        check("=1.0.0", &["1.0.0+build"], &["1.0.0-rc1"]);
+        check("<1.0.0", &["1.0.0-rc1"], &["1.0.0"]);
+    }
+
+    #[test]
+    fn wildcards() {
+        check("1.2.x", &["1.2.0", "1.2.9", "1.3.0-rc1"], &["1.3.0", "1.2.0-rc1"]);
+        check("1.x", &["1.0.0", "1.9.9"], &["2.0.0"]);
+        check("1.x.x", &["1.5.0"], &["2.0.0"]);
+        check(">1.2.x", &["1.3.0"], &["1.2.9"]);
+        check("<=1.x", &["1.9.0"], &["2.0.0"]);
+    }
+
+    #[test]
+    fn what_blang_refuses() {
+        for bad in [
+            "",
+            " ",
+            "|| 1.0.0",
+            "1.0.0 ||",
+            "<v1.2.3",
+            "1.2",
+            "~1.2.3",
+            "^1.0.0",
+            ">=1.0.0,<2.0.0",
+            "*",
+            "1.0.0 || || 2.0.0",
+            "01.0.0",
+            "<=1.0.0-rex",
+        ] {
+            assert!(bad.parse::<VersionRange>().is_err(), "{bad}");
+        }
+    }
+}

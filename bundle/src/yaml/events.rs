@@ -1,0 +1,178 @@
+//! Runs the parser over one document and feeds its events to the tree builder.
+
+use std::borrow::Cow;
+
+use granit_parser as granit;
+
+use super::build::{Builder, MAX_DEPTH};
+use super::repair::Repair;
+use super::{Node, Note, SyntaxError};
+use crate::source::Span;
+
+/// What the builder needs to know of the parser's events.
+pub(super) enum Event<'a> {
+    /// A scalar; `plain` when unquoted, so that its text decides its type.
+    Scalar {
+        value: Cow<'a, str>,
+        plain: bool,
+        tag: Option<Tag>,
+        anchor: Option<usize>,
+    },
+    SequenceStart {
+        anchor: Option<usize>,
+    },
+    MappingStart {
+        anchor: Option<usize>,
+    },
+    /// The end of the innermost sequence or mapping.
+    End,
+    /// A reference to the value of an anchor.
+    Alias(usize),
+}
+
+/// The tags that go-yaml resolves; any other makes a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    Str,
+    Bool,
+    Int,
+    Float,
+    Null,
+    Timestamp,
+    Binary,
+    Merge,
+    Other,
+}
+
+impl Tag {
+    fn parse(tag: &granit::Tag) -> Self {
+        match (tag.handle(), tag.suffix()) {
+            ("tag:yaml.org,2002:", "str") => Self::Str,
+            ("tag:yaml.org,2002:", "bool") => Self::Bool,
+            ("tag:yaml.org,2002:", "int") => Self::Int,
+            ("tag:yaml.org,2002:", "float") => Self::Float,
+            ("tag:yaml.org,2002:", "null") => Self::Null,
+            ("tag:yaml.org,2002:", "timestamp") => Self::Timestamp,
+            ("tag:yaml.org,2002:", "binary") => Self::Binary,
+            ("tag:yaml.org,2002:", "merge") => Self::Merge,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Reads the document at `span` of `text` into a tree.
+pub(super) fn read<'a>(text: &'a str, span: Span) -> Result<(Node<'a>, Vec<Note>), SyntaxError> {
+    let mut start = span.start as usize;
+    let mut part = &text[start..span.end as usize];
+    if let Some(rest) = part.strip_prefix('\u{feff}') {
+        start += '\u{feff}'.len_utf8();
+        part = rest;
+    }
+    check_characters(part, start)?;
+    let span_of = |from: usize, to: usize| Span::new(start + from, start + to);
+    match run(part, |value| value, span_of) {
+        Ok(tree) => Ok(tree),
+        Err(Refusal::Other(error)) => Err(error),
+        Err(Refusal::UnderIndented { after, error }) => read_repaired(part, start, after, error),
+    }
+}
+
+/// Reads what YAML 1.2 forbids and Kubernetes' parser takes: quoted text that goes on at the left margin.
+fn read_repaired<'a>(
+    part: &str,
+    start: usize,
+    after: usize,
+    strict: SyntaxError,
+) -> Result<(Node<'a>, Vec<Note>), SyntaxError> {
+    let mut repair = Repair::new(part);
+    let mut after = after;
+    while repair.indent_quoted_after(after) {
+        let span_of =
+            |from: usize, to: usize| Span::new(start + repair.original(from), start + repair.original(to));
+        match run(repair.text(), |value| Cow::Owned(value.into_owned()), span_of) {
+            Ok((root, mut notes)) => {
+                notes.push(Note::OldSyntax { message: strict.message, span: strict.span });
+                return Ok((root, notes));
+            }
+            Err(Refusal::Other(error)) => return Err(error),
+            Err(Refusal::UnderIndented { after: next, .. }) => after = next,
+        }
+    }
+    Err(strict)
+}
+
+enum Refusal {
+    /// A quoted scalar goes on with too little indentation; the event before it ended at byte `after`.
+    UnderIndented {
+        after: usize,
+        error: SyntaxError,
+    },
+    Other(SyntaxError),
+}
+
+impl From<SyntaxError> for Refusal {
+    fn from(error: SyntaxError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// Parses `part`; `keep` decides whether scalars borrow from it, `span_of` places its byte offsets in the file.
+fn run<'p, 'a>(
+    part: &'p str,
+    keep: impl Fn(Cow<'p, str>) -> Cow<'a, str>,
+    span_of: impl Fn(usize, usize) -> Span,
+) -> Result<(Node<'a>, Vec<Note>), Refusal> {
+    let mut options = granit::Options::default();
+    options.set_emit_comments(false);
+    options.block_nesting_limit = MAX_DEPTH;
+    options.flow_nesting_limit = MAX_DEPTH;
+    let mut builder = Builder::default();
+    let anchor = |id: usize| (id != 0).then_some(id);
+    let mut after = 0;
+    for event in granit::Parser::new_from_str_with_options(part, options) {
+        let (event, span) = event.map_err(|error| {
+            let at = error.marker().byte_offset().unwrap_or(0).min(part.len());
+            let under_indented = *error.kind() == granit::ErrorKind::InvalidQuotedScalarIndent;
+            let error = SyntaxError::new(error.info(), span_of(at, at));
+            if under_indented { Refusal::UnderIndented { after, error } } else { Refusal::Other(error) }
+        })?;
+        let range = span.byte_range().unwrap_or(0..0);
+        after = range.end;
+        // A block scalar's span takes in the blank lines behind it.
+        let written = part.get(range.clone()).map_or(0, |text| text.trim_ascii_end().len());
+        let span = span_of(range.start, range.start + written);
+        let event = match event {
+            granit::Event::Scalar(value, style, id, tag) => Event::Scalar {
+                value: keep(value),
+                plain: style == granit::ScalarStyle::Plain,
+                tag: tag.map(|tag| Tag::parse(&tag)),
+                anchor: anchor(id),
+            },
+            granit::Event::SequenceStart(_, id, _) => Event::SequenceStart { anchor: anchor(id) },
+            granit::Event::MappingStart(_, id, _) => Event::MappingStart { anchor: anchor(id) },
+            granit::Event::SequenceEnd | granit::Event::MappingEnd => Event::End,
+            granit::Event::Alias(id) => Event::Alias(id),
+            // go-yaml stops at the end of the first document, which `...` may bring before the cut does.
+            granit::Event::DocumentEnd => break,
+            _ => continue,
+        };
+        builder.event(event, span)?;
+    }
+    Ok(builder.finish(span_of(part.len(), part.len())))
+}
+
+/// Refuses what libyaml's reader calls control characters, wherever they stand.
+fn check_characters(text: &str, start: usize) -> Result<(), SyntaxError> {
+    let ordinary = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
+    if text.bytes().all(ordinary) {
+        return Ok(());
+    }
+    let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{7e}' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
+    match text.char_indices().find(|(_, c)| !allowed(*c)) {
+        None => Ok(()),
+        Some((at, c)) => Err(SyntaxError::new(
+            format!("control character U+{:04X} is not allowed", c as u32),
+            Span::new(start + at, start + at + c.len_utf8()),
+        )),
+    }
+}

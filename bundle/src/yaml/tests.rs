@@ -1,0 +1,121 @@
+//! The readings that were compared with go-yaml v2 behind sigs.k8s.io/yaml, case by case.
+
+use super::*;
+
+/// The documents of `text` as JSON, or `! message`, one a line.
+fn read(text: &str) -> String {
+    let show = |document: Result<Document<'_>, SyntaxError>| match document {
+        Ok(document) => document.root.to_json().to_string(),
+        Err(error) => format!("! {error}"),
+    };
+    documents(text).map(show).collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    assert_eq!(read(text), expected, "{text:?}");
+}
+
+#[test]
+fn words_of_yaml_1_1() {
+    check("[y, Yes, on, TRUE, n, No, off, False]", "[true,true,true,true,false,false,false,false]");
+    check("[~, null, NULL, '', 'yes', \"on\"]", r#"[null,null,null,"","yes","on"]"#);
+    check("[yEs, nuLL, tRUE, oN]", r#"["yEs","nuLL","tRUE","oN"]"#);
+}
+
+#[test]
+fn numbers() {
+    check("[010, 0o10, 0x1F, 0b101, -0b11, 08, 1_000, +5]", "[8,8,31,5,-3,8,1000,5]");
+    check("[1.10, .5, 1., 1e3, 1E+2, 1.5e-7, -.5]", "[1.1,0.5,1,1000,100,1.5e-7,-0.5]");
+    check(
+        "[18446744073709551615, 18446744073709551616, -9223372036854775808]",
+        "[18446744073709551615,1.8446744073709552e+19,-9223372036854775808]",
+    );
+    check("[1e400, 0x, 0b2, 1:30, 1.2.3, ., _1, e5]", r#"["1e400","0x","0b2","1:30","1.2.3",".","_1","e5"]"#);
+    check("[.inf]", "! `inf` has no JSON form");
+}
+
+#[test]
+fn tags() {
+    check("[!!str 5, !!int '5', !!float 5, !!bool yes, !own 5, ! 5]", r#"["5",5,5,true,"5","5"]"#);
+    check("!!int abc", "! the tag does not fit: `abc` is a string");
+    check("!!binary aGVsbG8=", r#""hello""#);
+}
+
+#[test]
+fn keys_become_text() {
+    check("{1: a, true: b, 1.5: c, 010: d, yes: e}", r#"{"1":"a","1.5":"c","8":"d","true":"e"}"#);
+    check("~: a", "! null cannot be a key");
+    check("[a]: b", "! a list or a map cannot be a key");
+}
+
+#[test]
+fn the_last_of_two_equal_keys_counts() {
+    let document = first_document("a: 1\nb: 2\na: 3\n").unwrap();
+    assert_eq!(document.root.to_json().to_string(), r#"{"a":3,"b":2}"#);
+    let [Note::DuplicateKey { key, first, second }] = document.notes.as_slice() else {
+        panic!("{:?}", document.notes)
+    };
+    assert_eq!((key.as_str(), first.start, second.start), ("a", 0, 10));
+}
+
+#[test]
+fn merge_keys() {
+    check("x: &x {a: 1, b: 2}\nz: {<<: *x, b: 3}", r#"{"x":{"a":1,"b":2},"z":{"a":1,"b":3}}"#);
+    // What comes after a key overwrites it: a quirk of go-yaml v2.
+    check("x: &x {a: 1, b: 2}\nz: {b: 3, <<: *x}", r#"{"x":{"a":1,"b":2},"z":{"a":1,"b":2}}"#);
+    check("z: {<<: [{a: 1}, {a: 2, b: 2}]}", r#"{"z":{"a":1,"b":2}}"#);
+    check("'<<': {a: 1}", r#"{"<<":{"a":1}}"#);
+    check("<<: 1", "! `<<` takes a map or a list of maps");
+}
+
+#[test]
+fn documents_are_read_one_by_one() {
+    check("a: 1\n---\nb: [\n---\nc: 3\n", "{\"a\":1}\n! unclosed bracket '['\n{\"c\":3}");
+    check("# only a comment\n", "null");
+    check("a: 1\n...\nb: 2\n", r#"{"a":1}"#);
+}
+
+#[test]
+fn what_yaml_1_2_forbids_and_libyaml_takes() {
+    let text = "a: # 'why'\n  \"one\ntw\\\"o\n\n three\"\nb: 'it''s\n\nü'\nc: [x, \"y\nz\"]\nd: 1\n";
+    let document = first_document(text).unwrap();
+    assert_eq!(
+        document.root.to_json().to_string(),
+        r#"{"a":"one tw\"o\nthree","b":"it's\nü","c":["x","y z"],"d":1}"#
+    );
+    assert!(matches!(document.notes.as_slice(), [Note::OldSyntax { .. }]));
+    let written = |key| document.root.get(key).unwrap().span.slice(text);
+    assert_eq!(
+        [written("a"), written("b"), written("d")],
+        ["\"one\ntw\\\"o\n\n three\"", "'it''s\n\nü'", "1"]
+    );
+    check("a: 'x\ny\n", "! invalid indentation in multiline quoted scalar");
+}
+
+#[test]
+fn spans_point_at_the_text() {
+    let text = "# ü\na:\n  - b: 'x y'   # why\n    c: |\n      z\n\n\nd: {e: f}\n";
+    let document = first_document(text).unwrap();
+    let at = |path: &[Step<'_>]| document.root.at(path).unwrap().span.slice(text);
+    assert_eq!(at(&["a".into(), 0.into(), "b".into()]), "'x y'");
+    assert_eq!(at(&["d".into()]), "{e: f}");
+    assert_eq!(at(&["a".into(), 0.into(), "c".into()]), "z");
+    assert!(at(&["a".into()]).ends_with("z"));
+    assert_eq!(document.root.as_mapping().unwrap().entry("d").unwrap().key_span.slice(text), "d");
+}
+
+#[test]
+fn hostile_input_is_refused_within_bounds() {
+    let deep = "[".repeat(100_000);
+    assert!(first_document(&deep).is_err());
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for i in 1..12 {
+        let previous = format!("*a{}", i - 1);
+        bomb += &format!("a{i}: &a{i} [{}]\n", vec![previous; 10].join(", "));
+    }
+    check(&bomb, "! aliases multiply the document beyond what Kubernetes reads");
+    check("a: &a [*a]", "! an anchor's value may not contain itself");
+    check("a: \u{0}", "! control character U+0000 is not allowed");
+    check("%YAML 1.2\n---\na: 1", "! did not find expected <document start>\n{\"a\":1}");
+}
