@@ -66,11 +66,11 @@ pub struct Csv<'b, 'a> {
     pub object: Object<'b, 'a>,
 }
 
-/// A Kubernetes object: the first document of a manifest file.
+/// A Kubernetes object: a document that is a map, and the text it stands in.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'b, 'a> {
-    /// The file.
-    pub file: &'b File<'a>,
+    /// The text.
+    pub source: &'b Source<'a>,
     /// The document's value, a map.
     pub root: &'b Node<'a>,
 }
@@ -185,7 +185,7 @@ impl<'a> File<'a> {
     /// The first document as an object, if it is a map.
     pub fn object(&self) -> Option<Object<'_, 'a>> {
         let root = self.root().filter(|root| root.as_mapping().is_some())?;
-        Some(Object { file: self, root })
+        Some(Object { source: &self.source, root })
     }
 
     /// Whether it lies in `manifests/` itself, where OLM looks.
@@ -233,7 +233,7 @@ impl<'b, 'a> Object<'b, 'a> {
 
     /// A path in the object, as a place: the value where there is one, else the last key on the way to it.
     pub fn place(&self, path: &[Step<'_>]) -> Place {
-        self.file.place_at(self.root.locate(path))
+        Place::new(self.source, self.root.locate(path))
     }
 
     /// A finding about a path in the object.
