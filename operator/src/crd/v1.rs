@@ -1,0 +1,228 @@
+//! `cache.example.com/v1`: the RedisCluster that is served and stored.
+//!
+//! Once released, this API only grows by optional fields. So its rules start strict: a rule can be dropped
+//! in a later release, but one that is added would refuse objects that exist.
+#![expect(unreachable_pub, reason = "`KubeSchema` copies each struct, with its `pub`, into a function")]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::Condition};
+use kube::{CustomResource, KubeSchema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// The Redis Cluster that the user wants.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cache.example.com",
+    version = "v1",
+    kind = "RedisCluster",
+    plural = "redisclusters",
+    shortname = "rdc",
+    namespaced,
+    doc = "A Redis Cluster: `spec.size` Redis nodes that share 16384 hash slots.",
+    derive = "PartialEq",
+    status = "RedisClusterStatus",
+    // `kubectl scale --timeout` waits for the status path to reach the wanted number: ready nodes are what
+    // its user waits for.
+    scale(
+        spec_replicas_path = ".spec.size",
+        status_replicas_path = ".status.readyNodes",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(name = "Size", type_ = "integer", json_path = ".spec.size", description = "Redis nodes wanted"),
+    printcolumn(
+        name = "Ready",
+        type_ = "integer",
+        json_path = ".status.readyNodes",
+        description = "Redis nodes that answer and are part of the cluster"
+    ),
+    printcolumn(
+        name = "Shards",
+        type_ = "integer",
+        json_path = ".status.shards",
+        description = "Primaries that own slots"
+    ),
+    printcolumn(
+        name = "Available",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Available")].status"#,
+        description = "Whether every slot is served"
+    ),
+    printcolumn(
+        name = "Phase",
+        type_ = "string",
+        json_path = ".status.phase",
+        description = "What the operator is doing"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    // The longest names derived from it are the label `<name>-<revision hash>` and the Service
+    // `<name>-headless`, both limited to 63 characters.
+    validation = Rule::new("size(self.metadata.name) <= 52")
+        .message("metadata.name must have at most 52 characters: names of pods and labels are derived from it"),
+    validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
+        .message("metadata.name must start with a letter and hold only lower case letters, digits and `-`: a Service gets this name"),
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.size % (1 + self.replicasPerShard) == 0")
+        .message("size must be a multiple of 1 + replicasPerShard: a shard is one primary and its replicas")
+        .field_path(".size")
+)]
+pub struct RedisClusterSpec {
+    /// Number of Redis nodes in the whole cluster, replicas included; each node is one pod. The cluster has size / (1 + replicasPerShard) shards.
+    #[schemars(range(min = 1, max = 500))]
+    pub size: i32,
+
+    /// Number of replicas of each primary. With 0 every node is a primary, and a node that is lost takes its slots with it until it is back.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 5))]
+    pub replicas_per_shard: i32,
+
+    /// Image that runs Redis; version 7.0 or later.
+    #[serde(default = "default_image")]
+    #[schemars(length(min = 1, max = 512))]
+    pub image: String,
+
+    /// Directives for redis.conf, for example `maxmemory: 512mb`. Directives that decide how nodes find and trust each other belong to the operator and are refused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "config_schema")]
+    #[x_kube(
+        validation = Rule::new("self.all(k, k.matches('^[a-z][a-z0-9-]*$'))")
+            .message("a directive is written in lower case letters, digits and `-`"),
+        validation = Rule::new(
+            "self.all(k, !k.startsWith('cluster-') && !k.startsWith('tls-') && !(k in ['aclfile', 'bind', 'bind-source-addr', 'daemonize', 'dir', 'enable-debug-command', 'enable-module-command', 'enable-protected-configs', 'include', 'loadmodule', 'logfile', 'masterauth', 'masteruser', 'pidfile', 'port', 'protected-mode', 'rename-command', 'replica-announce-ip', 'replica-announce-port', 'replicaof', 'repl-diskless-sync-delay', 'requirepass', 'slaveof', 'supervised', 'unixsocket', 'user']))"
+        )
+        .message("the operator sets this directive itself: leave out `cluster-*`, `tls-*`, and directives for addresses, files, passwords, modules and replication")
+    )]
+    pub config: BTreeMap<String, String>,
+
+    /// CPU and memory of each Redis container. Kubernetes' own defaults apply when it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+
+    /// Where the password of the cluster comes from. When it is left out, the operator makes a password and keeps it in the Secret `<name>-auth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
+
+    /// Stops the operator from changing this cluster. Redis goes on serving, but nothing is scaled or repaired until it is false again.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+/// What each Redis container asks for and may use.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resources {
+    /// What the scheduler sets aside for the container, by resource name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub requests: BTreeMap<String, Quantity>,
+
+    /// The most the container may use, by resource name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub limits: BTreeMap<String, Quantity>,
+}
+
+/// A password in a Secret of the cluster's namespace.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Auth {
+    /// Name of the Secret; it must be in the namespace of the RedisCluster.
+    #[schemars(length(min = 1, max = 253))]
+    pub secret_name: String,
+
+    /// Key in the Secret whose value is the password.
+    #[serde(default = "default_key")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    pub key: String,
+}
+
+/// What the operator last saw of the cluster.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisClusterStatus {
+    /// Names of the pods of the cluster that exist and are not being deleted, in the order of their ordinals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+
+    /// Number of Redis nodes that answer and are part of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_nodes: Option<i32>,
+
+    /// Number of primaries that own slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<i32>,
+
+    /// Label selector of the cluster's pods, for the scale subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+
+    /// What the operator is doing, in one word; `conditions` say it in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+
+    /// Whether the cluster was formed once. After that it is only ever repaired, never formed anew, so that lost slots cannot hide lost data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialized: Option<bool>,
+
+    /// The `metadata.generation` that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+
+    /// Conditions of the cluster: Available, Progressing, Degraded, Redundant, SlotsCovered, UpdatePending, Initialized.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// What the operator is doing, in one word; `conditions` say it in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// The cluster is being formed for the first time.
+    Creating,
+    /// Nothing to do.
+    Ready,
+    /// Nodes are being added or removed, or slots moved between them.
+    Scaling,
+    /// Pods are being replaced to take a new image or configuration.
+    Updating,
+    /// Addresses, memberships or replication are being repaired.
+    Healing,
+    /// The cluster serves, but less than wanted, and the operator waits.
+    Degraded,
+    /// The operator cannot go on without the user.
+    Failed,
+    /// The cluster is being taken down.
+    Deleting,
+}
+
+fn default_image() -> String {
+    "docker.io/library/redis:7.2.5".into()
+}
+
+fn default_key() -> String {
+    "password".into()
+}
+
+/// A line break in a value would smuggle in further directives, past the rules on the keys.
+fn config_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": { "type": "string", "maxLength": 1024, "pattern": r"^[^\r\n]*$" },
+    })
+}
+
+/// Kubernetes quantities by name, as in a container's `resources`.
+fn quantities_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 16,
+        "additionalProperties": {
+            "x-kubernetes-int-or-string": true,
+            "maxLength": 32,
+            "pattern": r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$",
+        },
+    })
+}

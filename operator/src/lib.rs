@@ -1,0 +1,3 @@
+//! The RedisCluster operator: an API for Redis Clusters.
+
+pub mod crd;
