@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 
-.PHONY: help check
+.PHONY: help check generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -10,3 +10,7 @@ check: ## formatting, lints and docs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+generate: ## renew the checked-in files that are made from code
+	release=$$($(CARGO) pkgid -p redis-operator) && \
+	$(CARGO) run --quiet -p redis-operator -- manifests --output-dir operator/deploy/$${release##*[@#]}

@@ -1,9 +1,9 @@
-//! The RedisCluster API as Kubernetes would take it: the schema's form and its rules.
+//! The RedisCluster API as Kubernetes would take it: the schema's form, its rules, and the samples.
 #![expect(clippy::unwrap_used, reason = "what the tests share is a test as well")]
 
 use insta::assert_snapshot;
 use kube_cel::Validator;
-use redis_operator::crd;
+use redis_operator::crd::{self, RedisCluster};
 use serde_json::{Value, json};
 
 /// The schema of v1, as it stands in the CRD.
@@ -206,4 +206,36 @@ fn a_password_outside_a_secret() {
 #[test]
 fn a_directive_of_the_operators_in_other_letters() {
     assert_snapshot!(created("{size: 3, config: {Cluster-Enabled: 'no'}}"), @"spec.config: a directive is written in lower case letters, digits and `-`");
+}
+
+#[test]
+fn samples_are_valid_and_survive_the_types() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
+    let mut names = vec![];
+    for entry in std::fs::read_dir(samples).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let written: Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(verdict(&written, None), "accepted", "{}", path.display());
+
+        let typed: RedisCluster = serde_json::from_value(written.clone()).unwrap();
+        let printed = serde_json::to_value(&typed).unwrap();
+        assert_eq!(serde_json::from_value::<RedisCluster>(printed.clone()).unwrap(), typed);
+        assert_eq!(lost("", &written, &printed), [""; 0], "{}", path.display());
+        names.push(typed.metadata.name.unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["example-rediscluster"]);
+}
+
+/// Fields that `written` has and `printed` lacks or has otherwise.
+fn lost(path: &str, written: &Value, printed: &Value) -> Vec<String> {
+    match written.as_object() {
+        Some(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| lost(&format!("{path}.{key}"), value, &printed[key]))
+            .collect(),
+        None if written == printed => vec![],
+        None => vec![path.into()],
+    }
 }

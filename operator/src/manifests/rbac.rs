@@ -1,0 +1,90 @@
+//! What the operator may do: the least that forming, scaling and healing clusters needs, and no wildcard.
+//!
+//! Children are made by server-side apply (`create` and `patch`) and go with their owner, so `delete` is given
+//! only where the operator itself removes things.
+
+use k8s_openapi::api::{
+    core::v1::ServiceAccount,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject},
+};
+
+use super::{NAME, NAMESPACE, cluster_metadata, metadata};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+pub(super) fn service_account() -> ServiceAccount {
+    ServiceAccount { metadata: metadata(NAME), ..Default::default() }
+}
+
+/// Cluster-wide, because a RedisCluster may be in any namespace.
+pub(super) fn cluster_role() -> ClusterRole {
+    ClusterRole {
+        metadata: cluster_metadata(NAME),
+        rules: Some(vec![
+            rule("cache.example.com", &["redisclusters"], &["get", "list", "patch", "watch"]),
+            rule("cache.example.com", &["redisclusters/status"], &["patch"]),
+            // Where OwnerReferencesPermissionEnforcement is on, whoever sets an owner reference that blocks
+            // the owner's deletion must be able to set its finalizers.
+            rule("cache.example.com", &["redisclusters/finalizers"], &["update"]),
+            // Deleted in the finalizer, and recreated (orphaning its pods) where Kubernetes forbids a change.
+            rule("apps", &["statefulsets"], &["create", "delete", "get", "list", "patch", "watch"]),
+            // Secrets too are watched everywhere: a cluster's password is in a Secret that its user names.
+            rule("", &["configmaps", "secrets", "services"], &["create", "get", "list", "patch", "watch"]),
+            // Deleted one at a time, to replace a node.
+            rule("", &["pods"], &["delete", "get", "list", "watch"]),
+            rule("policy", &["poddisruptionbudgets"], &["create", "get", "list", "patch", "watch"]),
+            rule("events.k8s.io", &["events"], &["create", "patch"]),
+        ]),
+        ..Default::default()
+    }
+}
+
+pub(super) fn cluster_role_binding() -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: cluster_metadata(NAME),
+        role_ref: RoleRef { api_group: RBAC.into(), kind: "ClusterRole".into(), name: NAME.into() },
+        subjects: Some(vec![operator()]),
+    }
+}
+
+/// In the operator's own namespace: the Lease that makes one of its pods the leader.
+pub(super) fn role() -> Role {
+    Role {
+        metadata: metadata(NAME),
+        rules: Some(vec![
+            // A rule for `create` cannot name the object.
+            rule("coordination.k8s.io", &["leases"], &["create"]),
+            PolicyRule {
+                resource_names: Some(vec![NAME.into()]),
+                ..rule("coordination.k8s.io", &["leases"], &["get", "update"])
+            },
+        ]),
+    }
+}
+
+pub(super) fn role_binding() -> RoleBinding {
+    RoleBinding {
+        metadata: metadata(NAME),
+        role_ref: RoleRef { api_group: RBAC.into(), kind: "Role".into(), name: NAME.into() },
+        subjects: Some(vec![operator()]),
+    }
+}
+
+fn operator() -> Subject {
+    Subject {
+        kind: "ServiceAccount".into(),
+        name: NAME.into(),
+        namespace: Some(NAMESPACE.into()),
+        ..Default::default()
+    }
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(vec![group.into()]),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,167 @@
+//! The manifests: fresh on disk, the same every time, and no more than the operator needs.
+#![expect(clippy::unwrap_used, reason = "what the tests share is a test as well")]
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use redis_operator::manifests::{self, Manifest, Release};
+use serde_json::{Value, json};
+
+const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/", env!("CARGO_PKG_VERSION"));
+
+fn current() -> Vec<Manifest> {
+    manifests::manifests(&Release::default()).unwrap()
+}
+
+/// The object in `install/` of this kind.
+fn object(kind: &str) -> Value {
+    let path = format!("install/{}.yaml", kind.to_lowercase());
+    let found = current().into_iter().find(|manifest| manifest.path == path).unwrap();
+    let object: Value = serde_saphyr::from_str(&found.yaml).unwrap();
+    assert_eq!(object["kind"], kind);
+    object
+}
+
+/// Paths of the files below `dir` that the generator owns.
+fn files(dir: &Path) -> BTreeSet<String> {
+    ["install", "samples"]
+        .iter()
+        .filter_map(|name| fs::read_dir(dir.join(name)).ok().map(|entries| (name, entries)))
+        .flat_map(|(name, entries)| {
+            entries.map(move |entry| format!("{name}/{}", entry.unwrap().file_name().to_string_lossy()))
+        })
+        .collect()
+}
+
+#[test]
+fn the_files_of_this_release_are_fresh() {
+    let dir = Path::new(DEPLOY);
+    for manifest in current() {
+        let on_disk = fs::read_to_string(dir.join(manifest.path)).unwrap_or_default();
+        assert!(
+            on_disk == manifest.yaml,
+            "{DEPLOY}/{} is stale: run `make generate`, or raise the version in operator/Cargo.toml if this release is out",
+            manifest.path
+        );
+    }
+    let expected = current().iter().map(|manifest| manifest.path.to_string()).collect();
+    let left_over: Vec<_> = files(dir).difference(&expected).cloned().collect();
+    assert!(
+        left_over.is_empty(),
+        "nothing generates these any more, delete them from {DEPLOY}: {left_over:?}"
+    );
+}
+
+#[test]
+fn the_directory_and_the_stream_hold_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    // Twice: the second time over what is there.
+    for _ in 0..2 {
+        manifests::write(dir.path(), &current()).unwrap();
+    }
+    let expected: BTreeSet<_> = current().iter().map(|manifest| manifest.path.to_string()).collect();
+    assert_eq!(files(dir.path()), expected, "no temporary file stays behind");
+    let read: Vec<_> = current()
+        .iter()
+        .map(|manifest| fs::read_to_string(dir.path().join(manifest.path)).unwrap())
+        .collect();
+    assert_eq!(read.join("---\n"), manifests::stream(&current()));
+}
+
+#[test]
+fn a_failed_write_names_the_file_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    // A directory where a file has to go.
+    fs::create_dir_all(dir.path().join("install/customresourcedefinition.yaml")).unwrap();
+    let error = manifests::write(dir.path(), &current()).unwrap_err().to_string();
+    assert!(error.contains("install/customresourcedefinition.yaml"), "{error}");
+    assert_eq!(files(dir.path()).len(), 1);
+}
+
+#[test]
+fn a_release_changes_the_image_and_nothing_else() {
+    let later = manifests::manifests(&"99.0.0-rc.1".parse().unwrap()).unwrap();
+    let changed: Vec<_> = current().into_iter().zip(later).filter(|(old, new)| old != new).collect();
+    let [(old, new)] = &changed[..] else { panic!("{changed:?}") };
+    let lines: Vec<_> = old.yaml.lines().zip(new.yaml.lines()).filter(|(old, new)| old != new).collect();
+    let old = format!("        image: registry.example.com/redis-operator:{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(lines, [(old.as_str(), "        image: registry.example.com/redis-operator:99.0.0-rc.1")]);
+}
+
+#[test]
+fn permissions_name_what_they_are_for() {
+    for kind in ["ClusterRole", "Role"] {
+        for rule in object(kind)["rules"].as_array().unwrap() {
+            for key in ["apiGroups", "resources", "verbs"] {
+                let words: Vec<_> =
+                    rule[key].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+                assert!(!words.is_empty() && words.iter().all(|word| !word.contains('*')), "{rule}");
+                assert!(words.is_sorted(), "{rule}");
+            }
+            for verb in ["bind", "deletecollection", "escalate", "impersonate"] {
+                assert!(!rule["verbs"].as_array().unwrap().contains(&json!(verb)), "{rule}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bindings_give_the_roles_to_the_account_that_the_pod_uses() {
+    let account = object("ServiceAccount")["metadata"].clone();
+    for (binding, role) in [("ClusterRoleBinding", "ClusterRole"), ("RoleBinding", "Role")] {
+        assert_eq!(object(binding)["roleRef"]["kind"], role);
+        assert_eq!(object(binding)["roleRef"]["name"], object(role)["metadata"]["name"]);
+        let subject = json!([{
+            "kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"],
+        }]);
+        assert_eq!(object(binding)["subjects"], subject);
+    }
+    let deployment = object("Deployment");
+    assert_eq!(deployment["metadata"]["name"], "redis-operator");
+    assert_eq!(deployment["metadata"]["namespace"], account["namespace"]);
+    assert_eq!(deployment["spec"]["template"]["spec"]["serviceAccountName"], account["name"]);
+}
+
+#[test]
+fn the_pod_is_small_and_locked_down() {
+    let pod = object("Deployment")["spec"]["template"]["spec"].clone();
+    assert_eq!(
+        pod["securityContext"],
+        json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } })
+    );
+    let [container] = &pod["containers"].as_array().unwrap()[..] else { panic!("{pod}") };
+    assert_eq!(
+        container["securityContext"],
+        json!({
+            "allowPrivilegeEscalation": false,
+            "capabilities": { "drop": ["ALL"] },
+            "readOnlyRootFilesystem": true,
+        })
+    );
+    assert_eq!(
+        container["resources"],
+        json!({ "limits": { "memory": "128Mi" }, "requests": { "cpu": "100m", "memory": "30Mi" } })
+    );
+    let watched =
+        container["env"].as_array().unwrap().iter().find(|env| env["name"] == "WATCH_NAMESPACE").unwrap();
+    assert_eq!(watched["valueFrom"]["fieldRef"]["fieldPath"], "metadata.annotations['olm.targetNamespaces']");
+}
+
+#[test]
+fn selectors_and_ports_meet() {
+    let deployment = object("Deployment");
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(&deployment["spec"]["selector"]["matchLabels"], labels);
+    let service = object("Service");
+    assert_eq!(&service["spec"]["selector"], labels);
+
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let ports: Vec<_> =
+        container["ports"].as_array().unwrap().iter().map(|port| port["name"].as_str().unwrap()).collect();
+    for port in [
+        &service["spec"]["ports"][0]["targetPort"],
+        &container["livenessProbe"]["httpGet"]["port"],
+        &container["readinessProbe"]["httpGet"]["port"],
+    ] {
+        assert!(ports.contains(&port.as_str().unwrap()), "{port} is not among {ports:?}");
+    }
+}
