@@ -12,5 +12,5 @@ check: ## formatting, lints and docs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 generate: ## renew the checked-in files that are made from code
-	release=$$($(CARGO) pkgid -p redis-operator) && \
-	$(CARGO) run --quiet -p redis-operator -- manifests --output-dir operator/deploy/$${release##*[@#]}
+	release=$$($(CARGO) run --quiet -p redis-operator -- --version) && \
+	$(CARGO) run --quiet -p redis-operator -- manifests --output-dir operator/deploy/$${release##* }

@@ -208,6 +208,54 @@ fn a_directive_of_the_operators_in_other_letters() {
     assert_snapshot!(created("{size: 3, config: {Cluster-Enabled: 'no'}}"), @"spec.config: a directive is written in lower case letters, digits and `-`");
 }
 
+fn updated(old: &str, new: &str) -> String {
+    verdict(&cluster("example", new), Some(&cluster("example", old)))
+}
+
+#[test]
+fn a_volume_grows() {
+    assert_snapshot!(updated("{size: 3, storage: {size: 1Gi}}", "{size: 3, storage: {size: 1025Mi}}"), @"accepted");
+}
+
+#[test]
+fn a_volume_does_not_shrink() {
+    assert_snapshot!(updated("{size: 3, storage: {size: 1Gi}}", "{size: 3, storage: {size: 1G}}"), @"spec.storage.size: a volume can grow but not shrink");
+}
+
+#[test]
+fn a_volume_keeps_its_class() {
+    assert_snapshot!(
+        updated(
+            "{size: 3, storage: {size: 1Gi, storageClassName: fast}}",
+            "{size: 3, storage: {size: 1Gi, storageClassName: slow}}"
+        ),
+        @"spec.storage.storageClassName: the storage class of a volume cannot be changed"
+    );
+}
+
+#[test]
+fn a_volume_keeps_its_class_when_it_never_named_one() {
+    assert_snapshot!(
+        updated("{size: 3, storage: {size: 1Gi}}", "{size: 3, storage: {size: 1Gi, storageClassName: slow}}"),
+        @"spec.storage.storageClassName: the storage class of a volume cannot be changed"
+    );
+}
+
+#[test]
+fn volumes_are_not_added_later() {
+    assert_snapshot!(updated("{size: 3}", "{size: 3, storage: {size: 1Gi}}"), @"spec: storage can be neither added to a cluster nor taken away: create another RedisCluster and move the data");
+}
+
+#[test]
+fn volumes_are_not_taken_away() {
+    assert_snapshot!(updated("{size: 3, storage: {size: 1Gi}}", "{size: 3}"), @"spec: storage can be neither added to a cluster nor taken away: create another RedisCluster and move the data");
+}
+
+#[test]
+fn a_cluster_is_scaled_and_its_volumes_stay() {
+    assert_snapshot!(updated("{size: 3, storage: {size: 1Gi}}", "{size: 5, storage: {size: 1Gi}}"), @"accepted");
+}
+
 #[test]
 fn samples_are_valid_and_survive_the_types() {
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
@@ -225,7 +273,7 @@ fn samples_are_valid_and_survive_the_types() {
         names.push(typed.metadata.name.unwrap());
     }
     names.sort();
-    assert_eq!(names, ["example-rediscluster"]);
+    assert_eq!(names, ["example-rediscluster", "persistent-rediscluster"]);
 }
 
 /// Fields that `written` has and `printed` lacks or has otherwise.

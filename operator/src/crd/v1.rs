@@ -67,7 +67,10 @@ use serde::{Deserialize, Serialize};
 #[x_kube(
     validation = Rule::new("self.size % (1 + self.replicasPerShard) == 0")
         .message("size must be a multiple of 1 + replicasPerShard: a shard is one primary and its replicas")
-        .field_path(".size")
+        .field_path(".size"),
+    // New pods would have to take the place of all old ones, data included; nothing does that.
+    validation = Rule::new("has(self.storage) == has(oldSelf.storage)")
+        .message("storage can be neither added to a cluster nor taken away: create another RedisCluster and move the data")
 )]
 pub struct RedisClusterSpec {
     /// Number of Redis nodes in the whole cluster, replicas included; each node is one pod. The cluster has size / (1 + replicasPerShard) shards.
@@ -101,6 +104,10 @@ pub struct RedisClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 
+    /// A volume for each node, which keeps its data when its pod is replaced. When it is left out, data is kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
+
     /// Where the password of the cluster comes from. When it is left out, the operator makes a password and keeps it in the Secret `<name>-auth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
@@ -122,6 +129,43 @@ pub struct Resources {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "quantities_schema")]
     pub limits: BTreeMap<String, Quantity>,
+}
+
+/// The volume of each node.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0")
+        .message("a volume can grow but not shrink")
+        .field_path(".size"),
+    // A bound PersistentVolumeClaim never changes its class.
+    validation = Rule::new("has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)")
+        .message("the storage class of a volume cannot be changed")
+        .field_path(".storageClassName")
+)]
+pub struct Storage {
+    /// Size of each volume, for example `10Gi`; it can grow later.
+    #[schemars(schema_with = "volume_size_schema")]
+    pub size: Quantity,
+
+    /// StorageClass of the volumes; the default of the Kubernetes cluster when it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub storage_class_name: Option<String>,
+
+    /// What becomes of the volumes when the RedisCluster is deleted: kept (Retain) or deleted with it (Delete). The volume of a node that is scaled away is always deleted, after its slots have moved.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+}
+
+/// What becomes of the volumes when the RedisCluster is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// The volumes stay, for a later cluster or a rescue.
+    #[default]
+    Retain,
+    /// The volumes go with the cluster.
+    Delete,
 }
 
 /// A password in a Secret of the cluster's namespace.
@@ -211,6 +255,15 @@ fn config_schema(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "maxProperties": 64,
         "additionalProperties": { "type": "string", "maxLength": 1024, "pattern": r"^[^\r\n]*$" },
+    })
+}
+
+/// A quantity that is not zero, as the rule that compares two of them needs it: a string, and short.
+fn volume_size_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "maxLength": 20,
+        "pattern": r"^[1-9][0-9]*(\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$",
     })
 }
 

@@ -54,10 +54,11 @@ pub fn manifests(release: &Release) -> Result<Vec<Manifest>, EncodeError> {
         encode("install/service.yaml", &workload::metrics_service())?,
         encode("install/deployment.yaml", &workload::deployment(release))?,
         // Samples are for people, so they are kept as text, with comments.
-        Manifest {
-            path: "samples/rediscluster.yaml",
-            yaml: include_str!("../../samples/rediscluster.yaml").into(),
-        },
+        text("samples/rediscluster.yaml", include_str!("../../samples/rediscluster.yaml")),
+        text(
+            "samples/rediscluster-persistent.yaml",
+            include_str!("../../samples/rediscluster-persistent.yaml"),
+        ),
     ])
 }
 
@@ -73,6 +74,10 @@ fn encode(path: &'static str, object: &impl Serialize) -> Result<Manifest, Encod
     let yaml = serde_saphyr::to_string_with_options(object, options)
         .map_err(|source| EncodeError { path, source })?;
     Ok(Manifest { path, yaml })
+}
+
+fn text(path: &'static str, yaml: &str) -> Manifest {
+    Manifest { path, yaml: yaml.into() }
 }
 
 /// Name, namespace and labels of the operator's own namespaced objects.

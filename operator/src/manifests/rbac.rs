@@ -32,6 +32,8 @@ pub(super) fn cluster_role() -> ClusterRole {
             rule("", &["configmaps", "secrets", "services"], &["create", "get", "list", "patch", "watch"]),
             // Deleted one at a time, to replace a node.
             rule("", &["pods"], &["delete", "get", "list", "watch"]),
+            // Grown by `patch`; deleted with their cluster where its deletion policy says so.
+            rule("", &["persistentvolumeclaims"], &["delete", "get", "list", "patch", "watch"]),
             rule("policy", &["poddisruptionbudgets"], &["create", "get", "list", "patch", "watch"]),
             rule("events.k8s.io", &["events"], &["create", "patch"]),
         ]),
