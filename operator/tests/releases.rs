@@ -169,6 +169,7 @@ fn releases_only_add() {
       ClusterRole list persistentvolumeclaims
       ClusterRole patch persistentvolumeclaims
       ClusterRole watch persistentvolumeclaims
+    0.2.1
     ");
 }
 
