@@ -170,6 +170,8 @@ fn releases_only_add() {
       ClusterRole patch persistentvolumeclaims
       ClusterRole watch persistentvolumeclaims
     0.2.1
+    0.3.0
+      .status.members
     ");
 }
 

@@ -190,6 +190,11 @@ pub struct RedisClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
 
+    /// Each node of the cluster as the operator last saw it, in the order of their pods' ordinals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["pod".into()]))]
+    pub members: Vec<Member>,
+
     /// Number of Redis nodes that answer and are part of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_nodes: Option<i32>,
@@ -218,6 +223,47 @@ pub struct RedisClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+}
+
+/// One node of the cluster.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    /// Name of the pod that the node runs in.
+    pub pod: String,
+
+    /// The id by which the other nodes know it; it changes when the node loses its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+
+    /// Whether it owns slots or copies a primary. A node that has not joined yet has no role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+
+    /// Number of the shard that it belongs to, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<i32>,
+
+    /// The slots that it owns, as ranges: `0-5460`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<String>,
+
+    /// For a replica, whether its connection to the primary is up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_up: Option<bool>,
+
+    /// Revision of the pod template that its pod was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+/// Whether it owns slots or copies a primary. A node that has not joined yet has no role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Role {
+    /// Owns slots, or may: a node that was just added owns none yet.
+    Primary,
+    /// Copies a primary, and takes its place when that fails.
+    Replica,
 }
 
 /// What the operator is doing, in one word; `conditions` say it in full.
