@@ -137,8 +137,9 @@ fn permissions(role: &Value) -> Vec<String> {
 }
 
 fn columns(version: &Value) -> Vec<String> {
-    let columns = version["additionalPrinterColumns"].as_array().unwrap();
-    columns.iter().map(|column| format!("{}={}", column["name"], column["jsonPath"])).collect()
+    let columns = version["additionalPrinterColumns"].as_array().unwrap().iter();
+    let text = |column: &Value, key: &str| column[key].as_str().unwrap().to_string();
+    columns.map(|column| format!("{} = {}", text(column, "name"), text(column, "jsonPath"))).collect()
 }
 
 fn rules(list: &Value) -> Vec<String> {
@@ -172,6 +173,9 @@ fn releases_only_add() {
     0.2.1
     0.3.0
       .status.members
+    0.4.0
+      column Slots = .status.slotsCovered
+      .status.slotsCovered
     ");
 }
 

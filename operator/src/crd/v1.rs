@@ -43,6 +43,14 @@ use serde::{Deserialize, Serialize};
         json_path = ".status.shards",
         description = "Primaries that own slots"
     ),
+    // With `-o wide` only.
+    printcolumn(
+        name = "Slots",
+        type_ = "integer",
+        json_path = ".status.slotsCovered",
+        description = "Slots that are served, of 16384",
+        priority = 1
+    ),
     printcolumn(
         name = "Available",
         type_ = "string",
@@ -202,6 +210,10 @@ pub struct RedisClusterStatus {
     /// Number of primaries that own slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<i32>,
+
+    /// Number of the 16384 slots that a reachable primary serves. Anything less means that some keys cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_covered: Option<i32>,
 
     /// Label selector of the cluster's pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
