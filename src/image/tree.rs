@@ -1,0 +1,556 @@
+//! The files that go into an image, or came out of one: sorted, checked relative paths and their content.
+//!
+//! A tree is a plan, not a directory: files of a directory are named and measured when they are added, and read once,
+//! piece by piece, when a layer is built. So a catalog of any size is packed in flat memory.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, FileType};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The longest path that Linux takes, and the longest name in it, in bytes.
+const MAX_PATH: usize = 4095;
+const MAX_NAME: usize = 255;
+
+/// The largest size that a tar header holds in octal digits, in bytes: 8 GiB less one.
+const MAX_FILE: u64 = 0o77_777_777_777;
+
+/// What a layer calls a file that says "this name was removed"; no real file may be called so.
+/// <https://github.com/opencontainers/image-spec/blob/main/layer.md#whiteouts>
+pub(super) const WHITEOUT: &str = ".wh.";
+
+/// A path inside an image, relative to its root: `manifests/csv.yaml`.
+///
+/// Never empty or absolute; without `.`, `..` and empty components, control characters and names that layers reserve.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreePath(String);
+
+/// Text that is not a path inside an image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` cannot be a path in an image: it {reason}", .path.escape_debug())]
+pub struct PathError {
+    /// The path as it was given.
+    pub path: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl FromStr for TreePath {
+    type Err = PathError;
+
+    fn from_str(path: &str) -> Result<Self, PathError> {
+        let wrong = if path.is_empty() {
+            Some("is empty")
+        } else if path.starts_with('/') {
+            Some("is absolute")
+        } else if path.len() > MAX_PATH || path.split('/').any(|name| name.len() > MAX_NAME) {
+            Some("is too long")
+        } else if path.chars().any(char::is_control) {
+            Some("has a control character")
+        } else if path.split('/').any(|name| name == "..") {
+            Some("leads out of the image through `..`")
+        } else if path.split('/').any(|name| name.is_empty() || name == ".") {
+            Some("has an empty component or a `.`")
+        } else if path.split('/').any(|name| name.starts_with(WHITEOUT)) {
+            Some("has a name with `.wh.`, by which layers mark removed files")
+        } else {
+            None
+        };
+        match wrong {
+            Some(reason) => Err(PathError { path: path.into(), reason }),
+            None => Ok(Self(path.into())),
+        }
+    }
+}
+
+impl TreePath {
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The directory that holds it; `None` for what lies in the root.
+    pub fn parent(&self) -> Option<TreePath> {
+        self.0.rsplit_once('/').map(|(parent, _)| Self(parent.into()))
+    }
+
+    /// Whether this is `other` or lies somewhere below it.
+    pub fn is_within(&self, other: &TreePath) -> bool {
+        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl fmt::Display for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for TreePath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Files and directories under checked paths. Every directory that holds something is an entry of its own.
+///
+/// ```
+/// let mut tree = olmkit::image::FileTree::new();
+/// tree.add_file("metadata/annotations.yaml", "annotations: {}\n")?;
+/// let paths: Vec<&str> = tree.iter().map(|(path, _)| path.as_str()).collect();
+/// assert_eq!(paths, ["metadata", "metadata/annotations.yaml"]);
+/// # Ok::<(), olmkit::image::TreeError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct FileTree {
+    nodes: BTreeMap<TreePath, Node>,
+}
+
+/// What lies at a path.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// A directory, mode 0755 in the image.
+    Dir,
+    /// A regular file.
+    File(TreeFile),
+}
+
+/// A regular file: mode 0644 in the image, or 0755 when it is executable.
+#[derive(Debug, Clone)]
+pub struct TreeFile {
+    executable: bool,
+    content: Content,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    Memory(Vec<u8>),
+    Disk { path: PathBuf, size: u64 },
+}
+
+/// Why something cannot be added to a tree.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// The path is not one that an image can have.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Something is at that path already.
+    #[error("`{path}` is in the image twice")]
+    Duplicate {
+        /// The path in the image.
+        path: TreePath,
+    },
+    /// The path leads through a regular file.
+    #[error("`{path}` cannot be in the image: `{file}` is a file, not a directory")]
+    ThroughFile {
+        /// The path in the image.
+        path: TreePath,
+        /// The file on the way.
+        file: TreePath,
+    },
+    /// The directory holds something that is neither a file nor a directory.
+    #[error("`{}` is a {kind}, expected a regular file or a directory", .path.display())]
+    Kind {
+        /// The path on disk.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The directory holds a name that is not UTF-8.
+    #[error("`{}` has a name that is not UTF-8", .path.to_string_lossy().escape_debug())]
+    NotUtf8 {
+        /// The path on disk.
+        path: PathBuf,
+    },
+    /// The file is larger than an image's layer can hold.
+    #[error("`{}` has {size} bytes, at most {MAX_FILE} fit into a layer", .path.display())]
+    TooLarge {
+        /// The path on disk.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// The disk could not be read.
+    #[error("cannot read `{}`", .path.display())]
+    Io {
+        /// The path on disk.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl TreeError {
+    /// The way out, where there is one.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Kind { kind: "symbolic link", .. } => {
+                Some("replace the link with a copy of the file: images are built from plain files".into())
+            }
+            Self::Kind { .. } => Some("remove it from the directory".into()),
+            Self::NotUtf8 { .. } | Self::Path(_) => Some("rename the file".into()),
+            _ => None,
+        }
+    }
+}
+
+impl FileTree {
+    /// A tree without entries.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The tree of everything below a directory. See [`FileTree::add_dir`].
+    ///
+    /// # Errors
+    /// As [`FileTree::add_dir`].
+    pub fn from_dir(dir: &Path) -> Result<Self, TreeError> {
+        let mut tree = Self::new();
+        tree.walk("", dir)?;
+        Ok(tree)
+    }
+
+    /// Adds a file with this content.
+    ///
+    /// # Errors
+    /// The path is bad, taken, or leads through a file.
+    pub fn add_file(&mut self, path: &str, content: impl Into<Vec<u8>>) -> Result<(), TreeError> {
+        self.insert(path.parse()?, Node::File(TreeFile::from_memory(content.into(), false)))
+    }
+
+    /// Adds a file that can be run.
+    ///
+    /// # Errors
+    /// As [`FileTree::add_file`].
+    pub fn add_executable(&mut self, path: &str, content: impl Into<Vec<u8>>) -> Result<(), TreeError> {
+        self.insert(path.parse()?, Node::File(TreeFile::from_memory(content.into(), true)))
+    }
+
+    /// Adds a directory from disk and everything below it at a path of the image. Permissions on disk are of no
+    /// account: they differ between checkouts, and the files of bundles and catalogs are only read.
+    ///
+    /// The files are read when a layer is built, which fails if one has another length by then.
+    ///
+    /// # Errors
+    /// The path is bad or taken, the disk cannot be read, or the directory holds a link, a FIFO, a socket or a device.
+    /// Some entries may have been added by then.
+    pub fn add_dir(&mut self, path: &str, dir: &Path) -> Result<(), TreeError> {
+        let path: TreePath = path.parse()?;
+        self.insert(path.clone(), Node::Dir)?;
+        self.walk(path.as_str(), dir)
+    }
+
+    /// All entries, sorted by path: parents come before what they hold.
+    pub fn iter(&self) -> impl Iterator<Item = (&TreePath, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// What lies at a path.
+    pub fn get(&self, path: &str) -> Option<&Node> {
+        self.nodes.get(path)
+    }
+
+    /// The file at a path; `None` when there is nothing or a directory.
+    pub fn file(&self, path: &str) -> Option<&TreeFile> {
+        match self.get(path)? {
+            Node::File(file) => Some(file),
+            Node::Dir => None,
+        }
+    }
+
+    /// Whether the tree has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Adds a node and the directories above it. A directory may be added again, as layers and callers do.
+    pub(super) fn insert(&mut self, path: TreePath, node: Node) -> Result<(), TreeError> {
+        let mut above = path.parent();
+        while let Some(dir) = above {
+            match self.nodes.get(&dir) {
+                Some(Node::Dir) => break,
+                Some(Node::File(_)) => return Err(TreeError::ThroughFile { path, file: dir }),
+                None => above = dir.parent(),
+            }
+        }
+        match (self.nodes.get(&path), &node) {
+            (None, _) => {}
+            (Some(Node::Dir), Node::Dir) => return Ok(()),
+            (Some(_), _) => return Err(TreeError::Duplicate { path }),
+        }
+        let mut above = path.parent();
+        while let Some(dir) = above {
+            above = dir.parent();
+            if self.nodes.insert(dir, Node::Dir).is_some() {
+                break;
+            }
+        }
+        self.nodes.insert(path, node);
+        Ok(())
+    }
+
+    /// Adds what lies below a directory; `at` is its path in the image, or empty for the root.
+    fn walk(&mut self, at: &str, dir: &Path) -> Result<(), TreeError> {
+        let mut pending = vec![(at.to_owned(), dir.to_owned())];
+        while let Some((at, dir)) = pending.pop() {
+            let failed = |path: &Path| {
+                let path = path.to_owned();
+                move |source| TreeError::Io { path, source }
+            };
+            for entry in fs::read_dir(&dir).map_err(failed(&dir))? {
+                let on_disk = entry.map_err(failed(&dir))?.path();
+                let name = on_disk.file_name().and_then(|name| name.to_str());
+                let name = name.ok_or_else(|| TreeError::NotUtf8 { path: on_disk.clone() })?;
+                let inside = if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") };
+                let path: TreePath = inside.parse()?;
+                let metadata = fs::symlink_metadata(&on_disk).map_err(failed(&on_disk))?;
+                if metadata.is_dir() {
+                    self.insert(path, Node::Dir)?;
+                    pending.push((inside, on_disk));
+                } else if !metadata.is_file() {
+                    return Err(TreeError::Kind { kind: kind(metadata.file_type()), path: on_disk });
+                } else if metadata.len() > MAX_FILE {
+                    return Err(TreeError::TooLarge { path: on_disk, size: metadata.len() });
+                } else {
+                    let content = Content::Disk { path: on_disk, size: metadata.len() };
+                    self.insert(path, Node::File(TreeFile { executable: false, content }))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TreeFile {
+    pub(super) fn from_memory(content: Vec<u8>, executable: bool) -> Self {
+        Self { executable, content: Content::Memory(content) }
+    }
+
+    /// Whether the image lets it be run.
+    pub fn is_executable(&self) -> bool {
+        self.executable
+    }
+
+    /// Its length in bytes.
+    pub fn size(&self) -> u64 {
+        match &self.content {
+            Content::Memory(bytes) => bytes.len() as u64,
+            Content::Disk { size, .. } => *size,
+        }
+    }
+
+    /// Its content. Only files that were added from disk touch the disk.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has another length than when it was added.
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.reader()?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Its content, piece by piece: exactly [`TreeFile::size`] bytes or an error.
+    pub(super) fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match &self.content {
+            Content::Memory(bytes) => Box::new(bytes.as_slice()),
+            Content::Disk { path, size } => Box::new(ExactFile { file: File::open(path)?, left: *size }),
+        })
+    }
+}
+
+/// A file that is read to its end and has to end where it ended when it was measured.
+struct ExactFile {
+    file: File,
+    left: u64,
+}
+
+impl Read for ExactFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)? as u64;
+        if read > self.left || (read == 0 && self.left > 0 && !buffer.is_empty()) {
+            return Err(io::Error::other("the file changed while it was read"));
+        }
+        self.left -= read;
+        Ok(read as usize)
+    }
+}
+
+fn kind(file_type: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match file_type {
+        t if t.is_symlink() => "symbolic link",
+        t if t.is_fifo() => "FIFO",
+        t if t.is_socket() => "socket",
+        t if t.is_block_device() => "block device",
+        t if t.is_char_device() => "character device",
+        _ => "special file",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+
+    fn listing(tree: &FileTree) -> String {
+        let line = |(path, node): (&TreePath, &Node)| match node {
+            Node::Dir => format!("{path}/\n"),
+            Node::File(file) => format!("{path} {}\n", file.size()),
+        };
+        tree.iter().map(line).collect()
+    }
+
+    fn check_path(path: &str) -> String {
+        path.parse::<TreePath>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn paths_that_no_image_has() {
+        assert_snapshot!(check_path(""), @"`` cannot be a path in an image: it is empty");
+        assert_snapshot!(check_path("/etc/passwd"), @"`/etc/passwd` cannot be a path in an image: it is absolute");
+        assert_snapshot!(check_path("a/../../b"), @"`a/../../b` cannot be a path in an image: it leads out of the image through `..`");
+        assert_snapshot!(check_path(".."), @"`..` cannot be a path in an image: it leads out of the image through `..`");
+        assert_snapshot!(check_path("./a"), @"`./a` cannot be a path in an image: it has an empty component or a `.`");
+        assert_snapshot!(check_path("a//b"), @"`a//b` cannot be a path in an image: it has an empty component or a `.`");
+        assert_snapshot!(check_path("a/"), @"`a/` cannot be a path in an image: it has an empty component or a `.`");
+        assert_snapshot!(check_path("a\0b"), @r"`a\0b` cannot be a path in an image: it has a control character");
+        assert_snapshot!(check_path("a\u{1b}[31mb"), @r"`a\u{1b}[31mb` cannot be a path in an image: it has a control character");
+        assert_snapshot!(check_path("a/.wh.b"), @"`a/.wh.b` cannot be a path in an image: it has a name with `.wh.`, by which layers mark removed files");
+        assert!(check_path(&"n".repeat(256)).ends_with("it is too long"));
+        assert!(check_path(&"n/".repeat(2048)).ends_with("it is too long"));
+    }
+
+    #[test]
+    fn paths_with_dots_spaces_and_letters_of_any_script_are_fine() {
+        for path in ["a", "..a", "a..", ".hidden", "a b/c", "каталог/ключ", "a/wh.b"] {
+            assert_eq!(path.parse::<TreePath>().unwrap().as_str(), path);
+        }
+    }
+
+    #[test]
+    fn within_means_whole_names() {
+        let path = |text: &str| text.parse::<TreePath>().unwrap();
+        assert!(path("a/b/c").is_within(&path("a/b")));
+        assert!(path("a/b").is_within(&path("a/b")));
+        assert!(!path("a/bc").is_within(&path("a/b")));
+        assert!(!path("a").is_within(&path("a/b")));
+    }
+
+    #[test]
+    fn directories_above_a_file_are_entries_and_come_first() {
+        let mut tree = FileTree::new();
+        tree.add_file("b/c/d.yaml", "four").unwrap();
+        tree.add_file("a", "").unwrap();
+        assert_snapshot!(listing(&tree), @r"
+        a 0
+        b/
+        b/c/
+        b/c/d.yaml 4
+        ");
+    }
+
+    #[test]
+    fn a_path_can_be_taken_once() {
+        let mut tree = FileTree::new();
+        tree.add_file("dir/file", "").unwrap();
+        assert_snapshot!(tree.add_file("dir/file", "").unwrap_err(), @"`dir/file` is in the image twice");
+        assert_snapshot!(tree.add_file("dir", "").unwrap_err(), @"`dir` is in the image twice");
+        assert_snapshot!(tree.add_file("dir/file/deep/er", "").unwrap_err(), @"`dir/file/deep/er` cannot be in the image: `dir/file` is a file, not a directory");
+        assert_snapshot!(listing(&tree), @r"
+        dir/
+        dir/file 0
+        ");
+    }
+
+    #[test]
+    fn a_directory_is_taken_whole_and_permissions_do_not_matter() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("sub/empty")).unwrap();
+        fs::write(dir.path().join("sub/script"), "#!").unwrap();
+        fs::set_permissions(dir.path().join("sub/script"), fs::Permissions::from_mode(0o777)).unwrap();
+        let mut tree = FileTree::new();
+        tree.add_dir("at/here", dir.path()).unwrap();
+        assert_snapshot!(listing(&tree), @r"
+        at/
+        at/here/
+        at/here/sub/
+        at/here/sub/empty/
+        at/here/sub/script 2
+        ");
+        assert!(!tree.file("at/here/sub/script").unwrap().is_executable());
+        assert_eq!(tree.file("at/here/sub/script").unwrap().read().unwrap(), b"#!");
+        assert_eq!(listing(&FileTree::from_dir(dir.path()).unwrap()), "sub/\nsub/empty/\nsub/script 2\n");
+    }
+
+    /// Refusals name the path on disk; the temporary directory's name is cut off.
+    fn check_refused(prepare: impl FnOnce(&Path)) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        prepare(dir.path());
+        let error = FileTree::from_dir(dir.path()).unwrap_err();
+        assert!(error.help().is_some());
+        error.to_string().replace(dir.path().to_str().unwrap(), "DIR")
+    }
+
+    #[test]
+    fn links_fifos_and_sockets_are_refused() {
+        use std::os::unix::{fs::symlink, net::UnixListener};
+        assert_snapshot!(check_refused(|dir| symlink("/etc/passwd", dir.join("link")).unwrap()), @"`DIR/link` is a symbolic link, expected a regular file or a directory");
+        assert_snapshot!(check_refused(|dir| symlink(".", dir.join("loop")).unwrap()), @"`DIR/loop` is a symbolic link, expected a regular file or a directory");
+        assert_snapshot!(check_refused(|dir| drop(UnixListener::bind(dir.join("socket")).unwrap())), @"`DIR/socket` is a socket, expected a regular file or a directory");
+        assert_snapshot!(
+            check_refused(|dir| {
+                let made = std::process::Command::new("mkfifo").arg(dir.join("fifo")).status().unwrap();
+                assert!(made.success());
+            }),
+            @"`DIR/fifo` is a FIFO, expected a regular file or a directory"
+        );
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_are_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+        assert_snapshot!(check_refused(|dir| fs::write(dir.join(name), "").unwrap()), @"`DIR/caf�` has a name that is not UTF-8");
+    }
+
+    #[test]
+    fn names_that_layers_reserve_are_refused() {
+        assert_snapshot!(check_refused(|dir| fs::write(dir.join(".wh.gone"), "").unwrap()), @"`.wh.gone` cannot be a path in an image: it has a name with `.wh.`, by which layers mark removed files");
+    }
+
+    #[test]
+    fn a_file_beyond_the_tar_header_is_refused() {
+        let prepare = |dir: &Path| File::create(dir.join("huge")).unwrap().set_len(MAX_FILE + 1).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        prepare(dir.path());
+        assert!(matches!(
+            FileTree::from_dir(dir.path()),
+            Err(TreeError::TooLarge { size: 0o100_000_000_000, .. })
+        ));
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let error = FileTree::from_dir(Path::new("/no/such/directory")).unwrap_err();
+        assert_snapshot!(error, @"cannot read `/no/such/directory`");
+        assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[test]
+    fn a_file_that_changed_since_it_was_added_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        for later in ["shorter", "longer than before"] {
+            fs::write(&file, "as before").unwrap();
+            let tree = FileTree::from_dir(dir.path()).unwrap();
+            fs::write(&file, later).unwrap();
+            let error = tree.file("file").unwrap().read().unwrap_err();
+            assert_eq!(error.to_string(), "the file changed while it was read");
+        }
+    }
+}
