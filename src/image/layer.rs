@@ -102,6 +102,12 @@ impl Layer {
         finish().map_err(|source| LayerError::Finish { source })
     }
 
+    /// A layer of any bytes, for the tests of those who read layers.
+    #[cfg(test)]
+    pub(super) fn of_blob(blob: Blob, diff_id: Digest) -> Self {
+        Self { blob, diff_id }
+    }
+
     /// The compressed bytes.
     pub fn blob(&self) -> &Blob {
         &self.blob

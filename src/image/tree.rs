@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -291,6 +292,34 @@ impl FileTree {
         }
         self.nodes.insert(path, node);
         Ok(())
+    }
+
+    /// Removes what lies at a path and below it.
+    pub(super) fn remove(&mut self, path: &TreePath) {
+        self.nodes.remove(path);
+        self.remove_below(path);
+    }
+
+    /// Removes everything below a path.
+    pub(super) fn remove_below(&mut self, path: &TreePath) {
+        // All paths below `a` start with `a/`, and `0` is the character after `/`: they lie side by side.
+        let (first, end) = (format!("{path}/"), format!("{path}0"));
+        let range = (Bound::Included(first.as_str()), Bound::Excluded(end.as_str()));
+        let below: Vec<TreePath> = self.nodes.range::<str, _>(range).map(|(path, _)| path.clone()).collect();
+        for path in below {
+            self.nodes.remove(&path);
+        }
+    }
+
+    /// Lays another tree over this one, as a layer lies over those below it: its files and directories win.
+    pub(super) fn overlay(&mut self, upper: FileTree) {
+        for (path, node) in upper.nodes {
+            if let Node::File(_) = node {
+                self.remove_below(&path);
+            }
+            // `upper` holds every parent as a directory and parents come first, so that no file is left on the way.
+            self.nodes.insert(path, node);
+        }
     }
 
     /// Adds what lies below a directory; `at` is its path in the image, or empty for the root.
