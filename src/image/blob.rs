@@ -114,6 +114,22 @@ impl Blob {
         Self { media_type, digest, size, bytes: Arc::new(bytes) }
     }
 
+    /// The blob that a descriptor names, in a file that is said to hold it.
+    ///
+    /// # Errors
+    /// The digest is not SHA-256, or the file's length is not the descriptor's. The content is checked when it is read.
+    pub(super) fn from_file(descriptor: &Descriptor, file: File) -> Result<Self, BlobError> {
+        let digest = Digest::try_from(descriptor.digest())?;
+        let found = match file.metadata() {
+            Ok(metadata) => metadata.len(),
+            Err(source) => return Err(BlobError::Read { digest, source }),
+        };
+        if found != descriptor.size() {
+            return Err(BlobError::Size { digest, expected: descriptor.size(), found });
+        }
+        Ok(Self::from_parts(descriptor.media_type().clone(), digest, found, Bytes::File(file)))
+    }
+
     /// What the bytes are.
     pub fn media_type(&self) -> &MediaType {
         &self.media_type
@@ -132,6 +148,12 @@ impl Blob {
     /// The blob as a manifest or an index names it.
     pub fn descriptor(&self) -> Descriptor {
         Descriptor::new(self.media_type.clone(), self.size, self.digest)
+    }
+
+    /// Whether this is the blob that a descriptor names.
+    pub(super) fn is_named_by(&self, descriptor: &Descriptor) -> bool {
+        Digest::try_from(descriptor.digest()) == Ok(self.digest)
+            && (&self.media_type, self.size) == (descriptor.media_type(), descriptor.size())
     }
 
     /// Copies the bytes and checks them on the way. What was written is worth nothing when this fails.
@@ -220,9 +242,53 @@ mod tests {
     use super::*;
     use insta::assert_snapshot;
 
+    fn in_file(text: &str, descriptor: &Descriptor) -> Result<Blob, BlobError> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        Blob::from_file(descriptor, file)
+    }
+
+    fn descriptor_of(text: &str) -> Descriptor {
+        Blob::from_bytes(MediaType::ImageConfig, text.into()).descriptor()
+    }
+
+    #[test]
+    fn a_blob_in_a_file_can_be_read_many_times() {
+        let blob = in_file("content", &descriptor_of("content")).unwrap();
+        assert_eq!(blob.read(7).unwrap(), b"content");
+        assert_eq!(blob.clone().read(7).unwrap(), b"content");
+    }
+
+    #[test]
+    fn other_bytes_of_the_same_length_are_noticed() {
+        let blob = in_file("cOntent", &descriptor_of("content")).unwrap();
+        assert_snapshot!(blob.verify().unwrap_err(), @"blob `sha256:ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73` is corrupted: its content has the digest `sha256:6851d7828e7bad2fd47532733f8bc6306d3202544a599d1f7f7697c76d7b2d2f`");
+    }
+
+    #[test]
+    fn another_length_is_noticed_before_reading() {
+        assert_snapshot!(in_file("contents", &descriptor_of("content")).unwrap_err(), @"blob `sha256:ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73` should have 7 bytes and has 8");
+    }
+
+    #[test]
+    fn a_file_that_shrank_after_it_was_opened_is_noticed() {
+        let file = tempfile::tempfile().unwrap();
+        (&file).write_all(b"content").unwrap();
+        let blob = Blob::from_file(&descriptor_of("content"), file.try_clone().unwrap()).unwrap();
+        file.set_len(3).unwrap();
+        assert_snapshot!(blob.verify().unwrap_err(), @"blob `sha256:ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73` should have 7 bytes and has 3");
+    }
+
     #[test]
     fn too_many_bytes_are_not_read() {
         let blob = Blob::from_bytes(MediaType::ImageConfig, b"content".to_vec());
         assert_snapshot!(blob.read(6).unwrap_err(), @"blob `sha256:ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73` has 7 bytes, at most 6 are allowed");
+    }
+
+    #[test]
+    fn only_sha256_names_a_blob() {
+        let mut descriptor = descriptor_of("content");
+        descriptor.set_digest(format!("sha512:{}", "0".repeat(128)).parse().unwrap());
+        assert!(matches!(in_file("content", &descriptor), Err(BlobError::Digest(_))));
     }
 }

@@ -1,7 +1,7 @@
-//! OCI images from files and labels: built and unpacked, without Docker.
+//! OCI images from files and labels: built, written, read back and unpacked, without Docker.
 //!
 //! The way of the data: a [`FileTree`] becomes a [`Layer`], layers and a [`Config`] become an [`Image`], images of
-//! several platforms become an [`Index`]; either is a [`Root`].
+//! several platforms become an [`Index`]; either is a [`Root`], which is stored at a [`Place`] and loaded from one.
 //! [`Image::unpack`] is the way back to a [`FileTree`].
 //!
 //! Same input, same bytes: nothing here looks at the clock, the host's platform, file owners, file times or the order
@@ -11,15 +11,18 @@
 //! What deliberately is not here: any word of OLM. Labels and directory names are the caller's.
 //!
 //! ```
-//! use olmkit::image::{Config, FileTree, Image, Layer, Platform};
+//! use olmkit::image::{Config, FileTree, Image, Layer, Place, Platform, Root};
 //!
+//! # let dir = tempfile::tempdir()?;
 //! let mut tree = FileTree::new();
 //! tree.add_file("manifests/service.yaml", "kind: Service\n")?;
 //!
 //! let config = Config { labels: [("tier".into(), "demo".into())].into(), ..Config::default() };
 //! let image = Image::new(&Platform::default(), &config, &[Layer::build(&tree)?]);
 //!
-//! assert_eq!(image.label("tier"), Some("demo"));
+//! let place: Place = format!("oci:{}:v1", dir.path().display()).parse()?;
+//! let stored = place.store(&Root::from(image))?;
+//! assert_eq!(place.load()?.digest(), stored.digest);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -28,7 +31,9 @@ mod config;
 mod digest;
 mod json;
 mod layer;
+mod layout;
 mod manifest;
+mod place;
 mod platform;
 mod tree;
 mod unpack;
@@ -37,7 +42,10 @@ pub use blob::{Blob, BlobError};
 pub use config::Config;
 pub use digest::{Digest, DigestError};
 pub use layer::{Layer, LayerError};
+pub use layout::{Layout, LayoutError, Tag, TagError};
 pub use manifest::{Image, ImageError, Index, Root};
+pub use oci_spec::distribution::Reference;
+pub use place::{LoadError, Place, PlaceError, StoreError, Stored, StoredLayer};
 pub use platform::{Platform, PlatformError};
 pub use tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath};
 pub use unpack::{Limits, Unpack, UnpackError};

@@ -100,6 +100,15 @@ impl Platform {
         platform.set_variant(self.variant.clone());
         platform
     }
+
+    /// The platform that an image's configuration names.
+    pub(super) fn of(configuration: &oci::ImageConfiguration) -> Self {
+        Self {
+            os: configuration.os().to_string(),
+            architecture: configuration.architecture().to_string(),
+            variant: configuration.variant().clone(),
+        }
+    }
 }
 
 #[cfg(test)]

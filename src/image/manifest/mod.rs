@@ -1,8 +1,11 @@
 //! Images as values: a manifest with its configuration and layers, an index of them, and what a tag can name.
 //!
-//! A manifest that was read keeps its bytes, so that its digest stays the same wherever it is copied to.
+//! A manifest that was read keeps its bytes, so that its digest stays the same wherever it is copied to. How it is read is
+//! told in `load`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod load;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use oci_spec::image::{self as oci, Descriptor, MediaType};
 use serde::Serialize;
@@ -190,6 +193,10 @@ impl Image {
     fn is_for_a_platform(&self) -> bool {
         self.platform().is_some_and(|platform| platform.os() != "unknown")
     }
+
+    fn blobs(&self) -> impl Iterator<Item = &Blob> {
+        self.layers.iter().chain([&self.configuration, &self.manifest])
+    }
 }
 
 impl Index {
@@ -276,6 +283,15 @@ impl Root {
             Self::Image(image) => &image.manifest,
             Self::Index(index) => &index.index,
         }
+    }
+
+    /// Every blob once, each after those that it names, so that whoever stores them in order never stores a promise.
+    pub(super) fn blobs(&self) -> Vec<&Blob> {
+        let mut blobs: Vec<&Blob> = self.images().iter().flat_map(Image::blobs).collect();
+        blobs.push(self.top());
+        let mut seen = HashSet::new();
+        blobs.retain(|blob| seen.insert(blob.digest()));
+        blobs
     }
 }
 
