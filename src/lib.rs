@@ -1,5 +1,30 @@
 //! `olmkit`: from an operator's manifests to bundles, catalogs and images for OLM.
 //!
-//! The command line as a library, so that tests call what `main` calls.
+//! The command line as a library, so that tests call what `main` calls. The way through it: [`cli`] turns flags into
+//! typed requests, [`actions`] does the work and returns an answer, [`report`] prints it.
 
+pub mod actions;
+pub mod cli;
+pub mod exit;
+pub mod files;
 pub mod image;
+pub mod report;
+
+use std::ffi::OsString;
+
+use clap::Parser as _;
+
+use crate::exit::Exit;
+
+/// Runs the command line `args`, program name first, on the standard streams.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
+    let cli = match cli::Cli::try_parse_from(cli::without_plugin_word(args)) {
+        Ok(cli) => cli,
+        Err(error) => return report::usage(&error),
+    };
+    let mut printer = report::Printer::new(cli.output, cli.color);
+    match cli.noun.run() {
+        Ok(answer) => printer.answer(answer.as_ref()),
+        Err(failure) => printer.failure(&failure),
+    }
+}

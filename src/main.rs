@@ -1,3 +1,7 @@
 //! The `olmkit` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    olmkit::run(std::env::args_os()).into()
+}

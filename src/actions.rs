@@ -1,0 +1,5 @@
+//! What the verbs do: a typed request in, an answer out. This is where files are read and written; nothing is
+//! printed here.
+
+pub mod generate;
+pub mod validate;

@@ -1,0 +1,91 @@
+//! The command line: noun, then verb. Flags become typed requests here; nothing is done and nothing printed.
+
+mod bundle;
+
+use std::ffi::OsString;
+
+use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+
+use crate::exit::Failure;
+use crate::report::Answer;
+
+/// Package Kubernetes operators for OLM: bundles, catalogs and images, without Docker or Go.
+#[derive(Debug, Parser)]
+#[command(name = "olmkit", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// How to print the answer.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text, help_heading = "Output")]
+    pub output: Format,
+    /// When to use colour.
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, help_heading = "Output")]
+    pub color: ColorChoice,
+    /// What to work on.
+    #[command(subcommand)]
+    pub noun: Noun,
+}
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs; names its schema.
+    Json,
+    /// The same as JSON, in YAML.
+    Yaml,
+}
+
+/// What to work on.
+#[derive(Debug, Subcommand)]
+pub enum Noun {
+    /// Work on a bundle: one version of an operator
+    #[command(subcommand)]
+    Bundle(bundle::Verb),
+}
+
+impl Noun {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// When it could not be done.
+    pub fn run(self) -> Result<Box<dyn Answer>, Failure> {
+        match self {
+            Self::Bundle(verb) => verb.run(),
+        }
+    }
+}
+
+/// `cargo olmkit …` calls `cargo-olmkit olmkit …`: takes the repeated word away.
+pub fn without_plugin_word(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<_> = args.into_iter().collect();
+    let program =
+        args.first().map(|program| std::path::Path::new(program).file_stem().map(ToOwned::to_owned));
+    if program.flatten().is_some_and(|name| name == "cargo-olmkit")
+        && args.get(1).is_some_and(|word| word == "olmkit")
+    {
+        args.remove(1);
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn cargo_repeats_the_word() {
+        let args = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(
+            without_plugin_word(args(&["/x/cargo-olmkit", "olmkit", "bundle"])),
+            args(&["/x/cargo-olmkit", "bundle"])
+        );
+        assert_eq!(without_plugin_word(args(&["olmkit", "olmkit"])), args(&["olmkit", "olmkit"]));
+    }
+}

@@ -1,0 +1,89 @@
+//! `olmkit bundle …`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use olmkit_bundle::generate::Overrides;
+use olmkit_bundle::names::{ChannelName, PackageName};
+use olmkit_bundle::version::Version;
+
+use crate::actions::{generate, validate};
+use crate::exit::Failure;
+use crate::report::Answer;
+
+/// What to do with bundles.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Make a bundle from an operator's manifests and its package file
+    Generate(Generate),
+    /// Check bundles against OLM's rules
+    Validate(Validate),
+}
+
+impl Verb {
+    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+        match self {
+            Self::Generate(flags) => {
+                generate::run(flags.into()).map(|answer| Box::new(answer) as Box<dyn Answer>)
+            }
+            Self::Validate(flags) => {
+                validate::run(&flags.bundles).map(|answer| Box::new(answer) as Box<dyn Answer>)
+            }
+        }
+    }
+}
+
+/// Flags of `bundle generate`.
+#[derive(Debug, Args)]
+#[command(after_help = GENERATE_EXAMPLES)]
+pub struct Generate {
+    /// Files and directories with manifests, YAML or JSON; those of the package file when none are given
+    #[arg(value_name = "FILE|DIR")]
+    manifests: Vec<PathBuf>,
+    /// The package file; `olmkit.yaml` here when there is one
+    #[arg(long, value_name = "FILE")]
+    package_file: Option<PathBuf>,
+    /// The package's name, instead of the package file's
+    #[arg(long, value_name = "NAME")]
+    package: Option<PackageName>,
+    /// The version, a semantic one, instead of the package file's
+    #[arg(long, value_name = "X.Y.Z")]
+    version: Option<Version>,
+    /// The channels, instead of the package file's
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    channels: Vec<ChannelName>,
+    /// The channel to subscribe to, instead of the package file's
+    #[arg(long, value_name = "NAME")]
+    default_channel: Option<ChannelName>,
+    /// The bundle's directory; files in it that olmkit did not write are kept
+    #[arg(long, value_name = "DIR", default_value = "bundle")]
+    output_dir: PathBuf,
+}
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  olmkit bundle generate                                    from ./olmkit.yaml to ./bundle
+  olmkit bundle generate deploy/ --package redis-operator --version 0.1.0";
+
+impl From<Generate> for generate::Request {
+    fn from(flags: Generate) -> Self {
+        let Generate { manifests, package_file, package, version, channels, default_channel, output_dir } =
+            flags;
+        let overrides = Overrides { package, version, channels, default_channel };
+        Self { manifests, package_file, overrides, output_dir }
+    }
+}
+
+/// Flags of `bundle validate`.
+#[derive(Debug, Args)]
+#[command(after_help = VALIDATE_EXAMPLES)]
+pub struct Validate {
+    /// Bundle directories
+    #[arg(value_name = "DIR", required = true)]
+    bundles: Vec<PathBuf>,
+}
+
+const VALIDATE_EXAMPLES: &str = "\
+Examples:
+  olmkit bundle validate bundle
+  olmkit bundle validate operators/*/* --output json";

@@ -1,0 +1,75 @@
+//! How the command ends: exit codes, and failures that carry their way out.
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+/// What the exit code says. The README has the same table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It was done, or the answer is yes.
+    Yes = 0,
+    /// The answer is no: errors were found, a version cannot reach the head.
+    No = 1,
+    /// The command was misused.
+    Misuse = 2,
+    /// It could not be found out: a file, a registry or a cluster did not answer.
+    Unknown = 3,
+    /// It took too long.
+    TimedOut = 4,
+    /// Somebody pressed Ctrl-C.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why an action could not be done, how the command ends then, and what to do about it.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the command ends.
+    pub exit: Exit,
+    /// What failed; its sources say why.
+    pub error: Box<dyn Error + Send + Sync>,
+    /// The way out.
+    pub help: Option<String>,
+}
+
+impl Failure {
+    /// The input or the world did not let us do it.
+    pub fn unknown(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { exit: Exit::Unknown, error: error.into(), help: None }
+    }
+
+    /// The command cannot mean what it says.
+    pub fn misuse(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { exit: Exit::Misuse, error: error.into(), help: None }
+    }
+
+    /// Names the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The messages of the sources, outermost first, without the error itself.
+    pub fn causes(&self) -> Vec<String> {
+        let mut causes = Vec::new();
+        let mut next = self.error.source();
+        while let Some(cause) = next {
+            causes.push(cause.to_string());
+            next = cause.source();
+        }
+        causes
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}

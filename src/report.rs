@@ -1,0 +1,129 @@
+//! The only code that prints: answers to standard output, talk to standard error.
+//!
+//! An [`Answer`] knows how it looks as JSON and as text; [`Printer`] chooses. What comes from input is printed
+//! without control characters, so that no file can drive a terminal.
+
+mod findings;
+mod generated;
+
+use std::io::{self, Write};
+
+use anstream::AutoStream;
+use clap::ColorChoice;
+use serde_json::{Value, json};
+
+use crate::cli::Format;
+use crate::exit::{Exit, Failure};
+
+pub use findings::FindingsAnswer;
+pub use generated::GeneratedAnswer;
+
+/// What an action has to say when it was done.
+pub trait Answer {
+    /// For programs; the first key is `schema`.
+    fn json(&self) -> Value;
+
+    /// For people: the answer to `out`, the talk to `talk`.
+    ///
+    /// # Errors
+    /// When a stream cannot be written.
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()>;
+
+    /// How the command ends.
+    fn exit(&self) -> Exit {
+        Exit::Yes
+    }
+}
+
+/// Prints answers and failures in the chosen format.
+pub struct Printer {
+    format: Format,
+    out: AutoStream<io::Stdout>,
+    talk: AutoStream<io::Stderr>,
+}
+
+impl Printer {
+    /// A printer to the standard streams.
+    pub fn new(format: Format, color: ColorChoice) -> Self {
+        let choice = match color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        };
+        Self {
+            format,
+            out: AutoStream::new(io::stdout(), choice),
+            talk: AutoStream::new(io::stderr(), choice),
+        }
+    }
+
+    /// Prints an answer.
+    pub fn answer(&mut self, answer: &dyn Answer) -> Exit {
+        let printed = match self.format {
+            Format::Text => answer.text(&mut self.out, &mut self.talk),
+            _ => self.value(&answer.json()),
+        };
+        self.finish(printed, answer.exit())
+    }
+
+    /// Prints why something could not be done.
+    pub fn failure(&mut self, failure: &Failure) -> Exit {
+        let printed = match self.format {
+            Format::Text => failure_text(failure, &mut self.talk),
+            _ => self.value(&json!({
+                "schema": "olmkit.error/v1",
+                "error": failure.to_string(),
+                "causes": failure.causes(),
+                "help": failure.help,
+            })),
+        };
+        self.finish(printed, failure.exit)
+    }
+
+    fn value(&mut self, value: &Value) -> io::Result<()> {
+        let text = match self.format {
+            Format::Yaml => olmkit_bundle::yaml::write::to_string(value).map_err(io::Error::other)?,
+            _ => format!("{value:#}\n"),
+        };
+        self.out.write_all(text.as_bytes())
+    }
+
+    /// A reader that has had enough is no failure; any other fault of the stream is.
+    fn finish(&mut self, printed: io::Result<()>, exit: Exit) -> Exit {
+        match printed.and_then(|()| self.out.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Unknown,
+            _ => exit,
+        }
+    }
+}
+
+/// Prints what clap has to say: help and versions as answers, mistakes as talk.
+pub fn usage(error: &clap::Error) -> Exit {
+    let exit = if error.use_stderr() { Exit::Misuse } else { Exit::Yes };
+    // A stream that is gone cannot be told so.
+    let _ = error.print();
+    exit
+}
+
+fn failure_text(failure: &Failure, talk: &mut dyn Write) -> io::Result<()> {
+    let (red, cyan, off) = (ERROR.render(), HELP.render(), ERROR.render_reset());
+    writeln!(talk, "{red}error{off}: {}", printable(&failure.to_string()))?;
+    for cause in failure.causes() {
+        writeln!(talk, "  caused by: {}", printable(&cause))?;
+    }
+    failure.help.iter().try_for_each(|help| writeln!(talk, "  {cyan}help{off}: {}", printable(help)))
+}
+
+const ERROR: anstyle::Style = anstyle::AnsiColor::BrightRed.on_default().bold();
+const HELP: anstyle::Style = anstyle::AnsiColor::BrightCyan.on_default().bold();
+
+/// Text without characters that could drive a terminal.
+pub(crate) fn printable(text: &str) -> std::borrow::Cow<'_, str> {
+    let unsafe_char = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(unsafe_char) {
+        return text.into();
+    }
+    text.chars()
+        .map(|c| if unsafe_char(c) { c.escape_unicode().to_string() } else { c.to_string() })
+        .collect()
+}

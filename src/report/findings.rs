@@ -1,0 +1,134 @@
+//! Findings as rustc shows its own: the code, the place with its line, the way out.
+
+use std::io::{self, Write};
+
+use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
+use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
+use serde_json::{Value, json};
+
+use super::{Answer, printable};
+use crate::exit::Exit;
+
+/// What checking some inputs has found.
+#[derive(Debug)]
+pub struct FindingsAnswer {
+    /// What was checked, such as `bundle`.
+    pub what: &'static str,
+    /// How many of them.
+    pub checked: usize,
+    /// All findings, in the order to print.
+    pub findings: Vec<Finding>,
+}
+
+impl FindingsAnswer {
+    fn count(&self, level: Level) -> usize {
+        self.findings.iter().filter(|finding| finding.level == level).count()
+    }
+}
+
+impl Answer for FindingsAnswer {
+    fn json(&self) -> Value {
+        json!({
+            "schema": "olmkit.findings/v1",
+            "summary": {
+                "checked": self.checked,
+                "errors": self.count(Level::Error),
+                "warnings": self.count(Level::Warning),
+            },
+            "findings": self.findings.iter().map(finding_json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        self.findings.iter().try_for_each(|finding| write_finding(finding, out))?;
+        let (checked, what) = (self.checked, self.what);
+        let (errors, warnings) = (self.count(Level::Error), self.count(Level::Warning));
+        writeln!(
+            out,
+            "checked {}: {}, {}",
+            plural(checked, what),
+            plural(errors, "error"),
+            plural(warnings, "warning")
+        )
+    }
+
+    fn exit(&self) -> Exit {
+        if self.count(Level::Error) > 0 { Exit::No } else { Exit::Yes }
+    }
+}
+
+/// `1 error`, `2 errors`.
+pub(super) fn plural(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// A finding for programs.
+pub(super) fn finding_json(finding: &Finding) -> Value {
+    let place = finding.place.as_ref();
+    let position = place.and_then(|place| place.position);
+    json!({
+        "code": finding.code.name,
+        "level": finding.level,
+        "message": finding.message,
+        "bundle": finding.input,
+        "subject": finding.subject,
+        "path": place.map(|place| &place.path),
+        "line": position.map(|position| position.line),
+        "column": position.map(|position| position.column),
+        "old": finding.other.as_ref().map(|other| json!({
+            "path": other.path,
+            "line": other.position.map(|position| position.line),
+        })),
+        "help": finding.help,
+        "docs": format!("docs/findings.md#{}", finding.code.name),
+    })
+}
+
+/// A finding for people, with an empty line behind it.
+pub(super) fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+    let severity = match finding.level {
+        Level::Error => Severity::ERROR,
+        Level::Warning => Severity::WARNING,
+        Level::Info => Severity::INFO,
+    };
+    let message = printable(&finding.message).into_owned();
+    let mut group = Group::with_title(severity.primary_title(message).id(finding.code.name));
+    if let Some(place) = &finding.place {
+        group = show(group, place, AnnotationKind::Primary);
+    }
+    if let Some(other) = &finding.other {
+        group = show(group, other, AnnotationKind::Context);
+    }
+    if let Some(help) = &finding.help {
+        group = group.element(Severity::HELP.message(printable(help).into_owned()));
+    }
+    // Colour is taken away again where the stream has none.
+    writeln!(out, "{}\n", Renderer::styled().render(&[group]))
+}
+
+fn show<'a>(group: Group<'a>, place: &Place, kind: AnnotationKind) -> Group<'a> {
+    let path = printable(&place.path).into_owned();
+    let Some(position) = place.position else { return group.element(Origin::path(path)) };
+    let (line, column) = (position.line as usize, position.column as usize);
+    let Some(excerpt) = place.excerpt.as_ref().filter(|excerpt| !excerpt.line.trim().is_empty()) else {
+        return group.element(Origin::path(path).line(line).char_column(column));
+    };
+    let Excerpt { line: text, start, end } = excerpt;
+    let whole_line = text.get(..*start).is_some_and(|before| before.chars().count() + 1 == column);
+    let (text, start, end) = clean(text, *start, *end);
+    let label = place.label.as_ref().map(|label| printable(label).into_owned());
+    let snippet = Snippet::source(text).line_start(line).annotation(kind.span(start..end).label(label));
+    if whole_line {
+        return group.element(snippet.path(path));
+    }
+    // Of a line that was cut the renderer cannot know the column.
+    group.element(Origin::path(path).line(line).char_column(column)).element(snippet)
+}
+
+/// An excerpt without control characters, its marked bytes moved along.
+fn clean(text: &str, start: usize, end: usize) -> (String, usize, usize) {
+    let part = |from: usize, to: usize| printable(text.get(from..to).unwrap_or("")).into_owned();
+    let (before, marked, after) = (part(0, start), part(start, end), part(end, text.len()));
+    let (start, end) = (before.len(), before.len() + marked.len());
+    (before + &marked + &after, start, end)
+}
