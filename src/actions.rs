@@ -1,5 +1,6 @@
 //! What the verbs do: a typed request in, an answer out. This is where files are read and written; nothing is
 //! printed here.
 
+pub mod build;
 pub mod generate;
 pub mod validate;

@@ -5,6 +5,7 @@
 
 mod findings;
 mod generated;
+mod image;
 
 use std::io::{self, Write};
 
@@ -17,6 +18,7 @@ use crate::exit::{Exit, Failure};
 
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
+pub use image::ImageAnswer;
 
 /// What an action has to say when it was done.
 pub trait Answer {

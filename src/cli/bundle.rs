@@ -7,8 +7,9 @@ use olmkit_bundle::generate::Overrides;
 use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
 
-use crate::actions::{generate, validate};
+use crate::actions::{build, generate, validate};
 use crate::exit::Failure;
+use crate::image::Place;
 use crate::report::Answer;
 
 /// What to do with bundles.
@@ -18,6 +19,8 @@ pub enum Verb {
     Generate(Generate),
     /// Check bundles against OLM's rules
     Validate(Validate),
+    /// Put a bundle into an image
+    Build(Build),
 }
 
 impl Verb {
@@ -25,6 +28,9 @@ impl Verb {
         match self {
             Self::Generate(flags) => {
                 generate::run(flags.into()).map(|answer| Box::new(answer) as Box<dyn Answer>)
+            }
+            Self::Build(flags) => {
+                build::bundle(&flags.into()).map(|answer| Box::new(answer) as Box<dyn Answer>)
             }
             Self::Validate(flags) => {
                 validate::run(&flags.bundles).map(|answer| Box::new(answer) as Box<dyn Answer>)
@@ -87,3 +93,25 @@ const VALIDATE_EXAMPLES: &str = "\
 Examples:
   olmkit bundle validate bundle
   olmkit bundle validate operators/*/* --output json";
+
+/// Flags of `bundle build`.
+#[derive(Debug, Args)]
+#[command(after_help = BUILD_EXAMPLES)]
+pub struct Build {
+    /// The bundle's directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Where the image goes: an OCI layout directory, `oci:DIR[:TAG]`
+    #[arg(long, value_name = "PLACE")]
+    to: Place,
+}
+
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  olmkit bundle build bundle --to oci:images/redis-operator-bundle:v0.1.0";
+
+impl From<Build> for build::Request {
+    fn from(Build { directory, to }: Build) -> Self {
+        Self { directory, to }
+    }
+}
