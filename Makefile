@@ -1,16 +1,34 @@
 # The only list of commands; CI runs the same targets.
 .DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 
-.PHONY: help check generate
+.PHONY: help demo check test corpus docs generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+demo: ## package RedisCluster 0.1.0 to 0.4.0, link the versions, build the images, print the upgrade paths
+	@$(CARGO) build --quiet --locked
+	@demo/run target/debug/olmkit target/demo
 
 check: ## formatting, lints and docs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
+test: ## every test; ends with the counts
+	@mkdir -p target
+	$(CARGO) test --workspace --locked 2>&1 | tee target/test.log
+	@tests/counts target/test.log
+
+corpus: ## compare with the recorded answers of OLM's own tools (OLMKIT_CORPUS, or ../shared/corpus)
+	$(CARGO) test --locked --test corpus
+
+docs: ## the documentation of the code
+	$(CARGO) doc --workspace --no-deps --locked --open
+
 generate: ## renew the checked-in files that are made from code
 	release=$$($(CARGO) run --quiet -p redis-operator -- --version) && \
 	$(CARGO) run --quiet -p redis-operator -- manifests --output-dir operator/deploy/$${release##* }
+	OLMKIT_GENERATE=1 $(CARGO) test --locked --quiet --test docs

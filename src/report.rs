@@ -6,12 +6,14 @@
 mod findings;
 mod generated;
 mod image;
+pub mod json;
 
 use std::io::{self, Write};
 
 use anstream::AutoStream;
 use clap::ColorChoice;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::Format;
 use crate::exit::{Exit, Failure};
@@ -22,7 +24,7 @@ pub use image::ImageAnswer;
 
 /// What an action has to say when it was done.
 pub trait Answer {
-    /// For programs; the first key is `schema`.
+    /// For programs: one of the types of [`json`] as a value.
     fn json(&self) -> Value;
 
     /// For people: the answer to `out`, the talk to `talk`.
@@ -72,11 +74,11 @@ impl Printer {
     pub fn failure(&mut self, failure: &Failure) -> Exit {
         let printed = match self.format {
             Format::Text => failure_text(failure, &mut self.talk),
-            _ => self.value(&json!({
-                "schema": "olmkit.error/v1",
-                "error": failure.to_string(),
-                "causes": failure.causes(),
-                "help": failure.help,
+            _ => self.value(&value(&json::Error {
+                schema: "olmkit.error/v1",
+                error: failure.to_string(),
+                causes: failure.causes(),
+                help: failure.help.clone(),
             })),
         };
         self.finish(printed, failure.exit)
@@ -97,6 +99,11 @@ impl Printer {
             _ => exit,
         }
     }
+}
+
+/// A type of [`json`] as a value; these have text keys and finite numbers alone, so nothing can refuse.
+fn value(answer: &impl Serialize) -> Value {
+    serde_json::to_value(answer).unwrap_or(Value::Null)
 }
 
 /// Prints what clap has to say: help and versions as answers, mistakes as talk.

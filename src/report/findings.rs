@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Answer, printable};
+use super::{Answer, json, printable, value};
 use crate::exit::Exit;
 
 /// What checking some inputs has found.
@@ -28,14 +28,14 @@ impl FindingsAnswer {
 
 impl Answer for FindingsAnswer {
     fn json(&self) -> Value {
-        json!({
-            "schema": "olmkit.findings/v1",
-            "summary": {
-                "checked": self.checked,
-                "errors": self.count(Level::Error),
-                "warnings": self.count(Level::Warning),
+        value(&json::Findings {
+            schema: "olmkit.findings/v1",
+            summary: json::Summary {
+                checked: self.checked,
+                errors: self.count(Level::Error),
+                warnings: self.count(Level::Warning),
             },
-            "findings": self.findings.iter().map(finding_json).collect::<Vec<_>>(),
+            findings: self.findings.iter().map(finding_json).collect(),
         })
     }
 
@@ -63,25 +63,25 @@ pub(super) fn plural(count: usize, word: &str) -> String {
 }
 
 /// A finding for programs.
-pub(super) fn finding_json(finding: &Finding) -> Value {
+pub(super) fn finding_json(finding: &Finding) -> json::Finding {
     let place = finding.place.as_ref();
     let position = place.and_then(|place| place.position);
-    json!({
-        "code": finding.code.name,
-        "level": finding.level,
-        "message": finding.message,
-        "bundle": finding.input,
-        "subject": finding.subject,
-        "path": place.map(|place| &place.path),
-        "line": position.map(|position| position.line),
-        "column": position.map(|position| position.column),
-        "old": finding.other.as_ref().map(|other| json!({
-            "path": other.path,
-            "line": other.position.map(|position| position.line),
-        })),
-        "help": finding.help,
-        "docs": format!("docs/findings.md#{}", finding.code.name),
-    })
+    json::Finding {
+        code: finding.code.name,
+        level: finding.level.to_string(),
+        message: finding.message.clone(),
+        bundle: finding.input.clone(),
+        subject: finding.subject.clone(),
+        path: place.map(|place| place.path.clone()),
+        line: position.map(|position| position.line),
+        column: position.map(|position| position.column),
+        old: finding.other.as_ref().map(|other| json::Old {
+            path: other.path.clone(),
+            line: other.position.map(|position| position.line),
+        }),
+        help: finding.help.clone(),
+        docs: format!("docs/findings.md#{}", finding.code.name),
+    }
 }
 
 /// A finding for people, with an empty line behind it.

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use olmkit_bundle::finding::{Finding, Level};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::findings::{finding_json, plural, write_finding};
-use super::{Answer, printable};
+use super::{Answer, json, printable, value};
 use crate::exit::Exit;
 
 /// A generated bundle, or the findings that prevented it.
@@ -27,11 +27,11 @@ pub struct GeneratedAnswer {
 
 impl Answer for GeneratedAnswer {
     fn json(&self) -> Value {
-        json!({
-            "schema": "olmkit.generated/v1",
-            "csv": self.csv,
-            "files": self.files,
-            "findings": self.findings.iter().map(finding_json).collect::<Vec<_>>(),
+        value(&json::Generated {
+            schema: "olmkit.generated/v1",
+            csv: self.csv.clone(),
+            files: self.files.clone(),
+            findings: self.findings.iter().map(finding_json).collect(),
         })
     }
 

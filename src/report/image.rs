@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Answer, printable};
-use crate::image::Stored;
+use super::{Answer, json, printable, value};
+use crate::image::{Stored, StoredLayer};
 
 /// Where an image was written and what it consists of.
 #[derive(Debug)]
@@ -17,11 +17,16 @@ pub struct ImageAnswer {
 impl Answer for ImageAnswer {
     fn json(&self) -> Value {
         let Stored { reference, digest, layers } = &self.stored;
-        json!({
-            "schema": "olmkit.image/v1",
-            "reference": reference,
-            "digest": digest,
-            "layers": layers,
+        let layer = |layer: &StoredLayer| json::Layer {
+            digest: layer.digest.to_string(),
+            diff_id: layer.diff_id.to_string(),
+            size: layer.size,
+        };
+        value(&json::Image {
+            schema: "olmkit.image/v1",
+            reference: reference.clone(),
+            digest: digest.to_string(),
+            layers: layers.iter().map(layer).collect(),
         })
     }
 

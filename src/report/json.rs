@@ -1,0 +1,125 @@
+//! What `--output json` prints: the types whose JSON Schemas stand in `docs/schemas/`.
+//!
+//! Scripts build on these: fields are added, never renamed or removed while a schema's version stands.
+
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
+
+/// Findings about some inputs: `bundle validate`, `catalog validate`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Findings {
+    /// `olmkit.findings/v1`
+    pub schema: &'static str,
+    /// How many of each.
+    pub summary: Summary,
+    /// All of them, sorted by input, file and place.
+    pub findings: Vec<Finding>,
+}
+
+/// How many inputs were checked and what was found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Summary {
+    /// How many inputs were checked.
+    pub checked: usize,
+    /// How many findings are errors.
+    pub errors: usize,
+    /// How many findings are warnings.
+    pub warnings: usize,
+}
+
+/// Something to say about an input.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finding {
+    /// The kind of finding; see `docs/findings.md`.
+    pub code: &'static str,
+    /// `error`, `warning` or `info`.
+    pub level: String,
+    /// One sentence.
+    pub message: String,
+    /// The input as it was named: a bundle's or catalog's directory or reference.
+    pub bundle: String,
+    /// The object it speaks of.
+    pub subject: Option<String>,
+    /// The file.
+    pub path: Option<String>,
+    /// The line, from 1.
+    pub line: Option<u32>,
+    /// The column in characters, from 1.
+    pub column: Option<u32>,
+    /// The other place, when two contradict each other.
+    pub old: Option<Old>,
+    /// The way out.
+    pub help: Option<String>,
+    /// Where the kind of finding is explained.
+    pub docs: String,
+}
+
+/// The other of two places.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Old {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+/// A bundle that was generated: `bundle generate`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Generated {
+    /// `olmkit.generated/v1`
+    pub schema: &'static str,
+    /// The name of the ClusterServiceVersion; empty when there is none.
+    pub csv: String,
+    /// The files that were written, below the output directory; none when a finding is an error.
+    pub files: Vec<String>,
+    /// What there is to say about the input.
+    pub findings: Vec<Finding>,
+}
+
+/// An image that was written: `bundle build`, `catalog build`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Image {
+    /// `olmkit.image/v1`
+    pub schema: &'static str,
+    /// Where it is.
+    pub reference: String,
+    /// The digest of its manifest or index.
+    pub digest: String,
+    /// Its layers, lowest first.
+    pub layers: Vec<Layer>,
+}
+
+/// A layer of an image.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Layer {
+    /// The digest of the compressed bytes.
+    pub digest: String,
+    /// The digest of the bytes before compression.
+    pub diff_id: String,
+    /// The number of compressed bytes.
+    pub size: u64,
+}
+
+/// Why something could not be done; any command.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Error {
+    /// `olmkit.error/v1`
+    pub schema: &'static str,
+    /// What failed.
+    pub error: String,
+    /// Why, outermost first.
+    pub causes: Vec<String>,
+    /// The way out.
+    pub help: Option<String>,
+}
+
+/// Every schema by the name of its file in `docs/schemas/`.
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("error-v1", schema_for!(Error)),
+        ("findings-v1", schema_for!(Findings)),
+        ("generated-v1", schema_for!(Generated)),
+        ("image-v1", schema_for!(Image)),
+    ]
+}

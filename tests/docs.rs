@@ -1,0 +1,57 @@
+//! What in `docs/` is made from code is fresh. `make generate` renews it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use olmkit_bundle::finding::Code;
+use olmkit_bundle::{generate, validate};
+
+/// Compares a file with what it should be, or writes it when asked to.
+#[track_caller]
+fn fresh(path: &str, expected: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("OLMKIT_GENERATE").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == expected, "{path} is stale: run `make generate`");
+}
+
+/// Every kind of finding, by suite.
+fn codes() -> Vec<&'static Code> {
+    let rules = validate::rules().iter().map(|rule| &rule.code);
+    rules.chain(generate::codes::ALL.iter().copied()).collect()
+}
+
+#[test]
+fn findings() {
+    let mut codes = codes();
+    codes.sort_by_key(|code| (code.suite, code.name));
+    assert!(codes.windows(2).all(|pair| pair[0].name != pair[1].name), "a code is used twice");
+    let mut page = String::from(
+        "# Findings\n\nEvery kind of finding, by suite; `olmkit bundle validate` and the other verbs name the code in brackets.\n\
+         Errors make a command exit with 1, warnings alone do not. This page is generated from the rules: `make generate`.\n",
+    );
+    let mut suite = "";
+    for code in codes {
+        if code.suite != suite {
+            suite = code.suite;
+            write!(page, "\n## Suite `{suite}`\n").unwrap();
+        }
+        let docs = code
+            .docs
+            .trim()
+            .replace("```yaml bad", "Bad:\n\n```yaml")
+            .replace("```yaml good", "Good:\n\n```yaml");
+        write!(page, "\n### {}\n\n*{}*\n\n{docs}\n", code.name, code.level).unwrap();
+    }
+    fresh("docs/findings.md", &page);
+}
+
+#[test]
+fn schemas() {
+    for (name, schema) in olmkit::report::json::schemas() {
+        fresh(&format!("docs/schemas/{name}.json"), &format!("{:#}\n", schema.as_value()));
+    }
+}
