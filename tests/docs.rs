@@ -11,8 +11,8 @@ use olmkit_bundle::{generate, validate};
 fn fresh(path: &str, expected: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("OLMKIT_GENERATE").is_some() {
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(&file, expected).unwrap();
+        let directory = file.parent().expect("a file has a directory");
+        std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&file, expected)).expect(path);
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(found == expected, "{path} is stale: run `make generate`");

@@ -3,6 +3,8 @@
 //! It is not part of the project. It is looked for at `OLMKIT_CORPUS`, else beside the checkout in
 //! `../shared/corpus`; without it these tests are listed as not run.
 
+#![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
+
 mod generate;
 
 use std::path::{Path, PathBuf};
