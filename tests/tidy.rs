@@ -1,5 +1,7 @@
 //! House rules as tests: who may depend on whom, which licences come along, what must be fresh.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
