@@ -176,6 +176,13 @@ impl Finding {
         self
     }
 
+    /// Words to show beside the marked text.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.place = self.place.map(|place| place.label(label));
+        self
+    }
+
     /// Names the object.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Self {

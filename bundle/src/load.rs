@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Files larger than this are not read: etcd takes no object of even a hundredth of it.
 pub const MAX_FILE_BYTES: u64 = 128 << 20;
+/// Beyond this sum of sizes no further file of a bundle is read, so that memory stays bounded.
+pub const MAX_BUNDLE_BYTES: u64 = 512 << 20;
 /// A bundle with more files than this is not read to the end.
 pub const MAX_FILES: usize = 10_000;
 /// Directories nested deeper than this are not entered.
@@ -19,7 +21,7 @@ pub const MAX_DEPTH: usize = 16;
 pub struct BundleFiles {
     /// The directory or reference as the user named it.
     pub name: String,
-    /// Every file below it, sorted by path.
+    /// Every file below it, and every directory without files, sorted by path.
     pub files: Vec<BundleFile>,
 }
 
@@ -46,6 +48,8 @@ pub enum Content {
     },
     /// Something that was not read, and why.
     Unread(String),
+    /// A directory that has nothing in it, or is hidden and was not entered.
+    Directory,
 }
 
 /// A bundle that could not be read at all.
@@ -76,14 +80,15 @@ pub enum LoadError {
 }
 
 impl BundleFiles {
-    /// Reads the directory of a bundle. Hidden directories are left out, as operator-sdk leaves them out.
+    /// Reads the directory of a bundle. Hidden directories are not entered, as operator-sdk does not enter them.
     ///
     /// # Errors
     /// When the directory itself cannot be listed, or holds more than [`MAX_FILES`] files. What cannot be read
     /// below it becomes [`Content::Unread`].
     pub fn load(directory: &Path) -> Result<Self, LoadError> {
-        let mut files = Vec::new();
-        walk(directory, directory, 0, &mut files)?;
+        let mut walk = Walk { root: directory, files: Vec::new(), bytes_left: MAX_BUNDLE_BYTES };
+        walk.enter(directory, 0)?;
+        let mut files = walk.files;
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Self { name: directory.display().to_string(), files })
     }
@@ -94,57 +99,72 @@ impl BundleFiles {
     }
 }
 
-fn walk(root: &Path, directory: &Path, depth: usize, files: &mut Vec<BundleFile>) -> Result<(), LoadError> {
-    let fail = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotADirectory => LoadError::NotADirectory { path: directory.to_owned() },
-        _ => LoadError::Directory { path: directory.to_owned(), source },
-    };
-    for entry in fs::read_dir(directory).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let path = entry.path();
-        let below = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-        let kind = entry.file_type().map_err(fail)?;
-        if kind.is_dir() {
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
-            if depth == MAX_DEPTH {
-                files.push(BundleFile {
-                    path: below,
-                    content: Content::Unread("the directory is nested too deeply".into()),
-                });
+/// A walk through a directory, with what it has found.
+struct Walk<'a> {
+    root: &'a Path,
+    files: Vec<BundleFile>,
+    bytes_left: u64,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, directory: &Path, depth: usize) -> Result<(), LoadError> {
+        let fail = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotADirectory => LoadError::NotADirectory { path: directory.to_owned() },
+            _ => LoadError::Directory { path: directory.to_owned(), source },
+        };
+        for entry in fs::read_dir(directory).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let path = entry.path();
+            let kind = entry.file_type().map_err(fail)?;
+            let content = if !kind.is_dir() {
+                self.read(&path, kind)
+            } else if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                Content::Directory
+            } else if depth == MAX_DEPTH {
+                Content::Unread("the directory is nested too deeply".into())
             } else {
-                walk(root, &path, depth + 1, files)?;
+                let before = self.files.len();
+                self.enter(&path, depth + 1)?;
+                if self.files.len() > before {
+                    continue;
+                }
+                Content::Directory
+            };
+            let below = path.strip_prefix(self.root).unwrap_or(&path);
+            self.files.push(BundleFile { path: below.to_string_lossy().into_owned(), content });
+            if self.files.len() > MAX_FILES {
+                return Err(LoadError::TooManyFiles { path: self.root.to_owned() });
             }
-            continue;
         }
-        files.push(BundleFile { path: below, content: read(&path, kind) });
-        if files.len() > MAX_FILES {
-            return Err(LoadError::TooManyFiles { path: root.to_owned() });
+        Ok(())
+    }
+
+    fn read(&mut self, path: &Path, kind: fs::FileType) -> Content {
+        if !kind.is_file() {
+            let what = if kind.is_symlink() { "a symbolic link" } else { "not a plain file" };
+            return Content::Unread(format!("it is {what}"));
+        }
+        let limit = MAX_FILE_BYTES.min(self.bytes_left);
+        match read_bounded(path, limit) {
+            Ok(bytes) if bytes.len() as u64 <= limit => {
+                self.bytes_left -= bytes.len() as u64;
+                Content::from_bytes(bytes)
+            }
+            Ok(_) if limit < MAX_FILE_BYTES => {
+                Content::Unread(format!("the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20))
+            }
+            Ok(_) => Content::Unread(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20)),
+            Err(error) => Content::Unread(error.to_string()),
         }
     }
-    Ok(())
 }
 
-fn read(path: &Path, kind: fs::FileType) -> Content {
-    if !kind.is_file() {
-        let what = if kind.is_symlink() { "a symbolic link" } else { "not a plain file" };
-        return Content::Unread(what.into());
-    }
-    match read_bounded(path) {
-        Ok(bytes) if bytes.len() as u64 > MAX_FILE_BYTES => {
-            Content::Unread(format!("larger than {} MiB", MAX_FILE_BYTES >> 20))
-        }
-        Ok(bytes) => Content::from_bytes(bytes),
-        Err(error) => Content::Unread(error.to_string()),
-    }
-}
-
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+/// The bytes of a file, one more than `limit` at most.
+fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = fs::File::open(path)?;
-    let size = file.metadata()?.len().min(MAX_FILE_BYTES);
+    let size = file.metadata()?.len().min(limit);
     let mut bytes = Vec::with_capacity(size as usize + 1);
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -166,5 +186,39 @@ impl Content {
             Self::Text(text) => Some(text),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_plain_file_is_remembered_by_name() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for directory in ["manifests/.git", "metadata"] {
+            fs::create_dir_all(at(directory)).unwrap();
+        }
+        fs::write(at("manifests/.git/config"), "x").unwrap();
+        fs::write(at("manifests/a.yaml"), "kind: A").unwrap();
+        fs::write(at("manifests/b.bin"), [b'a', 0xff]).unwrap();
+        std::os::unix::fs::symlink("a.yaml", at("manifests/link.yaml")).unwrap();
+        let files = BundleFiles::load(root.path()).unwrap().files;
+        let lines: Vec<_> = files.iter().map(|file| format!("{} {:?}", file.path, file.content)).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        manifests/.git Directory
+        manifests/a.yaml Text("kind: A")
+        manifests/b.bin Binary { bytes: 2, valid_up_to: 1 }
+        manifests/link.yaml Unread("it is a symbolic link")
+        metadata Directory
+        "#);
+    }
+
+    #[test]
+    fn a_file_is_no_directory() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(matches!(BundleFiles::load(file.path()), Err(LoadError::NotADirectory { .. })));
     }
 }

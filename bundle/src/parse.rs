@@ -127,7 +127,7 @@ impl<'a> Bundle<'a> {
 
     /// The objects in `manifests/` itself: the first document of each file there.
     pub fn objects(&self) -> impl Iterator<Item = Object<'_, 'a>> {
-        self.files.iter().filter(|file| file.is_manifest()).filter_map(File::object)
+        self.manifests().filter_map(File::object)
     }
 
     /// The CustomResourceDefinitions among [`Bundle::objects`].
@@ -143,14 +143,14 @@ impl<'a> Bundle<'a> {
         })
     }
 
-    /// The files in `metadata/`.
-    pub fn metadata(&self) -> impl Iterator<Item = &File<'a>> {
-        self.files.iter().filter(|file| file.role == Role::Metadata)
+    /// The files in `manifests/` itself, where OLM looks.
+    pub fn manifests(&self) -> impl Iterator<Item = &File<'a>> {
+        self.files.iter().filter(|file| file.is_manifest())
     }
 
-    /// Whether any file lies below a directory such as `manifests/`.
-    pub fn has_directory(&self, directory: &str) -> bool {
-        self.files.iter().any(|file| file.path.starts_with(directory))
+    /// The files in `metadata/` itself, where OLM looks.
+    pub fn metadata(&self) -> impl Iterator<Item = &File<'a>> {
+        self.files.iter().filter(|file| file.is_metadata())
     }
 
     /// The directory itself, as a place for findings that have no file.
@@ -188,10 +188,22 @@ impl<'a> File<'a> {
         Some(Object { source: &self.source, root })
     }
 
-    /// Whether it lies in `manifests/` itself, where OLM looks.
+    /// Whether it lies in `manifests/` itself and is not hidden.
     pub fn is_manifest(&self) -> bool {
-        self.role == Role::Manifest
-            && self.path.strip_prefix(annotations::MANIFESTS_DIR).is_some_and(|name| !name.contains('/'))
+        self.is_directly_in(annotations::MANIFESTS_DIR)
+    }
+
+    /// Whether it lies in `metadata/` itself and is not hidden.
+    pub fn is_metadata(&self) -> bool {
+        self.is_directly_in(annotations::METADATA_DIR)
+    }
+
+    fn is_directly_in(&self, directory: &str) -> bool {
+        let name = self.path.strip_prefix(directory).unwrap_or("");
+        !name.is_empty()
+            && !name.contains('/')
+            && !name.starts_with('.')
+            && !matches!(self.content, Content::Directory)
     }
 
     /// The file as a whole, as a place.
@@ -226,6 +238,16 @@ impl<'b, 'a> Object<'b, 'a> {
         format!("{}/{}", self.kind(), self.name())
     }
 
+    /// What findings about the object name as their subject: a ClusterServiceVersion's name, `Kind/name` of others, and
+    /// the file of an object without a name.
+    pub fn subject(&self) -> String {
+        match (self.kind(), self.name()) {
+            (_, "") => self.source.path().to_owned(),
+            (csv::KIND, name) => name.to_owned(),
+            _ => self.id(),
+        }
+    }
+
     /// The text at a path, empty when there is none.
     pub fn text(&self, path: &[Step<'_>]) -> &'b str {
         self.root.at(path).and_then(Node::as_str).unwrap_or("")
@@ -238,8 +260,25 @@ impl<'b, 'a> Object<'b, 'a> {
 
     /// A finding about a path in the object.
     pub fn finding(&self, code: &'static Code, message: impl Into<String>, path: &[Step<'_>]) -> Finding {
-        let subject = if self.kind() == csv::KIND { self.name().to_owned() } else { self.id() };
-        Finding::new(code, message).at(self.place(path)).subject(subject)
+        Finding::new(code, message).at(self.place(path)).subject(self.subject())
+    }
+}
+
+impl Object<'_, '_> {
+    /// A finding about a key of a map in the object, rather than its value.
+    pub fn finding_at_key(
+        &self,
+        code: &'static Code,
+        message: impl Into<String>,
+        map: &[&str],
+        key: &str,
+    ) -> Finding {
+        let map: Vec<_> = map.iter().map(|key| Step::from(*key)).collect();
+        let finding = self.finding(code, message, &map);
+        match self.root.at(&map).and_then(|node| node.as_mapping()?.entry(key)) {
+            Some(entry) => finding.at(Place::new(self.source, entry.key_span)),
+            None => finding,
+        }
     }
 }
 

@@ -57,7 +57,7 @@ pub fn bundle(request: &Request) -> Result<ImageAnswer, Failure> {
         .help(format!("run `olmkit bundle validate {}`", directory.display()))
     };
     let Some(found) = parsed.annotations() else { return Err(missing("metadata/annotations.yaml")) };
-    if !parsed.has_directory(annotations::MANIFESTS_DIR) {
+    if parsed.manifests().next().is_none() {
         return Err(missing(annotations::MANIFESTS_DIR));
     }
     let labels: BTreeMap<_, _> = found
