@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::codes;
 use crate::crd::Crd;
-use crate::csv::GroupVersionKind;
+use crate::csv::{self, GroupVersionKind};
 use crate::finding::{Finding, Findings, Place};
 use crate::kinds;
 use crate::parse::Object;
@@ -82,6 +82,12 @@ impl<'a> Manifests<'a> {
                     findings.push(finding.help("make it a Deployment, or have the operator create it"));
                 }
                 _ if defined.contains(&gvk(&object)) => objects.samples.push(object),
+                csv::KIND => {
+                    let message =
+                        format!("a bundle gets one ClusterServiceVersion: `{}` is left out", object.name());
+                    let finding = object.finding(&codes::KIND_LEFT_OUT, message, &["kind".into()]);
+                    findings.push(finding.help("say in the package file what it says"));
+                }
                 kind if kinds::supported(kind).is_some() => objects.others.push(object),
                 kind => findings.push(left_out(&object, kind)),
             }

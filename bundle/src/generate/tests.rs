@@ -121,9 +121,11 @@ fn nothing_is_dropped_in_silence() {
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: echo-system}",
         "apiVersion: example.com/v1\nkind: Ecko\nmetadata: {name: x}",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n---\n# nothing\n",
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}",
     ]), @r"
     warning[generate-kind-left-out] 1.yaml:2:7: a bundle cannot carry a Namespace: `echo-system` is left out
     warning[generate-custom-resource-unknown] 2.yaml:2:7: no CustomResourceDefinition for example.com/v1 Ecko: `x` is left out (add the CRD to the manifests, or take the sample away)
+    warning[generate-kind-left-out] 4.yaml:2:7: a bundle gets one ClusterServiceVersion: `echo.v0.0.0` is left out (say in the package file what it says)
     + manifests/echo.clusterserviceversion.yaml
     + manifests/settings_v1_configmap.yaml
     + metadata/annotations.yaml
