@@ -2,7 +2,8 @@
 
 use crate::csv::GroupVersionKind;
 use crate::parse::Object;
-use crate::yaml::{Node, Step};
+use crate::source::Span;
+use crate::yaml::{Node, Step, steps};
 
 /// The group of the CRD API.
 pub const GROUP: &str = "apiextensions.k8s.io";
@@ -18,34 +19,38 @@ pub struct CrdVersion<'b, 'a> {
     pub name: &'b str,
     /// The entry under `spec.versions`, or the CRD itself where an old one has only `spec.version`.
     pub node: &'b Node<'a>,
+    /// Where its name stands.
+    pub span: Span,
 }
 
 impl<'b, 'a> Crd<'b, 'a> {
     /// `metadata.name`, which is `plural.group`.
     pub fn name(self) -> &'b str {
-        self.text(&["metadata".into(), "name".into()])
+        self.text(steps!("metadata", "name"))
     }
 
     /// The group of the custom resources.
     pub fn group(self) -> &'b str {
-        self.text(&["spec".into(), "group".into()])
+        self.text(steps!("spec", "group"))
     }
 
     /// The kind of the custom resources.
     pub fn kind(self) -> &'b str {
-        self.text(&["spec".into(), "names".into(), "kind".into()])
+        self.text(steps!("spec", "names", "kind"))
     }
 
     /// The versions, in the order of the file. A v1beta1 CRD may name one version and list none.
     pub fn versions(self) -> Vec<CrdVersion<'b, 'a>> {
-        let listed =
-            self.0.at(&["spec".into(), "versions".into()]).and_then(Node::as_sequence).unwrap_or(&[]);
+        let listed = self.0.at(steps!("spec", "versions")).and_then(Node::as_sequence).unwrap_or(&[]);
         if listed.is_empty() {
-            let name = self.text(&["spec".into(), "version".into()]);
-            return if name.is_empty() { Vec::new() } else { vec![CrdVersion { name, node: self.0 }] };
+            let path = steps!("spec", "version");
+            let name = self.text(path);
+            let version = CrdVersion { name, node: self.0, span: self.0.locate(path) };
+            return if name.is_empty() { Vec::new() } else { vec![version] };
         }
         let name = |node: &'b Node<'a>| node.get("name").and_then(Node::as_str).unwrap_or("");
-        listed.iter().map(|node| CrdVersion { name: name(node), node }).collect()
+        let read = |node| CrdVersion { name: name(node), node, span: node.locate(steps!("name")) };
+        listed.iter().map(read).collect()
     }
 
     /// Group, version and kind of every version.

@@ -5,6 +5,7 @@
 //! must keep them holds the document beside the typed view (see [`crate::parse::Csv`]).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -24,6 +25,8 @@ pub mod annotation {
     pub const OLM_EXAMPLES: &str = "olm.examples";
     /// A version range: installed versions in it may jump to this bundle.
     pub const SKIP_RANGE: &str = "olm.skipRange";
+    /// The bundle that this one stands in for, version for version.
+    pub const SUBSTITUTES_FOR: &str = "olm.substitutesFor";
     /// A JSON list of properties; `metadata/properties.yaml` is the better place.
     pub const PROPERTIES: &str = "olm.properties";
     /// When the bundle was generated.
@@ -357,6 +360,28 @@ pub struct GroupVersionKind {
     pub kind: String,
 }
 
+impl GroupVersionKind {
+    /// From an object's `apiVersion`, which is `GROUP/VERSION`, or `VERSION` alone for the core group; none when it has
+    /// more than one slash.
+    pub fn parse(api_version: &str, kind: &str) -> Option<Self> {
+        let (group, version) = match api_version.split_once('/') {
+            Some((_, version)) if version.contains('/') => return None,
+            Some(parts) => parts,
+            None => ("", api_version),
+        };
+        Some(Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() })
+    }
+}
+
+impl fmt::Display for GroupVersionKind {
+    /// `KIND.VERSION.GROUP`, which kubectl understands too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        let mut rest = [&self.version, &self.group].into_iter().filter(|part| !part.is_empty());
+        rest.try_for_each(|part| write!(f, ".{part}"))
+    }
+}
+
 /// Somebody to ask.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -418,6 +443,12 @@ impl CrdDescription {
     /// The group of the custom resource, which is what stands behind the first dot of the CRD's name.
     pub fn group(&self) -> Option<&str> {
         self.name.split_once('.').map(|(_, group)| group)
+    }
+
+    /// Group, version and kind. A name without a dot is taken for the group, as OLM's bundle validator takes it.
+    pub fn gvk(&self) -> GroupVersionKind {
+        let (version, kind) = (self.version.clone(), self.kind.clone());
+        GroupVersionKind { group: self.group().unwrap_or(&self.name).to_owned(), version, kind }
     }
 }
 

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use crate::finding::{Finding, Findings, Level};
 use crate::load::{BundleFile, BundleFiles, Content};
 use crate::parse::Bundle;
-use crate::validate::validate;
+use crate::validate::{OLM, validate};
 
 pub use input::Manifests;
 pub use output::HEADER;
@@ -106,7 +106,10 @@ fn self_check(files: &BTreeMap<String, String>, name: &str) -> Vec<Finding> {
         content: Content::Text(text.clone()),
     };
     let files = BundleFiles { name: name.to_owned(), files: files.iter().map(file).collect() };
-    validate(&Bundle::parse(&files)).into_iter().filter(|finding| finding.level == Level::Error).collect()
+    validate(&Bundle::parse(&files), &[OLM])
+        .into_iter()
+        .filter(|finding| finding.level == Level::Error)
+        .collect()
 }
 
 #[cfg(test)]

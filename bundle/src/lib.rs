@@ -4,9 +4,9 @@
 //! This crate reads files and returns values: it never opens a socket, prints, or knows what a catalog is.
 //!
 //! ```no_run
-//! use olmkit_bundle::{load::BundleFiles, parse::Bundle, validate::validate};
+//! use olmkit_bundle::{load::BundleFiles, parse::Bundle, validate::{SUITES, validate}};
 //! let files = BundleFiles::load("bundle".as_ref())?;
-//! for finding in validate(&Bundle::parse(&files)) {
+//! for finding in validate(&Bundle::parse(&files), SUITES) {
 //!     assert_ne!(finding.code.name, "csv-owned-crd-missing");
 //! }
 //! # Ok::<(), olmkit_bundle::load::LoadError>(())

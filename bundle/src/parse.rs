@@ -253,9 +253,14 @@ impl<'b, 'a> Object<'b, 'a> {
         self.root.at(path).and_then(Node::as_str).unwrap_or("")
     }
 
+    /// A span of the text, as a place.
+    pub fn place_at(&self, span: Span) -> Place {
+        Place::new(self.source, span)
+    }
+
     /// A path in the object, as a place: the value where there is one, else the last key on the way to it.
     pub fn place(&self, path: &[Step<'_>]) -> Place {
-        Place::new(self.source, self.root.locate(path))
+        self.place_at(self.root.locate(path))
     }
 
     /// A finding about a path in the object.
@@ -276,7 +281,7 @@ impl Object<'_, '_> {
         let map: Vec<_> = map.iter().map(|key| Step::from(*key)).collect();
         let finding = self.finding(code, message, &map);
         match self.root.at(&map).and_then(|node| node.as_mapping()?.entry(key)) {
-            Some(entry) => finding.at(Place::new(self.source, entry.key_span)),
+            Some(entry) => finding.at(self.place_at(entry.key_span)),
             None => finding,
         }
     }

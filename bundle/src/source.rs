@@ -84,9 +84,14 @@ impl<'a> Source<'a> {
     /// The text of a line counted from 1, without its line break; empty beyond the end.
     pub fn line(&self, line: u32) -> &'a str {
         let starts = self.line_starts();
-        let Some(&start) = starts.get(line.saturating_sub(1) as usize) else { return "" };
+        let Some(start) = self.line_start(line) else { return "" };
         let end = starts.get(line as usize).map_or(self.text.len(), |&next| next as usize);
         self.text.get(start as usize..end).unwrap_or("").trim_end_matches(['\n', '\r'])
+    }
+
+    /// The offset of the first byte of a line counted from 1; none beyond the end.
+    pub fn line_start(&self, line: u32) -> Option<u32> {
+        self.line_starts().get(line.checked_sub(1)? as usize).copied()
     }
 
     /// The first byte of each line; built when first asked for, since most files have nothing to report.
@@ -114,5 +119,6 @@ mod tests {
             [(1, 1), (1, 3), (2, 1), (3, 1), (3, 3), (3, 3)]
         );
         assert_eq!([source.line(1), source.line(2), source.line(3), source.line(4)], ["ab", "", "cd", ""]);
+        assert_eq!([0, 1, 3, 4].map(|line| source.line_start(line)), [None, Some(0), Some(4), None]);
     }
 }

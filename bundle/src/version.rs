@@ -14,6 +14,32 @@ pub fn precedence(a: &Version, b: &Version) -> Ordering {
     a.cmp_precedence(b)
 }
 
+/// Reads a version as OLM reads `spec.version` of a ClusterServiceVersion: white space around it, a `v` in front, leading
+/// zeros and absent numbers at the end do no harm (blang/semver `ParseTolerant`).
+///
+/// ```
+/// use olmkit_bundle::version::{Version, parse_tolerant};
+/// assert_eq!(parse_tolerant(" v1.02").unwrap(), Version::new(1, 2, 0));
+/// ```
+///
+/// # Errors
+/// When even so it is no semantic version.
+pub fn parse_tolerant(text: &str) -> Result<Version, semver::Error> {
+    let text = text.trim();
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let without_zeros = |part: &str| {
+        let rest = part.trim_start_matches('0');
+        let has_number = rest.starts_with(|c: char| c.is_ascii_digit());
+        if has_number || rest.len() == part.len() { rest.to_owned() } else { format!("0{rest}") }
+    };
+    let mut parts: Vec<_> = text.splitn(3, '.').map(without_zeros).collect();
+    // A short version with a pre-release or build metadata fails below, as it should: `1.2-rc.0`.
+    if parts.len() < 3 && !text.contains(['-', '+']) {
+        parts.resize(3, "0".to_owned());
+    }
+    Version::parse(&parts.join("."))
+}
+
 /// A set of versions such as `>=1.0.0 <1.3.0 || 2.x`.
 ///
 /// ```

@@ -287,6 +287,15 @@ pub enum Step<'a> {
     Index(usize),
 }
 
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => f.write_str(key),
+            Self::Index(index) => write!(f, "{index}"),
+        }
+    }
+}
+
 impl<'a> From<&'a str> for Step<'a> {
     fn from(key: &'a str) -> Self {
         Self::Key(key)
@@ -298,6 +307,12 @@ impl From<usize> for Step<'_> {
         Self::Index(index)
     }
 }
+
+/// A path of keys and list positions: `steps!("spec", "icon", 0)`.
+macro_rules! steps {
+    ($($step:expr),+ $(,)?) => { &[$($crate::yaml::Step::from($step)),+] };
+}
+pub(crate) use steps;
 
 impl<'a> Mapping<'a> {
     /// The value under `key`.

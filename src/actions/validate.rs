@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::parse::Bundle;
-use olmkit_bundle::validate::validate;
+use olmkit_bundle::validate::{OLM, validate};
 
 use crate::exit::Failure;
 use crate::report::FindingsAnswer;
@@ -19,7 +19,7 @@ pub fn run(bundles: &[PathBuf]) -> Result<FindingsAnswer, Failure> {
         let files = BundleFiles::load(path).map_err(|error| {
             Failure::unknown(error).help("give the directory that holds `manifests/` and `metadata/`")
         })?;
-        findings.extend(validate(&Bundle::parse(&files)));
+        findings.extend(validate(&Bundle::parse(&files), &[OLM]));
     }
     Ok(FindingsAnswer { what: "bundle", checked: bundles.len(), findings })
 }

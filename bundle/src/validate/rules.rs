@@ -11,7 +11,58 @@ macro_rules! table {
 }
 
 table! {
+    annotation_empty
+    annotation_mediatype_unexpected
+    annotation_missing
+    annotations_missing
+    annotations_not_text
+    bundle_nearly_too_large
+    bundle_too_large
+    crd_api_version_unsupported
+    crd_duplicate
+    crd_not_owned
+    csv_annotation_case
+    csv_annotations_missing
+    csv_api_version_missing
+    csv_api_without_example
+    csv_conversion_install_modes
+    csv_example_without_api
+    csv_examples_ambiguous
+    csv_examples_missing
+    csv_examples_not_json
+    csv_examples_not_objects
+    csv_field_missing
+    csv_install_modes_missing
+    csv_install_modes_unsupported
+    csv_min_kube_version_invalid
+    csv_min_kube_version_missing
+    csv_missing
+    csv_multiple
     csv_name_invalid
     csv_owned_crd_missing
+    csv_owned_crd_name_invalid
+    csv_properties_annotation
+    csv_release_invalid
+    csv_release_name_mismatch
+    csv_release_with_substitutes
+    csv_replaces_invalid
+    csv_type_mismatch
+    csv_version_invalid
+    csv_version_short
+    dependency_gvk_incomplete
+    dependency_label_missing
+    dependency_package_invalid
+    dependency_unreadable
+    file_unreadable
+    manifest_kind_missing
+    manifest_kind_unsupported
+    manifest_metadata_invalid
+    manifests_hidden_file
+    manifests_missing
+    manifests_subdirectory
+    metadata_file_ignored
+    metadata_missing
+    related_image_invalid
+    service_account_conflict
     yaml_syntax
 }

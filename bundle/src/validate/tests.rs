@@ -1,6 +1,7 @@
-//! Every rule's cases: the examples of its documentation, and bundles in `testdata/CODE/CASE/`, whose findings
-//! stand beside them in `CASE.snap`.
+//! Every rule's cases: the examples of its documentation, and the bundles in `testdata/CODE/`, whose findings stand
+//! beside them in `CASE.snap`. Then what holds for every rule: its messages, and that nothing makes it panic.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
@@ -20,7 +21,8 @@ fn line(finding: &Finding, root: &str) -> String {
 
 /// The findings of one rule, a line each.
 fn run(rule: &Rule, files: &BundleFiles) -> String {
-    let own = validate(&Bundle::parse(files)).into_iter().filter(|finding| finding.code == &rule.code);
+    let own = validate(&Bundle::parse(files), SUITES);
+    let own = own.into_iter().filter(|finding| finding.code == &rule.code);
     own.map(|finding| line(&finding, &files.name)).collect::<Vec<_>>().join("\n")
 }
 
@@ -52,8 +54,66 @@ fn example_bundle(text: &str) -> BundleFiles {
         csv.insert_str(0, "kind: ClusterServiceVersion\n");
     }
     files.retain(|(_, text)| !text.is_empty());
-    let files = files.into_iter().map(|(path, text)| BundleFile { path, content: Content::Text(text) });
+    let files = files.into_iter().map(|(path, text)| BundleFile { path, content: content(text) });
     BundleFiles { name: "example".into(), files: files.collect() }
+}
+
+/// Puts in what an example only names: `<N random characters>` and `<a byte that is not UTF-8>`.
+fn content(mut text: String) -> Content {
+    if let Some((before, rest)) = text.split_once('<')
+        && let Some((count, after)) = rest.split_once(" random characters>")
+    {
+        let mut random = Random(1);
+        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let random = (0..count.parse().unwrap()).map(|_| char::from(letters[random.below(64)]));
+        text = before.chars().chain(random).chain(after.chars()).collect();
+    }
+    match text.split_once("<a byte that is not UTF-8>") {
+        Some((before, after)) => Content::from_bytes([before.as_bytes(), b"\xff", after.as_bytes()].concat()),
+        None => Content::Text(text),
+    }
+}
+
+/// Numbers that look random and are the same in every run (Knuth's linear congruential generator).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// The bundles in `testdata`, each with the code it is about and its name: a directory, or a text like an example's.
+fn testdata() -> Vec<(String, String, BundleFiles)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let list = |path: &Path| {
+        let mut paths: Vec<_> = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    let mut cases = Vec::new();
+    for directory in list(&root) {
+        let code = directory.file_name().unwrap().to_str().unwrap();
+        for case in list(&directory) {
+            let files = match case.extension() {
+                _ if case.is_dir() => BundleFiles::load(&case).unwrap(),
+                Some(extension) if extension == "yaml" => {
+                    example_bundle(&std::fs::read_to_string(&case).unwrap())
+                }
+                _ => continue,
+            };
+            cases.push((code.to_owned(), case.file_stem().unwrap().to_str().unwrap().to_owned(), files));
+        }
+    }
+    cases
+}
+
+/// Every bundle there is: the examples of the pages and `testdata`.
+fn bundles() -> Vec<BundleFiles> {
+    let examples = rules().iter().flat_map(|rule| examples(rule.code.docs));
+    let examples = examples.map(|(_, text)| example_bundle(text));
+    examples.chain(testdata().into_iter().map(|(_, _, files)| files)).collect()
 }
 
 #[test]
@@ -78,22 +138,14 @@ fn the_examples_of_every_page_are_true() {
 
 #[test]
 fn further_cases() {
-    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    for entry in std::fs::read_dir(&testdata).unwrap() {
-        let code = entry.unwrap().file_name().into_string().unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    for (code, name, files) in testdata() {
         let Some(rule) = rules().iter().find(|rule| rule.code.name == code) else {
             panic!("testdata/{code} belongs to no rule");
         };
-        for case in std::fs::read_dir(testdata.join(&code)).unwrap().map(|case| case.unwrap().path()) {
-            if !case.is_dir() {
-                continue;
-            }
-            let name = case.file_name().unwrap().to_str().unwrap().to_owned();
-            let found = run(rule, &BundleFiles::load(&case).unwrap());
-            insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => testdata.join(&code), omit_expression => true }, {
-                insta::assert_snapshot!(name, found);
-            });
-        }
+        insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => directory.join(&code), omit_expression => true }, {
+            insta::assert_snapshot!(name, run(rule, &files));
+        });
     }
 }
 
@@ -101,4 +153,169 @@ fn further_cases() {
 fn codes_are_sorted_and_unique() {
     let names: Vec<_> = rules().iter().map(|rule| rule.code.name).collect();
     assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+}
+
+#[test]
+fn suites_are_known() {
+    for Rule { code, .. } in rules() {
+        assert!(SUITES.contains(&code.suite), "{}: {}", code.name, code.suite);
+    }
+}
+
+#[test]
+fn messages_and_help_are_in_the_house_style() {
+    for finding in bundles().iter().flat_map(|files| validate(&Bundle::parse(files), SUITES)) {
+        let help = finding.help.as_deref().unwrap_or_else(|| panic!("no help: {finding:?}"));
+        assert!(
+            finding.subject.as_deref().is_some_and(|subject| !subject.is_empty()),
+            "no subject: {finding:?}"
+        );
+        assert!(finding.place.is_some(), "no place: {finding:?}");
+        for text in [finding.message.as_str(), help] {
+            let starts_well = text.starts_with(|c: char| c.is_lowercase() || c == '`' || c.is_ascii_digit());
+            let is_name = ["OLM", "JSON", "YAML", "CRD"].iter().any(|name| text.starts_with(name));
+            assert!(starts_well || is_name, "{text}");
+            assert!(!text.ends_with('.') && !text.contains('\n'), "{text}");
+            assert_eq!(text.matches('`').count() % 2, 0, "{text}");
+        }
+    }
+}
+
+#[test]
+fn pages_are_short_and_say_something() {
+    for Rule { code, .. } in rules() {
+        let (text, _) = code.docs.split_once("\n\n```yaml ").unwrap();
+        let sentences = text.matches(". ").count() + 1;
+        assert!(
+            (1..=6).contains(&sentences) && text.ends_with('.') && !text.contains('\n'),
+            "{}: {text}",
+            code.name
+        );
+    }
+}
+
+/// Whatever happens to a bundle's text, every rule returns, twice the same, and its places are in the files.
+#[test]
+fn broken_bundles_break_no_rule() {
+    let seeds = bundles();
+    let seeds: Vec<_> =
+        seeds.iter().filter(|files| size(files) < 20_000 && !files.files.is_empty()).collect();
+    let mut random = Random(7);
+    let mut codes = BTreeSet::new();
+    for round in 0..2_000 {
+        let mut files = seeds[random.below(seeds.len())].clone();
+        for _ in 0..1 + random.below(4) {
+            let file = random.below(files.files.len());
+            if let Content::Text(text) = &mut files.files[file].content {
+                *text = broken(text, &mut random);
+            }
+        }
+        let bundle = Bundle::parse(&files);
+        let findings = validate(&bundle, SUITES);
+        assert_eq!(findings, validate(&bundle, SUITES), "round {round}: {files:?}");
+        for finding in &findings {
+            codes.insert(finding.code.name);
+            let place = finding.place.as_ref().unwrap();
+            if let Some(position) = place.position {
+                let file = bundle.files.iter().find(|file| file.source.path() == place.path).unwrap();
+                let lines = file.source.text().lines().count() as u32;
+                assert!(position.line <= lines + 1, "round {round}: {finding:?}");
+            }
+        }
+    }
+    // The mutations reach the rules: most of them speak at some time.
+    assert!(codes.len() * 10 >= rules().len() * 8, "{codes:?}");
+}
+
+fn size(files: &BundleFiles) -> usize {
+    files.files.iter().map(|file| file.content.text().map_or(0, str::len)).sum()
+}
+
+/// A text with one line cut, doubled, exchanged, indented or emptied, or one character exchanged.
+fn broken(text: &str, random: &mut Random) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if lines.is_empty() {
+        return "- ".into();
+    }
+    let (at, other) = (random.below(lines.len()), random.below(lines.len()));
+    match random.below(7) {
+        0 => drop(lines.remove(at)),
+        1 => lines.insert(other, lines[at].clone()),
+        2 => lines.swap(at, other),
+        3 => lines[at].insert_str(0, "  "),
+        4 => lines[at] = lines[at].split_once(": ").map_or("", |(key, _)| key).to_owned() + ":",
+        5 => lines[at] = lines[at].split_once(": ").map_or("-", |(key, _)| key).to_owned() + ": [1, {a: ~}]",
+        _ => {
+            let mut chars: Vec<char> = lines[at].chars().collect();
+            if !chars.is_empty() {
+                let position = random.below(chars.len());
+                chars[position] = ['x', ' ', '"', '{', '-', ':', '\u{0}', 'ü', '\t'][random.below(9)];
+            }
+            lines[at] = chars.into_iter().collect();
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What the rules are, so that a change of a level or a suite is seen in review.
+#[test]
+fn the_table_of_rules() {
+    let lines =
+        rules().iter().map(|Rule { code, .. }| format!("{} {} {}", code.name, code.level, code.suite));
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
+    annotation-empty error olm
+    annotation-mediatype-unexpected error olm
+    annotation-missing error olm
+    annotations-missing error olm
+    annotations-not-text error olm
+    bundle-nearly-too-large warning olm
+    bundle-too-large error olm
+    crd-api-version-unsupported error olm
+    crd-duplicate error olm
+    crd-not-owned error olm
+    csv-annotation-case error olm
+    csv-annotations-missing warning olm
+    csv-api-version-missing error olm
+    csv-api-without-example warning olm
+    csv-conversion-install-modes error olm
+    csv-example-without-api error olm
+    csv-examples-ambiguous warning olm
+    csv-examples-missing warning olm
+    csv-examples-not-json error olm
+    csv-examples-not-objects error olm
+    csv-field-missing error olm
+    csv-install-modes-missing error olm
+    csv-install-modes-unsupported error olm
+    csv-min-kube-version-invalid error olm
+    csv-min-kube-version-missing warning olm
+    csv-missing error olm
+    csv-multiple error olm
+    csv-name-invalid error olm
+    csv-owned-crd-missing error olm
+    csv-owned-crd-name-invalid error olm
+    csv-properties-annotation warning olm
+    csv-release-invalid warning strict
+    csv-release-name-mismatch warning strict
+    csv-release-with-substitutes warning strict
+    csv-replaces-invalid error olm
+    csv-type-mismatch error olm
+    csv-version-invalid error olm
+    csv-version-short warning strict
+    dependency-gvk-incomplete error olm
+    dependency-label-missing error olm
+    dependency-package-invalid error olm
+    dependency-unreadable error olm
+    file-unreadable error olm
+    manifest-kind-missing error olm
+    manifest-kind-unsupported error olm
+    manifest-metadata-invalid error olm
+    manifests-hidden-file error olm
+    manifests-missing error olm
+    manifests-subdirectory error olm
+    metadata-file-ignored warning strict
+    metadata-missing error olm
+    related-image-invalid warning strict
+    service-account-conflict error olm
+    yaml-syntax error olm
+    ");
 }

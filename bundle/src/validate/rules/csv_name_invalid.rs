@@ -1,7 +1,8 @@
 use crate::finding::{Code, Findings, Level};
 use crate::names::why_not_csv_name;
-use crate::parse::Bundle;
+use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -13,15 +14,14 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-fn check(bundle: &Bundle<'_>, findings: &mut Findings) {
-    let Some(csv) = bundle.csv() else { return };
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
     let name = csv.typed.name();
-    if let Some(why) = why_not_csv_name(name) {
-        let message = format!("`{name}` cannot name a ClusterServiceVersion: {why}");
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, &["metadata".into(), "name".into()])
-                .help("use `PACKAGE.vVERSION`, such as `redis-operator.v1.2.3`"),
-        );
-    }
+    let Some(why) = why_not_csv_name(name) else { return };
+    let message = format!("`{name}` cannot name a ClusterServiceVersion: {why}");
+    findings.push(
+        csv.object
+            .finding(&RULE.code, message, steps!("metadata", "name"))
+            .help("use `PACKAGE.vVERSION`, such as `redis-operator.v1.2.3`"),
+    );
 }

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
-use crate::crd::Crd;
 use crate::csv::GroupVersionKind;
 use crate::finding::{Code, Findings, Level};
-use crate::parse::Bundle;
+use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -16,25 +16,22 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-fn check(bundle: &Bundle<'_>, findings: &mut Findings) {
-    let Some(csv) = bundle.csv() else { return };
-    let present: BTreeSet<_> = bundle.crds().flat_map(|crd| Crd::from(crd).gvks().collect::<Vec<_>>()).collect();
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    // The CRD may be in the very file that cannot be read.
+    let Some(csv) = facts.csv().filter(|_| facts.all_manifests_are_read()) else { return };
+    let present: BTreeSet<&GroupVersionKind> = facts.crd_versions().iter().map(|version| &version.gvk).collect();
     for (index, owned) in csv.typed.spec.custom_resource_definitions.owned.iter().enumerate() {
-        let Some(group) = owned.group() else { continue };
-        let gvk = GroupVersionKind {
-            group: group.to_owned(),
-            version: owned.version.clone(),
-            kind: owned.kind.clone(),
-        };
+        let gvk = owned.gvk();
         if present.contains(&gvk) {
             continue;
         }
-        let path = ["spec".into(), "customresourcedefinitions".into(), "owned".into(), index.into(), "name".into()];
-        let message = format!("`{}` {} `{}` is owned but not in the bundle", owned.kind, owned.version, owned.name);
-        let mut finding = csv.object.finding(&RULE.code, message, &path);
-        finding.place = finding.place.map(|place| place.label("owned here"));
-        findings.push(finding.help(
-            "add the CRD to `manifests/`, or remove it from `spec.customresourcedefinitions.owned`",
-        ));
+        let path = steps!("spec", "customresourcedefinitions", "owned", index, "name");
+        findings.push(
+            csv.object
+                .finding(&RULE.code, format!("`{gvk}` is owned but not in the bundle"), path)
+                .label("owned here")
+                .subject(gvk.to_string())
+                .help("add the CRD to `manifests/`, or remove it from `spec.customresourcedefinitions.owned`"),
+        );
     }
 }

@@ -1,0 +1,25 @@
+use crate::annotations::{MEDIA_TYPE, REGISTRY_V1};
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "annotation-mediatype-unexpected",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("annotation_mediatype_unexpected.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(annotations) = facts.annotations() else { return };
+    let Some(value) = annotations.get(MEDIA_TYPE).filter(|value| value != REGISTRY_V1) else { return };
+    findings.push(
+        Finding::new(&RULE.code, format!("the media type is `{value}`, expected `{REGISTRY_V1}`"))
+            .at(annotations.place(MEDIA_TYPE))
+            .subject(annotations.file.path)
+            .help(format!("write `{MEDIA_TYPE}: {REGISTRY_V1}`")),
+    );
+}

@@ -1,0 +1,28 @@
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::facts::{Facts, MAX_PACKED_BYTES, NEAR_MAX_PACKED_BYTES};
+use crate::validate::{OLM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "bundle-nearly-too-large",
+        level: Level::Warning,
+        suite: OLM,
+        docs: include_str!("bundle_nearly_too_large.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(packed) = facts.packed_above(NEAR_MAX_PACKED_BYTES) else { return };
+    let (total, (path, share)) = (packed.total, packed.largest);
+    if total > MAX_PACKED_BYTES {
+        return;
+    }
+    let message = format!("the manifests take {total} bytes when packed, of {MAX_PACKED_BYTES} that are allowed");
+    findings.push(
+        Finding::new(&RULE.code, message)
+            .at(facts.place())
+            .subject(facts.name)
+            .help(format!("the largest is `{path}` ({share} bytes); descriptions in CRDs take most room")),
+    );
+}

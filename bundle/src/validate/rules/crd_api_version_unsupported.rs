@@ -1,0 +1,28 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "crd-api-version-unsupported",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("crd_api_version_unsupported.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for crd in facts.crds() {
+        let message = match crd.api_version() {
+            "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1" => continue,
+            "" => "the CustomResourceDefinition has no `apiVersion`".to_owned(),
+            other => format!("`{other}` is not a version of CustomResourceDefinitions"),
+        };
+        findings.push(
+            crd.finding(&RULE.code, message, steps!("apiVersion"))
+                .help("write `apiVersion: apiextensions.k8s.io/v1`"),
+        );
+    }
+}

@@ -1,0 +1,29 @@
+use std::collections::BTreeMap;
+
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "crd-duplicate",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("crd_duplicate.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let mut first = BTreeMap::new();
+    for version in facts.crd_versions() {
+        let Some(earlier) = first.insert(&version.gvk, version) else { continue };
+        findings.push(
+            Finding::new(&RULE.code, format!("`{}` is defined more than once", version.gvk))
+                .at(version.crd.place_at(version.span))
+                .and(earlier.crd.place_at(earlier.span).label("also here"))
+                .subject(version.gvk.to_string())
+                .help("remove one of the two; a CRD of `apiextensions.k8s.io/v1` is enough"),
+        );
+    }
+}

@@ -1,0 +1,34 @@
+use std::collections::BTreeSet;
+
+use crate::csv::GroupVersionKind;
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "crd-not-owned",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("crd_not_owned.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let owned = csv.typed.spec.custom_resource_definitions.owned.iter().map(|owned| owned.gvk());
+    let owned: BTreeSet<GroupVersionKind> = owned.collect();
+    // Of a kind that is owned in one version, the CRD may have others.
+    let versions = facts.crd_versions();
+    let kinds: BTreeSet<_> = versions.iter().map(|version| &version.gvk).filter(|gvk| owned.contains(gvk)).collect();
+    let kinds: BTreeSet<_> = kinds.into_iter().map(|gvk| (&gvk.group, &gvk.kind)).collect();
+    for version in versions.iter().filter(|version| !kinds.contains(&(&version.gvk.group, &version.gvk.kind))) {
+        findings.push(
+            Finding::new(&RULE.code, format!("`{}` is in the bundle but not owned", version.gvk))
+                .at(version.crd.place_at(version.span))
+                .subject(version.gvk.to_string())
+                .help("list it under `spec.customresourcedefinitions.owned`, or remove the CRD"),
+        );
+    }
+}

@@ -1,0 +1,38 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-annotation-case",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("csv_annotation_case.md"),
+    },
+    check,
+};
+
+/// Annotations whose case OLM's tools check, all of them read by OLM itself.
+const KEYS: [&str; 5] = [
+    "olm.operatorGroup",
+    "olm.operatorNamespace",
+    "olm.providedAPIs",
+    "olm.skipRange",
+    "olm.targetNamespaces",
+];
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    for key in csv.typed.metadata.annotations.iter().flatten().map(|(key, _)| key) {
+        let lower = key.to_lowercase();
+        let Some(right) = KEYS.into_iter().find(|known| known.to_lowercase() == lower && known != key) else {
+            continue;
+        };
+        let message = format!("`{key}` is not `{right}`: OLM tells upper from lower case");
+        findings.push(
+            csv.object
+                .finding_at_key(&RULE.code, message, &["metadata", "annotations"], key)
+                .help(format!("write `{right}`")),
+        );
+    }
+}

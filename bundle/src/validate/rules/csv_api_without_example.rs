@@ -1,0 +1,39 @@
+use std::collections::BTreeSet;
+
+use crate::csv::GroupVersionKind;
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-api-without-example",
+        level: Level::Warning,
+        suite: OLM,
+        docs: include_str!("csv_api_without_example.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let (Some(csv), Some(examples)) = (facts.csv(), facts.examples()) else { return };
+    let Ok(list) = &examples.list else { return };
+    let mut seen: BTreeSet<&GroupVersionKind> = list.iter().map(|example| &example.gvk).collect();
+    for api in facts.provided_apis() {
+        // Inserting tells whether it is new, so an API that is listed twice is reported once.
+        if !seen.insert(&api.gvk) {
+            continue;
+        }
+        findings.push(
+            csv.object
+                .finding(
+                    &RULE.code,
+                    format!("`{}` has no example", api.gvk),
+                    steps!("spec", api.list, "owned", api.index, "kind"),
+                )
+                .subject(api.gvk.to_string())
+                .help(format!("add one to the annotation `{}`", examples.key)),
+        );
+    }
+}

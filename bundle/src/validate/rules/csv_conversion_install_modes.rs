@@ -1,0 +1,42 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-conversion-install-modes",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("csv_conversion_install_modes.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let spec = &csv.typed.spec;
+    let mut modes = spec.install_modes.iter().enumerate();
+    let Some((at, mode)) = modes.find(|(_, mode)| (mode.kind == "AllNamespaces") != mode.supported) else {
+        return;
+    };
+    let found = if mode.supported { "is" } else { "is not" };
+    let message = format!(
+        "a conversion webhook needs `AllNamespaces` as the only supported install mode, but `{}` {found} supported",
+        mode.kind
+    );
+    for (index, webhook) in spec.webhook_definitions.iter().enumerate() {
+        if !webhook.conversion_crds.is_empty() {
+            findings.push(
+                csv.object
+                    .finding(
+                        &RULE.code,
+                        message.as_str(),
+                        steps!("spec", "webhookdefinitions", index, "conversionCRDs"),
+                    )
+                    .and(csv.object.place(steps!("spec", "installModes", at, "supported")))
+                    .help("support `AllNamespaces` and no other install mode"),
+            );
+        }
+    }
+}

@@ -1,0 +1,30 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-examples-missing",
+        level: Level::Warning,
+        suite: OLM,
+        docs: include_str!("csv_examples_missing.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let annotations = csv.typed.metadata.annotations.as_ref();
+    if facts.examples().is_none() && annotations.is_some_and(|annotations| !annotations.is_empty()) {
+        findings.push(
+            csv.object
+                .finding(
+                    &RULE.code,
+                    "there are no examples of custom resources",
+                    steps!("metadata", "annotations", "alm-examples"),
+                )
+                .help("add the annotation `alm-examples`: a JSON list with one example of each owned custom resource"),
+        );
+    }
+}

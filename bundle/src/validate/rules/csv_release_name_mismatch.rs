@@ -1,0 +1,32 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{STRICT, Rule};
+use crate::version::parse_tolerant;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-release-name-mismatch",
+        level: Level::Warning,
+        suite: STRICT,
+        docs: include_str!("csv_release_name_mismatch.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let (Some(csv), Some(annotations)) = (facts.csv(), facts.annotations()) else { return };
+    let (spec, package) = (&csv.typed.spec, annotations.package());
+    let Ok(version) = parse_tolerant(&spec.version) else { return };
+    let expected = format!("{package}-v{version}-{}", spec.release);
+    if spec.release.is_empty() || package.is_empty() || csv.typed.name() == expected {
+        return;
+    }
+    let message = format!("the name is `{}`, expected `{expected}`", csv.typed.name());
+    findings.push(
+        csv.object
+            .finding(&RULE.code, message, steps!("metadata", "name"))
+            .and(csv.object.place(steps!("spec", "release")))
+            .help("write `PACKAGE-vVERSION-RELEASE`, or leave out `spec.release`"),
+    );
+}

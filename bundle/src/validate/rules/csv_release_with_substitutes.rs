@@ -1,0 +1,30 @@
+use crate::csv::annotation::SUBSTITUTES_FOR;
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{STRICT, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-release-with-substitutes",
+        level: Level::Warning,
+        suite: STRICT,
+        docs: include_str!("csv_release_with_substitutes.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let substitutes = csv.typed.annotation(SUBSTITUTES_FOR).unwrap_or("");
+    if csv.typed.spec.release.is_empty() || substitutes.is_empty() {
+        return;
+    }
+    let message = format!("`spec.release` and the annotation `{SUBSTITUTES_FOR}` exclude each other");
+    findings.push(
+        csv.object
+            .finding(&RULE.code, message, steps!("spec", "release"))
+            .and(csv.object.place(steps!("metadata", "annotations", SUBSTITUTES_FOR)))
+            .help("keep `spec.release`, which is the newer way to publish a version again"),
+    );
+}

@@ -1,0 +1,34 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::version::parse_tolerant;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-version-invalid",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("csv_version_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    // The document, not the typed value: there a number would already be text.
+    let Some(csv) = facts.csv_object() else { return };
+    let path = steps!("spec", "version");
+    let Some(node) = csv.root.at(path).filter(|node| !node.is_null()) else { return };
+    let (message, help) = match node.as_str().map(|text| (text, parse_tolerant(text))) {
+        Some((_, Ok(_))) => return,
+        Some((text, Err(error))) => {
+            let message = format!("`{text}` is not a semantic version: {error}");
+            (message, "write all three numbers and no `v`, such as `1.2.3`")
+        }
+        None => {
+            let message = format!("`spec.version` is {}, expected a string", node.value);
+            (message, "put the version in quotes")
+        }
+    };
+    findings.push(csv.finding(&RULE.code, message, path).help(help));
+}

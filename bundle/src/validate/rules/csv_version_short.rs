@@ -1,0 +1,30 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{STRICT, Rule};
+use crate::version::{Version, parse_tolerant};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-version-short",
+        level: Level::Warning,
+        suite: STRICT,
+        docs: include_str!("csv_version_short.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let text = csv.typed.spec.version.as_str();
+    let (Err(error), Ok(meant)) = (Version::parse(text), parse_tolerant(text)) else { return };
+    findings.push(
+        csv.object
+            .finding(
+                &RULE.code,
+                format!("`{text}` is not a full semantic version: {error}"),
+                steps!("spec", "version"),
+            )
+            .help(format!("write `{meant}`: catalogs take no other form")),
+    );
+}

@@ -1,0 +1,41 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::dependencies::PACKAGE;
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::version::VersionRange;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "dependency-package-invalid",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("dependency_package_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for (dependency, fields) in facts.dependencies_of(PACKAGE) {
+        if fields.text(&["packageName"]).is_empty() {
+            let message = "a dependency on a package has no `packageName`";
+            findings.push(
+                dependency
+                    .finding(&RULE.code, message, steps!("value", "packageName"))
+                    .help("name the package as catalogs do"),
+            );
+        }
+        let message = match fields.text(&["version"]) {
+            "" => "a dependency on a package has no `version`".to_owned(),
+            range => match range.parse::<VersionRange>() {
+                Ok(_) => continue,
+                Err(error) => error.to_string(),
+            },
+        };
+        findings.push(
+            dependency
+                .finding(&RULE.code, message, steps!("value", "version"))
+                .help("write a range of full versions, such as `>=1.2.0 <2.0.0` or `1.x`"),
+        );
+    }
+}

@@ -1,0 +1,29 @@
+use crate::finding::{Code, Findings, Level};
+use crate::kinds;
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "manifest-kind-unsupported",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("manifest_kind_unsupported.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for object in facts.objects() {
+        let kind = object.kind();
+        if kind.is_empty() || kinds::supported(kind).is_some() {
+            continue;
+        }
+        findings.push(
+            object
+                .finding(&RULE.code, format!("`{kind}` is not a kind that bundles may carry"), steps!("kind"))
+                .help("let the operator create the object, or leave it to whoever installs the operator"),
+        );
+    }
+}

@@ -1,0 +1,34 @@
+use std::collections::BTreeSet;
+
+use crate::finding::{Code, Finding, Findings, Level, Place};
+use crate::load::Content;
+use crate::parse::Role;
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "manifests-subdirectory",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("manifests_subdirectory.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let names = facts.files.iter().filter(|file| file.role == Role::Manifest).filter_map(|file| {
+        let below = file.path.strip_prefix("manifests/")?;
+        let directory = below.split_once('/').map(|(directory, _)| directory);
+        directory.or_else(|| matches!(file.content, Content::Directory).then_some(below))
+    });
+    for name in names.collect::<BTreeSet<_>>() {
+        let path = format!("manifests/{name}");
+        findings.push(
+            Finding::new(&RULE.code, format!("`{path}` is a directory, expected manifests alone"))
+                .at(Place::file(format!("{}/{path}", facts.name.trim_end_matches('/'))))
+                .subject(path)
+                .help("move its files up into `manifests/`, or out of it"),
+        );
+    }
+}
