@@ -5,6 +5,7 @@ mod bundle;
 use std::ffi::OsString;
 
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+use olmkit_bundle::version::Version;
 
 use crate::exit::Failure;
 use crate::report::Answer;
@@ -53,6 +54,11 @@ impl Noun {
             Self::Bundle(verb) => verb.run(),
         }
     }
+}
+
+/// A version as people mistype it: the message says what one looks like.
+fn version(text: &str) -> Result<Version, String> {
+    Version::parse(text).map_err(|error| format!("a semantic version such as 1.2.3 is needed: {error}"))
 }
 
 /// `cargo olmkit …` calls `cargo-olmkit olmkit …`: takes the repeated word away.

@@ -24,8 +24,8 @@ pub use image::ImageAnswer;
 
 /// What an action has to say when it was done.
 pub trait Answer {
-    /// For programs: one of the types of [`json`] as a value.
-    fn json(&self) -> Value;
+    /// For programs: one of the types of [`json`] as text.
+    fn json(&self) -> String;
 
     /// For people: the answer to `out`, the talk to `talk`.
     ///
@@ -65,7 +65,7 @@ impl Printer {
     pub fn answer(&mut self, answer: &dyn Answer) -> Exit {
         let printed = match self.format {
             Format::Text => answer.text(&mut self.out, &mut self.talk),
-            _ => self.value(&answer.json()),
+            _ => self.json(answer.json()),
         };
         self.finish(printed, answer.exit())
     }
@@ -74,7 +74,7 @@ impl Printer {
     pub fn failure(&mut self, failure: &Failure) -> Exit {
         let printed = match self.format {
             Format::Text => failure_text(failure, &mut self.talk),
-            _ => self.value(&value(&json::Error {
+            _ => self.json(pretty(&json::Error {
                 schema: "olmkit.error/v1",
                 error: failure.to_string(),
                 causes: failure.causes(),
@@ -84,11 +84,11 @@ impl Printer {
         self.finish(printed, failure.exit)
     }
 
-    fn value(&mut self, value: &Value) -> io::Result<()> {
-        let text = match self.format {
-            Format::Yaml => olmkit_bundle::yaml::write::to_string(value).map_err(io::Error::other)?,
-            _ => format!("{value:#}\n"),
-        };
+    fn json(&mut self, mut text: String) -> io::Result<()> {
+        if self.format == Format::Yaml {
+            let value: Value = serde_json::from_str(&text)?;
+            text = olmkit_bundle::yaml::write::to_string(&value).map_err(io::Error::other)?;
+        }
         self.out.write_all(text.as_bytes())
     }
 
@@ -101,9 +101,10 @@ impl Printer {
     }
 }
 
-/// A type of [`json`] as a value; these have text keys and finite numbers alone, so nothing can refuse.
-fn value(answer: &impl Serialize) -> Value {
-    serde_json::to_value(answer).unwrap_or(Value::Null)
+/// A type of [`json`] as text, in the order of its fields; these have text keys and finite numbers alone, so
+/// nothing can refuse.
+fn pretty(answer: &impl Serialize) -> String {
+    serde_json::to_string_pretty(answer).unwrap_or_default() + "\n"
 }
 
 /// Prints what clap has to say: help and versions as answers, mistakes as talk.

@@ -53,7 +53,7 @@ pub struct Generate {
     #[arg(long, value_name = "NAME")]
     package: Option<PackageName>,
     /// The version, a semantic one, instead of the package file's
-    #[arg(long, value_name = "X.Y.Z")]
+    #[arg(long, value_name = "X.Y.Z", value_parser = super::version)]
     version: Option<Version>,
     /// The channels, instead of the package file's
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]

@@ -4,9 +4,8 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
-use serde_json::Value;
 
-use super::{Answer, json, printable, value};
+use super::{Answer, json, pretty, printable};
 use crate::exit::Exit;
 
 /// What checking some inputs has found.
@@ -27,8 +26,8 @@ impl FindingsAnswer {
 }
 
 impl Answer for FindingsAnswer {
-    fn json(&self) -> Value {
-        value(&json::Findings {
+    fn json(&self) -> String {
+        pretty(&json::Findings {
             schema: "olmkit.findings/v1",
             summary: json::Summary {
                 checked: self.checked,

@@ -4,10 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use olmkit_bundle::finding::{Finding, Level};
-use serde_json::Value;
 
 use super::findings::{finding_json, plural, write_finding};
-use super::{Answer, json, printable, value};
+use super::{Answer, json, pretty, printable};
 use crate::exit::Exit;
 
 /// A generated bundle, or the findings that prevented it.
@@ -26,8 +25,8 @@ pub struct GeneratedAnswer {
 }
 
 impl Answer for GeneratedAnswer {
-    fn json(&self) -> Value {
-        value(&json::Generated {
+    fn json(&self) -> String {
+        pretty(&json::Generated {
             schema: "olmkit.generated/v1",
             csv: self.csv.clone(),
             files: self.files.clone(),

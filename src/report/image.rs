@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde_json::Value;
-
-use super::{Answer, json, printable, value};
+use super::{Answer, json, pretty, printable};
 use crate::image::{Stored, StoredLayer};
 
 /// Where an image was written and what it consists of.
@@ -15,14 +13,14 @@ pub struct ImageAnswer {
 }
 
 impl Answer for ImageAnswer {
-    fn json(&self) -> Value {
+    fn json(&self) -> String {
         let Stored { reference, digest, layers } = &self.stored;
         let layer = |layer: &StoredLayer| json::Layer {
             digest: layer.digest.to_string(),
             diff_id: layer.diff_id.to_string(),
             size: layer.size,
         };
-        value(&json::Image {
+        pretty(&json::Image {
             schema: "olmkit.image/v1",
             reference: reference.clone(),
             digest: digest.to_string(),
