@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 pub use semver::Version;
@@ -84,6 +85,49 @@ impl VersionRange {
     /// Whether the version lies in the range.
     pub fn contains(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|all| all.iter().all(|comparison| comparison.holds(version)))
+    }
+
+    /// The stretches of a sorted list of versions that lie in the range. They may overlap, and are found without asking
+    /// version by version.
+    ///
+    /// ```
+    /// use olmkit_bundle::version::{Version, VersionRange};
+    /// let versions: Vec<_> = (0..5).map(|minor| Version::new(1, minor, 0)).collect();
+    /// let range: VersionRange = ">=1.1.0 !=1.2.0 <1.4.0".parse().unwrap();
+    /// assert_eq!(range.stretches(&versions), [1..2, 3..4]);
+    /// ```
+    pub fn stretches(&self, sorted: &[Version]) -> Vec<Range<usize>> {
+        let below = |version: &Version| sorted.partition_point(|other| precedence(other, version).is_lt());
+        let through = |version: &Version| sorted.partition_point(|other| precedence(other, version).is_le());
+        let mut stretches = Vec::new();
+        for all in &self.alternatives {
+            let (mut from, mut to) = (0, sorted.len());
+            let mut holes = Vec::new();
+            for Comparison { operator, version } in all {
+                match operator {
+                    Operator::Equal => {
+                        from = from.max(below(version));
+                        to = to.min(through(version));
+                    }
+                    Operator::NotEqual => holes.push(below(version)..through(version)),
+                    Operator::Greater => from = from.max(through(version)),
+                    Operator::GreaterOrEqual => from = from.max(below(version)),
+                    Operator::Less => to = to.min(below(version)),
+                    Operator::LessOrEqual => to = to.min(through(version)),
+                }
+            }
+            holes.sort_by_key(|hole| hole.start);
+            for hole in holes {
+                if from < hole.start.min(to) {
+                    stretches.push(from..hole.start.min(to));
+                }
+                from = from.max(hole.end);
+            }
+            if from < to {
+                stretches.push(from..to);
+            }
+        }
+        stretches
     }
 
     /// The range as it was written.
@@ -235,6 +279,33 @@ mod tests {
         check("!=1.0.0", &["1.0.1"], &["1.0.0", "1.0.0+build"]);
         check("=1.0.0", &["1.0.0+build"], &["1.0.0-rc1"]);
         check("<1.0.0", &["1.0.0-rc1"], &["1.0.0"]);
+    }
+
+    #[test]
+    fn stretches_are_what_contains_says() {
+        let mut versions: Vec<Version> =
+            ["1.0.0-rc.1", "1.0.0", "1.0.0+b", "1.1.0", "1.2.0", "2.0.0", "2.0.1"]
+                .map(|text| text.parse().unwrap())
+                .into();
+        versions.sort_by(precedence);
+        for text in [
+            ">=1.0.0 <2.0.0",
+            "!=1.0.0",
+            "!=1.1.0 !=1.0.0 <2.0.1",
+            "<1.0.0 || >=2.0.0",
+            "1.0.0",
+            ">1.0.0 <=2.0.0",
+            ">3.0.0",
+            "1.x || !=2.x",
+            ">2.0.0 <1.0.0 !=1.1.0",
+        ] {
+            let range: VersionRange = text.parse().unwrap();
+            let stretches = range.stretches(&versions);
+            for (at, version) in versions.iter().enumerate() {
+                let inside = stretches.iter().any(|stretch| stretch.contains(&at));
+                assert_eq!(inside, range.contains(version), "{version} in {text}");
+            }
+        }
     }
 
     #[test]

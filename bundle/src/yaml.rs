@@ -135,6 +135,23 @@ pub fn documents(text: &str) -> impl Iterator<Item = Result<Document<'_>, Syntax
     split::split(text).map(move |part| part.and_then(|span| document(text, span)))
 }
 
+/// The documents of what stands behind byte `offset` of a text, for streams that begin otherwise; spans count from the
+/// text's start.
+///
+/// # Errors
+/// As [`documents`].
+pub fn documents_behind(
+    text: &str,
+    offset: usize,
+) -> impl Iterator<Item = Result<Document<'_>, SyntaxError>> {
+    let offset = text.floor_char_boundary(offset);
+    let shift = move |span: Span| Span::new(span.start as usize + offset, span.end as usize + offset);
+    split::split(&text[offset..]).map(move |part| match part {
+        Ok(span) => document(text, shift(span)),
+        Err(error) => Err(SyntaxError { span: shift(error.span), ..error }),
+    })
+}
+
 /// The first document of a text; null when there is none. This is all that OLM's bundle readers look at.
 ///
 /// # Errors
@@ -347,6 +364,15 @@ impl<'a> Mapping<'a> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for Mapping<'a> {
+    type Item = Entry<'a>;
+    type IntoIter = std::vec::IntoIter<Entry<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
     }
 }
 
