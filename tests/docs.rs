@@ -21,7 +21,8 @@ fn fresh(path: &str, expected: &str) {
 /// Every kind of finding, by suite.
 fn codes() -> Vec<&'static Code> {
     let rules = validate::rules().iter().map(|rule| &rule.code);
-    rules.chain(generate::codes::ALL.iter().copied()).collect()
+    let catalog_rules = olmkit_catalog::validate::rules().iter().map(|rule| &rule.code);
+    rules.chain(generate::codes::ALL.iter().copied()).chain(catalog_rules).collect()
 }
 
 #[test]

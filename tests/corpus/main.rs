@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
 
+mod catalogs;
 mod generate;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ fn main() {
     }
     let present = corpus.is_some();
     let corpus = corpus.unwrap_or_default();
-    let trials = generate::trials(&corpus).into_iter().map(|trial: Trial| trial.with_ignored_flag(!present));
+    let trials = generate::trials(&corpus).into_iter().chain(catalogs::trials(&corpus));
+    let trials = trials.map(|trial: Trial| trial.with_ignored_flag(!present));
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
 }
 

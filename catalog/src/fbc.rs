@@ -1,0 +1,362 @@
+//! File-based catalogs as they stand on disk: packages, channels, bundles, deprecations, and whatever else is there.
+//!
+//! These are wire types: open, with OLM's own names, read as opm reads them and checked no further than that each field has
+//! the type it must have. Nothing is lost: fields that a schema does not have are kept in `unknown`, schemas that are not
+//! OLM's in [`Catalog::others`], and every value knows the bytes it stands in. What does not fit is a [`Fault`], and the
+//! rest of the catalog is read all the same.
+//!
+//! Start at [`Catalog`]; [`write`](mod@write) is the way back. [`crate::graph`] is the checked counterpart.
+
+mod read;
+mod stream;
+mod value;
+pub mod write;
+
+use olmkit_bundle::finding::Place;
+use olmkit_bundle::load::Content;
+use olmkit_bundle::source::{Source, Span};
+
+use crate::load::CatalogFiles;
+
+pub(crate) use read::same_key;
+pub use value::{Member, Text, Value};
+
+/// The schemas that OLM gives a meaning to.
+pub mod schema {
+    /// A package.
+    pub const PACKAGE: &str = "olm.package";
+    /// A channel of a package.
+    pub const CHANNEL: &str = "olm.channel";
+    /// A bundle of a package.
+    pub const BUNDLE: &str = "olm.bundle";
+    /// What of a package is deprecated.
+    pub const DEPRECATIONS: &str = "olm.deprecations";
+}
+
+/// The types of properties that OLM gives a meaning to.
+pub mod property {
+    /// The bundle's package and version; exactly one for each bundle.
+    pub const PACKAGE: &str = "olm.package";
+    /// A package that must be installed as well.
+    pub const PACKAGE_REQUIRED: &str = "olm.package.required";
+    /// An API that the bundle provides.
+    pub const GVK: &str = "olm.gvk";
+    /// An API that must be provided by somebody.
+    pub const GVK_REQUIRED: &str = "olm.gvk.required";
+    /// A manifest of the bundle, in base64.
+    pub const BUNDLE_OBJECT: &str = "olm.bundle.object";
+    /// What consoles show of the ClusterServiceVersion.
+    pub const CSV_METADATA: &str = "olm.csv.metadata";
+    /// A channel; of old tools.
+    pub const CHANNEL: &str = "olm.channel";
+}
+
+/// A catalog as far as it could be read, in the order of its files.
+#[derive(Debug, Default)]
+pub struct Catalog<'a> {
+    /// The directory or reference as the user named it.
+    pub name: &'a str,
+    /// Its files.
+    pub files: Vec<File<'a>>,
+    /// Its `olm.package` blobs.
+    pub packages: Vec<Package<'a>>,
+    /// Its `olm.channel` blobs.
+    pub channels: Vec<Channel<'a>>,
+    /// Its `olm.bundle` blobs.
+    pub bundles: Vec<Bundle<'a>>,
+    /// Its `olm.deprecations` blobs.
+    pub deprecations: Vec<Deprecations<'a>>,
+    /// Blobs of other schemas.
+    pub others: Vec<Other<'a>>,
+    /// What could not be read.
+    pub faults: Vec<Fault>,
+}
+
+/// A file of a catalog.
+#[derive(Debug)]
+pub struct File<'a> {
+    /// The path below the catalog's directory.
+    pub path: &'a str,
+    /// The text; empty when there is none.
+    pub source: Source<'a>,
+}
+
+/// A place in a catalog: a file by its number in [`Catalog::files`], and the bytes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At {
+    /// The file.
+    pub file: u32,
+    /// The bytes.
+    pub span: Span,
+}
+
+/// An `olm.package` blob.
+#[derive(Clone, Debug, Default)]
+pub struct Package<'a> {
+    /// Where it stands.
+    pub at: At,
+    /// Its name.
+    pub name: Text<'a>,
+    /// The channel that is subscribed to when none is named.
+    pub default_channel: Text<'a>,
+    /// The icon that consoles show.
+    pub icon: Option<Icon<'a>>,
+    /// Markdown that consoles show.
+    pub description: Text<'a>,
+    /// Properties; OLM uses none here.
+    pub properties: Vec<Property<'a>>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, Default)]
+pub struct Icon<'a> {
+    /// The picture's bytes in base64.
+    pub data: Text<'a>,
+    /// Its media type, such as `image/svg+xml`.
+    pub media_type: Text<'a>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// An `olm.channel` blob.
+#[derive(Clone, Debug, Default)]
+pub struct Channel<'a> {
+    /// Where it stands.
+    pub at: At,
+    /// Its name.
+    pub name: Text<'a>,
+    /// The package it belongs to.
+    pub package: Text<'a>,
+    /// The bundles in it, and how one follows another.
+    pub entries: Vec<Entry<'a>>,
+    /// Properties; OLM uses none here.
+    pub properties: Vec<Property<'a>>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// A bundle's place in a channel.
+#[derive(Clone, Debug, Default)]
+pub struct Entry<'a> {
+    /// The bytes it stands in.
+    pub span: Span,
+    /// The bundle's name.
+    pub name: Text<'a>,
+    /// The bundle that it takes over from.
+    pub replaces: Text<'a>,
+    /// Bundles that may jump to it and are no longer offered.
+    pub skips: Vec<Text<'a>>,
+    /// Installed versions in this range may jump to it.
+    pub skip_range: Text<'a>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// An `olm.bundle` blob.
+#[derive(Clone, Debug, Default)]
+pub struct Bundle<'a> {
+    /// Where it stands.
+    pub at: At,
+    /// Its name, which is that of its ClusterServiceVersion.
+    pub name: Text<'a>,
+    /// The package it belongs to.
+    pub package: Text<'a>,
+    /// The image it is pulled from; without one its manifests are properties.
+    pub image: Text<'a>,
+    /// What it provides, requires, and is.
+    pub properties: Vec<Property<'a>>,
+    /// The images to mirror along.
+    pub related_images: Vec<RelatedImage<'a>>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// A property: a type, and a value of the shape that goes with it.
+#[derive(Clone, Debug, Default)]
+pub struct Property<'a> {
+    /// The bytes it stands in.
+    pub span: Span,
+    /// The type, such as [`property::GVK`].
+    pub kind: Text<'a>,
+    /// The value; none when the field is absent.
+    pub value: Option<Value<'a>>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// An image that a bundle uses.
+#[derive(Clone, Debug, Default)]
+pub struct RelatedImage<'a> {
+    /// What it is for; often empty.
+    pub name: Text<'a>,
+    /// The reference.
+    pub image: Text<'a>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// An `olm.deprecations` blob.
+#[derive(Clone, Debug, Default)]
+pub struct Deprecations<'a> {
+    /// Where it stands.
+    pub at: At,
+    /// The package it speaks of.
+    pub package: Text<'a>,
+    /// What is deprecated.
+    pub entries: Vec<Deprecation<'a>>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// One deprecated thing.
+#[derive(Clone, Debug, Default)]
+pub struct Deprecation<'a> {
+    /// The bytes it stands in.
+    pub span: Span,
+    /// What is deprecated.
+    pub reference: Reference<'a>,
+    /// What users are told.
+    pub message: Text<'a>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// A reference to a blob of the same package.
+#[derive(Clone, Debug, Default)]
+pub struct Reference<'a> {
+    /// Its schema: that of packages, channels or bundles.
+    pub schema: Text<'a>,
+    /// Its name; empty for the package.
+    pub name: Text<'a>,
+    /// Fields that the schema does not have.
+    pub unknown: Vec<Member<'a>>,
+}
+
+/// A blob of a schema that is not OLM's.
+#[derive(Clone, Debug, Default)]
+pub struct Other<'a> {
+    /// Where it stands.
+    pub at: At,
+    /// Its schema.
+    pub schema: Text<'a>,
+    /// The package it belongs to, if any.
+    pub package: Text<'a>,
+    /// Its name, if any.
+    pub name: Text<'a>,
+    /// All its fields, those above among them.
+    pub members: Vec<Member<'a>>,
+}
+
+/// Something in a file that could not be read as what it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where.
+    pub at: At,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// Why something could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// The file has no text; why not.
+    NoText(String),
+    /// It is neither YAML nor JSON; what the parser says.
+    Syntax(String),
+    /// A blob is not a map but something else.
+    NotAMap(&'static str),
+    /// A blob has no schema.
+    NoSchema,
+    /// Two keys of a blob differ in nothing but case.
+    Twins {
+        /// The first of them.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// A field holds another kind of value than it must.
+    WrongType {
+        /// The field, from the blob on: `entries[2].name`.
+        field: String,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+}
+
+impl<'a> Catalog<'a> {
+    /// Reads the blobs of every file.
+    ///
+    /// ```
+    /// use olmkit_catalog::{fbc::Catalog, load::CatalogFiles};
+    /// let files = CatalogFiles::from_text("catalog.yaml", "schema: olm.package\nname: redis\n---\nschema: my.note\n");
+    /// let catalog = Catalog::parse(&files);
+    /// assert_eq!(catalog.packages[0].name.as_str(), "redis");
+    /// assert_eq!(catalog.others[0].schema.as_str(), "my.note");
+    /// ```
+    pub fn parse(files: &'a CatalogFiles) -> Self {
+        let mut catalog = Self { name: &files.name, ..Self::default() };
+        for file in &files.files {
+            let number = catalog.files.len() as u32;
+            let text = match &file.content {
+                Content::Text(text) => text.as_str(),
+                other => {
+                    let fault = FaultKind::NoText(why_no_text(other));
+                    let at = At { file: number, span: Span::default() };
+                    catalog.faults.push(Fault { at, kind: fault });
+                    ""
+                }
+            };
+            catalog
+                .files
+                .push(File { path: &file.path, source: Source::new(files.display_path(file), text) });
+            for value in stream::values(text) {
+                match value {
+                    Ok(value) => read::blob(&mut catalog, number, value),
+                    Err(error) => {
+                        let at = At { file: number, span: error.span };
+                        catalog.faults.push(Fault { at, kind: FaultKind::Syntax(error.message) });
+                    }
+                }
+            }
+        }
+        catalog
+    }
+
+    /// A place, as findings name it.
+    pub fn place(&self, at: At) -> Place {
+        match self.files.get(at.file as usize) {
+            Some(file) if file.source.text().is_empty() => Place::file(file.source.path()),
+            Some(file) => Place::new(&file.source, at.span),
+            None => Place::file(self.name),
+        }
+    }
+
+    /// The text that stands at a place.
+    pub fn text(&self, at: At) -> &'a str {
+        self.files.get(at.file as usize).map_or("", |file| at.span.slice(file.source.text()))
+    }
+}
+
+impl At {
+    /// Another span of the same file.
+    #[must_use]
+    pub fn with(self, span: Span) -> Self {
+        Self { span, ..self }
+    }
+}
+
+fn why_no_text(content: &Content) -> String {
+    match content {
+        Content::Binary { valid_up_to, .. } => format!("it is not text in UTF-8 (byte {valid_up_to})"),
+        Content::Unread(why) => why.clone(),
+        _ => "it is not a file".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! A file's text to the values in it: YAML documents, or JSON values one after another.
+//!
+//! Which of the two a file is, opm's reader (apimachinery's `YAMLOrJSONDecoder`) decides by the first character, and decides
+//! again when a file that began as JSON stops being it at the first or second value: what follows is read as YAML.
+
+use olmkit_bundle::source::Span;
+use olmkit_bundle::yaml::{self, SyntaxError};
+use serde_json::value::RawValue;
+
+use super::value::Value;
+
+/// The values of a text, in order; after an error in JSON there is nothing more.
+pub(super) fn values(text: &str) -> Vec<Result<Value<'_>, SyntaxError>> {
+    let start = text.len() - text.trim_start().len();
+    if !text[start..].starts_with('{') {
+        return documents(text, 0).collect();
+    }
+    let mut values = Vec::new();
+    let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<&RawValue>();
+    let mut read = start;
+    while let Some(value) = stream.next() {
+        let end = start + stream.byte_offset();
+        match value {
+            Ok(raw) => values.push(Ok(Value::json(raw.get(), end - raw.get().len()))),
+            Err(error) => {
+                if values.len() > 1 {
+                    values.push(Err(json_error(text, start, &error)));
+                } else {
+                    let rest = documents(text, behind_break(text, read));
+                    values.extend(prefer_json_error(rest, || json_error(text, start, &error)));
+                }
+                return values;
+            }
+        }
+        read = end;
+    }
+    values
+}
+
+fn documents(text: &str, from: usize) -> impl Iterator<Item = Result<Value<'_>, SyntaxError>> {
+    yaml::documents_behind(text, from).map(|document| document.map(|document| Value::yaml(document.root)))
+}
+
+/// Where the next line starts, if nothing but white space comes before.
+fn behind_break(text: &str, at: usize) -> usize {
+    let space = text[at..].len() - text[at..].trim_start().len();
+    text[at..at + space].find('\n').map_or(at + space, |newline| at + newline + 1)
+}
+
+/// When the first document is no YAML either, the text was meant as JSON: says what JSON's reader said of it.
+fn prefer_json_error<'a>(
+    documents: impl Iterator<Item = Result<Value<'a>, SyntaxError>>,
+    json: impl FnOnce() -> SyntaxError,
+) -> Vec<Result<Value<'a>, SyntaxError>> {
+    let mut documents: Vec<_> = documents.collect();
+    if let Some(Err(_)) = documents.first() {
+        documents = vec![Err(json())];
+    }
+    documents
+}
+
+/// What serde_json says, without the line and column that a span says better.
+fn json_error(text: &str, start: usize, error: &serde_json::Error) -> SyntaxError {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
+    // Lines count from 1 and columns are bytes; at the end of a line the column is 0 of the next.
+    let mut lines = text[start..].split_inclusive('\n');
+    let before: usize = lines.by_ref().take(error.line().saturating_sub(1)).map(str::len).sum();
+    let at = (start + before + error.column().saturating_sub(1)).min(text.len());
+    SyntaxError { message, span: Span::at(text.floor_char_boundary(at)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let line = |value: Result<Value<'_>, SyntaxError>| match value {
+            Ok(value) => format!("{} at {}", value.to_json(), value.span().start),
+            Err(error) => format!("{} at {}", error.message, error.span.start),
+        };
+        assert_eq!(values(text).into_iter().map(line).collect::<Vec<_>>(), expected, "{text}");
+    }
+
+    #[test]
+    fn yaml_documents_and_json_values() {
+        check("a: 1\n---\nb: 2\n", &[r#"{"a":1} at 0"#, r#"{"b":2} at 9"#]);
+        check(" {\"a\": 1}{\"b\": 2}\n[]\n", &[r#"{"a":1} at 1"#, r#"{"b":2} at 9"#, "[] at 18"]);
+        check("", &[]);
+        check("[1]", &["[1] at 0"]);
+    }
+
+    #[test]
+    fn json_that_goes_on_as_yaml() {
+        check("{\"a\": 1}\n---\nb: 2\n", &[r#"{"a":1} at 0"#, r#"{"b":2} at 13"#]);
+        check("{\"a\": 1}\nb: 2\n", &[r#"{"a":1} at 0"#, r#"{"b":2} at 9"#]);
+        // A line break in a string is no JSON, but YAML.
+        check("{\"a\": \"\n\"}", &[r#"{"a":" "} at 0"#]);
+        check("{a: 1}\n---\n{b: 2}\n", &[r#"{"a":1} at 0"#, r#"{"b":2} at 11"#]);
+    }
+
+    #[test]
+    fn a_fault_says_what_json_says_where_yaml_fails_too() {
+        check("{\"a\": 1,, }\n", &["key must be a string at 8"]);
+        check("{}{}{\"a\": 1} x: y\n", &["{} at 0", "{} at 2", r#"{"a":1} at 4"#, "expected value at 13"]);
+        check("{\"a\": [1, 2", &["EOF while parsing a list at 10"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! A version with the release of its packaging.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use olmkit_bundle::version::{Version, precedence};
+use semver::Prerelease;
+
+/// A bundle's version, and its release where it has one.
+///
+/// Ordered as OLM orders them: by the version without its build metadata, then by release, none before any.
+#[derive(Clone, Debug)]
+pub struct VersionRelease {
+    /// The version of the operator.
+    pub version: Version,
+    /// The release of its packaging.
+    pub release: Option<Release>,
+}
+
+/// Tells packagings of one version apart: identifiers with dots between, as in a pre-release, at most 20 characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(Prerelease);
+
+/// A text that is no release.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{release}` is not a release: {why}")]
+pub struct ReleaseError {
+    /// The text.
+    pub release: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Release {
+    /// Reads a release; an empty text is none.
+    ///
+    /// # Errors
+    /// When it is too long, or no list of identifiers.
+    pub fn parse(text: &str) -> Result<Option<Self>, ReleaseError> {
+        let fail = |why: String| ReleaseError { release: text.to_owned(), why };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        if text.len() > 20 {
+            return Err(fail("it is longer than 20 characters".into()));
+        }
+        Prerelease::new(text).map(|release| Some(Self(release))).map_err(|error| fail(error.to_string()))
+    }
+}
+
+impl From<Version> for VersionRelease {
+    fn from(version: Version) -> Self {
+        Self { version, release: None }
+    }
+}
+
+impl fmt::Display for VersionRelease {
+    /// `VERSION`, or `VERSION-RELEASE`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.version.fmt(f)?;
+        self.release.as_ref().map_or(Ok(()), |release| write!(f, "-{}", release.0))
+    }
+}
+
+impl Ord for VersionRelease {
+    fn cmp(&self, other: &Self) -> Ordering {
+        precedence(&self.version, &other.version).then_with(|| self.release.cmp(&other.release))
+    }
+}
+
+impl PartialOrd for VersionRelease {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for VersionRelease {
+    /// Of the same precedence: build metadata does not count.
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for VersionRelease {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(text: &str, release: &str) -> VersionRelease {
+        VersionRelease { version: text.parse().unwrap(), release: Release::parse(release).unwrap() }
+    }
+
+    #[test]
+    fn ordered_by_version_then_release() {
+        let sorted = [
+            version("1.0.0-rc.1", "5"),
+            version("1.0.0", ""),
+            version("1.0.0", "alpha"),
+            version("1.0.0", "alpha.2"),
+            version("1.0.0", "alpha.10"),
+            version("1.0.1", ""),
+        ];
+        // Numbers come before words.
+        assert!(version("1.0.0", "2") < version("1.0.0", "alpha"));
+        assert!(sorted.is_sorted_by(|a, b| a < b));
+        assert_eq!(version("1.0.0+a", ""), version("1.0.0+b", ""));
+        assert_eq!(version("1.0.0", "2").to_string(), "1.0.0-2");
+    }
+
+    #[test]
+    fn releases() {
+        for bad in ["01", "a..b", "a_b", "a.", "123456789012345678901", "ü"] {
+            assert!(Release::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Release::parse(""), Ok(None));
+    }
+}

@@ -1,0 +1,170 @@
+//! The blobs of a catalog by package, with what they say of versions and edges: made once, for rules, edits and paths alike.
+
+use std::collections::{BTreeMap, HashMap};
+
+use olmkit_bundle::finding::{Code, Finding};
+
+use crate::fbc::{self, At, Catalog, FaultKind};
+use crate::graph::{self, GraphError, VersionRelease};
+use crate::property;
+
+/// A catalog by package.
+pub(crate) struct Index<'c, 'a> {
+    pub(crate) catalog: &'c Catalog<'a>,
+    /// Every package that a blob names, whether it has an `olm.package` or not.
+    pub(crate) packages: BTreeMap<&'c str, Package<'c, 'a>>,
+    /// Whether blobs may only seem to be missing, since something could not be read as one, or lacks the name it is
+    /// referred to by.
+    pub(crate) incomplete: bool,
+    /// Where faults are, in order.
+    faults: Vec<At>,
+}
+
+/// The blobs of one package.
+#[derive(Default)]
+pub(crate) struct Package<'c, 'a> {
+    /// Its `olm.package`: one, in a sound catalog.
+    pub(crate) blobs: Vec<&'c fbc::Package<'a>>,
+    pub(crate) channels: Vec<Channel<'c, 'a>>,
+    pub(crate) bundles: Vec<Bundle<'c, 'a>>,
+    pub(crate) deprecations: Vec<&'c fbc::Deprecations<'a>>,
+    /// The first bundle of each name.
+    by_name: HashMap<&'c str, usize>,
+}
+
+/// A channel, and what linking it gave.
+pub(crate) struct Channel<'c, 'a> {
+    pub(crate) blob: &'c fbc::Channel<'a>,
+    pub(crate) linked: Result<graph::Channel, Vec<GraphError>>,
+}
+
+/// A bundle, and what its `olm.package` property says.
+pub(crate) struct Bundle<'c, 'a> {
+    pub(crate) blob: &'c fbc::Bundle<'a>,
+    /// The property, and its number: one, in a sound catalog.
+    pub(crate) packages: Vec<(usize, property::Package)>,
+    /// The version, when there is one property and it can be read.
+    pub(crate) version: Option<VersionRelease>,
+}
+
+impl<'c, 'a> Index<'c, 'a> {
+    pub(crate) fn new(catalog: &'c Catalog<'a>) -> Self {
+        let mut packages: BTreeMap<&str, Package<'c, 'a>> = BTreeMap::new();
+        for blob in &catalog.packages {
+            packages.entry(&blob.name).or_default().blobs.push(blob);
+        }
+        for blob in &catalog.bundles {
+            let package = packages.entry(&blob.package).or_default();
+            package.by_name.entry(&blob.name).or_insert(package.bundles.len());
+            package.bundles.push(Bundle::new(blob));
+        }
+        for blob in &catalog.channels {
+            let package = packages.entry(&blob.package).or_default();
+            let linked =
+                graph::Channel::link(&blob.name, &blob.entries, |name| package.version(name).cloned());
+            package.channels.push(Channel { blob, linked });
+        }
+        for blob in &catalog.deprecations {
+            packages.entry(&blob.package).or_default().deprecations.push(blob);
+        }
+        let lost = |kind: &FaultKind| match kind {
+            FaultKind::WrongType { field, .. } => field == "schema",
+            _ => true,
+        };
+        let mut faults: Vec<_> = catalog.faults.iter().map(|fault| fault.at).collect();
+        faults.sort_unstable();
+        let nameless = packages.contains_key("")
+            || catalog.channels.iter().any(|channel| channel.name.is_empty())
+            || catalog.bundles.iter().any(|bundle| bundle.name.is_empty());
+        let incomplete = nameless || catalog.faults.iter().any(|fault| lost(&fault.kind));
+        Self { catalog, packages, incomplete, faults }
+    }
+
+    /// Whether a part of what stands at a place could not be read.
+    pub(crate) fn is_faulty(&self, at: At) -> bool {
+        let from =
+            self.faults.partition_point(|fault| (fault.file, fault.span.start) < (at.file, at.span.start));
+        self.faults.get(from).is_some_and(|fault| fault.file == at.file && fault.span.start < at.span.end)
+    }
+
+    /// A finding at a place.
+    pub(crate) fn finding(&self, code: &'static Code, at: At, message: impl Into<String>) -> Finding {
+        Finding::new(code, message).at(self.catalog.place(at))
+    }
+
+    /// Every channel.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &Channel<'c, 'a>> {
+        self.packages.values().flat_map(|package| &package.channels)
+    }
+
+    /// Every bundle.
+    pub(crate) fn bundles(&self) -> impl Iterator<Item = &Bundle<'c, 'a>> {
+        self.packages.values().flat_map(|package| &package.bundles)
+    }
+}
+
+impl<'c, 'a> Package<'c, 'a> {
+    /// The first bundle of a name.
+    pub(crate) fn bundle(&self, name: &str) -> Option<&Bundle<'c, 'a>> {
+        self.bundles.get(*self.by_name.get(name)?)
+    }
+
+    /// The version of a bundle.
+    pub(crate) fn version(&self, name: &str) -> Option<&VersionRelease> {
+        self.bundle(name)?.version.as_ref()
+    }
+}
+
+impl<'c, 'a> Bundle<'c, 'a> {
+    fn new(blob: &'c fbc::Bundle<'a>) -> Self {
+        let packages = property::packages(blob);
+        let version = match &packages[..] {
+            [(_, package)] => package.version_release(),
+            _ => None,
+        };
+        Self { blob, packages, version }
+    }
+
+    /// A field of the bundle, as a place.
+    pub(crate) fn at(&self, text: &fbc::Text<'_>) -> At {
+        self.blob.at.with(text.span)
+    }
+
+    /// One of its properties, as a place.
+    pub(crate) fn property_at(&self, number: usize) -> At {
+        let property = self.blob.properties.get(number);
+        self.blob.at.with(property.map_or(self.blob.name.span, |property| property.span))
+    }
+}
+
+impl Channel<'_, '_> {
+    /// The errors of its graph.
+    pub(crate) fn errors(&self) -> &[GraphError] {
+        self.linked.as_ref().err().map_or(&[], Vec::as_slice)
+    }
+
+    /// The name, as a place.
+    pub(crate) fn at(&self) -> At {
+        self.blob.at.with(self.blob.name.span)
+    }
+
+    /// The name of an entry, as a place.
+    pub(crate) fn entry_at(&self, entry: usize) -> At {
+        self.blob.entries.get(entry).map_or(self.at(), |entry| self.blob.at.with(entry.name.span))
+    }
+
+    /// The name of an entry.
+    pub(crate) fn entry_name(&self, entry: usize) -> &str {
+        self.blob.entries.get(entry).map_or("", |entry| &entry.name)
+    }
+
+    /// `PACKAGE/CHANNEL`.
+    pub(crate) fn id(&self) -> String {
+        format!("{}/{}", self.blob.package, self.blob.name)
+    }
+
+    /// The names of entries with ` -> ` between.
+    pub(crate) fn way(&self, entries: &[usize]) -> String {
+        entries.iter().map(|at| format!("`{}`", self.entry_name(*at))).collect::<Vec<_>>().join(" -> ")
+    }
+}

@@ -1,0 +1,248 @@
+//! JSON text as Go's encoding/json writes it, since opm's is compared byte by byte: in sort orders, in base64, in files.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+
+/// A value whose maps have an order of their own.
+#[derive(Clone, Debug)]
+pub(crate) enum Tree<'a> {
+    /// A map, in this order.
+    Map(Vec<(Cow<'a, str>, Tree<'a>)>),
+    /// A list.
+    List(Vec<Tree<'a>>),
+    /// A value whose maps are sorted by key.
+    Leaf(Json),
+}
+
+impl Tree<'_> {
+    /// The value without the order.
+    pub(crate) fn into_json(self) -> Json {
+        match self {
+            Self::Map(members) => Json::Object(
+                members.into_iter().map(|(key, value)| (key.into_owned(), value.into_json())).collect(),
+            ),
+            Self::List(items) => items.into_iter().map(Tree::into_json).collect(),
+            Self::Leaf(value) => value,
+        }
+    }
+
+    /// The text, as `layout` has it.
+    pub(crate) fn to_text(&self, layout: &Layout<'_>) -> String {
+        let mut out = Out { text: String::new(), layout, escape_html: false };
+        out.tree(self, 0);
+        out.text
+    }
+}
+
+impl<'a, T: Into<Cow<'a, str>>> From<T> for Tree<'a> {
+    fn from(text: T) -> Self {
+        Self::Leaf(Json::from(text.into().into_owned()))
+    }
+}
+
+/// The white space in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Layout<'a> {
+    /// Everything in one line, with this behind `:` and `,`.
+    Line { space: &'a str },
+    /// A line for each value; `unit` indents by one level, `margin` stands before every line but the first.
+    Lines { unit: &'a str, margin: &'a str },
+}
+
+impl Layout<'_> {
+    /// As opm prints catalogs.
+    pub(crate) const OPM: Layout<'static> = Layout::Lines { unit: "    ", margin: "" };
+    /// Without any white space.
+    pub(crate) const COMPACT: Layout<'static> = Layout::Line { space: "" };
+}
+
+/// The text of a value without white space, keys sorted, and with `<`, `>` and `&` escaped: what `json.Marshal` gives.
+pub(crate) fn marshal(value: &Json) -> String {
+    let mut out = Out { text: String::new(), layout: &Layout::COMPACT, escape_html: true };
+    out.value(value, 0);
+    out.text
+}
+
+struct Out<'l> {
+    text: String,
+    layout: &'l Layout<'l>,
+    escape_html: bool,
+}
+
+impl Out<'_> {
+    fn tree(&mut self, tree: &Tree<'_>, depth: usize) {
+        match tree {
+            Tree::Map(members) => {
+                self.block('{', '}', depth, members.iter(), |out, (key, value)| {
+                    out.key(key);
+                    out.tree(value, depth + 1);
+                });
+            }
+            Tree::List(items) => {
+                self.block('[', ']', depth, items.iter(), |out, item| out.tree(item, depth + 1))
+            }
+            Tree::Leaf(value) => self.value(value, depth),
+        }
+    }
+
+    fn value(&mut self, value: &Json, depth: usize) {
+        match value {
+            Json::Null => self.text += "null",
+            Json::Bool(true) => self.text += "true",
+            Json::Bool(false) => self.text += "false",
+            Json::Number(number) => match number.as_f64() {
+                Some(float) if number.is_f64() => self.text += &float_text(float),
+                _ => self.text += &number.to_string(),
+            },
+            Json::String(text) => self.string(text),
+            Json::Array(items) => {
+                self.block('[', ']', depth, items.iter(), |out, item| out.value(item, depth + 1))
+            }
+            Json::Object(map) => {
+                // Whatever order the map keeps, which depends on features of serde_json that others may turn on.
+                let mut members: Vec<_> = map.iter().collect();
+                members.sort_by_key(|(key, _)| *key);
+                self.block('{', '}', depth, members.into_iter(), |out, (key, value)| {
+                    out.key(key);
+                    out.value(value, depth + 1);
+                });
+            }
+        }
+    }
+
+    fn block<T>(
+        &mut self,
+        open: char,
+        close: char,
+        depth: usize,
+        items: impl ExactSizeIterator<Item = T>,
+        mut each: impl FnMut(&mut Self, T),
+    ) {
+        self.text.push(open);
+        let empty = items.len() == 0;
+        for (at, item) in items.enumerate() {
+            if at > 0 {
+                self.text.push(',');
+            }
+            match self.layout {
+                Layout::Line { space } if at > 0 => self.text += space,
+                Layout::Line { .. } => {}
+                Layout::Lines { .. } => self.line(depth + 1),
+            }
+            each(self, item);
+        }
+        if !empty && matches!(self.layout, Layout::Lines { .. }) {
+            self.line(depth);
+        }
+        self.text.push(close);
+    }
+
+    fn line(&mut self, depth: usize) {
+        if let Layout::Lines { unit, margin } = self.layout {
+            self.text.push('\n');
+            self.text += margin;
+            self.text.extend(std::iter::repeat_n(*unit, depth));
+        }
+    }
+
+    fn key(&mut self, key: &str) {
+        self.string(key);
+        self.text.push(':');
+        self.text += match self.layout {
+            Layout::Line { space } => space,
+            Layout::Lines { .. } => " ",
+        };
+    }
+
+    fn string(&mut self, text: &str) {
+        self.text.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.text += "\\\"",
+                '\\' => self.text += "\\\\",
+                '\n' => self.text += "\\n",
+                '\r' => self.text += "\\r",
+                '\t' => self.text += "\\t",
+                '\u{8}' => self.text += "\\b",
+                '\u{c}' => self.text += "\\f",
+                '<' | '>' | '&' if self.escape_html => self.escape(c),
+                '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => self.escape(c),
+                c => self.text.push(c),
+            }
+        }
+        self.text.push('"');
+    }
+
+    fn escape(&mut self, c: char) {
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "\\u{:04x}", u32::from(c));
+    }
+}
+
+/// A float with the fewest digits that say it; with an exponent when it is very large or very small.
+fn float_text(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 || (1e-6..1e21).contains(&size) {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn strings_as_go_escapes_them() {
+        let text = "<a>&\"\\\n\t\r\u{8}\u{c}\u{1}\u{7f}\u{2028}ü";
+        assert_eq!(
+            marshal(&json!(text)),
+            "\"\\u003ca\\u003e\\u0026\\\"\\\\\\n\\t\\r\\b\\f\\u0001\u{7f}\\u2028ü\""
+        );
+        assert_eq!(Tree::Leaf(json!("<")).to_text(&Layout::COMPACT), "\"<\"");
+    }
+
+    #[test]
+    fn numbers_as_go_prints_them() {
+        let text = |value: Json| marshal(&value);
+        assert_eq!(text(json!([0, -1, 18446744073709551615_u64])), "[0,-1,18446744073709551615]");
+        assert_eq!(
+            text(json!([0.5, 1e20, 1e21, 1.5e-6, 1.5e-7, -2.5e300])),
+            "[0.5,100000000000000000000,1e+21,0.0000015,1.5e-7,-2.5e+300]"
+        );
+    }
+
+    #[test]
+    fn layouts() {
+        let tree = Tree::Map(vec![
+            ("b".into(), Tree::List(vec!["x".into(), Tree::Leaf(json!({"d": {}, "c": []}))])),
+            ("a".into(), Tree::Map(Vec::new())),
+        ]);
+        assert_eq!(tree.to_text(&Layout::COMPACT), r#"{"b":["x",{"c":[],"d":{}}],"a":{}}"#);
+        assert_eq!(
+            tree.to_text(&Layout::Line { space: " " }),
+            r#"{"b": ["x", {"c": [], "d": {}}], "a": {}}"#
+        );
+        insta::assert_snapshot!(tree.to_text(&Layout::Lines { unit: "  ", margin: "> " }), @r#"
+        {
+        >   "b": [
+        >     "x",
+        >     {
+        >       "c": [],
+        >       "d": {}
+        >     }
+        >   ],
+        >   "a": {}
+        > }
+        "#);
+        assert_eq!(tree.into_json(), json!({"a": {}, "b": ["x", {"c": [], "d": {}}]}));
+    }
+}

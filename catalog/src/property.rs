@@ -1,0 +1,206 @@
+//! What the values of OLM's properties look like, and what the properties of a bundle say.
+//!
+//! opm decodes the values of the types it knows and refuses what does not fit; all other values are nobody's business but
+//! their owner's.
+
+use olmkit_bundle::version::Version;
+use serde_json::Value as Json;
+
+use crate::fbc::{self, property};
+use crate::graph::{Release, VersionRelease};
+
+/// The value of an `olm.package` property.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) release: String,
+}
+
+impl Package {
+    /// The version with its release, when both can be read.
+    pub(crate) fn version_release(&self) -> Option<VersionRelease> {
+        let version: Version = self.version.parse().ok()?;
+        Some(VersionRelease { version, release: Release::parse(&self.release).ok()? })
+    }
+}
+
+/// The `olm.package` properties of a bundle whose values can be read, with their numbers.
+pub(crate) fn packages(bundle: &fbc::Bundle<'_>) -> Vec<(usize, Package)> {
+    let properties =
+        bundle.properties.iter().enumerate().filter(|(_, found)| found.kind.as_str() == property::PACKAGE);
+    properties
+        .filter_map(|(at, found)| {
+            let value = found.value.as_ref()?.to_json();
+            let text = |key| folded(&value, key).and_then(Json::as_str).unwrap_or("").to_owned();
+            let package =
+                Package { name: text("packageName"), version: text("version"), release: text("release") };
+            misfit(property::PACKAGE, &value).is_none().then_some((at, package))
+        })
+        .collect()
+}
+
+/// A member of a map, its key matched as Go matches fields.
+pub(crate) fn folded<'v>(value: &'v Json, key: &str) -> Option<&'v Json> {
+    let map = value.as_object()?;
+    map.get(key).or_else(|| map.iter().find(|(other, _)| fbc::same_key(other, key)).map(|(_, value)| value))
+}
+
+/// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
+pub(crate) fn misfit(kind: &str, value: &Json) -> Option<String> {
+    let shape = match kind {
+        property::PACKAGE => PACKAGE,
+        property::PACKAGE_REQUIRED => PACKAGE_REQUIRED,
+        property::GVK | property::GVK_REQUIRED => GVK,
+        property::BUNDLE_OBJECT => BUNDLE_OBJECT,
+        property::CHANNEL => CHANNEL,
+        property::CSV_METADATA => CSV_METADATA,
+        _ => return None,
+    };
+    shape.misfit(value, "")
+}
+
+/// What a value must look like. Null fits everywhere, and unknown fields do no harm.
+#[derive(Clone, Copy)]
+enum Shape {
+    Any,
+    Text,
+    Bool,
+    Integer,
+    List(&'static Self),
+    /// A map whose keys are free.
+    Map(&'static Self),
+    Fields(&'static [(&'static str, Self)]),
+}
+
+const PACKAGE: Shape =
+    Shape::Fields(&[("packageName", Shape::Text), ("version", Shape::Text), ("release", Shape::Text)]);
+const PACKAGE_REQUIRED: Shape = Shape::Fields(&[("packageName", Shape::Text), ("versionRange", Shape::Text)]);
+const GVK: Shape = Shape::Fields(&[("group", Shape::Text), ("version", Shape::Text), ("kind", Shape::Text)]);
+const BUNDLE_OBJECT: Shape = Shape::Fields(&[("data", Shape::Text)]);
+const CHANNEL: Shape = Shape::Fields(&[("channelName", Shape::Text)]);
+const CSV_METADATA: Shape = Shape::Fields(&[
+    ("annotations", Shape::Map(&Shape::Text)),
+    ("apiServiceDefinitions", DESCRIPTIONS),
+    ("crdDescriptions", DESCRIPTIONS),
+    ("description", Shape::Text),
+    ("displayName", Shape::Text),
+    ("installModes", Shape::List(&Shape::Fields(&[("type", Shape::Text), ("supported", Shape::Bool)]))),
+    ("keywords", Shape::List(&Shape::Text)),
+    ("labels", Shape::Map(&Shape::Text)),
+    ("links", Shape::List(&LINK)),
+    ("maintainers", Shape::List(&Shape::Fields(&[("name", Shape::Text), ("email", Shape::Text)]))),
+    ("maturity", Shape::Text),
+    ("minKubeVersion", Shape::Text),
+    ("nativeAPIs", Shape::List(&GVK)),
+    ("provider", LINK),
+]);
+const LINK: Shape = Shape::Fields(&[("name", Shape::Text), ("url", Shape::Text)]);
+const DESCRIPTIONS: Shape =
+    Shape::Fields(&[("owned", Shape::List(&DESCRIPTION)), ("required", Shape::List(&DESCRIPTION))]);
+const DESCRIPTION: Shape = Shape::Fields(&[
+    ("name", Shape::Text),
+    ("group", Shape::Text),
+    ("version", Shape::Text),
+    ("kind", Shape::Text),
+    ("deploymentName", Shape::Text),
+    ("containerPort", Shape::Integer),
+    ("displayName", Shape::Text),
+    ("description", Shape::Text),
+    (
+        "resources",
+        Shape::List(&Shape::Fields(&[
+            ("name", Shape::Text),
+            ("kind", Shape::Text),
+            ("version", Shape::Text),
+        ])),
+    ),
+    ("statusDescriptors", Shape::List(&DESCRIPTOR)),
+    ("specDescriptors", Shape::List(&DESCRIPTOR)),
+    ("actionDescriptors", Shape::List(&DESCRIPTOR)),
+]);
+const DESCRIPTOR: Shape = Shape::Fields(&[
+    ("path", Shape::Text),
+    ("displayName", Shape::Text),
+    ("description", Shape::Text),
+    ("x-descriptors", Shape::List(&Shape::Text)),
+    ("value", Shape::Any),
+]);
+
+impl Shape {
+    fn misfit(self, value: &Json, path: &str) -> Option<String> {
+        let inner = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
+        match (self, value) {
+            (Self::Any, _)
+            | (_, Json::Null)
+            | (Self::Text, Json::String(_))
+            | (Self::Bool, Json::Bool(_)) => None,
+            (Self::Integer, Json::Number(number)) if number.is_i64() => None,
+            (Self::List(shape), Json::Array(items)) => {
+                let mut items = items.iter().enumerate();
+                items.find_map(|(at, item)| shape.misfit(item, &format!("{path}[{at}]")))
+            }
+            (Self::Map(shape), Json::Object(map)) => {
+                map.iter().find_map(|(key, value)| shape.misfit(value, &inner(key)))
+            }
+            (Self::Fields(fields), Json::Object(map)) => map.iter().find_map(|(key, value)| {
+                let (name, shape) = fields.iter().find(|(name, _)| fbc::same_key(name, key))?;
+                shape.misfit(value, &inner(name))
+            }),
+            _ => {
+                let field = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+                Some(format!("{field}expected {}, found {}", self.name(), kind_of(value)))
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Any => "anything",
+            Self::Text => "a string",
+            Self::Bool => "a boolean",
+            Self::Integer => "an integer",
+            Self::List(_) => "a list",
+            Self::Map(_) | Self::Fields(_) => "a map",
+        }
+    }
+}
+
+fn kind_of(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "a boolean",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a string",
+        Json::Array(_) => "a list",
+        Json::Object(_) => "a map",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_fit() {
+        let why = |kind, value| misfit(kind, &value).unwrap_or_default();
+        assert_eq!(
+            why(property::PACKAGE, json!({"packagename": "a", "version": 1.0})),
+            "`version`: expected a string, found a number"
+        );
+        assert_eq!(why(property::GVK, json!([])), "expected a map, found a list");
+        assert_eq!(
+            why(property::CSV_METADATA, json!({"annotations": {"a": true}})),
+            "`annotations.a`: expected a string, found a boolean"
+        );
+        let resources = json!({"crdDescriptions": {"owned": [{"resources": [{"kind": "Pod"}, 7]}]}});
+        assert_eq!(
+            why(property::CSV_METADATA, resources),
+            "`crdDescriptions.owned[0].resources[1]`: expected a map, found a number"
+        );
+        assert_eq!(why(property::GVK, json!(null)), "");
+        assert_eq!(why("my.own", json!([7])), "");
+    }
+}

@@ -1,0 +1,28 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::graph::GraphError;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-cycle", level: Level::Error, suite: OPM, docs: include_str!("channel_cycle.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for channel in index.channels() {
+        for error in channel.errors() {
+            let GraphError::Cycle { cycle } = error else { continue };
+            let closed: Vec<_> = cycle.iter().chain(cycle.first()).copied().collect();
+            let message = format!("the channel `{}` goes round in a circle: {}", channel.blob.name, channel.way(&closed));
+            let last = cycle.last().and_then(|entry| channel.blob.entries.get(*entry));
+            let at = last.map_or(channel.at(), |entry| channel.blob.at.with(entry.replaces.span));
+            findings.push(
+                index
+                    .finding(&RULE.code, at, message)
+                    .subject(channel.id())
+                    .help("let the oldest of them replace nothing, or what came before it"),
+            );
+        }
+    }
+}

@@ -1,0 +1,29 @@
+use std::collections::HashMap;
+
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-duplicate", level: Level::Error, suite: OPM, docs: include_str!("channel_duplicate.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in index.packages.values() {
+        let mut first = HashMap::new();
+        for channel in package.channels.iter().filter(|channel| !channel.blob.name.is_empty()) {
+            let Some(other) = first.insert(channel.blob.name.as_str(), channel) else { continue };
+            first.insert(other.blob.name.as_str(), other);
+            let message = format!("the channel `{}` of `{}` stands here again", channel.blob.name, channel.blob.package);
+            findings.push(
+                index
+                    .finding(&RULE.code, channel.at(), message)
+                    .and(index.catalog.place(other.at()).label("first here"))
+                    .subject(channel.id())
+                    .help("put the entries of both into one of them"),
+            );
+        }
+    }
+}

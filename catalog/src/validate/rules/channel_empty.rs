@@ -1,0 +1,24 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::graph::GraphError;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-empty", level: Level::Error, suite: OPM, docs: include_str!("channel_empty.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for channel in index.channels() {
+        if channel.errors().contains(&GraphError::Empty) && !index.is_faulty(channel.blob.at) {
+            let message = format!("the channel `{}` has no entries", channel.blob.name);
+            findings.push(
+                index
+                    .finding(&RULE.code, channel.at(), message)
+                    .subject(channel.id())
+                    .help("add `entries`, or remove the channel"),
+            );
+        }
+    }
+}

@@ -1,0 +1,25 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::graph::GraphError;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-entry-name-missing", level: Level::Error, suite: OPM, docs: include_str!("channel_entry_name_missing.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for channel in index.channels().filter(|channel| !index.is_faulty(channel.blob.at)) {
+        for error in channel.errors() {
+            let GraphError::Unnamed { entry } = *error else { continue };
+            let message = format!("an entry of the channel `{}` has no name", channel.blob.name);
+            findings.push(
+                index
+                    .finding(&RULE.code, channel.entry_at(entry), message)
+                    .subject(channel.id())
+                    .help("add `name`, the name of the bundle"),
+            );
+        }
+    }
+}

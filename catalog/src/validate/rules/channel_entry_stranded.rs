@@ -1,0 +1,29 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::graph::GraphError;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-entry-stranded", level: Level::Error, suite: OPM, docs: include_str!("channel_entry_stranded.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for channel in index.channels() {
+        for error in channel.errors() {
+            let GraphError::Stranded { entry } = *error else { continue };
+            let message = format!(
+                "`{}` is stranded in the channel `{}`: the chain of `replaces` from the head does not reach it",
+                channel.entry_name(entry),
+                channel.blob.name
+            );
+            findings.push(
+                index
+                    .finding(&RULE.code, channel.entry_at(entry), message)
+                    .subject(channel.id())
+                    .help("let an entry of the chain replace or skip it; the chain ends where `replaces` names what is skipped"),
+            );
+        }
+    }
+}

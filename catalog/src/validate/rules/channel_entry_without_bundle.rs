@@ -1,0 +1,28 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-entry-without-bundle", level: Level::Error, suite: OPM, docs: include_str!("channel_entry_without_bundle.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {
+        for channel in &package.channels {
+            for entry in channel.blob.entries.iter().filter(|entry| !entry.name.is_empty()) {
+                if package.bundle(&entry.name).is_some() {
+                    continue;
+                }
+                let message = format!("`{}` is in the channel `{}`, but the package has no such bundle", entry.name, channel.blob.name);
+                findings.push(
+                    index
+                        .finding(&RULE.code, channel.blob.at.with(entry.name.span), message)
+                        .subject(channel.id())
+                        .help("add the `olm.bundle` blob, or remove the entry; what it replaces need not be in the catalog"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-name-missing", level: Level::Error, suite: OPM, docs: include_str!("channel_name_missing.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for channel in index.channels() {
+        if channel.blob.name.is_empty() && !index.is_faulty(channel.blob.at) {
+            let message = format!("a channel of `{}` has no name", channel.blob.package);
+            findings.push(
+                index.finding(&RULE.code, channel.blob.at, message).subject(channel.blob.package.as_str()).help("add `name`"),
+            );
+        }
+    }
+}

@@ -1,0 +1,26 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::graph::GraphError;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-skip-range-invalid", level: Level::Error, suite: OPM, docs: include_str!("channel_skip_range_invalid.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for channel in index.channels() {
+        for error in channel.errors() {
+            let GraphError::SkipRange { entry, why } = error else { continue };
+            let span = channel.blob.entries[*entry].skip_range.span;
+            let message = format!("the skipRange of `{}`: {why}", channel.entry_name(*entry));
+            findings.push(
+                index
+                    .finding(&RULE.code, channel.blob.at.with(span), message)
+                    .subject(channel.id())
+                    .help("write comparisons with whole versions, such as `>=1.0.0 <1.2.0`"),
+            );
+        }
+    }
+}

@@ -1,0 +1,34 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::fbc::schema;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "deprecation-target-missing", level: Level::Error, suite: OPM, docs: include_str!("deprecation_target_missing.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {
+        for blob in &package.deprecations {
+            for entry in &blob.entries {
+                let name = entry.reference.name.as_str();
+                let (what, there) = match entry.reference.schema.as_str() {
+                    schema::BUNDLE => ("bundle", package.bundle(name).is_some()),
+                    schema::CHANNEL => ("channel", package.channels.iter().any(|channel| *channel.blob.name == *name)),
+                    _ => continue,
+                };
+                if !there {
+                    let message = format!("the {what} `{name}` is deprecated, but `{}` has none of that name", blob.package);
+                    findings.push(
+                        index
+                            .finding(&RULE.code, blob.at.with(entry.reference.name.span), message)
+                            .subject(blob.package.as_str())
+                            .help("correct the name, or remove the entry"),
+                    );
+                }
+            }
+        }
+    }
+}

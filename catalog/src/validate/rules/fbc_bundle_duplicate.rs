@@ -1,0 +1,27 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-bundle-duplicate", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_duplicate.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in index.packages.values() {
+        for bundle in package.bundles.iter().filter(|bundle| !bundle.blob.name.is_empty()) {
+            let Some(first) = package.bundle(&bundle.blob.name).filter(|first| first.blob.at != bundle.blob.at) else {
+                continue;
+            };
+            let message = format!("the bundle `{}` of `{}` stands here again", bundle.blob.name, bundle.blob.package);
+            findings.push(
+                index
+                    .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
+                    .and(index.catalog.place(first.at(&first.blob.name)).label("first here"))
+                    .subject(bundle.blob.name.as_str())
+                    .help("remove one of them; a bundle in several channels has one blob"),
+            );
+        }
+    }
+}

@@ -1,0 +1,30 @@
+use std::collections::HashSet;
+
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-bundle-in-no-channel", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_in_no_channel.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {
+        let entries = package.channels.iter().flat_map(|channel| &channel.blob.entries);
+        let entered: HashSet<_> = entries.map(|entry| entry.name.as_str()).collect();
+        for bundle in package.bundles.iter().filter(|bundle| !bundle.blob.name.is_empty()) {
+            if entered.contains(bundle.blob.name.as_str()) {
+                continue;
+            }
+            let message = format!("the bundle `{}` is in no channel of `{}`", bundle.blob.name, bundle.blob.package);
+            findings.push(
+                index
+                    .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
+                    .subject(bundle.blob.name.as_str())
+                    .help("add an entry to a channel, or remove the bundle"),
+            );
+        }
+    }
+}

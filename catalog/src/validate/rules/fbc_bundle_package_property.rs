@@ -1,0 +1,42 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::fbc::property;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-bundle-package-property", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_package_property.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for bundle in index.bundles().filter(|bundle| !index.is_faulty(bundle.blob.at)) {
+        let properties = || bundle.blob.properties.iter().filter(|found| found.kind.as_str() == property::PACKAGE);
+        let name = &bundle.blob.name;
+        let finding = |at, message: String| index.finding(&RULE.code, at, message).subject(name.as_str());
+        match properties().count() {
+            0 => findings.push(
+                finding(bundle.at(name), format!("the bundle `{name}` has no `olm.package` property"))
+                    .help("add one with `packageName` and `version`"),
+            ),
+            1 => {}
+            count => findings.push(
+                finding(bundle.at(name), format!("the bundle `{name}` has {count} `olm.package` properties instead of one"))
+                    .help("keep the one with the version of its ClusterServiceVersion"),
+            ),
+        }
+        if let [(at, package)] = &bundle.packages[..]
+            && package.name != *bundle.blob.package
+            && !bundle.blob.package.is_empty()
+        {
+            let message = format!(
+                "the bundle `{name}` belongs to the package `{}`, its `olm.package` property says `{}`",
+                bundle.blob.package, package.name
+            );
+            findings.push(
+                finding(bundle.property_at(*at), message)
+                    .and(index.catalog.place(bundle.at(&bundle.blob.package)).label("the package here")),
+            );
+        }
+    }
+}

@@ -1,0 +1,24 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::index::Index;
+use crate::property;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-bundle-property-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_property_invalid.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for bundle in index.bundles() {
+        for (at, property) in bundle.blob.properties.iter().enumerate() {
+            let why = match &property.value {
+                None => Some("it has no value".to_owned()),
+                Some(value) => property::misfit(&property.kind, &value.to_json()),
+            };
+            let Some(why) = why.filter(|_| !index.is_faulty(bundle.property_at(at))) else { continue };
+            let message = format!("the property `{}` of `{}`: {why}", property.kind, bundle.blob.name);
+            findings.push(index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()));
+        }
+    }
+}

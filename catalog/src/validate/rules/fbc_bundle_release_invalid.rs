@@ -1,0 +1,41 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::graph::Release;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-bundle-release-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_release_invalid.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for bundle in index.bundles() {
+        let name = &bundle.blob.name;
+        let [(at, package)] = &bundle.packages[..] else { continue };
+        let mut push = |message: String, help: &str| {
+            let finding = index.finding(&RULE.code, bundle.property_at(*at), message).subject(name.as_str());
+            findings.push(finding.help(help));
+        };
+        match Release::parse(&package.release) {
+            Err(error) => push(error.to_string(), "use identifiers of letters, digits and `-` with dots between"),
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                let Some(version) = &bundle.version else { continue };
+                let wanted = format!("{}-v{version}", bundle.blob.package);
+                if *wanted != **name {
+                    push(
+                        format!("a bundle of release `{}` must be named `{wanted}`, found `{name}`", package.release),
+                        "rename the ClusterServiceVersion, or drop the release",
+                    );
+                }
+                if !version.version.build.is_empty() {
+                    push(
+                        format!("the version `{}` has build metadata beside the release `{}`", package.version, package.release),
+                        "say it in the release alone",
+                    );
+                }
+            }
+        }
+    }
+}

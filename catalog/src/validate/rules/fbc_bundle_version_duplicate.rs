@@ -1,0 +1,35 @@
+use std::collections::HashMap;
+
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::index::Bundle;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-bundle-version-duplicate", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_version_duplicate.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in index.packages.values() {
+        let mut first: HashMap<String, &Bundle<'_, '_>> = HashMap::new();
+        for bundle in &package.bundles {
+            let Some(version) = bundle.version.as_ref().map(ToString::to_string) else { continue };
+            let other = *first.entry(version.clone()).or_insert(bundle);
+            if other.blob.name == bundle.blob.name {
+                continue;
+            }
+            let place = |bundle: &Bundle<'_, '_>| bundle.property_at(bundle.packages[0].0);
+            let message =
+                format!("`{}` and `{}` have the same version {version}", bundle.blob.name, other.blob.name);
+            findings.push(
+                index
+                    .finding(&RULE.code, place(bundle), message)
+                    .and(index.catalog.place(place(other)).label(format!("`{}`", other.blob.name)))
+                    .subject(bundle.blob.name.as_str())
+                    .help("give one of them another version, or remove it"),
+            );
+        }
+    }
+}

@@ -1,0 +1,26 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::version::Version;
+
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-bundle-version-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_version_invalid.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for bundle in index.bundles() {
+        for (at, package) in &bundle.packages {
+            if let Err(error) = package.version.parse::<Version>() {
+                let message = format!("the version `{}` of `{}` is not semantic: {error}", package.version, bundle.blob.name);
+                findings.push(
+                    index
+                        .finding(&RULE.code, bundle.property_at(*at), message)
+                        .subject(bundle.blob.name.as_str())
+                        .help("write it as `MAJOR.MINOR.PATCH`, without `v`"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::fbc::FaultKind;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-field-type", level: Level::Error, suite: OPM, docs: include_str!("fbc_field_type.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for fault in &index.catalog.faults {
+        if let FaultKind::WrongType { field, expected, found } = &fault.kind {
+            let message = format!("`{field}` must be {expected}, found {found}");
+            let finding = index.finding(&RULE.code, fault.at, message);
+            findings.push(match *expected {
+                "a string" => finding.help("put it in quotes"),
+                _ => finding,
+            });
+        }
+    }
+}

@@ -1,0 +1,22 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::fbc::FaultKind;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-file-unreadable", level: Level::Error, suite: OPM, docs: include_str!("fbc_file_unreadable.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for fault in &index.catalog.faults {
+        if let FaultKind::NoText(why) = &fault.kind {
+            findings.push(
+                index
+                    .finding(&RULE.code, fault.at, format!("the file cannot be read: {why}"))
+                    .help("name it in `.indexignore` if it does not belong to the catalog"),
+            );
+        }
+    }
+}

@@ -1,0 +1,19 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::fbc::FaultKind;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "fbc-keys-differ-in-case", level: Level::Error, suite: OPM, docs: include_str!("fbc_keys_differ_in_case.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for fault in &index.catalog.faults {
+        if let FaultKind::Twins { first, second } = &fault.kind {
+            let message = format!("the keys `{first}` and `{second}` of one blob differ in nothing but case");
+            findings.push(index.finding(&RULE.code, fault.at, message).help("keep one of them"));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::base64::decode;
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "package-icon-invalid", level: Level::Error, suite: OPM, docs: include_str!("package_icon_invalid.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in &index.catalog.packages {
+        let Some(icon) = &package.icon else { continue };
+        if let Err(error) = decode(&icon.data) {
+            let message = format!("the icon is not in base64: {error}");
+            findings.push(
+                index.finding(&RULE.code, package.at.with(icon.data.span), message).subject(package.name.as_str()),
+            );
+        }
+    }
+}

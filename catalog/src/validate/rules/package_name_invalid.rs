@@ -1,0 +1,30 @@
+use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::names::why_not_label;
+
+use crate::index::Index;
+use crate::validate::{OPM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "package-name-invalid", level: Level::Error, suite: OPM, docs: include_str!("package_name_invalid.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in &index.catalog.packages {
+        if package.name.is_empty() && index.is_faulty(package.at) {
+            continue;
+        }
+        if let Some(why) = why_not_label(&package.name) {
+            let message = match package.name.is_empty() {
+                true => "the package has no name".to_owned(),
+                false => format!("`{}` is not a package name: {why}", package.name),
+            };
+            findings.push(
+                index
+                    .finding(&RULE.code, package.at.with(package.name.span), message)
+                    .subject(package.name.as_str())
+                    .help("use lower case letters, digits and `-`, at most 63 characters"),
+            );
+        }
+    }
+}
