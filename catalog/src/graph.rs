@@ -2,7 +2,7 @@
 //!
 //! [`Channel::link`] takes the entries of one `olm.channel` and gives either a channel with exactly one head, from which the
 //! `replaces` chain reaches every entry that is not skipped, or every reason why they do not form one. The rules are those of opm
-//! (operator-registry `alpha/model`).
+//! (operator-registry `alpha/model`); [`crate::path`] says what OLM makes of the result.
 
 mod version;
 

@@ -4,17 +4,20 @@
 //!
 //! - [`load`] reads a directory, [`fbc`] takes its text apart without losing any of it, and writes it again;
 //! - [`validate`](mod@validate) says what opm would refuse, all at once, each with its place;
-//! - [`graph`] is a channel whose entries are known to fit together;
+//! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
 //! - [`render`] makes the blob of a bundle.
 //!
 //! Start at [`fbc::Catalog`].
 //!
 //! ```no_run
-//! use olmkit_catalog::{fbc::Catalog, load::CatalogFiles, validate::validate};
+//! use olmkit_catalog::{fbc::Catalog, load::CatalogFiles, path::{Query, paths}, validate::validate};
 //! let files = CatalogFiles::load("catalog".as_ref())?;
 //! let catalog = Catalog::parse(&files);
 //! assert!(validate(&catalog).is_empty());
-//! # Ok::<(), olmkit_catalog::load::LoadError>(())
+//! for path in paths(&catalog, &Query::default())?.iter() {
+//!     assert!(path.reaches_head, "{} does not reach {}", path.from, path.head);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod base64;
@@ -24,6 +27,7 @@ mod ignore;
 mod index;
 mod json;
 pub mod load;
+pub mod path;
 mod property;
 pub mod render;
 #[cfg(test)]

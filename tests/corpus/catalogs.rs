@@ -6,11 +6,14 @@ use libtest_mimic::{Failed, Trial};
 use olmkit_bundle::finding::Level;
 use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::parse::Bundle;
-use olmkit_catalog::fbc::Catalog;
+use olmkit_bundle::version::Version;
+use olmkit_catalog::fbc::{self, Catalog};
+use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::path::{About, Rules, Ways};
 use olmkit_catalog::render::{self, Form, Options};
 use olmkit_catalog::validate::validate;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
     let trial = |name: &str, test: fn(&Path) -> Result<(), Failed>| {
@@ -21,6 +24,7 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
         trial("sound", |corpus| verdicts(corpus, "opm-validate")),
         trial("defective", |corpus| verdicts(corpus, "fbc-defects")),
         trial("render", render),
+        trial("next", next),
     ]
 }
 
@@ -87,4 +91,58 @@ fn first_difference(what: &str, ours: &Value, theirs: &Value, path: &str) -> Str
         }
         _ => format!("{what}: at {path} ours is {ours:.300}, theirs {theirs:.300}\n"),
     }
+}
+
+/// What comes next is what OLM's resolver installed next, where no requirement and no deprecation got in its way.
+fn next(corpus: &Path) -> Result<(), Failed> {
+    let rows = rows(corpus, "next.jsonl")?;
+    let mut differences = String::new();
+    let mut asked = 0;
+    for same_catalog in rows.chunk_by(|a, b| a["catalog"] == b["catalog"]) {
+        let name = same_catalog[0]["catalog"].as_str().unwrap_or_default();
+        let files = CatalogFiles::load(&corpus.join(name))?;
+        let catalog = Catalog::parse(&files);
+        for row in same_catalog {
+            let text = |key: &str| row[key].as_str().unwrap_or_default();
+            let (package, channel, installed) = (text("package"), text("channel"), text("installed"));
+            let ours = || catalog.bundles.iter().filter(|bundle| *bundle.package == *package);
+            if channel.is_empty()
+                || installed.is_empty()
+                || !row["alternatives"].is_null()
+                || ours().any(is_constrained)
+            {
+                continue;
+            }
+            let version = |name: &str| ours().find(|bundle| *bundle.name == *name).and_then(version_of);
+            let about = |name: &str| About { version: version(name), deprecated: false };
+            let blob =
+                catalog.channels.iter().find(|blob| *blob.package == *package && *blob.name == *channel);
+            let ways = Ways::of(&blob.ok_or("no such channel")?.entries, about, Rules::V0)?;
+            let version =
+                version(installed).or_else(|| Some(text("installedVersion").parse::<Version>().ok()?.into()));
+            let found: Vec<_> = ways.next(installed, version.as_ref()).into_iter().collect();
+            asked += 1;
+            if row["next"] != json!(found) {
+                differences += &format!("{row}: ours is {found:?}\n");
+            }
+        }
+    }
+    if differences.is_empty() && asked > 1000 {
+        Ok(())
+    } else {
+        Err(format!("{asked} asked\n{differences}").into())
+    }
+}
+
+fn version_of(bundle: &fbc::Bundle<'_>) -> Option<VersionRelease> {
+    let property = bundle.properties.iter().find(|property| *property.kind == *"olm.package")?;
+    let version: Version = property.value.as_ref()?.to_json()["version"].as_str()?.parse().ok()?;
+    Some(version.into())
+}
+
+/// Whether OLM may have a reason not to take a bundle that its place in the channel speaks for.
+fn is_constrained(bundle: &fbc::Bundle<'_>) -> bool {
+    let constrains =
+        |kind: &str| kind.ends_with(".required") || matches!(kind, "olm.constraint" | "olm.deprecated");
+    bundle.properties.iter().any(|property| constrains(&property.kind))
 }

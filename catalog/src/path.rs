@@ -1,0 +1,455 @@
+//! Each version's way to the head of its channel: which bundle OLM would install next, and next, and next.
+//!
+//! [`paths`] answers for a catalog, [`Ways`] for one channel. Under OLM v0 the way leads along the channel's chain; under v1 the
+//! highest version that may follow wins. One hop is taken at a time: an installed version says which entries may follow it
+//! (they replace it, skip it, or have a `skipRange` that its version is in), and the first of them in a fixed order is next.
+
+mod order;
+
+use std::collections::{BTreeSet, HashMap};
+
+use olmkit_bundle::version::{Version, precedence};
+use serde::{Serialize, Serializer};
+
+use crate::fbc::{self, Catalog, schema};
+use crate::graph::{GraphError, VersionRelease};
+use crate::index::{self, Index};
+
+/// Whose rules decide what comes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// OLM v0: the entry nearest to the head of the chain of `replaces`.
+    #[default]
+    V0,
+    /// OLM v1: the highest version, deprecated ones last.
+    V1,
+}
+
+/// Which ways are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Query<'q> {
+    /// Of this package only.
+    pub package: Option<&'q str>,
+    /// In this channel only.
+    pub channel: Option<&'q str>,
+    /// From this bundle only. In a channel that is named here it need not be: then this is where a switch to it leads.
+    pub from: Option<&'q str>,
+    /// By these rules.
+    pub rules: Rules,
+}
+
+/// A version's way to the head of a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Path<'p> {
+    /// The package.
+    pub package: &'p str,
+    /// The channel.
+    pub channel: &'p str,
+    /// The installed bundle.
+    pub from: &'p str,
+    /// The bundles that are installed one after another, `from` not among them.
+    pub hops: Vec<&'p str>,
+    /// The channel's head.
+    pub head: &'p str,
+    /// Whether the way ends there.
+    pub reaches_head: bool,
+}
+
+/// Why there is nothing to say about ways.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// The catalog does not have the package.
+    #[error("`{catalog}` has no package `{package}`")]
+    Package {
+        /// The catalog.
+        catalog: String,
+        /// The package.
+        package: String,
+    },
+    /// The channel is not there.
+    #[error("`{within}` has no channel `{channel}`")]
+    Channel {
+        /// The package, or the catalog when any package would do.
+        within: String,
+        /// The channel.
+        channel: String,
+    },
+    /// No channel has the bundle.
+    #[error("no channel of `{within}` has the bundle `{from}`")]
+    From {
+        /// The package, or the catalog when any package would do.
+        within: String,
+        /// The bundle.
+        from: String,
+    },
+    /// A channel leads nowhere.
+    #[error("the channel `{channel}` of `{package}` cannot be followed")]
+    Graph {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// Why.
+        #[source]
+        source: GraphError,
+    },
+}
+
+/// The ways that were asked for, sorted by package, channel and version. They are made one at a time, since those of a long
+/// channel add up to its square.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    ways: Vec<ChannelWays>,
+}
+
+#[derive(Clone, Debug)]
+struct ChannelWays {
+    package: String,
+    channel: String,
+    ways: Ways,
+    from: Vec<Start>,
+}
+
+/// Where a way starts.
+#[derive(Clone, Debug)]
+enum Start {
+    Entry(usize),
+    /// A bundle that is not in the channel, and the entry it goes to.
+    Outside(String, Option<usize>),
+}
+
+/// The ways that a query asks for.
+///
+/// ```
+/// use olmkit_catalog::{fbc::Catalog, load::CatalogFiles, path::{Query, paths}};
+/// let files = CatalogFiles::from_text("catalog.yaml", "
+/// {schema: olm.channel, package: redis, name: stable, entries: [{name: v1}, {name: v2, replaces: v1}, {name: v3, replaces: v2}]}");
+/// let catalog = Catalog::parse(&files);
+/// let paths = paths(&catalog, &Query { from: Some("v1"), ..Query::default() }).unwrap();
+/// assert_eq!(paths.iter().next().unwrap().hops, ["v2", "v3"]);
+/// ```
+///
+/// # Errors
+/// When what is asked about is not there, or a channel has no head or several of them.
+pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<Paths, PathError> {
+    let index = Index::new(catalog);
+    let within = || query.package.unwrap_or(catalog.name).to_owned();
+    if let Some(package) = query.package.filter(|package| !index.packages.contains_key(package)) {
+        return Err(PathError::Package { catalog: catalog.name.to_owned(), package: package.to_owned() });
+    }
+    let mut ways = Vec::new();
+    let mut channel_found = false;
+    for (name, package) in &index.packages {
+        if query.package.is_some_and(|wanted| wanted != *name) {
+            continue;
+        }
+        let mut channels: Vec<_> = package.channels.iter().map(|channel| channel.blob).collect();
+        channels.sort_by(|a, b| a.name.as_str().cmp(&b.name));
+        for channel in channels {
+            if query.channel.is_some_and(|wanted| wanted != &*channel.name) {
+                continue;
+            }
+            channel_found = true;
+            let found = ChannelWays::of(name, package, channel, query)?;
+            if !found.from.is_empty() {
+                ways.push(found);
+            }
+        }
+    }
+    match (query.channel, query.from) {
+        (Some(channel), _) if !channel_found => {
+            Err(PathError::Channel { within: within(), channel: channel.to_owned() })
+        }
+        (_, Some(from)) if ways.is_empty() => {
+            Err(PathError::From { within: within(), from: from.to_owned() })
+        }
+        _ => Ok(Paths { ways }),
+    }
+}
+
+impl ChannelWays {
+    fn of(
+        name: &str,
+        package: &index::Package<'_, '_>,
+        channel: &fbc::Channel<'_>,
+        query: &Query<'_>,
+    ) -> Result<Self, PathError> {
+        let deprecated: BTreeSet<&str> = package
+            .deprecations
+            .iter()
+            .flat_map(|blob| &blob.entries)
+            .filter(|entry| entry.reference.schema == *schema::BUNDLE)
+            .map(|entry| entry.reference.name.as_str())
+            .collect();
+        let about = |name: &str| About {
+            version: package.version(name).cloned(),
+            deprecated: deprecated.contains(name),
+        };
+        let ways = Ways::of(&channel.entries, about, query.rules).map_err(|source| PathError::Graph {
+            package: name.to_owned(),
+            channel: channel.name.to_string(),
+            source,
+        })?;
+        let from = match query.from {
+            None => ways.by_version().into_iter().map(Start::Entry).collect(),
+            Some(from) => match ways.names.get(from) {
+                Some(entry) => vec![Start::Entry(*entry)],
+                None if query.channel.is_some()
+                    && (query.package.is_some() || package.bundle(from).is_some()) =>
+                {
+                    vec![Start::Outside(from.to_owned(), ways.next_of(from, package.version(from)))]
+                }
+                None => Vec::new(),
+            },
+        };
+        Ok(Self { package: name.to_owned(), channel: channel.name.to_string(), ways, from })
+    }
+
+    fn path<'p>(&'p self, start: &'p Start) -> Path<'p> {
+        let ways = &self.ways;
+        let (from, first) = match start {
+            Start::Entry(entry) => {
+                (ways.name(*entry), if *entry == ways.head { None } else { ways.next[*entry] })
+            }
+            Start::Outside(name, next) => (name.as_str(), *next),
+        };
+        let hops: Vec<usize> = ways.follow(first).collect();
+        let last = hops.last().copied().or(match start {
+            Start::Entry(entry) => Some(*entry),
+            Start::Outside(..) => None,
+        });
+        Path {
+            package: &self.package,
+            channel: &self.channel,
+            from,
+            hops: hops.into_iter().map(|entry| ways.name(entry)).collect(),
+            head: ways.name(ways.head),
+            reaches_head: last == Some(ways.head),
+        }
+    }
+}
+
+impl Paths {
+    /// The ways, one at a time.
+    pub fn iter(&self) -> impl Iterator<Item = Path<'_>> {
+        self.ways.iter().flat_map(|channel| channel.from.iter().map(move |start| channel.path(start)))
+    }
+
+    /// Whether every one of them ends at a head.
+    pub fn all_reach_the_head(&self) -> bool {
+        self.ways.iter().all(|channel| {
+            let reaches = channel.ways.reaches();
+            channel.from.iter().all(|start| match start {
+                Start::Entry(entry) => reaches[*entry],
+                Start::Outside(_, next) => next.is_some_and(|entry| reaches[entry]),
+            })
+        })
+    }
+}
+
+/// `olmkit.path/v1`
+impl Serialize for Paths {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct List<'p>(&'p Paths);
+        impl Serialize for List<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(self.0.iter())
+            }
+        }
+        #[derive(Serialize)]
+        struct Report<'p> {
+            schema: &'static str,
+            paths: List<'p>,
+        }
+        Report { schema: "olmkit.path/v1", paths: List(self) }.serialize(serializer)
+    }
+}
+
+/// What has to be known of an entry's bundle.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// Its version.
+    pub version: Option<VersionRelease>,
+    /// Whether it is deprecated, which only v1 asks.
+    pub deprecated: bool,
+}
+
+/// What comes next after each entry of a channel.
+#[derive(Clone, Debug)]
+pub struct Ways {
+    entries: Vec<Entry>,
+    names: HashMap<String, usize>,
+    /// The entries that may be next, first choice first.
+    order: Vec<usize>,
+    /// What comes after each entry; none where OLM stays.
+    next: Vec<Option<usize>>,
+    head: usize,
+    rules: Rules,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    wire: order::Edges,
+    about: About,
+}
+
+impl Ways {
+    /// Finds out what comes next after each entry. Unlike [`crate::graph::Channel::link`] this takes stranded entries, as OLM does.
+    ///
+    /// `about` knows the bundles by name.
+    ///
+    /// # Errors
+    /// Under v0, when there is no head, or several, or `replaces` goes round in a circle.
+    pub fn of<'e, 'a: 'e>(
+        entries: impl IntoIterator<Item = &'e fbc::Entry<'a>>,
+        about: impl Fn(&str) -> About,
+        rules: Rules,
+    ) -> Result<Self, GraphError> {
+        let entries: Vec<Entry> = entries
+            .into_iter()
+            .map(|entry| Entry { wire: order::Edges::of(entry), about: about(&entry.name) })
+            .collect();
+        if entries.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        let mut names = HashMap::with_capacity(entries.len());
+        for (at, entry) in entries.iter().enumerate() {
+            names.entry(entry.wire.name.clone()).or_insert(at);
+        }
+        let order = match rules {
+            Rules::V0 => order::chain(&entries, &names)?,
+            Rules::V1 => order::by_version(&entries),
+        };
+        // A head is never skipped, so the chain is not empty.
+        let head = order.first().copied().unwrap_or(0);
+        let next = vec![None; entries.len()];
+        let mut ways = Self { entries, names, order, next, head, rules };
+        ways.find_next();
+        Ok(ways)
+    }
+
+    /// The channel's head.
+    pub fn head(&self) -> &str {
+        self.name(self.head)
+    }
+
+    /// The bundle that OLM would install over an installed one, which need not be in the channel.
+    pub fn next(&self, installed: &str, version: Option<&VersionRelease>) -> Option<&str> {
+        let next = match self.names.get(installed) {
+            Some(entry) => self.next[*entry],
+            None => self.next_of(installed, version),
+        };
+        next.map(|entry| self.name(entry))
+    }
+
+    fn name(&self, entry: usize) -> &str {
+        &self.entries[entry].wire.name
+    }
+
+    /// For every entry the first in the order that may follow it. Edges are looked up by name; ranges claim the stretches of
+    /// the sorted versions that nobody before them has claimed. So the work does not grow with the square of the entries.
+    fn find_next(&mut self) {
+        let mut by_edge: HashMap<&str, usize> = HashMap::new();
+        for (place, entry) in self.order.iter().map(|at| &self.entries[*at]).enumerate() {
+            for name in entry.wire.replaces.iter().chain(&entry.wire.skips) {
+                by_edge.entry(name).or_insert(place);
+            }
+        }
+        let mut versions: Vec<(&Version, usize)> = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter_map(|(at, entry)| Some((&entry.about.version.as_ref()?.version, at)))
+            .collect();
+        versions.sort_by(|a, b| precedence(a.0, b.0));
+        let sorted: Vec<Version> = versions.iter().map(|(version, _)| (*version).clone()).collect();
+        let mut by_range = order::Claims::new(versions.len());
+        for (place, entry) in self.order.iter().map(|at| &self.entries[*at]).enumerate() {
+            for stretch in entry.wire.skip_range.iter().flat_map(|range| range.stretches(&sorted)) {
+                by_range.claim(stretch, place);
+            }
+        }
+        let mut first: Vec<Option<usize>> =
+            self.entries.iter().map(|entry| by_edge.get(entry.wire.name.as_str()).copied()).collect();
+        for (at, (_, entry)) in versions.iter().enumerate() {
+            first[*entry] = [first[*entry], by_range.of(at)].into_iter().flatten().min();
+        }
+        let mut stays = vec![None; self.entries.len()];
+        if self.rules == Rules::V1 {
+            // The installed version is always among those that may follow.
+            for (place, at) in self.order.iter().enumerate() {
+                stays[*at] = Some(place);
+            }
+        }
+        self.next = (0..self.entries.len())
+            .map(|entry| {
+                let place = first[entry].filter(|place| stays[entry].is_none_or(|own| *place < own))?;
+                Some(self.order[place]).filter(|next| *next != entry)
+            })
+            .collect();
+    }
+
+    /// What comes after a bundle that is not in the channel.
+    fn next_of(&self, name: &str, version: Option<&VersionRelease>) -> Option<usize> {
+        self.order.iter().copied().find(|at| {
+            let Entry { wire, about } = &self.entries[*at];
+            wire.replaces.as_deref() == Some(name)
+                || wire.skips.iter().any(|skip| skip == name)
+                || version.is_some_and(|version| {
+                    wire.skip_range.as_ref().is_some_and(|range| range.contains(&version.version))
+                        || self.rules == Rules::V1 && about.version.as_ref() == Some(version)
+                })
+        })
+    }
+
+    /// The entries from one on, up to the head, to where OLM stays, or to where it has been.
+    fn follow(&self, first: Option<usize>) -> impl Iterator<Item = usize> {
+        let mut left = self.entries.len();
+        std::iter::successors(first, move |at| {
+            left = left.checked_sub(1)?;
+            self.next[*at].filter(|_| *at != self.head)
+        })
+    }
+
+    /// For every entry whether its way ends at the head.
+    fn reaches(&self) -> Vec<bool> {
+        let mut known: Vec<Option<bool>> = vec![None; self.entries.len()];
+        known[self.head] = Some(true);
+        for entry in 0..self.entries.len() {
+            let mut way = Vec::new();
+            let mut at = entry;
+            let answer = loop {
+                if let Some(answer) = known[at] {
+                    break answer;
+                }
+                // Until it is known better: who comes back here goes round in a circle.
+                known[at] = Some(false);
+                way.push(at);
+                match self.next[at] {
+                    Some(next) => at = next,
+                    None => break false,
+                }
+            };
+            for at in way {
+                known[at] = Some(answer);
+            }
+        }
+        known.into_iter().map(|answer| answer == Some(true)).collect()
+    }
+
+    /// The entries by version and name.
+    fn by_version(&self) -> Vec<usize> {
+        let mut entries: Vec<usize> =
+            (0..self.entries.len()).filter(|at| self.names[self.name(*at)] == *at).collect();
+        entries.sort_by(|a, b| {
+            let version = |at: usize| self.entries[at].about.version.as_ref();
+            version(*a).cmp(&version(*b)).then_with(|| self.name(*a).cmp(self.name(*b)))
+        });
+        entries
+    }
+}
+
+#[cfg(test)]
+mod tests;
