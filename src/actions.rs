@@ -2,5 +2,6 @@
 //! printed here.
 
 pub mod build;
+pub mod catalog;
 pub mod generate;
 pub mod validate;

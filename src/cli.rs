@@ -1,6 +1,7 @@
 //! The command line: noun, then verb. Flags become typed requests here; nothing is done and nothing printed.
 
 mod bundle;
+mod catalog;
 
 use std::ffi::OsString;
 
@@ -42,6 +43,9 @@ pub enum Noun {
     /// Work on a bundle: one version of an operator
     #[command(subcommand)]
     Bundle(bundle::Verb),
+    /// Work on a catalog: packages, their channels and bundles
+    #[command(subcommand)]
+    Catalog(catalog::Verb),
 }
 
 impl Noun {
@@ -52,6 +56,7 @@ impl Noun {
     pub fn run(self) -> Result<Box<dyn Answer>, Failure> {
         match self {
             Self::Bundle(verb) => verb.run(),
+            Self::Catalog(verb) => verb.run(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod findings;
 mod generated;
 mod image;
 pub mod json;
+mod paths;
 
 use std::io::{self, Write};
 
@@ -21,6 +22,7 @@ use crate::exit::{Exit, Failure};
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
 pub use image::ImageAnswer;
+pub use paths::PathsAnswer;
 
 /// What an action has to say when it was done.
 pub trait Answer {

@@ -101,6 +101,33 @@ pub struct Layer {
     pub size: u64,
 }
 
+/// Each version's way to the head of its channel: `catalog path`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Paths {
+    /// `olmkit.path/v1`
+    pub schema: &'static str,
+    /// The ways, sorted by package, channel and version.
+    pub paths: Vec<Path>,
+}
+
+/// A version's way to the head of a channel.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Path {
+    /// The package.
+    pub package: String,
+    /// The channel.
+    pub channel: String,
+    /// The installed ClusterServiceVersion.
+    pub from: String,
+    /// Those that are installed one after another.
+    pub hops: Vec<String>,
+    /// The channel's head.
+    pub head: String,
+    /// Whether the way ends there.
+    pub reaches_head: bool,
+}
+
 /// Why something could not be done; any command.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Error {
@@ -121,5 +148,33 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings-v1", schema_for!(Findings)),
         ("generated-v1", schema_for!(Generated)),
         ("image-v1", schema_for!(Image)),
+        ("path-v1", schema_for!(Paths)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use olmkit_catalog::fbc::Catalog;
+    use olmkit_catalog::load::CatalogFiles;
+    use olmkit_catalog::path::{Query, paths};
+
+    use super::*;
+
+    #[test]
+    fn paths_are_printed_as_their_schema_says() {
+        let text = "{schema: olm.channel, package: p, name: c, entries: [{name: a}, {name: b, replaces: a}]}";
+        let files = CatalogFiles::from_text("catalog.yaml", text);
+        let printed =
+            serde_json::to_value(paths(&Catalog::parse(&files), &Query::default()).unwrap()).unwrap();
+        let path = |from: &str, hops: &[&str]| Path {
+            package: "p".into(),
+            channel: "c".into(),
+            from: from.into(),
+            hops: hops.iter().map(|hop| (*hop).to_owned()).collect(),
+            head: "b".into(),
+            reaches_head: true,
+        };
+        let expected = Paths { schema: "olmkit.path/v1", paths: vec![path("a", &["b"]), path("b", &[])] };
+        assert_eq!(printed, serde_json::to_value(expected).unwrap());
+    }
 }
