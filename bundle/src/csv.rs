@@ -376,9 +376,8 @@ impl GroupVersionKind {
 impl fmt::Display for GroupVersionKind {
     /// `KIND.VERSION.GROUP`, which kubectl understands too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.kind)?;
-        let mut rest = [&self.version, &self.group].into_iter().filter(|part| !part.is_empty());
-        rest.try_for_each(|part| write!(f, ".{part}"))
+        let parts = [&self.kind, &self.version, &self.group].into_iter().filter(|part| !part.is_empty());
+        f.write_str(&parts.map(String::as_str).collect::<Vec<_>>().join("."))
     }
 }
 

@@ -243,6 +243,14 @@ impl<'a> Node<'a> {
         })
     }
 
+    /// The value at a path, whose keys may be in another case in the document, as in what Go reads into a type.
+    pub fn at_folded(&self, path: &[Step<'_>]) -> Option<&Node<'a>> {
+        path.iter().try_fold(self, |node, step| match step {
+            Step::Key(key) => node.as_mapping()?.get_folded(key),
+            Step::Index(index) => node.as_sequence()?.get(*index),
+        })
+    }
+
     /// Where a path stands: a plain value's own span, a list's or map's key, and for what is absent the last key
     /// on the way that is there.
     pub fn locate(&self, path: &[Step<'_>]) -> Span {
@@ -255,7 +263,7 @@ impl<'a> Node<'a> {
             let next = match step {
                 Step::Key(key) => node
                     .as_mapping()
-                    .and_then(|mapping| mapping.entry(key))
+                    .and_then(|mapping| mapping.entry_folded(key))
                     .map(|entry| (entry.key_span, &entry.value)),
                 Step::Index(index) => {
                     node.as_sequence().and_then(|items| items.get(*index)).map(|item| (item.span, item))
@@ -344,10 +352,15 @@ impl<'a> Mapping<'a> {
 
     /// The value under `key`, or under a key that differs from it in case alone, as encoding/json matches fields.
     pub fn get_folded(&self, key: &str) -> Option<&Node<'a>> {
-        self.get(key).or_else(|| {
+        self.entry_folded(key).map(|entry| &entry.value)
+    }
+
+    /// The key as it stands, in whatever case, with its value.
+    pub fn entry_folded(&self, key: &str) -> Option<&Entry<'a>> {
+        self.entry(key).or_else(|| {
             // Go sorts keys before it assigns fields, so the last in order wins.
             let folded = self.entries.iter().filter(|entry| entry.key.eq_ignore_ascii_case(key));
-            folded.max_by(|a, b| a.key.cmp(&b.key)).map(|entry| &entry.value)
+            folded.max_by(|a, b| a.key.cmp(&b.key))
         })
     }
 

@@ -28,7 +28,7 @@ pub(super) fn derive(objects: &Objects<'_, '_>, findings: &mut Findings) -> Api 
                 "name": crd.name(),
                 "version": version.name,
                 "kind": crd.kind(),
-                "displayName": spaced(crd.kind()),
+                "displayName": spaced(&crd.kind()),
             });
             let description =
                 version.node.at(&["schema".into(), "openAPIV3Schema".into(), "description".into()]);

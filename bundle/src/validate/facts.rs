@@ -154,15 +154,9 @@ impl<'b, 'a> Facts<'b, 'a> {
 }
 
 fn crd_versions<'b, 'a>(crd: Object<'b, 'a>) -> impl Iterator<Item = CrdVersion<'b, 'a>> {
-    let view = Crd::from(crd);
-    view.versions().into_iter().map(move |version| {
-        let gvk = GroupVersionKind {
-            group: view.group().to_owned(),
-            version: version.name.to_owned(),
-            kind: view.kind().to_owned(),
-        };
-        CrdVersion { gvk, crd, span: version.span }
-    })
+    let versions = Crd::from(crd).versions().into_iter();
+    let gvks = Crd::from(crd).gvks();
+    versions.zip(gvks).map(move |(version, gvk)| CrdVersion { gvk, crd, span: version.span })
 }
 
 /// The most that so many bytes can take when packed: gzip stores what it cannot shrink.

@@ -142,9 +142,9 @@ fn provided(bundle: &Bundle<'_>, csv: &Csv<'_, '_>) -> Result<BTreeSet<GroupVers
         };
         let crd = Crd::from(object);
         let plural = object.text(&["spec".into(), "names".into(), "plural".into()]);
-        let listed = crd.versions().into_iter().map(|version| version.name);
-        for version in listed.chain((!old.is_empty()).then_some(old)) {
-            let (group, version, kind) = (crd.group().to_owned(), version.to_owned(), crd.kind().to_owned());
+        let listed = crd.versions().into_iter().map(|version| version.name.into_owned());
+        for version in listed.chain((!old.is_empty()).then(|| old.to_owned())) {
+            let (group, kind) = (crd.group().into_owned(), crd.kind().into_owned());
             let gvk = GroupVersionKind { group, version, kind };
             crds.insert((plural.to_owned(), gvk.clone()));
             provided.insert(gvk);

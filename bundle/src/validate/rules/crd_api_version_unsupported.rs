@@ -1,3 +1,4 @@
+use crate::crd;
 use crate::finding::{Code, Findings, Level};
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
@@ -14,14 +15,14 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    for crd in facts.crds() {
-        let message = match crd.api_version() {
-            "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1" => continue,
+    for object in facts.crds() {
+        let message = match object.api_version() {
+            crd::V1 | crd::V1BETA1 => continue,
             "" => "the CustomResourceDefinition has no `apiVersion`".to_owned(),
             other => format!("`{other}` is not a version of CustomResourceDefinitions"),
         };
         findings.push(
-            crd.finding(&RULE.code, message, steps!("apiVersion"))
+            object.finding(&RULE.code, message, steps!("apiVersion"))
                 .help("write `apiVersion: apiextensions.k8s.io/v1`"),
         );
     }
