@@ -43,3 +43,25 @@ pub fn registry_v1(
     }
     annotations
 }
+
+/// Whether a path, as an annotation gives it, is one of the bundle's directories: `manifests`, `/manifests/` and
+/// `./manifests` are the same.
+pub fn is_directory(path: &str, directory: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.next() == directory.strip_suffix('/') && parts.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_told_by_their_parts() {
+        for same in ["manifests", "manifests/", "/manifests", ".//manifests/."] {
+            assert!(is_directory(same, MANIFESTS_DIR), "{same}");
+        }
+        for other in ["", "/", "manifest", "a/manifests", "manifests/..", "../manifests"] {
+            assert!(!is_directory(other, MANIFESTS_DIR), "{other}");
+        }
+    }
+}

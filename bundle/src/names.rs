@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 /// A text that is not the name it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a {what}: {why}")]
+#[error("`{text}` is not {what}: {why}")]
 pub struct NameError {
     /// The text.
     pub text: String,
-    /// What it should have been.
+    /// What it should have been, with its article.
     pub what: &'static str,
     /// What is wrong with it.
     pub why: &'static str,
@@ -66,18 +66,18 @@ name! {
     /// assert!("redis-operator".parse::<PackageName>().is_ok());
     /// assert!("Redis".parse::<PackageName>().is_err());
     /// ```
-    PackageName, "package name", why_not_label
+    PackageName, "a package name", why_not_label
 }
 
 name! {
     /// The name of a channel: any text without white space, commas or control characters, since bundles list
     /// their channels with commas between.
-    ChannelName, "channel name", why_not_channel
+    ChannelName, "a channel name", why_not_channel
 }
 
 name! {
     /// The name of a ClusterServiceVersion: a DNS-1123 subdomain that also fits a label value.
-    CsvName, "ClusterServiceVersion name", why_not_csv_name
+    CsvName, "a ClusterServiceVersion name", why_not_csv_name
 }
 
 /// A reference to an image: registry, repository, and a tag, a digest, both or neither.
@@ -127,7 +127,7 @@ impl FromStr for ImageRef {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let fail = |why| NameError { text: text.to_owned(), what: "image reference", why };
+        let fail = |why| NameError { text: text.to_owned(), what: "an image reference", why };
         if text.is_empty() {
             return Err(fail("it is empty"));
         }
@@ -277,6 +277,28 @@ pub fn why_not_qualified_name(text: &str) -> Option<&'static str> {
     }
 }
 
+/// Why a text is no quantity of Kubernetes, such as `100m` or `1.5Gi`, if it is none.
+pub fn why_not_quantity(text: &str) -> Option<&'static str> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let unit = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &unsigned[..unsigned.len() - unit.len()];
+    let exponent = unit.strip_prefix(['e', 'E']).filter(|digits| !digits.is_empty());
+    let exponent = exponent.map(|digits| digits.strip_prefix(['+', '-']).unwrap_or(digits));
+    let is_exponent = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if number.is_empty() || number.matches('.').count() > 1 {
+        Some("it does not start with a number")
+    } else if !QUANTITY_UNITS.contains(&unit) && !exponent.is_some_and(is_exponent) {
+        Some(
+            "its unit is none of `n`, `u`, `m`, `k`, `M`, `G`, `T`, `P`, `E`, `Ki`, `Mi`, `Gi`, `Ti`, `Pi`, `Ei`",
+        )
+    } else {
+        None
+    }
+}
+
+const QUANTITY_UNITS: [&str; 16] =
+    ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
 /// Why a text is no DNS-1123 label, if it is none.
 pub fn why_not_label(text: &str) -> Option<&'static str> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -406,6 +428,16 @@ mod tests {
         }
         for bad in ["", "/a", "a/", "a/b/c", "A/b", "-a", "a b", &"a".repeat(64)] {
             assert!(why_not_qualified_name(bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn quantities() {
+        for good in ["1", "0.5", "-1", "+1.", ".5", "100m", "1Ki", "1E", "1e3", "1E-3", "1.5Gi"] {
+            assert_eq!(why_not_quantity(good), None, "{good}");
+        }
+        for bad in ["", "m", "1 Gi", "1GB", "1mi", "1e", "1e+", "1.2.3", "--1", "1Kii", "ten"] {
+            assert!(why_not_quantity(bad).is_some(), "{bad}");
         }
     }
 

@@ -190,20 +190,18 @@ impl<'a> File<'a> {
 
     /// Whether it lies in `manifests/` itself and is not hidden.
     pub fn is_manifest(&self) -> bool {
-        self.is_directly_in(annotations::MANIFESTS_DIR)
+        self.name_in(annotations::MANIFESTS_DIR).is_some_and(|name| !name.starts_with('.'))
     }
 
-    /// Whether it lies in `metadata/` itself and is not hidden.
+    /// Whether it lies in `metadata/` itself, hidden or not.
     pub fn is_metadata(&self) -> bool {
-        self.is_directly_in(annotations::METADATA_DIR)
+        self.name_in(annotations::METADATA_DIR).is_some()
     }
 
-    fn is_directly_in(&self, directory: &str) -> bool {
-        let name = self.path.strip_prefix(directory).unwrap_or("");
-        !name.is_empty()
-            && !name.contains('/')
-            && !name.starts_with('.')
-            && !matches!(self.content, Content::Directory)
+    /// The name of a file that lies in a directory itself.
+    fn name_in(&self, directory: &str) -> Option<&'a str> {
+        let name = self.path.strip_prefix(directory)?;
+        (!name.contains('/') && !matches!(self.content, Content::Directory)).then_some(name)
     }
 
     /// The file as a whole, as a place.

@@ -10,6 +10,7 @@ use crate::parse::Bundle;
 mod dependencies;
 mod embedded;
 mod examples;
+mod expression;
 mod facts;
 mod rules;
 

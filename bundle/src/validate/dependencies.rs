@@ -83,14 +83,18 @@ impl<'b, 'a> Dependency<'b, 'a> {
         path: &[Step<'_>],
     ) -> Finding {
         let place = self.file.place_at(self.node.locate(path));
-        Finding::new(code, message).at(place).subject(self.kind.clone())
+        Finding::new(code, message).at(place).subject(self.file.path)
     }
 }
 
 fn read_value<'b, 'a>(kind: &str, value: Option<&'b Node<'a>>) -> Result<Fields<'b, 'a>, Unreadable> {
     let fail = |path: &[&'static str], message: String| Err(Unreadable { message, path: path.to_vec() });
     let Some((_, texts)) = TYPES.iter().find(|(name, _)| *name == kind) else {
-        return fail(&["type"], format!("`{kind}` is not a type of dependency"));
+        let message = match kind {
+            "" => "a dependency has no `type`".into(),
+            _ => format!("`{kind}` is not a type of dependency"),
+        };
+        return fail(&["type"], message);
     };
     let Some(node) = value else { return fail(&[], "a dependency has no `value`".into()) };
     let Some(fields) = Fields::of(node) else {

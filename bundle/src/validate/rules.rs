@@ -12,7 +12,9 @@ macro_rules! table {
 
 table! {
     annotation_empty
+    annotation_manifests_unexpected
     annotation_mediatype_unexpected
+    annotation_metadata_unexpected
     annotation_missing
     annotations_missing
     annotations_not_text
@@ -49,6 +51,7 @@ table! {
     csv_type_mismatch
     csv_version_invalid
     csv_version_short
+    dependency_constraint_invalid
     dependency_gvk_incomplete
     dependency_label_missing
     dependency_package_invalid

@@ -264,7 +264,9 @@ fn the_table_of_rules() {
         rules().iter().map(|Rule { code, .. }| format!("{} {} {}", code.name, code.level, code.suite));
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
     annotation-empty error olm
+    annotation-manifests-unexpected error olm
     annotation-mediatype-unexpected error olm
+    annotation-metadata-unexpected warning strict
     annotation-missing error olm
     annotations-missing error olm
     annotations-not-text error olm
@@ -301,6 +303,7 @@ fn the_table_of_rules() {
     csv-type-mismatch error olm
     csv-version-invalid error olm
     csv-version-short warning strict
+    dependency-constraint-invalid error olm
     dependency-gvk-incomplete error olm
     dependency-label-missing error olm
     dependency-package-invalid error olm

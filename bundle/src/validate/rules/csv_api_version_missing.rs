@@ -1,4 +1,4 @@
-use crate::csv::{API_VERSION, GroupVersionKind};
+use crate::csv::{self, GroupVersionKind};
 use crate::finding::{Code, Findings, Level};
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
@@ -15,18 +15,19 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    let Some(csv) = facts.csv() else { return };
-    let api_version = csv.typed.api_version.as_str();
-    if GroupVersionKind::parse(api_version, "").is_some_and(|gvk| !gvk.version.is_empty()) {
-        return;
-    }
-    let message = match api_version {
-        "" => "the ClusterServiceVersion has no `apiVersion`".to_owned(),
-        text => format!("`{text}` is not an API version"),
+    let Some(csv) = facts.csv_object() else { return };
+    let node = csv.root.at_folded(steps!("apiVersion")).filter(|node| !node.is_null());
+    let message = match node.map(|node| (node.as_str(), &node.value)) {
+        None | Some((Some(""), _)) => "the ClusterServiceVersion has no `apiVersion`".to_owned(),
+        Some((None, value)) => format!("`apiVersion` is {value}, expected a string"),
+        // More than one slash is `manifest-kind-missing`.
+        Some((Some(text), _)) => match GroupVersionKind::parse(text, csv::KIND) {
+            Some(gvk) if gvk.version.is_empty() => format!("`{text}` has no version"),
+            _ => return,
+        },
     };
     findings.push(
-        csv.object
-            .finding(&RULE.code, message, steps!("apiVersion"))
-            .help(format!("write `apiVersion: {API_VERSION}`")),
+        csv.finding(&RULE.code, message, steps!("apiVersion"))
+            .help(format!("write `apiVersion: {}`", csv::API_VERSION)),
     );
 }

@@ -20,11 +20,15 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Ok(list) = &examples.list else { return };
     let provided: BTreeSet<&GroupVersionKind> = facts.provided_apis().iter().map(|api| &api.gvk).collect();
     for example in list.iter().filter(|example| !provided.contains(&example.gvk)) {
-        let gvk = &example.gvk;
+        // An `apiVersion` with more than one slash names no API at all.
+        let (message, subject) = match &example.gvk {
+            gvk if gvk.kind.is_empty() => ("an example has a malformed `apiVersion`".into(), csv.object.subject()),
+            gvk => (format!("`{gvk}` has an example but is not an owned API"), gvk.to_string()),
+        };
         findings.push(
-            Finding::new(&RULE.code, format!("`{gvk}` has an example but is not an owned API"))
+            Finding::new(&RULE.code, message)
                 .at(examples.place(csv, example.span))
-                .subject(gvk.to_string())
+                .subject(subject)
                 .help("list it under `spec.customresourcedefinitions.owned`, or remove the example"),
         );
     }

@@ -3,7 +3,7 @@ use crate::finding::{Code, Findings, Level};
 use crate::parse::Csv;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
-use crate::yaml::{Node, Step, steps};
+use crate::yaml::{Step, steps};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub(crate) static RULE: Rule = Rule {
@@ -50,6 +50,6 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
 
 /// Whether a field of the install strategy has a value, be it an empty list.
 fn has(csv: Csv<'_, '_>, field: &str) -> bool {
-    let fields = csv.object.root.at(steps!("spec", "install", "spec")).and_then(Node::as_mapping);
-    fields.and_then(|fields| fields.get_folded(field)).is_some_and(|node| !node.is_null())
+    let path = steps!("spec", "install", "spec", field);
+    csv.object.root.at_folded(path).is_some_and(|node| !node.is_null())
 }

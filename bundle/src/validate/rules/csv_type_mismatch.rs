@@ -1,6 +1,11 @@
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+
 use crate::finding::{Code, Finding, Findings, Level};
+use crate::names::why_not_quantity;
+use crate::parse::Csv;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -13,11 +18,43 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    let Some((csv, error)) = facts.csv_error() else { return };
-    findings.push(
-        Finding::new(&RULE.code, format!("the ClusterServiceVersion cannot be read: {error}"))
-            .at(csv.place_at(error.span.unwrap_or(csv.root.span)))
-            .subject(csv.subject())
-            .help("give the field the type that OLM knows it by; until then no other rule can look at the file"),
-    );
+    if let Some((csv, error)) = facts.csv_error() {
+        let message = format!("the ClusterServiceVersion cannot be read: {error}");
+        let place = csv.place_at(error.span.unwrap_or(csv.root.span));
+        findings.push(Finding::new(&RULE.code, message).at(place).subject(csv.subject()).help(
+            "give the field the type that OLM knows it by; until then many rules cannot look at the file",
+        ));
+    }
+    let Some(csv) = facts.csv() else { return };
+    for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
+        let Some(PodSpec { containers, init_containers, .. }) = &deployment.spec.template.spec else { continue };
+        check_quantities(csv, index, "containers", containers, findings);
+        check_quantities(csv, index, "initContainers", init_containers.as_deref().unwrap_or(&[]), findings);
+    }
+}
+
+/// Quantities are texts in the typed value; OLM's tools read them as numbers with units.
+fn check_quantities(
+    csv: Csv<'_, '_>,
+    deployment: usize,
+    list: &str,
+    containers: &[Container],
+    findings: &mut Findings,
+) {
+    for (index, container) in containers.iter().enumerate() {
+        let Some(resources) = &container.resources else { continue };
+        for (kind, quantities) in [("limits", &resources.limits), ("requests", &resources.requests)] {
+            for (name, quantity) in quantities.iter().flatten() {
+                let Some(why) = why_not_quantity(&quantity.0) else { continue };
+                let pod = steps!("spec", "install", "spec", "deployments", deployment, "spec", "template", "spec");
+                let path = [pod.as_slice(), steps!(list, index, "resources", kind, name.as_str())].concat();
+                let message = format!("`{}` is not a quantity: {why}", quantity.0);
+                findings.push(
+                    csv.object
+                        .finding(&RULE.code, message, &path)
+                        .help("write a number with a unit, such as `100m`, `0.5`, `30Mi` or `1Gi`"),
+                );
+            }
+        }
+    }
 }

@@ -14,16 +14,19 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
+const HELP: &str = "write all three numbers and no `v`, such as `1.2.3`";
+
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     // The document, not the typed value: there a number would already be text.
     let Some(csv) = facts.csv_object() else { return };
     let path = steps!("spec", "version");
-    let Some(node) = csv.root.at(path).filter(|node| !node.is_null()) else { return };
+    let Some(node) = csv.root.at_folded(path).filter(|node| !node.is_null()) else { return };
     let (message, help) = match node.as_str().map(|text| (text, parse_tolerant(text))) {
         Some((_, Ok(_))) => return,
+        Some(("", _)) => ("`spec.version` is empty".into(), HELP),
         Some((text, Err(error))) => {
             let message = format!("`{text}` is not a semantic version: {error}");
-            (message, "write all three numbers and no `v`, such as `1.2.3`")
+            (message, HELP)
         }
         None => {
             let message = format!("`spec.version` is {}, expected a string", node.value);

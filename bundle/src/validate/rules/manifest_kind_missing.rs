@@ -46,6 +46,9 @@ fn problem(file: &File<'_>) -> Option<(String, &'static str, Span)> {
     } else if kind.and_then(|kind| kind.as_str()).unwrap_or("").is_empty() {
         Some(("the object has no `kind`".into(), MOVE, root.locate(steps!("kind"))))
     } else {
-        None
+        // With more than one slash neither group, version nor kind can be told.
+        let node = root.get("apiVersion").filter(|node| node.as_str().is_some_and(|text| text.matches('/').count() > 1))?;
+        let message = format!("`{}` is not an API version", node.as_str().unwrap_or(""));
+        Some((message, "write `GROUP/VERSION`, or `v1` for the core group", node.span))
     }
 }

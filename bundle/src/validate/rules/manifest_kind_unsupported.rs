@@ -17,7 +17,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for object in facts.objects() {
         let kind = object.kind();
-        if kind.is_empty() || kinds::supported(kind).is_some() {
+        if kind.is_empty() || kinds::supported(kind).is_some_and(|kind| kind.installed) {
             continue;
         }
         findings.push(

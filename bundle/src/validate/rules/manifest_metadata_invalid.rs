@@ -159,10 +159,11 @@ impl<'b, 'a> Metadata<'b, 'a, '_> {
         self.get(key).and_then(Node::as_sequence).unwrap_or(&[])
     }
 
-    /// The map under a key, when all its values are text.
+    /// The map under a key, when all its values are text or null.
     fn texts(&self, key: &str) -> Option<&'b Mapping<'a>> {
         let mapping = self.get(key)?.as_mapping()?;
-        mapping.iter().all(|entry| entry.value.as_str().is_some()).then_some(mapping)
+        let is_text = |node: &Node<'_>| node.is_null() || node.as_str().is_some();
+        mapping.iter().all(|entry| is_text(&entry.value)).then_some(mapping)
     }
 }
 

@@ -1,0 +1,26 @@
+use crate::annotations::{MANIFESTS, MANIFESTS_DIR, is_directory};
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "annotation-manifests-unexpected",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("annotation_manifests_unexpected.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(annotations) = facts.annotations() else { return };
+    let value = annotations.get(MANIFESTS).filter(|value| !is_directory(value, MANIFESTS_DIR));
+    let Some(value) = value else { return };
+    findings.push(
+        Finding::new(&RULE.code, format!("the manifests are said to be in `{value}`, expected `{MANIFESTS_DIR}`"))
+            .at(annotations.place(MANIFESTS))
+            .subject(annotations.file.path)
+            .help(format!("write `{MANIFESTS}: {MANIFESTS_DIR}`")),
+    );
+}

@@ -1,0 +1,35 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::dependencies::CONSTRAINT;
+use crate::validate::expression::why_not_constraint;
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "dependency-constraint-invalid",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("dependency_constraint_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for (dependency, fields) in facts.dependencies_of(CONSTRAINT) {
+        let (message, help) = match fields.text(&["cel", "rule"]) {
+            "" => (
+                "a constraint has no `cel.rule`".to_owned(),
+                "write the constraint as an expression; `all`, `any` and `not` belong into `metadata/properties.yaml`",
+            ),
+            rule => match why_not_constraint(rule) {
+                None => continue,
+                Some(why) => (
+                    format!("`cel.rule` is not a constraint: {why}"),
+                    "write an expression that is true or false, such as `properties.exists(p, p.type == 'certified')`",
+                ),
+            },
+        };
+        findings.push(dependency.finding(&RULE.code, message, steps!("value", "cel", "rule")).help(help));
+    }
+}
