@@ -5,7 +5,7 @@
 //! - [`load`] reads a directory, [`fbc`] takes its text apart without losing any of it, and writes it again;
 //! - [`validate`](mod@validate) says what opm would refuse, all at once, each with its place;
 //! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
-//! - [`render`] makes the blob of a bundle.
+//! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
 //! Start at [`fbc::Catalog`].
 //!
@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod add;
 mod base64;
 pub mod fbc;
 pub mod graph;

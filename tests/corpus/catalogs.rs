@@ -1,17 +1,20 @@
 //! Catalogs: what opm said of sound and of defective ones.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
 use olmkit_bundle::finding::Level;
 use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::version::Version;
+use olmkit_catalog::add::{self, AddError, Policy, Request};
+use olmkit_catalog::fbc::write::Format;
 use olmkit_catalog::fbc::{self, Catalog};
 use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
-use olmkit_catalog::path::{About, Rules, Ways};
-use olmkit_catalog::render::{self, Form, Options};
+use olmkit_catalog::path::{About, Query, Rules, Ways, paths};
+use olmkit_catalog::render::{self, Form, Options, Rendered};
 use olmkit_catalog::validate::validate;
 use serde_json::{Value, json};
 
@@ -25,6 +28,8 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
         trial("defective", |corpus| verdicts(corpus, "fbc-defects")),
         trial("render", render),
         trial("next", next),
+        trial("add_to_nothing", add_to_nothing),
+        trial("add_to_real_ones", add_to_real_ones),
     ]
 }
 
@@ -145,4 +150,146 @@ fn is_constrained(bundle: &fbc::Bundle<'_>) -> bool {
     let constrains =
         |kind: &str| kind.ends_with(".required") || matches!(kind, "olm.constraint" | "olm.deprecated");
     bundle.properties.iter().any(|property| constrains(&property.kind))
+}
+
+/// Every real operator's bundles make a catalog that is sound and in which every version reaches the head, in whatever order they
+/// come.
+fn add_to_nothing(corpus: &Path) -> Result<(), Failed> {
+    let mut packages = 0;
+    for package in std::fs::read_dir(corpus.join("bundles"))? {
+        let mut bundles: Vec<Rendered> = Vec::new();
+        let mut versions: Vec<PathBuf> = std::fs::read_dir(package?.path())?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<_, Failed>>()?;
+        versions.sort();
+        for directory in versions.iter().filter(|path| path.is_dir()) {
+            let files = BundleFiles::load(directory)?;
+            let options = Options {
+                image: format!("example.com/{}", directory.file_name().unwrap_or_default().display()),
+                ..Options::default()
+            };
+            // Some are broken, and some have a version twice.
+            let Ok(rendered) = render::bundle(&Bundle::parse(&files), &options) else { continue };
+            let same_version = |other: &Rendered| other.csv.version == rendered.csv.version;
+            if rendered.csv.version.parse::<Version>().is_ok() && !bundles.iter().any(same_version) {
+                bundles.push(rendered);
+            }
+        }
+        if bundles.is_empty() {
+            continue;
+        }
+        packages += 1;
+        for policy in [Policy::Replaces, Policy::SemverSkippatch] {
+            let request = Request {
+                channels: vec!["stable".parse()?],
+                policy,
+                default_channel: None,
+                format: Format::Yaml,
+            };
+            let all = add::add(&Catalog::parse(&CatalogFiles::default()), &bundles, &request)?;
+            check_added(&all.files[0].text)?;
+            if policy != Policy::SemverSkippatch {
+                continue;
+            }
+            // One at a time, from the last in the list to the first.
+            let mut text = String::new();
+            for bundle in bundles.iter().rev() {
+                let files = CatalogFiles::from_text("catalog.yaml", text);
+                let mut change = add::add(&Catalog::parse(&files), std::slice::from_ref(bundle), &request)?;
+                text = change.files.remove(0).text;
+            }
+            check_added(&text)?;
+            let channel = |text: &str| {
+                let files = CatalogFiles::from_text("catalog.yaml", text);
+                Catalog::parse(&files).channels[0].to_json()
+            };
+            if channel(&text) != channel(&all.files[0].text) {
+                return Err(format!("the order of {:?} matters", versions[0]).into());
+            }
+        }
+    }
+    if packages > 30 { Ok(()) } else { Err(format!("{packages} packages").into()) }
+}
+
+/// A further version goes into every real catalog without touching a line but those of its neighbours' edges.
+fn add_to_real_ones(corpus: &Path) -> Result<(), Failed> {
+    for row in rows(corpus, "opm-validate.jsonl")? {
+        let directory = corpus.join(row["catalog"].as_str().unwrap_or_default());
+        let files = CatalogFiles::load(&directory)?;
+        let catalog = Catalog::parse(&files);
+        if row["passed"] != true || files.files.len() != 1 {
+            continue;
+        }
+        let [package, ..] = &catalog.packages[..] else { continue };
+        let highest = catalog
+            .bundles
+            .iter()
+            .filter(|bundle| bundle.package == package.name)
+            .filter_map(version_of)
+            .max();
+        let mut version = highest.ok_or("no version")?.version;
+        (version.minor, version.pre, version.build) =
+            (version.minor + 1, Default::default(), Default::default());
+        let value = json!({ "packageName": package.name.as_str(), "version": version.to_string() });
+        let property =
+            fbc::Property { kind: "olm.package".into(), value: Some(value.into()), ..Default::default() };
+        let blob = fbc::Bundle {
+            name: format!("{}.next", package.name).into(),
+            package: package.name.clone(),
+            image: "example.com/next".into(),
+            properties: vec![property],
+            ..Default::default()
+        };
+        let blob = Rendered { blob: owned(blob), csv: Default::default() };
+        let channels = vec![package.default_channel.parse()?];
+        let request =
+            Request { channels, policy: Policy::Replaces, default_channel: None, format: Format::Yaml };
+        let change = match add::add(&catalog, &[blob], &request) {
+            Err(AddError::NotHigher { .. }) => continue,
+            other => other.map_err(|error| format!("{}: {error}", directory.display()))?,
+        };
+        let new = &change.files[0].text;
+        let lines: HashSet<&str> = new.lines().collect();
+        let old = files.files[0].content.text().unwrap_or_default();
+        let lost = old.lines().filter(|line| !lines.contains(line)).count();
+        // A channel that stands on one line is another line now.
+        if lost > 1 {
+            return Err(format!("{}: {lost} lines changed", directory.display()).into());
+        }
+        let files = CatalogFiles::from_text("catalog.yaml", new.as_str());
+        let errors = validate(&Catalog::parse(&files));
+        if let Some(error) = errors.first() {
+            return Err(format!("{}: {}", directory.display(), error.message).into());
+        }
+    }
+    Ok(())
+}
+
+/// The same bundle without a tie to the catalog it was made for.
+fn owned(bundle: fbc::Bundle<'_>) -> fbc::Bundle<'static> {
+    let text = |text: &fbc::Text<'_>| fbc::Text::from(text.to_string());
+    let property = |property: &fbc::Property<'_>| fbc::Property {
+        kind: text(&property.kind),
+        value: property.value.as_ref().map(|value| value.to_json().into()),
+        ..Default::default()
+    };
+    fbc::Bundle {
+        name: text(&bundle.name),
+        package: text(&bundle.package),
+        image: text(&bundle.image),
+        properties: bundle.properties.iter().map(property).collect(),
+        ..Default::default()
+    }
+}
+
+fn check_added(text: &str) -> Result<(), Failed> {
+    let files = CatalogFiles::from_text("catalog.yaml", text);
+    let catalog = Catalog::parse(&files);
+    if let Some(finding) = validate(&catalog).first() {
+        return Err(format!("{}: {}", finding.code.name, finding.message).into());
+    }
+    match paths(&catalog, &Query::default())?.all_reach_the_head() {
+        true => Ok(()),
+        false => Err(format!("a version cannot reach the head of {}", catalog.packages[0].name).into()),
+    }
 }
