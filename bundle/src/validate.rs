@@ -16,7 +16,9 @@ mod rules;
 
 use facts::Facts;
 
-/// The suite of rules that OLM's tools always apply, with their verdicts.
+/// The suite of rules that OLM's tools always apply, with their verdicts: operator-framework/api
+/// `pkg/validation/internal/{csv,bundle,annotations,typecheck}.go` and `pkg/manifests/bundleloader.go`, operator-registry
+/// `pkg/lib/bundle/validate.go`, Kubernetes' rules for metadata.
 pub const OLM: &str = "olm";
 /// The suite of what those tools pass over in silence, or will refuse in their next releases.
 pub const STRICT: &str = "strict";

@@ -90,7 +90,12 @@ pub enum Value<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mapping<'a> {
     entries: Vec<Entry<'a>>,
+    /// The positions of the entries in the order of their keys; empty for small maps, which are searched one by one.
+    by_key: Box<[u32]>,
 }
+
+/// Maps with more keys than this get an index, so that many look-ups do not cost the square of the keys.
+const LINEAR_KEYS: usize = 16;
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
@@ -340,6 +345,17 @@ macro_rules! steps {
 pub(crate) use steps;
 
 impl<'a> Mapping<'a> {
+    /// A map of entries whose keys are distinct.
+    fn new(entries: Vec<Entry<'a>>) -> Self {
+        let mut by_key = Vec::new();
+        if entries.len() > LINEAR_KEYS {
+            // Fewer than 4 billion: every entry takes a byte of a text that is shorter.
+            by_key.extend(0..entries.len() as u32);
+            by_key.sort_unstable_by_key(|at| &entries[*at as usize].key);
+        }
+        Self { entries, by_key: by_key.into() }
+    }
+
     /// The value under `key`.
     pub fn get(&self, key: &str) -> Option<&Node<'a>> {
         self.entry(key).map(|entry| &entry.value)
@@ -347,7 +363,11 @@ impl<'a> Mapping<'a> {
 
     /// The key as it stands, with its value.
     pub fn entry(&self, key: &str) -> Option<&Entry<'a>> {
-        self.entries.iter().find(|entry| entry.key == key)
+        if self.by_key.is_empty() {
+            return self.entries.iter().find(|entry| entry.key == key);
+        }
+        let found = self.by_key.binary_search_by(|at| self.entries[*at as usize].key.as_ref().cmp(key));
+        found.ok().map(|at| &self.entries[self.by_key[at] as usize])
     }
 
     /// The value under `key`, or under a key that differs from it in case alone, as encoding/json matches fields.

@@ -5,14 +5,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::events::{Event, Tag};
-use super::{Entry, Mapping, Node, Note, SyntaxError, Value, resolve};
+use super::{Entry, LINEAR_KEYS, Mapping, Node, Note, SyntaxError, Value, resolve};
 use crate::source::Span;
 
 /// How deep collections may nest; real files stay below 60. Bounds every recursion over the tree.
 pub(super) const MAX_DEPTH: usize = 255;
-
-/// Maps with more keys than this get an index, so that many keys do not cost their square.
-const LINEAR_KEYS: usize = 16;
 
 /// Grows one document's tree from events.
 #[derive(Default)]
@@ -105,7 +102,7 @@ impl<'a> Builder<'a> {
             Items::Mapping { entries, .. } => {
                 let last =
                     entries.list.iter().map(|entry| entry.value.span.end.max(entry.key_span.end)).max();
-                (Value::Mapping(Mapping { entries: entries.list }), last)
+                (Value::Mapping(Mapping::new(entries.list)), last)
             }
         };
         let closes_itself = span.end > span.start;
