@@ -111,8 +111,8 @@ impl Place {
     pub fn new(source: &Source<'_>, span: Span) -> Self {
         let position = source.position(span.start);
         let line = source.line(position.line);
-        let line_start = source.text().len().min(span.start as usize) - byte_column(line, position.column);
-        let start = (span.start as usize - line_start).min(line.len());
+        let line_start = source.line_start(position.line).unwrap_or(0) as usize;
+        let start = (span.start as usize).saturating_sub(line_start).min(line.len());
         let end = (span.end as usize).saturating_sub(line_start).clamp(start, line.len());
         Self {
             path: source.path().to_owned(),
@@ -128,10 +128,6 @@ impl Place {
         self.label = Some(label.into());
         self
     }
-}
-
-fn byte_column(line: &str, column: u32) -> usize {
-    line.char_indices().nth(column as usize - 1).map_or(line.len(), |(at, _)| at)
 }
 
 impl Excerpt {

@@ -52,12 +52,17 @@ pub struct Source<'a> {
     path: String,
     text: &'a str,
     line_starts: OnceLock<Vec<u32>>,
+    /// How many characters stand before every [`MILESTONE`]th byte; built for texts with long lines only.
+    milestones: OnceLock<Vec<u32>>,
 }
+
+/// Bytes between two counts of characters, so that a place far along a line is not counted from the line's start.
+const MILESTONE: usize = 4096;
 
 impl<'a> Source<'a> {
     /// A text and the path people know it by.
     pub fn new(path: impl Into<String>, text: &'a str) -> Self {
-        Self { path: path.into(), text, line_starts: OnceLock::new() }
+        Self { path: path.into(), text, line_starts: OnceLock::new(), milestones: OnceLock::new() }
     }
 
     /// The path people know the text by.
@@ -76,9 +81,25 @@ impl<'a> Source<'a> {
         let line = starts.partition_point(|&start| start <= offset).max(1);
         let start = starts[line - 1] as usize;
         let end = (offset as usize).min(self.text.len());
-        let column =
-            self.text.get(start..end).map_or(end.saturating_sub(start), |head| head.chars().count()) + 1;
-        Position { line: line as u32, column: column as u32 }
+        let column = if end.saturating_sub(start) <= MILESTONE {
+            characters(&self.text.as_bytes()[start.min(end)..end])
+        } else {
+            self.characters_before(end) - self.characters_before(start)
+        };
+        Position { line: line as u32, column: column + 1 }
+    }
+
+    fn characters_before(&self, end: usize) -> u32 {
+        let milestones = self.milestones.get_or_init(|| {
+            let mut before = 0;
+            let count = |part: &[u8]| {
+                before += characters(part);
+                before
+            };
+            std::iter::once(0).chain(self.text.as_bytes().chunks_exact(MILESTONE).map(count)).collect()
+        });
+        let passed = end / MILESTONE;
+        milestones[passed] + characters(&self.text.as_bytes()[passed * MILESTONE..end])
     }
 
     /// The text of a line counted from 1, without its line break; empty beyond the end.
@@ -103,9 +124,26 @@ impl<'a> Source<'a> {
     }
 }
 
+/// How many characters start in a part of a text.
+fn characters(part: &[u8]) -> u32 {
+    part.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_far_along_a_line() {
+        let text = format!("x\n{}", "aü…".repeat(5000));
+        let source = Source::new("x", &text);
+        for at in (0..15_000).step_by(997) {
+            let offset = 2 + text[2..].char_indices().nth(at).unwrap().0;
+            let Position { line, column } = source.position(offset as u32);
+            assert_eq!((line, column as usize), (2, at + 1));
+        }
+        assert_eq!(source.position(text.len() as u32).column, 15_001);
+    }
 
     #[test]
     fn positions_at_the_edges() {
