@@ -9,11 +9,12 @@ use flate2::write::GzEncoder;
 
 use super::dependencies::{self, Dependency, Fields};
 use super::examples::Examples;
-use crate::crd::Crd;
+use crate::crd::{self, Crd};
 use crate::csv::GroupVersionKind;
 use crate::load::Content;
 use crate::parse::{Bundle, File, Object, Role};
 use crate::source::Span;
+use crate::yaml::steps;
 
 /// What a ConfigMap holds, and so a bundle that OLM unpacks into one.
 pub(super) const MAX_PACKED_BYTES: u64 = 1 << 20;
@@ -154,9 +155,18 @@ impl<'b, 'a> Facts<'b, 'a> {
 }
 
 fn crd_versions<'b, 'a>(crd: Object<'b, 'a>) -> impl Iterator<Item = CrdVersion<'b, 'a>> {
-    let versions = Crd::from(crd).versions().into_iter();
-    let gvks = Crd::from(crd).gvks();
-    versions.zip(gvks).map(move |(version, gvk)| CrdVersion { gvk, crd, span: version.span })
+    let view = Crd::from(crd);
+    let gvk = |version: &str| GroupVersionKind {
+        group: view.group().into_owned(),
+        version: version.to_owned(),
+        kind: view.kind().into_owned(),
+    };
+    let mut versions: Vec<_> = view.versions().into_iter().map(|v| (gvk(&v.name), v.span)).collect();
+    // An old CRD that names no version at all counts as one without a name.
+    if versions.is_empty() && crd.api_version() == crd::V1BETA1 {
+        versions.push((gvk(""), crd.root.locate(steps!("spec", "version"))));
+    }
+    versions.into_iter().map(move |(gvk, span)| CrdVersion { gvk, crd, span })
 }
 
 /// The most that so many bytes can take when packed: gzip stores what it cannot shrink.
