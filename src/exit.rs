@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use olmkit_bundle::finding::Place;
+
 /// What the exit code says. The README has the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -34,19 +36,37 @@ pub struct Failure {
     pub exit: Exit,
     /// What failed; its sources say why.
     pub error: Box<dyn Error + Send + Sync>,
+    /// Where in a file the trouble is.
+    pub place: Option<Box<Place>>,
     /// The way out.
     pub help: Option<String>,
 }
 
 impl Failure {
+    fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { exit, error: error.into(), place: None, help: None }
+    }
+
     /// The input or the world did not let us do it.
     pub fn unknown(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { exit: Exit::Unknown, error: error.into(), help: None }
+        Self::new(Exit::Unknown, error)
+    }
+
+    /// The input was understood, and the answer is no.
+    pub fn no(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Exit::No, error)
     }
 
     /// The command cannot mean what it says.
     pub fn misuse(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { exit: Exit::Misuse, error: error.into(), help: None }
+        Self::new(Exit::Misuse, error)
+    }
+
+    /// Names the place.
+    #[must_use]
+    pub fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place.map(Box::new);
+        self
     }
 
     /// Names the way out.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
@@ -116,6 +117,25 @@ pub fn below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Writes a file and the directories above it; a reader sees the old file or the new one.
+///
+/// # Errors
+/// When it cannot be written; an old file is then as it was.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let write = || {
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        fs::create_dir_all(parent)?;
+        let mut fresh = tempfile::Builder::new().prefix(".olmkit-").tempfile_in(parent)?;
+        fresh.write_all(bytes)?;
+        fresh.as_file().sync_all()?;
+        // A temporary file is private; this one keeps the old one's mode, or becomes a file like any other.
+        let mode = fs::metadata(path).map_or(fs::Permissions::from_mode(0o644), |old| old.permissions());
+        fresh.as_file().set_permissions(mode)?;
+        fresh.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(|source| FileError::Write { path: path.to_owned(), source })
+}
+
 /// Makes `directory` hold exactly `files` (paths with `/` between) and whatever it held that is not `ours`.
 ///
 /// The new tree is built beside the old one and takes its place by two renames: a reader sees the old tree or
@@ -173,8 +193,6 @@ pub fn replace_tree(
 
 /// Puts `fresh` where `directory` is, and removes what was there.
 fn swap(directory: &Path, fresh: tempfile::TempDir, parent: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-
     // A temporary directory is private; this one becomes a directory like any other.
     fs::set_permissions(fresh.path(), fs::Permissions::from_mode(0o755))?;
     if !directory.exists() {

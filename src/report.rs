@@ -3,6 +3,7 @@
 //! An [`Answer`] knows how it looks as JSON and as text; [`Printer`] chooses. What comes from input is printed
 //! without control characters, so that no file can drive a terminal.
 
+mod added;
 mod findings;
 mod generated;
 mod image;
@@ -19,6 +20,7 @@ use serde_json::Value;
 use crate::cli::Format;
 use crate::exit::{Exit, Failure};
 
+pub use added::AddedAnswer;
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
 pub use image::ImageAnswer;
@@ -81,6 +83,7 @@ impl Printer {
                 error: failure.to_string(),
                 causes: failure.causes(),
                 help: failure.help.clone(),
+                place: failure.place.as_deref().map(json::Place::of),
             })),
         };
         self.finish(printed, failure.exit)
@@ -119,7 +122,10 @@ pub fn usage(error: &clap::Error) -> Exit {
 
 fn failure_text(failure: &Failure, talk: &mut dyn Write) -> io::Result<()> {
     let (red, cyan, off) = (ERROR.render(), HELP.render(), ERROR.render_reset());
-    writeln!(talk, "{red}error{off}: {}", printable(&failure.to_string()))?;
+    match &failure.place {
+        Some(place) => write!(talk, "{}", findings::error_at(&failure.to_string(), place))?,
+        None => writeln!(talk, "{red}error{off}: {}", printable(&failure.to_string()))?,
+    }
     for cause in failure.causes() {
         writeln!(talk, "  caused by: {}", printable(&cause))?;
     }

@@ -7,7 +7,7 @@ use olmkit_bundle::annotations;
 use olmkit_bundle::load::{BundleFiles, LoadError};
 use olmkit_bundle::parse::Bundle;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::image::{
     Config, FileTree, Image, Layer, LayerError, Place, Platform, Root, StoreError, TreeError,
 };
@@ -49,12 +49,8 @@ pub fn bundle(request: &Request) -> Result<ImageAnswer, Failure> {
     let files = BundleFiles::load(directory).map_err(|error: LoadError| Failure::unknown(error))?;
     let parsed = Bundle::parse(&files);
     let missing = |what| {
-        Failure {
-            exit: Exit::No,
-            error: Box::new(BuildError::NotABundle(directory.clone(), what)),
-            help: None,
-        }
-        .help(format!("run `olmkit bundle validate {}`", directory.display()))
+        Failure::no(BuildError::NotABundle(directory.clone(), what))
+            .help(format!("run `olmkit bundle validate {}`", directory.display()))
     };
     let Some(found) = parsed.annotations() else { return Err(missing("metadata/annotations.yaml")) };
     if parsed.manifests().next().is_none() {
@@ -85,11 +81,7 @@ pub fn catalog(request: &Request) -> Result<ImageAnswer, Failure> {
     let mut tree = FileTree::new();
     tree.add_dir(CONFIGS_DIR, &request.directory).map_err(tree_failure)?;
     if tree.iter().all(|(path, _)| path.as_str() == CONFIGS_DIR) {
-        return Err(Failure {
-            exit: Exit::No,
-            error: Box::new(BuildError::Empty(request.directory.clone())),
-            help: None,
-        });
+        return Err(Failure::no(BuildError::Empty(request.directory.clone())));
     }
     let labels = BTreeMap::from([(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS_DIR}"))]);
     store(&tree, labels, &request.to)

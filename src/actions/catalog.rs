@@ -2,17 +2,152 @@
 
 use std::path::{Path, PathBuf};
 
+use olmkit_bundle::annotations::{CHANNELS, DEFAULT_CHANNEL};
+use olmkit_bundle::generate::Package;
+use olmkit_bundle::load::BundleFiles;
+use olmkit_bundle::names::{ChannelName, ImageRef};
+use olmkit_bundle::parse::Bundle;
+use olmkit_catalog::add::{self, AddError, Edges, Policy};
 use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::path::{PathError, Query, Rules, paths};
+use olmkit_catalog::render::{self, Rendered};
 use olmkit_catalog::validate;
 
-use crate::exit::{Exit, Failure};
-use crate::report::{FindingsAnswer, PathsAnswer};
+use crate::exit::Failure;
+use crate::files;
+use crate::report::{AddedAnswer, FindingsAnswer, PathsAnswer};
 
 fn load(path: &Path) -> Result<CatalogFiles, Failure> {
     CatalogFiles::load(path)
         .map_err(|error| Failure::unknown(error).help("give the directory that holds the catalog's files"))
+}
+
+/// What to add, and where to.
+#[derive(Debug)]
+pub struct AddRequest {
+    /// The catalog's directory, which need not be there yet.
+    pub catalog: PathBuf,
+    /// The bundles' directories.
+    pub bundles: Vec<PathBuf>,
+    /// The channels, and how places in them are chosen.
+    pub request: add::Request,
+    /// The bundles' images, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}` to be filled in.
+    pub image_ref_template: Option<String>,
+}
+
+/// Adds bundles to a catalog. Its files change only when every bundle has a place.
+///
+/// # Errors
+/// When the catalog or a bundle cannot be read, a bundle has no place, or a file cannot be written.
+pub fn add(request: &AddRequest) -> Result<AddedAnswer, Failure> {
+    let files = load_or_new(&request.catalog)?;
+    let catalog = Catalog::parse(&files);
+    let loaded = request
+        .bundles
+        .iter()
+        .map(|path| BundleFiles::load(path).map_err(Failure::unknown))
+        .collect::<Result<Vec<_>, _>>()?;
+    let parsed: Vec<_> = loaded.iter().map(Bundle::parse).collect();
+    let mut placing = request.request.clone();
+    own_channels(&parsed, &mut placing)?;
+    let template = request.image_ref_template.as_deref();
+    let bundles = parsed.iter().map(|bundle| render(bundle, template)).collect::<Result<Vec<_>, _>>()?;
+    let change = add::add(&catalog, &bundles, &placing).map_err(add_failure)?;
+    for file in &change.files {
+        let path =
+            if file.path.is_empty() { request.catalog.clone() } else { request.catalog.join(&file.path) };
+        files::write(&path, file.text.as_bytes())?;
+    }
+    Ok(AddedAnswer { account: change.account })
+}
+
+/// The edges that a bundle yet to be made would get in a channel.
+pub(super) fn edges(
+    catalog: &Path,
+    channel: &ChannelName,
+    package: &Package,
+    policy: Policy,
+) -> Result<Edges, Failure> {
+    let files = load_or_new(catalog)?;
+    let version = VersionRelease::from(package.version.clone());
+    add::edges(&Catalog::parse(&files), &package.name, channel, &package.csv_name(), &version, policy)
+        .map_err(add_failure)
+}
+
+fn add_failure(error: AddError) -> Failure {
+    let (place, help) = (error.place().cloned(), error.help().map(str::to_owned));
+    Failure { help, ..Failure::no(error) }.at(place)
+}
+
+/// A catalog, or an empty one where there is none yet.
+fn load_or_new(path: &Path) -> Result<CatalogFiles, Failure> {
+    if path.exists() {
+        load(path)
+    } else {
+        Ok(CatalogFiles { name: path.display().to_string(), files: Vec::new() })
+    }
+}
+
+/// Where the command line names no channels, those that the bundles name themselves, if they agree.
+fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<(), Failure> {
+    if !request.channels.is_empty() {
+        return Ok(());
+    }
+    let mut first: Option<(&str, Vec<ChannelName>)> = None;
+    for bundle in bundles {
+        let Some(annotations) = bundle.annotations() else { continue };
+        let channels =
+            annotations.channels().iter().map(|name| name.parse()).collect::<Result<Vec<ChannelName>, _>>();
+        let channels = channels.map_err(|error| Failure::no(error).at(Some(annotations.place(CHANNELS))))?;
+        match &first {
+            Some((name, others)) if *others != channels => {
+                let message = format!("`{name}` and `{}` name different channels", bundle.name);
+                return Err(
+                    Failure::misuse(message).help("say which with --channels, or add them one by one")
+                );
+            }
+            Some(_) => {}
+            None => {
+                let default = annotations.get(DEFAULT_CHANNEL).and_then(|name| name.parse().ok());
+                // Only a default that the package is going to have can be one.
+                request.default_channel =
+                    request.default_channel.take().or(default.filter(|default| channels.contains(default)));
+                first = Some((bundle.name, channels));
+            }
+        }
+    }
+    request.channels = first.map(|(_, channels)| channels).unwrap_or_default();
+    Ok(())
+}
+
+fn render(parsed: &Bundle<'_>, template: Option<&str>) -> Result<Rendered, Failure> {
+    let image = template.map(|template| fill(template, parsed)).unwrap_or_default();
+    if let Err(error) = image.parse::<ImageRef>()
+        && !image.is_empty()
+    {
+        return Err(Failure::misuse(error).help(
+            "give --image-ref-template a reference such as `registry.example.com/{{.Package}}:v{{.Version}}`",
+        ));
+    }
+    render::bundle(parsed, &render::Options { image, ..render::Options::default() }).map_err(|error| {
+        let place = error.place().cloned();
+        Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", parsed.name))
+    })
+}
+
+/// Fills in what opm's templates know.
+fn fill(template: &str, bundle: &Bundle<'_>) -> String {
+    let package = bundle.annotations().map(|annotations| annotations.package()).unwrap_or_default();
+    let csv = bundle.csv().map(|csv| csv.typed);
+    let name = csv.map(|csv| csv.name()).unwrap_or_default();
+    let version = csv.map(|csv| csv.spec.version.as_str()).unwrap_or_default();
+    let mut text = template.to_owned();
+    for (key, value) in [("Package", package.as_str()), ("Name", name), ("Version", version)] {
+        text = text.replace(&format!("{{{{.{key}}}}}"), value).replace(&format!("{{{{ .{key} }}}}"), value);
+    }
+    text
 }
 
 /// Validates every catalog, and answers with all findings in the order of the catalogs.
@@ -58,10 +193,8 @@ pub fn path(request: &PathRequest) -> Result<PathsAnswer, Failure> {
     let paths = paths(&catalog, &query).map_err(|error| {
         let validate = format!("run `olmkit catalog validate {}`", request.catalog.display());
         match error {
-            PathError::Graph { .. } => {
-                Failure { exit: Exit::No, help: Some(validate), ..Failure::unknown(error) }
-            }
-            _ => Failure { exit: Exit::No, ..Failure::unknown(error) },
+            PathError::Graph { .. } => Failure::no(error).help(validate),
+            _ => Failure::no(error),
         }
     })?;
     Ok(PathsAnswer { paths })

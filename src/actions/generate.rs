@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use olmkit_bundle::finding::{Finding, Level};
 use olmkit_bundle::generate::{self, Attachments, Edge, Manifests, Overrides, Package, PackageFile};
+use olmkit_bundle::names::ChannelName;
 use olmkit_bundle::source::Source;
+use olmkit_catalog::add::Policy;
 
+use super::catalog;
 use crate::exit::Failure;
 use crate::files;
 use crate::report::GeneratedAnswer;
@@ -23,6 +26,12 @@ pub struct Request {
     pub package_file: Option<PathBuf>,
     /// What the command line says instead of the package file.
     pub overrides: Overrides,
+    /// A catalog that decides on the edges.
+    pub catalog: Option<PathBuf>,
+    /// The channel there; the default channel when absent.
+    pub channel: Option<ChannelName>,
+    /// How the place there is chosen; the package file's way when absent.
+    pub policy: Option<Policy>,
     /// Where the bundle goes.
     pub output_dir: PathBuf,
 }
@@ -75,13 +84,18 @@ pub fn run(request: Request) -> Result<GeneratedAnswer, Failure> {
     let texts = read_manifests(&paths)?;
     let sources = texts.iter().map(|(path, text)| Source::new(path.display().to_string(), text)).collect();
     let manifests = Manifests::parse(sources);
+    let edge = match &request.catalog {
+        Some(catalog) => {
+            let channel = request.channel.as_ref().unwrap_or(&package.default_channel);
+            let named = package.settings.version_policy.parse().unwrap_or_default();
+            let edges = catalog::edges(catalog, channel, &package, request.policy.unwrap_or(named))?;
+            Edge { replaces: edges.replaces, skips: edges.skips, skip_range: edges.skip_range }
+        }
+        None => Edge::default(),
+    };
     let created_at = source_date()?;
-    let generated = generate::generate(&generate::Request {
-        package: &package,
-        manifests: &manifests,
-        edge: Edge::default(),
-        created_at,
-    });
+    let generated =
+        generate::generate(&generate::Request { package: &package, manifests: &manifests, edge, created_at });
     let ours = |text: &[u8]| text.starts_with(generate::HEADER.as_bytes());
     let kept = if generated.files.is_empty() {
         Vec::new()

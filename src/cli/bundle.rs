@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use olmkit_bundle::generate::Overrides;
 use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
+use olmkit_catalog::add::Policy;
 
 use crate::actions::{build, generate, validate};
 use crate::exit::Failure;
@@ -61,6 +62,15 @@ pub struct Generate {
     /// The channel to subscribe to, instead of the package file's
     #[arg(long, value_name = "NAME")]
     default_channel: Option<ChannelName>,
+    /// A catalog: the bundle gets the edges that it will have there
+    #[arg(long, value_name = "DIR")]
+    catalog: Option<PathBuf>,
+    /// The channel of the catalog that decides on the edges; the default channel when absent
+    #[arg(long, value_name = "NAME", requires = "catalog")]
+    channel: Option<ChannelName>,
+    /// How its place there is chosen, instead of the package file's: replaces, semver, semver-skippatch or skip-range
+    #[arg(long, value_name = "POLICY", requires = "catalog")]
+    policy: Option<Policy>,
     /// The bundle's directory; files in it that olmkit did not write are kept
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
@@ -69,14 +79,15 @@ pub struct Generate {
 const GENERATE_EXAMPLES: &str = "\
 Examples:
   olmkit bundle generate                                    from ./olmkit.yaml to ./bundle
-  olmkit bundle generate deploy/ --package redis-operator --version 0.1.0";
+  olmkit bundle generate deploy/ --package redis-operator --version 0.1.0
+  olmkit bundle generate --version 0.2.0 --catalog catalog   with spec.replaces, as 0.2.0 will stand in the catalog";
 
 impl From<Generate> for generate::Request {
     fn from(flags: Generate) -> Self {
-        let Generate { manifests, package_file, package, version, channels, default_channel, output_dir } =
-            flags;
+        let Generate { manifests, package_file, package, version, channels, default_channel, .. } = flags;
         let overrides = Overrides { package, version, channels, default_channel };
-        Self { manifests, package_file, overrides, output_dir }
+        let Generate { catalog, channel, policy, output_dir, .. } = flags;
+        Self { manifests, package_file, overrides, catalog, channel, policy, output_dir }
     }
 }
 

@@ -105,6 +105,12 @@ pub(super) fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Resul
     writeln!(out, "{}\n", Renderer::styled().render(&[group]))
 }
 
+/// An error about a place in a file, in the same form.
+pub(super) fn error_at(message: &str, place: &Place) -> String {
+    let group = Group::with_title(Severity::ERROR.primary_title(printable(message).into_owned()));
+    format!("{}\n", Renderer::styled().render(&[show(group, place, AnnotationKind::Primary)]))
+}
+
 fn show<'a>(group: Group<'a>, place: &Place, kind: AnnotationKind) -> Group<'a> {
     let path = printable(&place.path).into_owned();
     let Some(position) = place.position else { return group.element(Origin::path(path)) };

@@ -128,6 +128,78 @@ pub struct Path {
     pub reaches_head: bool,
 }
 
+/// What was added to a catalog: `catalog add`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Added {
+    /// `olmkit.added/v1`
+    pub schema: &'static str,
+    /// The package.
+    pub package: String,
+    /// Its default channel.
+    pub default_channel: String,
+    /// The bundles that were asked for, by version.
+    pub bundles: Vec<AddedBundle>,
+    /// The channels they went into.
+    pub channels: Vec<ChangedChannel>,
+    /// The files that changed.
+    pub files: Vec<ChangedFile>,
+}
+
+/// A bundle that was asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AddedBundle {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its image; empty when it has none.
+    pub image: String,
+    /// Whether it is new to the catalog.
+    pub added: bool,
+}
+
+/// A channel with what is new in it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangedChannel {
+    /// Its name.
+    pub name: String,
+    /// Whether it is new.
+    pub added: bool,
+    /// The bundle that new installations get now.
+    pub head: String,
+    /// The entries that are new or have new edges.
+    pub entries: Vec<ChangedEntry>,
+}
+
+/// An entry that is new or has new edges.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedEntry {
+    /// The bundle.
+    pub name: String,
+    /// Whether it is new.
+    pub added: bool,
+    /// The bundle it replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// The bundles it skips.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub skips: Vec<String>,
+    /// The versions that may jump to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_range: Option<String>,
+}
+
+/// A file that changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangedFile {
+    /// The path below the catalog's directory.
+    pub path: String,
+    /// Whether it is new.
+    pub added: bool,
+}
+
 /// Why something could not be done; any command.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Error {
@@ -139,11 +211,36 @@ pub struct Error {
     pub causes: Vec<String>,
     /// The way out.
     pub help: Option<String>,
+    /// Where in a file the trouble is, when it is in a file.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+}
+
+/// A place in a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Place {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: Option<u32>,
+    /// The column in characters, from 1.
+    pub column: Option<u32>,
+}
+
+impl Place {
+    pub(super) fn of(place: &olmkit_bundle::finding::Place) -> Self {
+        Self {
+            path: place.path.clone(),
+            line: place.position.map(|position| position.line),
+            column: place.position.map(|position| position.column),
+        }
+    }
 }
 
 /// Every schema by the name of its file in `docs/schemas/`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("added-v1", schema_for!(Added)),
         ("error-v1", schema_for!(Error)),
         ("findings-v1", schema_for!(Findings)),
         ("generated-v1", schema_for!(Generated)),

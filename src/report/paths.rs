@@ -49,7 +49,7 @@ fn way(path: &Path<'_>) -> String {
 }
 
 /// `redis-operator.v0.1.0` as `0.1.0`: the package stands above.
-fn short<'n>(name: &'n str, package: &str) -> &'n str {
+pub(super) fn short<'n>(name: &'n str, package: &str) -> &'n str {
     let version = name.strip_prefix(package).and_then(|rest| rest.strip_prefix(".v"));
     version.filter(|version| !version.is_empty()).unwrap_or(name)
 }

@@ -22,6 +22,9 @@ pub const INSTALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiN
 pub const CAPABILITIES: [&str; 5] =
     ["Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"];
 
+/// How a version finds its place in a channel; catalogs know what each of them means.
+pub const VERSION_POLICIES: [&str; 4] = ["replaces", "semver", "semver-skippatch", "skip-range"];
+
 /// The channel of a bundle that names none.
 pub const DEFAULT_CHANNEL: &str = "alpha";
 
@@ -63,6 +66,8 @@ pub struct PackageSettings {
     pub channels: Vec<String>,
     /// The channel to subscribe to; the first of `channels` when absent.
     pub default_channel: String,
+    /// One of [`VERSION_POLICIES`]; the first when absent.
+    pub version_policy: String,
     /// Further annotations of the ClusterServiceVersion.
     pub annotations: BTreeMap<String, String>,
     /// Files and directories with the operator's manifests.
@@ -109,7 +114,7 @@ pub struct Package {
     pub version: Version,
     /// The channels, at least one.
     pub channels: Vec<ChannelName>,
-    /// One of `channels`.
+    /// The package's default channel; mostly one of `channels`.
     pub default_channel: ChannelName,
     /// The name people see.
     pub display_name: String,
@@ -185,7 +190,11 @@ impl Package {
             None if settings.default_channel.is_empty() => channels.first().cloned(),
             None => check.parse(&settings.default_channel, "defaultChannel", "--default-channel"),
         };
-        if let Some(channel) = default_channel.as_ref().filter(|channel| !channels.contains(channel)) {
+        // A bundle need not be in the channel that its package recommends, but somebody has to name that channel.
+        if let Some(channel) = default_channel.as_ref()
+            && !channels.contains(channel)
+            && !settings.channels.iter().any(|named| named == channel.as_str())
+        {
             check.fail(
                 format!("the default channel `{channel}` is not among the channels"),
                 &["defaultChannel".into()],
@@ -203,6 +212,14 @@ impl Package {
         }
         if !settings.capabilities.is_empty() {
             check.word(&settings.capabilities, &CAPABILITIES, "a capability level", &["capabilities".into()]);
+        }
+        if !settings.version_policy.is_empty() {
+            check.word(
+                &settings.version_policy,
+                &VERSION_POLICIES,
+                "a version policy",
+                &["versionPolicy".into()],
+            );
         }
         let icon = attachments.icon.and_then(|bytes| check.icon(&bytes));
         if let (Some(name), Some(version)) = (&name, &version)

@@ -1,0 +1,47 @@
+//! What `catalog add` has done.
+
+use std::io::{self, Write};
+
+use olmkit_catalog::add::{Account, ChangedEntry};
+
+use super::paths::short;
+use super::{Answer, pretty, printable};
+
+/// The bundles that were added, and what became of the channels.
+#[derive(Debug)]
+pub struct AddedAnswer {
+    /// What was done.
+    pub account: Account,
+}
+
+impl Answer for AddedAnswer {
+    fn json(&self) -> String {
+        pretty(&self.account)
+    }
+
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        let Account { package, channels, .. } = &self.account;
+        for channel in channels {
+            let head = printable(short(&channel.head, package));
+            writeln!(out, "{} in {}, head {head}", printable(package), printable(&channel.name))?;
+            channel.entries.iter().try_for_each(|entry| writeln!(out, "  {}", line(entry, package)))?;
+        }
+        Ok(())
+    }
+}
+
+/// An entry and its edges, such as `0.3.0 replaces 0.2.1, skips 0.2.2`.
+fn line(entry: &ChangedEntry, package: &str) -> String {
+    let name = |name: &str| printable(short(name, package)).into_owned();
+    let mut edges = Vec::new();
+    edges.extend(entry.replaces.as_deref().map(|replaces| format!("replaces {}", name(replaces))));
+    if !entry.skips.is_empty() {
+        edges.push(format!(
+            "skips {}",
+            entry.skips.iter().map(|skip| name(skip)).collect::<Vec<_>>().join(" ")
+        ));
+    }
+    edges.extend(entry.skip_range.as_deref().map(|range| format!("skips all of {}", printable(range))));
+    let mark = if entry.added { "+" } else { "~" };
+    format!("{mark} {} {}", name(&entry.name), edges.join(", ")).trim_end().to_owned()
+}
