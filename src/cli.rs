@@ -5,11 +5,11 @@ mod catalog;
 
 use std::ffi::OsString;
 
-use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+use clap::{ColorChoice, Parser, Subcommand};
 use olmkit_bundle::version::Version;
 
 use crate::exit::Failure;
-use crate::report::Answer;
+use crate::report::{Answer, Format};
 
 /// Package Kubernetes operators for OLM: bundles, catalogs and images, without Docker or Go.
 #[derive(Debug, Parser)]
@@ -24,17 +24,6 @@ pub struct Cli {
     /// What to work on.
     #[command(subcommand)]
     pub noun: Noun,
-}
-
-/// How answers are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs; names its schema.
-    Json,
-    /// The same as JSON, in YAML.
-    Yaml,
 }
 
 /// What to work on.

@@ -13,11 +13,10 @@ mod paths;
 use std::io::{self, Write};
 
 use anstream::AutoStream;
-use clap::ColorChoice;
+use clap::{ColorChoice, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::Format;
 use crate::exit::{Exit, Failure};
 
 pub use added::AddedAnswer;
@@ -25,6 +24,17 @@ pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
 pub use image::ImageAnswer;
 pub use paths::PathsAnswer;
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs; names its schema.
+    Json,
+    /// The same as JSON, in YAML.
+    Yaml,
+}
 
 /// What an action has to say when it was done.
 pub trait Answer {

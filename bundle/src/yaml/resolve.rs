@@ -5,8 +5,21 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::events::Tag;
 use super::{Node, SyntaxError, Value};
+
+/// The tags that go-yaml resolves; any other makes a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    Str,
+    Bool,
+    Int,
+    Float,
+    Null,
+    Timestamp,
+    Binary,
+    Merge,
+    Other,
+}
 
 /// The value of a scalar.
 ///

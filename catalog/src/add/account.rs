@@ -1,11 +1,12 @@
 //! What was done to a catalog, for people and programs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Edges, Plan};
 
 /// `olmkit.added/v1`: what [`super::add`] did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
     /// `olmkit.added/v1`
@@ -23,7 +24,7 @@ pub struct Account {
 }
 
 /// A bundle that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddedBundle {
     /// Its name.
@@ -37,7 +38,7 @@ pub struct AddedBundle {
 }
 
 /// A channel with what is new in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedChannel {
     /// Its name.
@@ -51,7 +52,7 @@ pub struct ChangedChannel {
 }
 
 /// An entry that is new or has new edges.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedEntry {
     /// The bundle.
@@ -62,7 +63,7 @@ pub struct ChangedEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
     /// The bundles it skips.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub skips: Vec<String>,
     /// The versions that may jump to it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +71,7 @@ pub struct ChangedEntry {
 }
 
 /// A file that changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
     /// The path below the catalog's directory.
