@@ -3,5 +3,10 @@
 
 pub mod build;
 pub mod catalog;
+mod failures;
 pub mod generate;
+pub mod image;
+pub mod push;
+mod split;
+pub mod unpack;
 pub mod validate;

@@ -2,6 +2,8 @@
 
 mod bundle;
 mod catalog;
+mod image;
+mod registry;
 
 use std::ffi::OsString;
 
@@ -35,6 +37,9 @@ pub enum Noun {
     /// Work on a catalog: packages, their channels and bundles
     #[command(subcommand)]
     Catalog(catalog::Verb),
+    /// Look at images and copy them
+    #[command(subcommand)]
+    Image(image::Verb),
 }
 
 impl Noun {
@@ -46,6 +51,7 @@ impl Noun {
         match self {
             Self::Bundle(verb) => verb.run(),
             Self::Catalog(verb) => verb.run(),
+            Self::Image(verb) => verb.run(),
         }
     }
 }

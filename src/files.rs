@@ -50,6 +50,12 @@ pub enum FileError {
         /// The first byte that is not.
         at: usize,
     },
+    /// Something is there already.
+    #[error("`{path}` is there already")]
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
     /// It is too large.
     #[error("`{path}` is larger than {} MiB", MAX_BYTES >> 20)]
     TooLarge {
@@ -60,7 +66,11 @@ pub enum FileError {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
-        Self::unknown(error)
+        let help = match error {
+            FileError::Exists { .. } => Some("choose a new or an empty directory".to_owned()),
+            _ => None,
+        };
+        Self { help, ..Self::unknown(error) }
     }
 }
 
@@ -189,6 +199,50 @@ pub fn replace_tree(
     }
     swap(directory, fresh, parent).map_err(|error| fail(directory, error))?;
     Ok(kept)
+}
+
+/// Makes a directory of these paths (with `/` between, parents first): files with their content, and directories. It must
+/// not exist, or be empty.
+///
+/// # Errors
+/// Something is there, or it cannot be written; then nothing is there that was not before.
+pub fn new_tree(directory: &Path, contents: &[(String, Option<Vec<u8>>)]) -> Result<(), FileError> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let fail = |path: &Path, source| FileError::Write { path: path.to_owned(), source };
+    // Resolved, so that `.` and `dir/..` have a parent and a name.
+    let exists = fs::read_dir(directory);
+    match exists {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(FileError::Exists { path: directory.to_owned() });
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(directory).map_err(|error| fail(directory, error))?;
+        }
+        Err(error) => return Err(fail(directory, error)),
+    }
+    let resolved = fs::canonicalize(directory).map_err(|error| fail(directory, error))?;
+    let parent = resolved.parent().unwrap_or(&resolved);
+    let fresh = tempfile::Builder::new()
+        .prefix(".olmkit-")
+        .tempdir_in(parent)
+        .map_err(|error| fail(parent, error))?;
+    for (path, content) in contents {
+        let path = fresh.path().join(path);
+        let written = match content {
+            None => fs::create_dir(&path),
+            Some(bytes) => fs::File::create_new(&path).and_then(|mut file| file.write_all(bytes)),
+        };
+        written.map_err(|error| fail(&path, error))?;
+    }
+    fs::set_permissions(fresh.path(), fs::Permissions::from_mode(0o755))
+        .and_then(|()| fs::rename(fresh.path(), &resolved))
+        .map_err(|error| fail(directory, error))?;
+    // It is in its place, there is nothing to remove any more.
+    let _ = fresh.keep();
+    Ok(())
 }
 
 /// Puts `fresh` where `directory` is, and removes what was there.

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod exit;
 pub mod files;
 pub mod image;
+pub mod input;
 pub mod report;
 
 use std::ffi::OsString;

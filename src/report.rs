@@ -9,6 +9,7 @@ mod generated;
 mod image;
 pub mod json;
 mod paths;
+mod progress;
 
 use std::io::{self, Write};
 
@@ -22,8 +23,9 @@ use crate::exit::{Exit, Failure};
 pub use added::AddedAnswer;
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
-pub use image::ImageAnswer;
+pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, InspectedLayer, UnpackedAnswer};
 pub use paths::PathsAnswer;
+pub use progress::transfers;
 
 /// How answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,33 +1,65 @@
 //! `bundle build` and `catalog build`: directories to images, without Docker.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use olmkit_bundle::annotations;
-use olmkit_bundle::load::{BundleFiles, LoadError};
 use olmkit_bundle::parse::Bundle;
 
+use super::split;
 use crate::exit::Failure;
 use crate::image::{
-    Config, FileTree, Image, Layer, LayerError, Place, Platform, Root, StoreError, TreeError,
+    Access, Compression, Config, Image, Index, Layer, Node, Place, Platform, Reference, Root,
 };
+use crate::input::{CONFIGS_LABEL, Input, SCORECARD_DIR, SCORECARD_LABEL};
 use crate::report::ImageAnswer;
 
-/// Where catalogs stand in their image, and the label that says so.
+/// Where catalogs stand in their image.
 const CONFIGS_DIR: &str = "configs";
-const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The port that a catalog's server listens on, and what it is told: <https://github.com/operator-framework/operator-registry>,
+/// `opm generate dockerfile`.
+const SERVE_PORT: u16 = 50051;
+const SERVE_ARGUMENTS: [&str; 3] = ["serve", "/configs", "--cache-dir=/tmp/cache"];
 
-/// The annotation under which operator-sdk's scorecard configuration travels in the image, and its directory.
-const SCORECARD_ANNOTATION: &str = "operators.operatorframework.io.test.config.v1";
-const SCORECARD_DIR: &str = "tests/scorecard";
+/// How bundles are packed: they are so small that nothing counts but who can read them.
+pub const BUNDLE_COMPRESSION: Compression = Compression::Gzip;
+/// How catalogs are packed: they are large, repeat themselves over long distances, and clusters fetch them often.
+pub const CATALOG_COMPRESSION: Compression = Compression::Zstd;
 
 /// What to build, and where to.
 #[derive(Debug)]
 pub struct Request {
-    /// The directory of the bundle or catalog.
-    pub directory: PathBuf,
+    /// The bundle or the catalog.
+    pub input: Input,
+    /// How, and where to.
+    pub output: Output,
+}
+
+/// How an image is packed and where it goes.
+#[derive(Debug)]
+pub struct Output {
     /// Where the image goes.
     pub to: Place,
+    /// Other tags that it gets there.
+    pub also_tag: Vec<String>,
+    /// Whether it also goes to the registry that its name in `to` speaks of.
+    pub push: bool,
+    /// How its layers are packed.
+    pub compression: Compression,
+}
+
+/// What a catalog's image stands on.
+#[derive(Debug, Default)]
+pub struct Ground {
+    /// The image below; nothing when none is given.
+    pub base: Option<Input>,
+    /// The platforms; those of the base when none are given, and one when there is no base.
+    pub platforms: Vec<Platform>,
+    /// Labels besides those that catalogs have.
+    pub labels: BTreeMap<String, String>,
+    /// The command that a container runs, instead of the base's.
+    pub entrypoint: Vec<String>,
+    /// Arguments of the command; those that serve the catalog when there is a base and none are given.
+    pub cmd: Vec<String>,
 }
 
 /// An image that could not be built.
@@ -35,23 +67,25 @@ pub struct Request {
 #[non_exhaustive]
 enum BuildError {
     #[error("`{0}` is no bundle: it has no `{1}`")]
-    NotABundle(PathBuf, &'static str),
+    NotABundle(String, &'static str),
+    #[error("`{0}` has a directory in its manifests: `{1}`")]
+    Nested(String, String),
     #[error("`{0}` is empty")]
-    Empty(PathBuf),
+    Empty(String),
+    #[error("`{0}` names no registry to push to")]
+    NoReference(Place),
 }
 
 /// Builds the image of a bundle: its manifests, its metadata, and its annotations as labels.
 ///
 /// # Errors
-/// When the directory is no bundle, or the image cannot be written.
-pub fn bundle(request: &Request) -> Result<ImageAnswer, Failure> {
-    let directory = &request.directory;
-    let files = BundleFiles::load(directory).map_err(|error: LoadError| Failure::unknown(error))?;
+/// When the input is no bundle, or the image cannot be written.
+pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure> {
+    let input = &request.input;
+    let files = input.bundle(access)?;
     let parsed = Bundle::parse(&files);
-    let missing = |what| {
-        Failure::no(BuildError::NotABundle(directory.clone(), what))
-            .help(format!("run `olmkit bundle validate {}`", directory.display()))
-    };
+    let no = |error: BuildError| Failure::no(error).help(format!("run `olmkit bundle validate {input}`"));
+    let missing = |what| no(BuildError::NotABundle(input.to_string(), what));
     let Some(found) = parsed.annotations() else { return Err(missing("metadata/annotations.yaml")) };
     if parsed.manifests().next().is_none() {
         return Err(missing(annotations::MANIFESTS_DIR));
@@ -62,45 +96,104 @@ pub fn bundle(request: &Request) -> Result<ImageAnswer, Failure> {
         .filter_map(|entry| Some((entry.key.to_string(), entry.value.to_text()?.into())))
         .collect();
 
-    let mut tree = FileTree::new();
-    let mut add = |name: &str| tree.add_dir(name, &directory.join(name)).map_err(tree_failure);
-    add("manifests")?;
-    add("metadata")?;
-    if labels.contains_key(SCORECARD_ANNOTATION) && directory.join(SCORECARD_DIR).is_dir() {
-        add(SCORECARD_DIR)?;
+    let mut tree = input.bundle_tree(access)?;
+    if !labels.contains_key(SCORECARD_LABEL) {
+        tree = tree.without(SCORECARD_DIR);
     }
-    store(&tree, labels, &request.to)
+    // What takes bundles apart on a cluster reads every entry of the directory as a file, and stops at this one.
+    let is_nested =
+        |path: &str| path.strip_prefix(annotations::MANIFESTS_DIR).is_some_and(|rest| !rest.is_empty());
+    let nested = tree.iter().find(|(path, node)| matches!(node, Node::Dir) && is_nested(path.as_str()));
+    if let Some((path, _)) = nested {
+        return Err(no(BuildError::Nested(input.to_string(), path.to_string())));
+    }
+    let layer = Layer::build_with(&tree, request.output.compression)?;
+    let config = Config { labels, ..Config::default() };
+    let image = Image::new(&Platform::default(), &config, &[layer]);
+    store(&Root::from(image), &request.output, access)
 }
 
-/// Builds the data image of a catalog: its files at `/configs`, and the label that says where they are. Such an image
-/// holds no server; a CatalogSource takes it with `grpcPodConfig.extractContent`, and OLM v1 as it is.
+/// Builds the image of a catalog: its files at `/configs`, and the label that says where they are.
+///
+/// Without a base, such an image holds no server; a CatalogSource takes it with `grpcPodConfig.extractContent`, and OLM v1
+/// as it is. A base such as opm's serves it.
 ///
 /// # Errors
-/// When the directory is empty, or the image cannot be written.
-pub fn catalog(request: &Request) -> Result<ImageAnswer, Failure> {
-    let mut tree = FileTree::new();
-    tree.add_dir(CONFIGS_DIR, &request.directory).map_err(tree_failure)?;
-    if tree.iter().all(|(path, _)| path.as_str() == CONFIGS_DIR) {
-        return Err(Failure::no(BuildError::Empty(request.directory.clone())));
+/// When there is nothing in the input, the base cannot be had, or the image cannot be written.
+pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<ImageAnswer, Failure> {
+    let Request { input, output } = request;
+    let tree = input.catalog_tree(access)?.moved("", CONFIGS_DIR)?;
+    if tree.is_empty() {
+        return Err(Failure::no(BuildError::Empty(input.to_string())));
     }
-    let labels = BTreeMap::from([(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS_DIR}"))]);
-    store(&tree, labels, &request.to)
+    let send_ahead = |layer: &Layer| output.to.send_ahead(layer, access);
+    let layers = Layer::build_all(&split::by_package(&tree, CONFIGS_DIR)?, output.compression, send_ahead)?;
+    let mut labels = ground.labels.clone();
+    labels.insert(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS_DIR}"));
+    let mut config = Config {
+        labels,
+        entrypoint: ground.entrypoint.clone(),
+        cmd: ground.cmd.clone(),
+        ..Config::default()
+    };
+
+    let Some(base) = &ground.base else {
+        let one = [Platform::default()];
+        let platforms = if ground.platforms.is_empty() { &one } else { ground.platforms.as_slice() };
+        let images = platforms.iter().map(|platform| Image::new(platform, &config, &layers)).collect();
+        return store(&root_of(images)?, output, access);
+    };
+    let (_, base) = base.image(access)?;
+    if config.cmd.is_empty() && config.entrypoint.is_empty() {
+        config.cmd = SERVE_ARGUMENTS.map(str::to_owned).into();
+    }
+    config.ports.insert(SERVE_PORT);
+    let platforms = match ground.platforms.as_slice() {
+        [] => base.platforms(),
+        chosen => chosen.to_vec(),
+    };
+    let over = |platform: &Platform| Image::on(base.image(Some(platform))?, &config, &layers);
+    store(&root_of(platforms.iter().map(over).collect::<Result<_, _>>()?)?, output, access)
 }
 
-fn store(tree: &FileTree, labels: BTreeMap<String, String>, to: &Place) -> Result<ImageAnswer, Failure> {
-    let layer = Layer::build(tree).map_err(|error: LayerError| {
-        let help = error.help();
-        Failure { help, ..Failure::unknown(error) }
-    })?;
-    let image = Image::new(&Platform::default(), &Config { labels, ..Config::default() }, &[layer]);
-    let stored = to.store(&Root::from(image)).map_err(|error: StoreError| {
-        let help = error.help();
-        Failure { help, ..Failure::unknown(error) }
-    })?;
-    Ok(ImageAnswer { stored })
+/// A single image stands for itself; several are listed.
+fn root_of(mut images: Vec<Image>) -> Result<Root, Failure> {
+    match images.pop() {
+        Some(only) if images.is_empty() => Ok(only.into()),
+        last => {
+            images.extend(last);
+            Ok(Index::new(images)?.into())
+        }
+    }
 }
 
-fn tree_failure(error: TreeError) -> Failure {
-    let help = error.help();
-    Failure { help, ..Failure::unknown(error) }
+fn store(root: &Root, output: &Output, access: &Access) -> Result<ImageAnswer, Failure> {
+    let Output { to, also_tag, push, .. } = output;
+    // Looked at before anything is written.
+    let own = if *push { Some(own_reference(to)?) } else { None };
+    let mut stored = to.store_also(root, also_tag, access)?;
+    if let Some(own) = own.filter(|own| own != to) {
+        stored = own.store_also(root, also_tag, access)?;
+    }
+    Ok(ImageAnswer { stored, dry_run: access.is_dry_run() })
+}
+
+/// The registry's name that an image has in a place: itself, or that of a tag such as `quay.io/example/bundle:v1`.
+///
+/// # Errors
+/// There is no such name.
+pub fn own_reference(place: &Place) -> Result<Place, Failure> {
+    let named = |text: &str| text.contains('/').then(|| text.parse::<Reference>().ok()).flatten();
+    let reference = match place {
+        Place::Registry(reference) => Some(reference.clone()),
+        Place::Layout { tag: Some(tag), .. } | Place::OciArchive { tag: Some(tag), .. } => {
+            named(tag.as_str())
+        }
+        Place::DockerArchive { reference, .. } => reference.clone(),
+        _ => None,
+    };
+    reference.map(Place::Registry).ok_or_else(|| {
+        Failure::misuse(BuildError::NoReference(place.clone()))
+            .help("name the registry's reference as the tag: `oci:DIR:quay.io/example/bundle:v1.0.0`")
+    })
 }

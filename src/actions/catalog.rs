@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use olmkit_bundle::annotations::{CHANNELS, DEFAULT_CHANNEL};
 use olmkit_bundle::generate::Package;
-use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::names::{ChannelName, ImageRef};
 use olmkit_bundle::parse::Bundle;
 use olmkit_catalog::add::{self, AddError, Edges, Policy};
@@ -17,20 +16,17 @@ use olmkit_catalog::validate;
 
 use crate::exit::Failure;
 use crate::files;
+use crate::image::{Access, Place};
+use crate::input::Input;
 use crate::report::{AddedAnswer, FindingsAnswer, PathsAnswer};
-
-fn load(path: &Path) -> Result<CatalogFiles, Failure> {
-    CatalogFiles::load(path)
-        .map_err(|error| Failure::unknown(error).help("give the directory that holds the catalog's files"))
-}
 
 /// What to add, and where to.
 #[derive(Debug)]
 pub struct AddRequest {
     /// The catalog's directory, which need not be there yet.
     pub catalog: PathBuf,
-    /// The bundles' directories.
-    pub bundles: Vec<PathBuf>,
+    /// The bundles.
+    pub bundles: Vec<Input>,
     /// The channels, and how places in them are chosen.
     pub request: add::Request,
     /// The bundles' images, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}` to be filled in.
@@ -41,19 +37,17 @@ pub struct AddRequest {
 ///
 /// # Errors
 /// When the catalog or a bundle cannot be read, a bundle has no place, or a file cannot be written.
-pub fn add(request: &AddRequest) -> Result<AddedAnswer, Failure> {
+pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure> {
     let files = load_or_new(&request.catalog)?;
     let catalog = Catalog::parse(&files);
-    let loaded = request
-        .bundles
-        .iter()
-        .map(|path| BundleFiles::load(path).map_err(Failure::unknown))
-        .collect::<Result<Vec<_>, _>>()?;
+    let loaded: Vec<_> =
+        request.bundles.iter().map(|bundle| bundle.bundle(access)).collect::<Result<_, _>>()?;
     let parsed: Vec<_> = loaded.iter().map(Bundle::parse).collect();
     let mut placing = request.request.clone();
     own_channels(&parsed, &mut placing)?;
     let template = request.image_ref_template.as_deref();
-    let bundles = parsed.iter().map(|bundle| render(bundle, template)).collect::<Result<Vec<_>, _>>()?;
+    let bundles = parsed.iter().zip(&request.bundles).map(|(bundle, input)| render(bundle, input, template));
+    let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
     let change = add::add(&catalog, &bundles, &placing).map_err(add_failure)?;
     for file in &change.files {
         let path =
@@ -84,7 +78,7 @@ fn add_failure(error: AddError) -> Failure {
 /// A catalog, or an empty one where there is none yet.
 fn load_or_new(path: &Path) -> Result<CatalogFiles, Failure> {
     if path.exists() {
-        load(path)
+        Input::Disk(path.to_owned()).catalog(&Access::default())
     } else {
         Ok(CatalogFiles { name: path.display().to_string(), files: Vec::new() })
     }
@@ -122,8 +116,13 @@ fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<()
     Ok(())
 }
 
-fn render(parsed: &Bundle<'_>, template: Option<&str>) -> Result<Rendered, Failure> {
-    let image = template.map(|template| fill(template, parsed)).unwrap_or_default();
+/// A bundle as catalogs hold it. Its image is what the template says, else the one in a registry that it was read from.
+fn render(parsed: &Bundle<'_>, input: &Input, template: Option<&str>) -> Result<Rendered, Failure> {
+    let image = match (template, input) {
+        (Some(template), _) => fill(template, parsed),
+        (None, Input::Image(Place::Registry(reference))) => reference.whole(),
+        _ => String::new(),
+    };
     if let Err(error) = image.parse::<ImageRef>()
         && !image.is_empty()
     {
@@ -153,11 +152,11 @@ fn fill(template: &str, bundle: &Bundle<'_>) -> String {
 /// Validates every catalog, and answers with all findings in the order of the catalogs.
 ///
 /// # Errors
-/// When a path cannot be read at all.
-pub fn validate(catalogs: &[PathBuf]) -> Result<FindingsAnswer, Failure> {
+/// When an input cannot be read at all.
+pub fn validate(catalogs: &[Input], access: &Access) -> Result<FindingsAnswer, Failure> {
     let mut findings = Vec::new();
-    for path in catalogs {
-        findings.extend(validate::validate(&Catalog::parse(&load(path)?)));
+    for catalog in catalogs {
+        findings.extend(validate::validate(&Catalog::parse(&catalog.catalog(access)?)));
     }
     Ok(FindingsAnswer { what: "catalog", checked: catalogs.len(), findings })
 }
@@ -165,8 +164,8 @@ pub fn validate(catalogs: &[PathBuf]) -> Result<FindingsAnswer, Failure> {
 /// Which ways to show.
 #[derive(Debug)]
 pub struct PathRequest {
-    /// The catalog's directory.
-    pub catalog: PathBuf,
+    /// The catalog.
+    pub catalog: Input,
     /// Of this package only.
     pub package: Option<String>,
     /// In this channel only.
@@ -181,8 +180,8 @@ pub struct PathRequest {
 ///
 /// # Errors
 /// When the catalog cannot be read, what is asked about is not there, or a channel cannot be followed.
-pub fn path(request: &PathRequest) -> Result<PathsAnswer, Failure> {
-    let files = load(&request.catalog)?;
+pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failure> {
+    let files = request.catalog.catalog(access)?;
     let catalog = Catalog::parse(&files);
     let query = Query {
         package: request.package.as_deref(),
@@ -191,7 +190,7 @@ pub fn path(request: &PathRequest) -> Result<PathsAnswer, Failure> {
         rules: request.rules,
     };
     let paths = paths(&catalog, &query).map_err(|error| {
-        let validate = format!("run `olmkit catalog validate {}`", request.catalog.display());
+        let validate = format!("run `olmkit catalog validate {}`", request.catalog);
         match error {
             PathError::Graph { .. } => Failure::no(error).help(validate),
             _ => Failure::no(error),

@@ -8,33 +8,53 @@ use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
 
-use crate::actions::{build, generate, validate};
+use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
+use crate::actions::{build, generate, push, unpack, validate};
 use crate::exit::Failure;
 use crate::image::Place;
+use crate::input::Input;
 use crate::report::Answer;
 
 /// What to do with bundles.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Make a bundle from an operator's manifests and its package file
-    Generate(Generate),
+    Generate(Box<Generate>),
     /// Check bundles against OLM's rules
-    Validate(Validate),
+    Validate(Box<Validate>),
     /// Put a bundle into an image
-    Build(Build),
+    Build(Box<Build>),
+    /// Send a bundle to a registry
+    Push(Box<Push>),
+    /// Write the files of a bundle's image to a directory
+    Unpack(Box<Unpack>),
 }
 
 impl Verb {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
         match self {
             Self::Generate(flags) => {
-                generate::run(flags.into()).map(|answer| Box::new(answer) as Box<dyn Answer>)
+                generate::run((*flags).into()).map(|answer| Box::new(answer) as Box<dyn Answer>)
             }
             Self::Build(flags) => {
-                build::bundle(&flags.into()).map(|answer| Box::new(answer) as Box<dyn Answer>)
+                let Build { bundle, build: flags } = *flags;
+                let (access, output) = flags.output(build::BUNDLE_COMPRESSION)?;
+                let answer = build::bundle(&build::Request { input: bundle, output }, &access)?;
+                Ok(Box::new(answer))
+            }
+            Self::Push(flags) => {
+                let Push { bundle, reference, write } = *flags;
+                let (access, also_tag) = write.access()?;
+                Ok(Box::new(push::bundle(push::Request { input: bundle, reference, also_tag }, &access)?))
+            }
+            Self::Unpack(flags) => {
+                let Unpack { bundle, output_dir, registry } = *flags;
+                let answer = unpack::bundle(&unpack::Request { bundle, output_dir }, &registry.access()?)?;
+                Ok(Box::new(answer))
             }
             Self::Validate(flags) => {
-                validate::run(&flags.bundles).map(|answer| Box::new(answer) as Box<dyn Answer>)
+                let Validate { bundles, registry } = *flags;
+                Ok(Box::new(validate::run(&bundles, &registry.access()?)?))
             }
         }
     }
@@ -95,34 +115,68 @@ impl From<Generate> for generate::Request {
 #[derive(Debug, Args)]
 #[command(after_help = VALIDATE_EXAMPLES)]
 pub struct Validate {
-    /// Bundle directories
-    #[arg(value_name = "DIR", required = true)]
-    bundles: Vec<PathBuf>,
+    /// Bundles: directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
+    #[arg(value_name = "BUNDLE", required = true)]
+    bundles: Vec<Input>,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
   olmkit bundle validate bundle
+  olmkit bundle validate quay.io/example/redis-operator-bundle:v0.1.0
   olmkit bundle validate operators/*/* --output json";
 
 /// Flags of `bundle build`.
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_EXAMPLES)]
 pub struct Build {
-    /// The bundle's directory
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-    /// Where the image goes: an OCI layout directory, `oci:DIR[:TAG]`
-    #[arg(long, value_name = "PLACE")]
-    to: Place,
+    /// The bundle: its directory, or its image
+    #[arg(value_name = "BUNDLE")]
+    bundle: Input,
+    #[command(flatten)]
+    build: BuildFlags,
 }
 
 const BUILD_EXAMPLES: &str = "\
 Examples:
-  olmkit bundle build bundle --to oci:images/redis-operator-bundle:v0.1.0";
+  olmkit bundle build bundle --to oci:images/redis-operator-bundle:v0.1.0
+  olmkit bundle build bundle --to quay.io/example/redis-operator-bundle:v0.1.0";
 
-impl From<Build> for build::Request {
-    fn from(Build { directory, to }: Build) -> Self {
-        Self { directory, to }
-    }
+/// Flags of `bundle push`.
+#[derive(Debug, Args)]
+#[command(after_help = PUSH_EXAMPLES)]
+pub struct Push {
+    /// The bundle: its directory, which is built first, or its image, which is sent as it is
+    #[arg(value_name = "BUNDLE")]
+    bundle: Input,
+    /// Where to; the tag's own reference when it is one, as in `oci:DIR:quay.io/example/bundle:v1`
+    #[arg(value_name = "HOST/NAME:TAG", value_parser = destination)]
+    reference: Option<Place>,
+    #[command(flatten)]
+    write: WriteFlags,
 }
+
+const PUSH_EXAMPLES: &str = "\
+Examples:
+  olmkit bundle push bundle quay.io/example/redis-operator-bundle:v0.1.0
+  olmkit bundle push oci:images:quay.io/example/redis-operator-bundle:v0.1.0";
+
+/// Flags of `bundle unpack`.
+#[derive(Debug, Args)]
+#[command(after_help = UNPACK_EXAMPLES)]
+pub struct Unpack {
+    /// The bundle's image
+    #[arg(value_name = "BUNDLE")]
+    bundle: Input,
+    /// The directory, new or empty
+    #[arg(long, value_name = "DIR", default_value = "bundle")]
+    output_dir: PathBuf,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+const UNPACK_EXAMPLES: &str = "\
+Examples:
+  olmkit bundle unpack quay.io/example/redis-operator-bundle:v0.1.0 --output-dir bundle";

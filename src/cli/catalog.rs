@@ -8,31 +8,61 @@ use olmkit_catalog::add::{self, Policy};
 use olmkit_catalog::fbc::write;
 use olmkit_catalog::path;
 
-use crate::actions::{build, catalog};
+use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
+use crate::actions::{build, catalog, push};
 use crate::exit::Failure;
-use crate::image::Place;
+use crate::image::{Place, Platform};
+use crate::input::Input;
 use crate::report::Answer;
 
 /// What to do with catalogs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Add bundles to a catalog, each in its place by a version policy
-    Add(Add),
+    Add(Box<Add>),
     /// Check catalogs as opm does, every problem at once
-    Validate(Validate),
+    Validate(Box<Validate>),
     /// Show each version's way to the head of its channel
-    Path(Path),
+    Path(Box<Path>),
     /// Put a catalog into an image
-    Build(Build),
+    Build(Box<Build>),
+    /// Send a catalog to a registry
+    Push(Box<Push>),
 }
 
 impl Verb {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
         match self {
-            Self::Add(flags) => catalog::add(&flags.into()).map(|answer| Box::new(answer) as _),
-            Self::Validate(flags) => catalog::validate(&flags.catalogs).map(|answer| Box::new(answer) as _),
-            Self::Path(flags) => catalog::path(&flags.into()).map(|answer| Box::new(answer) as _),
-            Self::Build(flags) => build::catalog(&flags.into()).map(|answer| Box::new(answer) as _),
+            Self::Add(flags) => {
+                let (request, registry) = flags.request();
+                Ok(Box::new(catalog::add(&request, &registry.access()?)?))
+            }
+            Self::Validate(flags) => {
+                let Validate { catalogs, registry } = *flags;
+                Ok(Box::new(catalog::validate(&catalogs, &registry.access()?)?))
+            }
+            Self::Path(flags) => {
+                let Path { catalog, package, channel, from, rules, registry } = *flags;
+                let request = catalog::PathRequest { catalog, package, channel, from, rules: rules.into() };
+                Ok(Box::new(catalog::path(&request, &registry.access()?)?))
+            }
+            Self::Build(flags) => {
+                let Build { catalog, base, platform, label, entrypoint, cmd, build: flags } = *flags;
+                let (access, output) = flags.output(build::CATALOG_COMPRESSION)?;
+                let ground = build::Ground {
+                    base,
+                    platforms: platform,
+                    labels: label.into_iter().collect(),
+                    entrypoint,
+                    cmd,
+                };
+                Ok(Box::new(build::catalog(&build::Request { input: catalog, output }, &ground, &access)?))
+            }
+            Self::Push(flags) => {
+                let Push { catalog, reference, write } = *flags;
+                let (access, also_tag) = write.access()?;
+                Ok(Box::new(push::catalog(push::Request { input: catalog, reference, also_tag }, &access)?))
+            }
         }
     }
 }
@@ -44,9 +74,9 @@ pub struct Add {
     /// The catalog's directory, which need not be there yet
     #[arg(value_name = "CATALOG")]
     catalog: PathBuf,
-    /// The bundles' directories
+    /// The bundles: directories, or images, whose reference in a registry goes into the catalog
     #[arg(value_name = "BUNDLE", required = true)]
-    bundles: Vec<PathBuf>,
+    bundles: Vec<Input>,
     /// The channels they go into; those that their annotations name when absent
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     channels: Vec<ChannelName>,
@@ -62,6 +92,8 @@ pub struct Add {
     /// How new files are written
     #[arg(long, value_enum, default_value_t = FileFormat::Yaml)]
     format: FileFormat,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 /// How files are written.
@@ -78,19 +110,17 @@ Examples:
   olmkit catalog add catalog bundle --channels stable --image-ref-template registry.example.com/redis-operator-bundle:v{{.Version}}
   olmkit catalog add catalog bundles/* --channels stable,fast --policy semver-skippatch";
 
-impl From<Add> for catalog::AddRequest {
-    fn from(flags: Add) -> Self {
-        let format = match flags.format {
+impl Add {
+    fn request(self) -> (catalog::AddRequest, RegistryFlags) {
+        let format = match self.format {
             FileFormat::Yaml => write::Format::Yaml,
             FileFormat::Json => write::Format::Json,
         };
-        let Add { catalog, bundles, channels, policy, default_channel, image_ref_template, .. } = flags;
-        Self {
-            catalog,
-            bundles,
-            request: add::Request { channels, policy, default_channel, format },
-            image_ref_template,
-        }
+        let Self {
+            catalog, bundles, channels, policy, default_channel, image_ref_template, registry, ..
+        } = self;
+        let request = add::Request { channels, policy, default_channel, format };
+        (catalog::AddRequest { catalog, bundles, request, image_ref_template }, registry)
     }
 }
 
@@ -98,22 +128,25 @@ impl From<Add> for catalog::AddRequest {
 #[derive(Debug, Args)]
 #[command(after_help = VALIDATE_EXAMPLES)]
 pub struct Validate {
-    /// Catalog directories
-    #[arg(value_name = "DIR", required = true)]
-    catalogs: Vec<PathBuf>,
+    /// Catalogs: directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
+    #[arg(value_name = "CATALOG", required = true)]
+    catalogs: Vec<Input>,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
-  olmkit catalog validate catalog";
+  olmkit catalog validate catalog
+  olmkit catalog validate quay.io/example/catalog:v1";
 
 /// Flags of `catalog path`.
 #[derive(Debug, Args)]
 #[command(after_help = PATH_EXAMPLES)]
 pub struct Path {
-    /// The catalog's directory
-    #[arg(value_name = "DIR")]
-    catalog: PathBuf,
+    /// The catalog: its directory, or its image
+    #[arg(value_name = "CATALOG")]
+    catalog: Input,
     /// Of this package only
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
@@ -126,6 +159,8 @@ pub struct Path {
     /// Whose rules decide what comes next
     #[arg(long, value_enum, default_value_t = Rules::V0)]
     rules: Rules,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 /// Whose rules decide what comes next.
@@ -142,13 +177,12 @@ Examples:
   olmkit catalog path catalog
   olmkit catalog path catalog --channel stable --from redis-operator.v0.1.0";
 
-impl From<Path> for catalog::PathRequest {
-    fn from(Path { catalog, package, channel, from, rules }: Path) -> Self {
-        let rules = match rules {
-            Rules::V0 => path::Rules::V0,
-            Rules::V1 => path::Rules::V1,
-        };
-        Self { catalog, package, channel, from, rules }
+impl From<Rules> for path::Rules {
+    fn from(rules: Rules) -> Self {
+        match rules {
+            Rules::V0 => Self::V0,
+            Rules::V1 => Self::V1,
+        }
     }
 }
 
@@ -156,20 +190,54 @@ impl From<Path> for catalog::PathRequest {
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_EXAMPLES)]
 pub struct Build {
-    /// The catalog's directory
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-    /// Where the image goes: an OCI layout directory, `oci:DIR[:TAG]`
-    #[arg(long, value_name = "PLACE")]
-    to: Place,
+    /// The catalog: its directory, or its image
+    #[arg(value_name = "CATALOG")]
+    catalog: Input,
+    /// An image to put the catalog on, such as opm's, which then serves it; without one the image holds the catalog alone
+    #[arg(long, value_name = "IMAGE")]
+    base: Option<Input>,
+    /// Platforms of the image; those of the base when none are given, else linux/amd64
+    #[arg(long, value_name = "OS/ARCH,…", value_delimiter = ',')]
+    platform: Vec<Platform>,
+    /// A label besides those that catalogs have
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    label: Vec<(String, String)>,
+    /// The command that a container runs, word for word, instead of the base's
+    #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
+    entrypoint: Vec<String>,
+    /// Arguments of the command; `serve,/configs,--cache-dir=/tmp/cache` when there is a base and nothing else is said
+    #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
+    cmd: Vec<String>,
+    #[command(flatten)]
+    build: BuildFlags,
 }
 
 const BUILD_EXAMPLES: &str = "\
 Examples:
-  olmkit catalog build catalog --to oci:images/catalog:v1";
+  olmkit catalog build catalog --to quay.io/example/catalog:v1
+  olmkit catalog build catalog --base quay.io/operator-framework/opm:latest --to oci:images:catalog";
 
-impl From<Build> for build::Request {
-    fn from(Build { directory, to }: Build) -> Self {
-        Self { directory, to }
+/// Flags of `catalog push`.
+#[derive(Debug, Args)]
+#[command(after_help = PUSH_EXAMPLES)]
+pub struct Push {
+    /// The catalog: its directory, which is built first, or its image, which is sent as it is
+    #[arg(value_name = "CATALOG")]
+    catalog: Input,
+    /// Where to; the tag's own reference when it is one, as in `oci:DIR:quay.io/example/catalog:v1`
+    #[arg(value_name = "HOST/NAME:TAG", value_parser = destination)]
+    reference: Option<Place>,
+    #[command(flatten)]
+    write: WriteFlags,
+}
+
+const PUSH_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog push catalog quay.io/example/catalog:v1 --also-tag latest";
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected `KEY=VALUE`".into()),
     }
 }

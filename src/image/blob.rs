@@ -1,7 +1,8 @@
 //! One blob: its media type, digest and size, and where its bytes are.
 //!
 //! Blobs are what every place stores; a manifest, a configuration and a layer are blobs alike. The bytes are in memory
-//! when they are few and in an open file when they are many, so that an image is a value of bounded size.
+//! when they are few, in an open file when they are many, and stay in a registry until they are needed, so that an image
+//! is a value of bounded size.
 
 use std::fmt;
 use std::fs::File;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 use oci_spec::image::{Descriptor, MediaType};
 
 use super::digest::{Digest, DigestError, Hashing};
+use super::registry::{RegistryError, Remote, Repository};
+use super::unpack::DOCKER_LAYER;
 
 /// Bytes with their media type, digest and size. Clones share the bytes.
 ///
@@ -25,10 +28,24 @@ pub struct Blob {
     bytes: Arc<Bytes>,
 }
 
+/// Where a blob's bytes are.
+enum Bytes {
+    Local(Local),
+    Remote(Remote),
+}
+
+/// Bytes on this machine.
 #[derive(Debug)]
-pub(super) enum Bytes {
-    Memory(Vec<u8>),
-    File(File),
+pub(super) enum Local {
+    Memory(bytes::Bytes),
+    /// From a position of the file on.
+    File(Arc<File>, u64),
+}
+
+impl From<File> for Local {
+    fn from(file: File) -> Self {
+        Self::File(Arc::new(file), 0)
+    }
 }
 
 /// Why a blob's bytes cannot be had.
@@ -72,6 +89,14 @@ pub enum BlobError {
         /// The bound in bytes.
         limit: u64,
     },
+    /// The registry does not give it.
+    #[error("cannot fetch blob `{digest}`")]
+    Fetch {
+        /// The blob.
+        digest: Digest,
+        /// What the registry did.
+        source: Box<RegistryError>,
+    },
     /// Reading failed.
     #[error("cannot read blob `{digest}`")]
     Read {
@@ -97,6 +122,7 @@ impl BlobError {
             Self::Missing { .. } | Self::Size { .. } | Self::Corrupted { .. } => {
                 Some("the copy is damaged: build the image again or fetch it again".into())
             }
+            Self::Fetch { source, .. } => source.help(),
             _ => None,
         }
     }
@@ -106,12 +132,17 @@ impl Blob {
     /// A blob of bytes that are at hand.
     pub(super) fn from_bytes(media_type: MediaType, bytes: Vec<u8>) -> Self {
         let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
-        Self::from_parts(media_type, digest, size, Bytes::Memory(bytes))
+        Self::from_parts(media_type, digest, size, Local::Memory(bytes.into()))
     }
 
     /// A blob whose digest and size were computed while its bytes were written.
-    pub(super) fn from_parts(media_type: MediaType, digest: Digest, size: u64, bytes: Bytes) -> Self {
-        Self { media_type, digest, size, bytes: Arc::new(bytes) }
+    pub(super) fn from_parts(media_type: MediaType, digest: Digest, size: u64, local: Local) -> Self {
+        Self { media_type, digest, size, bytes: Arc::new(Bytes::Local(local)) }
+    }
+
+    /// A blob that stays in its registry until its bytes are needed.
+    pub(super) fn remote(media_type: MediaType, digest: Digest, size: u64, remote: Remote) -> Self {
+        Self { media_type, digest, size, bytes: Arc::new(Bytes::Remote(remote)) }
     }
 
     /// The blob that a descriptor names, in a file that is said to hold it.
@@ -127,7 +158,7 @@ impl Blob {
         if found != descriptor.size() {
             return Err(BlobError::Size { digest, expected: descriptor.size(), found });
         }
-        Ok(Self::from_parts(descriptor.media_type().clone(), digest, found, Bytes::File(file)))
+        Ok(Self::from_parts(descriptor.media_type().clone(), digest, found, file.into()))
     }
 
     /// What the bytes are.
@@ -150,6 +181,15 @@ impl Blob {
         Descriptor::new(self.media_type.clone(), self.size, self.digest)
     }
 
+    /// The same bytes under OCI's name for what docker calls otherwise: one manifest has names of one kind.
+    pub(super) fn as_oci(&self) -> Self {
+        let mut blob = self.clone();
+        if blob.media_type.as_ref() == DOCKER_LAYER {
+            blob.media_type = MediaType::ImageLayerGzip;
+        }
+        blob
+    }
+
     /// Whether this is the blob that a descriptor names.
     pub(super) fn is_named_by(&self, descriptor: &Descriptor) -> bool {
         Digest::try_from(descriptor.digest()) == Ok(self.digest)
@@ -162,6 +202,7 @@ impl Blob {
     /// The bytes cannot be read or written, or are not those that the digest names.
     pub fn copy_to(&self, writer: &mut impl Write) -> Result<(), BlobError> {
         let digest = self.digest;
+        self.local()?;
         let mut source = Hashing::new(self.reader());
         let mut buffer = vec![0; 128 * 1024];
         loop {
@@ -204,9 +245,82 @@ impl Blob {
         Ok(bytes)
     }
 
+    /// Fetches the bytes of blobs that are still in a registry, several at once.
+    ///
+    /// # Errors
+    /// The registry does not give one of them.
+    pub(super) fn fetch_all<'b>(blobs: impl IntoIterator<Item = &'b Self>) -> Result<(), BlobError> {
+        let remote = |blob: &'b Self| match &*blob.bytes {
+            Bytes::Remote(remote) => Some((blob.digest, remote)),
+            Bytes::Local(_) => None,
+        };
+        let remotes: Vec<_> = blobs.into_iter().filter_map(remote).collect();
+        let Some((digest, _)) = remotes.first() else { return Ok(()) };
+        let fetched = Remote::fetch_all(&remotes.iter().map(|(_, remote)| *remote).collect::<Vec<_>>());
+        fetched.map_err(|source| BlobError::Fetch { digest: *digest, source: Box::new(source) })
+    }
+
+    /// As [`Blob::fetch_all`] with one, for those who may not block.
+    pub(super) async fn fetch(&self) -> Result<(), RegistryError> {
+        match &*self.bytes {
+            Bytes::Remote(remote) => remote.fetch().await.map(drop),
+            Bytes::Local(_) => Ok(()),
+        }
+    }
+
+    /// The repository that the blob is known to be in.
+    pub(super) fn origin(&self) -> Option<&Repository> {
+        match &*self.bytes {
+            Bytes::Remote(remote) => Some(remote.repository()),
+            Bytes::Local(_) => None,
+        }
+    }
+
+    /// Checks bytes that somebody else may have changed since they were written; those in memory are as they were made.
+    ///
+    /// # Errors
+    /// As [`Blob::copy_to`].
+    pub(super) fn verify_if_on_disk(&self) -> Result<(), BlobError> {
+        match self.local() {
+            Ok(Local::Memory(_)) => Ok(()),
+            _ => self.verify(),
+        }
+    }
+
+    /// At most `length` bytes from a position on, unchecked.
+    ///
+    /// # Errors
+    /// They cannot be read, or there are none.
+    pub(super) fn piece(&self, position: u64, length: u64) -> io::Result<bytes::Bytes> {
+        let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        match self.local().map_err(io::Error::other)? {
+            Local::Memory(bytes) => {
+                let start = usize::try_from(position).map_err(|_| ended())?;
+                let end =
+                    bytes.len().min(start.saturating_add(usize::try_from(length).unwrap_or(usize::MAX)));
+                if start < end { Ok(bytes.slice(start..end)) } else { Err(ended()) }
+            }
+            Local::File(file, start) => {
+                let mut buffer = vec![0; usize::try_from(length).map_err(|_| ended())?];
+                let read = file.read_at(&mut buffer, start + position)?;
+                buffer.truncate(read);
+                if read > 0 { Ok(buffer.into()) } else { Err(ended()) }
+            }
+        }
+    }
+
+    fn local(&self) -> Result<&Local, BlobError> {
+        match &*self.bytes {
+            Bytes::Local(local) => Ok(local),
+            Bytes::Remote(remote) => remote
+                .wait()
+                .map_err(|source| BlobError::Fetch { digest: self.digest, source: Box::new(source) }),
+        }
+    }
+
     /// The bytes from the start, unchecked: for those who called [`Blob::verify`]. Ends after [`Blob::size`] bytes.
     pub(super) fn reader(&self) -> impl Read {
-        BlobReader { bytes: &self.bytes, position: 0 }.take(self.size)
+        BlobReader { blob: self, position: 0 }.take(self.size)
     }
 }
 
@@ -218,15 +332,15 @@ impl fmt::Debug for Blob {
 
 /// Reads by position, so that clones of one blob can be read at once.
 struct BlobReader<'b> {
-    bytes: &'b Bytes,
+    blob: &'b Blob,
     position: u64,
 }
 
 impl Read for BlobReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = match self.bytes {
-            Bytes::File(file) => file.read_at(buffer, self.position)?,
-            Bytes::Memory(bytes) => {
+        let read = match self.blob.local().map_err(io::Error::other)? {
+            Local::File(file, start) => file.read_at(buffer, start + self.position)?,
+            Local::Memory(bytes) => {
                 let start =
                     usize::try_from(self.position).map_or(bytes.len(), |start| start.min(bytes.len()));
                 (&bytes[start..]).read(buffer)?

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use oci_spec::image as oci;
+use serde_json::{Map, Value, json};
 
 use super::Platform;
 use super::json::canonical;
@@ -59,6 +60,73 @@ impl Config {
         configuration.set_rootfs(rootfs);
         configuration.set_history(Some(vec![history; layers.len()]));
         canonical(&configuration)
+    }
+}
+
+impl Config {
+    /// What a configuration says; ports of other protocols than TCP are left out.
+    pub(super) fn of(configuration: &oci::ImageConfiguration) -> Self {
+        let Some(run) = configuration.config() else { return Self::default() };
+        let words = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+        let pair = |entry: String| entry.split_once('=').map(|(name, value)| (name.into(), value.into()));
+        let port = |port: String| port.strip_suffix("/tcp").unwrap_or(&port).parse().ok();
+        Self {
+            labels: run.labels().clone().unwrap_or_default().into_iter().collect(),
+            entrypoint: words(run.entrypoint()),
+            cmd: words(run.cmd()),
+            env: words(run.env()).into_iter().filter_map(pair).collect(),
+            user: run.user().clone().filter(|user| !user.is_empty()),
+            ports: words(run.exposed_ports()).into_iter().filter_map(port).collect(),
+        }
+    }
+
+    /// The configuration blob's bytes for an image with these layers over those of a base, whose configuration is given.
+    /// What the base says stays, unless this says otherwise; with another entrypoint, the base's arguments make no sense.
+    pub(super) fn encode_on(&self, mut base: Map<String, Value>, layers: &[Layer]) -> Vec<u8> {
+        let own = |base: &Value, name: &str| base[name].as_object().cloned().unwrap_or_default();
+        let mut run = base.remove("config").and_then(|run| run.as_object().cloned()).unwrap_or_default();
+        let mut labels = run.get("Labels").map(|labels| own(&json!({"l": labels}), "l")).unwrap_or_default();
+        labels.extend(self.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
+        let mut ports =
+            run.get("ExposedPorts").map(|ports| own(&json!({"p": ports}), "p")).unwrap_or_default();
+        ports.extend(self.ports.iter().map(|port| (format!("{port}/tcp"), json!({}))));
+        let mut env: Vec<Value> = run.get("Env").and_then(Value::as_array).cloned().unwrap_or_default();
+        env.retain(|entry| {
+            let name = entry.as_str().and_then(|entry| entry.split('=').next()).unwrap_or_default();
+            !self.env.contains_key(name)
+        });
+        env.extend(self.env.iter().map(|(name, value)| json!(format!("{name}={value}"))));
+
+        run.insert("WorkingDir".into(), json!("/"));
+        if !self.entrypoint.is_empty() {
+            run.insert("Entrypoint".into(), json!(self.entrypoint));
+            run.remove("Cmd");
+        }
+        if !self.cmd.is_empty() {
+            run.insert("Cmd".into(), json!(self.cmd));
+        }
+        if let Some(user) = &self.user {
+            run.insert("User".into(), json!(user));
+        }
+        for (name, value, is_empty) in [
+            ("Labels", json!(labels), labels.is_empty()),
+            ("ExposedPorts", json!(ports), ports.is_empty()),
+            ("Env", json!(env), env.is_empty()),
+        ] {
+            if !is_empty {
+                run.insert(name.into(), value);
+            }
+        }
+        base.insert("config".into(), json!(run));
+        base.insert("created".into(), json!(CREATED));
+        // A base without a history has none for its layers; ours alone would be taken for theirs.
+        if let Some(history) = base.get_mut("history").and_then(Value::as_array_mut) {
+            history.extend(layers.iter().map(|_| json!({"created": CREATED, "created_by": "olmkit"})));
+        }
+        if let Some(diff_ids) = base.get_mut("rootfs").and_then(|rootfs| rootfs["diff_ids"].as_array_mut()) {
+            diff_ids.extend(layers.iter().map(|layer| json!(layer.diff_id().to_string())));
+        }
+        canonical(&base)
     }
 }
 

@@ -1,26 +1,31 @@
-//! A file tree as a layer: tar, gzip, and the two digests, in one pass.
+//! A file tree as a layer: tar, compression, and the two digests, in one pass; several layers at once.
 //!
 //! The tar is POSIX's: plain ustar headers, and a pax record only for a path that a ustar header cannot carry (over its
 //! lengths, or not ASCII). The choice depends on nothing but the path, and every reader of layers knows both.
 
 use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
+use flate2::GzBuilder;
 use flate2::write::GzEncoder;
-use flate2::{Compression, GzBuilder};
 use oci_spec::image::MediaType;
 use tar::{Builder, EntryType, Header};
 use tempfile::{SpooledData, SpooledTempFile};
 
-use super::blob::{Blob, Bytes};
+use super::blob::{Blob, Local};
 use super::digest::{Digest, Hashing};
 use super::tree::{FileTree, Node, TreePath};
 
 /// Compressed layers up to this many bytes stay in memory; larger ones go to an unnamed temporary file.
 const IN_MEMORY: usize = 8 << 20;
 
-/// zlib's own default. Of 55 MB of catalogs it makes 13.0 MB in 0.6 s; level 1 makes 19.3 MB in 0.3 s, level 9 12.2 MB in
-/// 1.1 s.
-const LEVEL: u32 = 6;
+/// zlib's own default. Of 54 MB of catalogs, one processor makes 9.3 MB in 0.46 s; level 1 makes 14.2 MB in 0.20 s, level
+/// 3 10.1 MB in 0.32 s.
+const GZIP_LEVEL: u32 = 6;
+
+/// zstd's own default. Of the same catalogs it makes 2.9 MB in 0.07 s.
+const ZSTD_LEVEL: i32 = 3;
 
 /// The compressor's input at a time, in bytes. Another size gives other compressed bytes.
 const PIECE: usize = 64 << 10;
@@ -85,21 +90,69 @@ impl Layer {
     /// # Errors
     /// A file cannot be read or changed since it was added, or the temporary file cannot be written.
     pub fn build(tree: &FileTree) -> Result<Self, LayerError> {
-        let mut tar = Builder::new(Hashing::new(Gzip::new(SpooledTempFile::new(IN_MEMORY))));
+        Self::build_with(tree, Compression::default())
+    }
+
+    /// Packs a tree with a compression of choice, which the diff ID does not depend on.
+    ///
+    /// # Errors
+    /// As [`Layer::build`].
+    pub fn build_with(tree: &FileTree, compression: Compression) -> Result<Self, LayerError> {
+        let started = Packer::new(SpooledTempFile::new(IN_MEMORY), compression);
+        let mut tar = Builder::new(Hashing::new(started.map_err(|source| LayerError::Finish { source })?));
         for (path, node) in tree.iter() {
             append(&mut tar, path, node).map_err(|source| LayerError::File { path: path.clone(), source })?;
         }
         let finish = || {
-            let (gzip, diff_id, _) = tar.into_inner()?.finish();
-            let (mut spool, digest, size) = gzip.finish()?;
+            let (packer, diff_id, _) = tar.into_inner()?.finish();
+            let (mut spool, digest, size) = packer.finish()?;
             spool.seek(SeekFrom::Start(0))?;
             let bytes = match spool.into_inner() {
-                SpooledData::InMemory(bytes) => Bytes::Memory(bytes.into_inner()),
-                SpooledData::OnDisk(file) => Bytes::File(file),
+                SpooledData::InMemory(bytes) => Local::Memory(bytes.into_inner().into()),
+                SpooledData::OnDisk(file) => file.into(),
             };
-            Ok(Self { blob: Blob::from_parts(MediaType::ImageLayerGzip, digest, size, bytes), diff_id })
+            let media_type = match compression {
+                Compression::Gzip => MediaType::ImageLayerGzip,
+                Compression::Zstd => MediaType::ImageLayerZstd,
+            };
+            Ok(Self { blob: Blob::from_parts(media_type, digest, size, bytes), diff_id })
         };
         finish().map_err(|source| LayerError::Finish { source })
+    }
+
+    /// Packs several trees, as many at once as the machine has processors, and calls `done` with each layer as soon as it
+    /// is. The layers are those of [`Layer::build_with`], in the order of the trees.
+    ///
+    /// # Errors
+    /// As [`Layer::build`], for the first tree that fails.
+    pub fn build_all(
+        trees: &[FileTree],
+        compression: Compression,
+        done: impl Fn(&Self) + Sync,
+    ) -> Result<Vec<Self>, LayerError> {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(trees.len());
+        // The largest first, so that nobody waits for the last one at the end.
+        let mut order: Vec<usize> = (0..trees.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse(trees[*at].size()));
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut built = Vec::new();
+            while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let layer = Self::build_with(&trees[*at], compression);
+                layer.iter().for_each(&done);
+                built.push((*at, layer));
+            }
+            built
+        };
+        let mut built: Vec<_> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let join = |worker: thread::ScopedJoinHandle<'_, Vec<_>>| {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            workers.into_iter().flat_map(join).collect()
+        });
+        built.sort_by_key(|(at, _)| *at);
+        built.into_iter().map(|(_, layer)| layer).collect()
     }
 
     /// A layer of any bytes, for the tests of those who read layers.
@@ -119,34 +172,69 @@ impl Layer {
     }
 }
 
-/// Compresses to the same bytes however its input is cut. The compressor alone does not: where it ends its blocks depends
-/// on how much it is given at once, and a file on a slow disk comes in other pieces than one in memory.
-struct Gzip<W: Write> {
-    encoder: GzEncoder<Hashing<W>>,
+/// How layers are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Compression {
+    /// What every reader of images knows.
+    #[default]
+    Gzip,
+    /// A third of the size and a sixth of the time for catalogs; read by containerd 1.5, CRI-O 1.18, docker 23, skopeo
+    /// 1.0 and all later ones.
+    Zstd,
+}
+
+/// Compresses to the same bytes however its input is cut. The compressors alone do not: where they end their blocks may
+/// depend on how much they are given at once, and a file on a slow disk comes in other pieces than one in memory.
+struct Packer<W: Write> {
+    encoder: Encoder<Hashing<W>>,
     piece: Vec<u8>,
 }
 
-impl<W: Write> Gzip<W> {
-    fn new(inner: W) -> Self {
-        let header = GzBuilder::new().mtime(0).operating_system(UNKNOWN_SYSTEM);
-        let encoder = header.write(Hashing::new(inner), Compression::new(LEVEL));
-        Self { encoder, piece: Vec::with_capacity(PIECE) }
+enum Encoder<W: Write> {
+    Gzip(GzEncoder<W>),
+    Zstd(zstd::Encoder<'static, W>),
+}
+
+impl<W: Write> Packer<W> {
+    fn new(inner: W, compression: Compression) -> io::Result<Self> {
+        let inner = Hashing::new(inner);
+        let encoder = match compression {
+            Compression::Gzip => {
+                let header = GzBuilder::new().mtime(0).operating_system(UNKNOWN_SYSTEM);
+                Encoder::Gzip(header.write(inner, flate2::Compression::new(GZIP_LEVEL)))
+            }
+            Compression::Zstd => Encoder::Zstd(zstd::Encoder::new(inner, ZSTD_LEVEL)?),
+        };
+        Ok(Self { encoder, piece: Vec::with_capacity(PIECE) })
+    }
+
+    fn pass_on(&mut self) -> io::Result<()> {
+        match &mut self.encoder {
+            Encoder::Gzip(encoder) => encoder.write_all(&self.piece)?,
+            Encoder::Zstd(encoder) => encoder.write_all(&self.piece)?,
+        }
+        self.piece.clear();
+        Ok(())
     }
 
     /// What was wrapped, and the digest and length of the compressed bytes.
     fn finish(mut self) -> io::Result<(W, Digest, u64)> {
-        self.encoder.write_all(&self.piece)?;
-        Ok(self.encoder.finish()?.finish())
+        self.pass_on()?;
+        let finished = match self.encoder {
+            Encoder::Gzip(encoder) => encoder.finish()?,
+            Encoder::Zstd(encoder) => encoder.finish()?,
+        };
+        Ok(finished.finish())
     }
 }
 
-impl<W: Write> Write for Gzip<W> {
+impl<W: Write> Write for Packer<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(PIECE - self.piece.len());
         self.piece.extend_from_slice(&bytes[..taken]);
         if self.piece.len() == PIECE {
-            self.encoder.write_all(&self.piece)?;
-            self.piece.clear();
+            self.pass_on()?;
         }
         Ok(taken)
     }
@@ -246,9 +334,22 @@ mod tests {
             state
         };
         let text: Vec<u8> = (0..1 << 20).map(|_| b"abcdefgh: \n"[(next() % 11) as usize]).collect();
+        for compression in [Compression::Gzip, Compression::Zstd] {
+            check_cuts(&text, compression);
+        }
+    }
+
+    fn check_cuts(text: &[u8], compression: Compression) {
+        let mut state = 2_u64;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
         let cut = |mut size: Box<dyn FnMut() -> usize>| {
-            let mut gzip = Gzip::new(Vec::new());
-            let mut rest = text.as_slice();
+            let mut gzip = Packer::new(Vec::new(), compression).unwrap();
+            let mut rest = text;
             while !rest.is_empty() {
                 let (piece, later) = rest.split_at(size().clamp(1, rest.len()));
                 gzip.write_all(piece).unwrap();

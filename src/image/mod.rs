@@ -11,7 +11,7 @@
 //! What deliberately is not here: any word of OLM. Labels and directory names are the caller's.
 //!
 //! ```
-//! use olmkit::image::{Config, FileTree, Image, Layer, Place, Platform, Root};
+//! use olmkit::image::{Access, Config, FileTree, Image, Layer, Place, Platform, Root};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! let mut tree = FileTree::new();
@@ -21,11 +21,13 @@
 //! let image = Image::new(&Platform::default(), &config, &[Layer::build(&tree)?]);
 //!
 //! let place: Place = format!("oci:{}:v1", dir.path().display()).parse()?;
-//! let stored = place.store(&Root::from(image))?;
-//! assert_eq!(place.load()?.digest(), stored.digest);
+//! let access = Access::default();
+//! let stored = place.store(&Root::from(image), &access)?;
+//! assert_eq!(place.load(&access)?.digest(), stored.digest);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod archive;
 mod blob;
 mod config;
 mod digest;
@@ -35,17 +37,25 @@ mod layout;
 mod manifest;
 mod place;
 mod platform;
+mod progress;
+mod registry;
 mod tree;
 mod unpack;
 
+pub use archive::ArchiveError;
 pub use blob::{Blob, BlobError};
 pub use config::Config;
 pub use digest::{Digest, DigestError};
-pub use layer::{Layer, LayerError};
+pub use layer::{Compression, Layer, LayerError};
 pub use layout::{Layout, LayoutError, Tag, TagError};
 pub use manifest::{Image, ImageError, Index, Root};
 pub use oci_spec::distribution::Reference;
 pub use place::{LoadError, Place, PlaceError, StoreError, Stored, StoredLayer};
 pub use platform::{Platform, PlatformError};
+pub use progress::{Direction, Event, Outcome, Progress};
+pub use registry::{
+    Access, CredentialsError, DEFAULT_CACHE_LIMIT, GivenCredentials, GivenCredentialsError, Options,
+    Patience, RegistryError,
+};
 pub use tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath};
 pub use unpack::{Limits, Unpack, UnpackError};

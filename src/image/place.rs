@@ -10,9 +10,12 @@ use std::str::FromStr;
 use oci_spec::distribution::{ParseError, Reference};
 use serde::Serialize;
 
+use super::archive::{self, ArchiveError};
 use super::digest::Digest;
+use super::layer::Layer;
 use super::layout::{Layout, LayoutError, Tag, TagError};
-use super::manifest::Root;
+use super::manifest::{ImageError, Root};
+use super::registry::{self, Access, Pushed, RegistryError};
 
 /// Where an image is or should go.
 ///
@@ -23,8 +26,6 @@ use super::manifest::Root;
 /// assert!(matches!("quay.io/example/bundle:v1".parse()?, Place::Registry(_)));
 /// # Ok::<(), olmkit::image::PlaceError>(())
 /// ```
-///
-/// Layouts are all that can be reached so far; [`Place::store`] and [`Place::load`] say so of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -179,12 +180,36 @@ pub enum StoreError {
     /// The layout directory cannot take it.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// That kind of place cannot be written yet.
-    #[error("cannot store an image at `{place}`: only `oci:` directories can be written so far")]
-    NotYet {
+    /// The archive cannot be written.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The registry did not take it.
+    #[error("cannot push to `{reference}`: {left}")]
+    Registry {
+        /// The image's name in the registry.
+        reference: String,
+        /// What the registry has now.
+        left: String,
+        /// What went wrong.
+        source: Box<RegistryError>,
+    },
+    /// The reference says that it is another image.
+    #[error("cannot push to `{reference}`: the image's digest is `{digest}`")]
+    OtherDigest {
+        /// The name, with a digest.
+        reference: String,
+        /// The digest of what should be stored.
+        digest: Digest,
+    },
+    /// More tags than the place can have.
+    #[error("`{place}` cannot have another tag")]
+    OneTag {
         /// The place.
         place: Box<Place>,
     },
+    /// The other tag is none.
+    #[error(transparent)]
+    Tag(#[from] TagError),
 }
 
 /// Why an image cannot be loaded.
@@ -194,11 +219,24 @@ pub enum LoadError {
     /// The layout directory does not have it, or not whole.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// That kind of place cannot be read yet.
-    #[error("cannot load an image from `{place}`: only `oci:` directories can be read so far")]
-    NotYet {
-        /// The place.
-        place: Box<Place>,
+    /// The archive does not have it, or not whole.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The registry does not give it.
+    #[error("cannot pull `{reference}`")]
+    Registry {
+        /// The image's name in the registry.
+        reference: String,
+        /// What went wrong.
+        source: Box<RegistryError>,
+    },
+    /// What the registry gives is not an image.
+    #[error("cannot pull `{reference}`")]
+    Image {
+        /// The image's name in the registry.
+        reference: String,
+        /// What is wrong with it.
+        source: ImageError,
     },
 }
 
@@ -207,9 +245,11 @@ impl StoreError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Layout(error) => error.help(),
-            Self::NotYet { place } => {
-                Some(format!("write `oci:DIR:TAG`, then run `skopeo copy oci:DIR:TAG {}`", for_skopeo(place)))
-            }
+            Self::Archive(error) => error.help(),
+            Self::Registry { source, .. } => source.help(),
+            Self::OtherDigest { .. } => Some("give a tag instead of the digest".into()),
+            Self::OneTag { .. } => Some("other tags go to registries and `oci:` directories".into()),
+            Self::Tag(error) => error.help(),
         }
     }
 }
@@ -219,9 +259,9 @@ impl LoadError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Layout(error) => error.help(),
-            Self::NotYet { place } => {
-                Some(format!("run `skopeo copy {} oci:DIR:TAG`, then read `oci:DIR:TAG`", for_skopeo(place)))
-            }
+            Self::Archive(error) => error.help(),
+            Self::Registry { source, .. } => source.help(),
+            Self::Image { source, .. } => source.help(),
         }
     }
 }
@@ -231,26 +271,102 @@ impl Place {
     ///
     /// # Errors
     /// The place cannot be written, or a blob of the image cannot be read or is damaged.
-    pub fn store(&self, root: &Root) -> Result<Stored, StoreError> {
-        let Self::Layout { dir, tag } = self else {
-            return Err(StoreError::NotYet { place: Box::new(self.clone()) });
-        };
-        let tag = tag.clone().unwrap_or_default();
-        Layout::new(dir).write(&tag, root)?;
-        let place = Self::Layout { dir: dir.clone(), tag: Some(tag) };
+    pub fn store(&self, root: &Root, access: &Access) -> Result<Stored, StoreError> {
+        self.store_also(root, &[], access)
+    }
+
+    /// Starts to send a layer to a registry, while others are still being packed. Elsewhere this does nothing. The image
+    /// has to be stored all the same, which also tells of faults.
+    pub fn send_ahead(&self, layer: &Layer, access: &Access) {
+        if let Self::Registry(reference) = self {
+            access.send_ahead(reference, layer.blob());
+        }
+    }
+
+    /// Stores an image there, and under other tags in the same place. In a registry, the tags are set one after the
+    /// other, after everything else.
+    ///
+    /// # Errors
+    /// As [`Place::store`]; or the place has no other tags, as archives have none.
+    pub fn store_also(&self, root: &Root, also: &[String], access: &Access) -> Result<Stored, StoreError> {
+        let is_real = !access.is_dry_run();
+        let mut place = self.clone();
+        match &mut place {
+            Self::Layout { dir, tag } => {
+                let tag = tag.get_or_insert_default();
+                let also = also.iter().map(|tag| tag.parse()).collect::<Result<Vec<Tag>, _>>()?;
+                for tag in std::iter::once(&*tag).chain(&also).filter(|_| is_real) {
+                    Layout::new(&*dir).write(tag, root)?;
+                }
+            }
+            Self::OciArchive { .. } | Self::DockerArchive { .. } if !also.is_empty() => {
+                return Err(StoreError::OneTag { place: Box::new(place) });
+            }
+            Self::OciArchive { file, tag } => {
+                let tag = tag.get_or_insert_default();
+                if is_real {
+                    archive::write(file, tag, None, root)?;
+                }
+            }
+            Self::DockerArchive { file, reference } => {
+                // Docker's readers go by the reference; those of layouts by the tag.
+                let tag = reference.as_ref().and_then(|reference| reference.whole().parse().ok());
+                if is_real {
+                    archive::write(file, &tag.unwrap_or_default(), Some(reference.as_ref()), root)?;
+                }
+            }
+            Self::Registry(reference) => push(reference, also, root, access)?,
+        }
         Ok(Stored { reference: place.to_string(), digest: root.digest(), layers: layers_of(root) })
     }
 
-    /// Loads the image that is there. Its layers are only opened: their content is checked when it is read.
+    /// Loads the image that is there. Its layers are only opened, those of a registry are not even fetched: their content
+    /// is checked when it is read.
     ///
     /// # Errors
     /// There is no such image, or its documents are damaged.
-    pub fn load(&self) -> Result<Root, LoadError> {
+    pub fn load(&self, access: &Access) -> Result<Root, LoadError> {
         match self {
             Self::Layout { dir, tag } => Ok(Layout::new(dir).read(tag.as_ref())?),
-            _ => Err(LoadError::NotYet { place: Box::new(self.clone()) }),
+            Self::OciArchive { file, tag } => Ok(archive::read_oci(file, tag.as_ref())?),
+            Self::DockerArchive { file, reference } => Ok(archive::read_docker(file, reference.as_ref())?),
+            Self::Registry(reference) => access.load(reference).map_err(|error| {
+                let reference = reference.whole();
+                match error {
+                    registry::LoadError::Registry(source) => {
+                        LoadError::Registry { reference, source: Box::new(source) }
+                    }
+                    registry::LoadError::Image(source) => LoadError::Image { reference, source },
+                }
+            }),
         }
     }
+}
+
+fn push(reference: &Reference, also: &[String], root: &Root, access: &Access) -> Result<(), StoreError> {
+    let digest = root.digest();
+    if reference.digest().is_some_and(|wanted| wanted != digest.to_string()) {
+        return Err(StoreError::OtherDigest { reference: reference.whole(), digest });
+    }
+    let is_tag = |tag: &str| {
+        tag.len() <= 128
+            && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+            && !tag.starts_with(['.', '-'])
+            && !tag.is_empty()
+    };
+    if let Some(tag) = also.iter().find(|tag| !is_tag(tag)) {
+        return Err(TagError::of(tag).into());
+    }
+    let pushed = Pushed::default();
+    access.store(reference, also, root, &pushed).map_err(|source| {
+        let tags = pushed.tags();
+        let blobs = root.blobs().iter().filter(|blob| !root.is_manifest(blob)).count();
+        let left = match tags.as_slice() {
+            [] => format!("no tag was set; {} of {blobs} blobs are there", pushed.blobs()),
+            tags => format!("only `{}` was set", tags.join("`, `")),
+        };
+        StoreError::Registry { reference: reference.whole(), left, source: Box::new(source) }
+    })
 }
 
 fn layers_of(root: &Root) -> Vec<StoredLayer> {
@@ -259,13 +375,6 @@ fn layers_of(root: &Root) -> Vec<StoredLayer> {
     all.filter(|(blob, _)| seen.insert(blob.digest()))
         .map(|(blob, diff_id)| StoredLayer { digest: blob.digest(), diff_id: *diff_id, size: blob.size() })
         .collect()
-}
-
-fn for_skopeo(place: &Place) -> String {
-    match place {
-        Place::Registry(reference) => format!("docker://{reference}"),
-        place => place.to_string(),
-    }
 }
 
 /// Parts `PATH[:NAME]` at the first colon, as skopeo does: names may have colons, paths may not.
@@ -386,7 +495,8 @@ mod tests {
         let index = Index::new(vec![image("linux/amd64"), image("linux/arm64")]).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let place: Place = format!("oci:{}:v1", dir.path().display()).parse().unwrap();
-        let stored = serde_json::to_string_pretty(&place.store(&index.into()).unwrap()).unwrap();
+        let stored =
+            serde_json::to_string_pretty(&place.store(&index.into(), &Access::default()).unwrap()).unwrap();
         assert_snapshot!(stored.replace(dir.path().to_str().unwrap(), "DIR"), @r#"
         {
           "reference": "oci:DIR:v1",
@@ -403,18 +513,35 @@ mod tests {
     }
 
     #[test]
-    fn places_that_cannot_be_reached_say_so() {
-        for text in ["oci-archive:file.tar", "docker-archive:file.tar", "docker://quay.io/example/bundle:v1"]
-        {
-            assert!(matches!(text.parse::<Place>().unwrap().load(), Err(LoadError::NotYet { .. })), "{text}");
+    fn every_place_on_disk_gives_back_what_it_took() {
+        let image = |platform: &str| {
+            let mut tree = crate::image::FileTree::new();
+            tree.add_file("a", "a").unwrap();
+            let layer = crate::image::Layer::build(&tree).unwrap();
+            crate::image::Image::new(&platform.parse().unwrap(), &Default::default(), &[layer])
+        };
+        let one = Root::from(image("linux/amd64"));
+        let two =
+            Root::from(crate::image::Index::new(vec![image("linux/amd64"), image("linux/arm64")]).unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let at = |rest: &str| rest.replace("DIR", dir.path().to_str().unwrap()).parse::<Place>().unwrap();
+        let access = Access::default();
+        for place in [
+            "oci:DIR/layout:v1",
+            "oci-archive:DIR/oci.tar:v1",
+            "oci-archive:DIR/plain.tar",
+            "docker-archive:DIR/docker.tar:quay.io/example/bundle:v1",
+            "docker-archive:DIR/nameless.tar",
+        ] {
+            for root in [&one, &two] {
+                let stored = at(place).store(root, &access).unwrap();
+                assert_eq!(stored.digest, root.digest(), "{place}");
+                assert_eq!(at(place).load(&access).unwrap().digest(), root.digest(), "{place}");
+            }
         }
-        let place: Place = "quay.io/example/bundle:v1".parse().unwrap();
-        let error = place.load().unwrap_err();
-        assert_snapshot!(error, @"cannot load an image from `quay.io/example/bundle:v1`: only `oci:` directories can be read so far");
-        assert_snapshot!(error.help().unwrap(), @"run `skopeo copy docker://quay.io/example/bundle:v1 oci:DIR:TAG`, then read `oci:DIR:TAG`");
-        let image = crate::image::Image::new(&Default::default(), &Default::default(), &[]);
-        let error = "oci-archive:f.tar".parse::<Place>().unwrap().store(&image.into()).unwrap_err();
-        assert_snapshot!(error, @"cannot store an image at `oci-archive:f.tar`: only `oci:` directories can be written so far");
-        assert_snapshot!(error.help().unwrap(), @"write `oci:DIR:TAG`, then run `skopeo copy oci:DIR:TAG oci-archive:f.tar`");
+        let other = at("docker-archive:DIR/docker.tar:quay.io/example/bundle:v2").load(&access).unwrap_err();
+        assert_snapshot!(other.to_string().replace(dir.path().to_str().unwrap(), "DIR"), @"the archive `DIR/docker.tar` has no image `quay.io/example/bundle:v2`; it has `quay.io/example/bundle:v1`");
+        let twice = at("oci-archive:DIR/x.tar").store_also(&one, &["v2".into()], &access).unwrap_err();
+        assert_snapshot!(twice.to_string().replace(dir.path().to_str().unwrap(), "DIR"), @"`oci-archive:DIR/x.tar` cannot have another tag");
     }
 }

@@ -245,6 +245,81 @@ impl FileTree {
         self.walk(path.as_str(), dir)
     }
 
+    /// Adds something under a checked path.
+    ///
+    /// # Errors
+    /// The path is taken, or leads through a file.
+    pub fn add(&mut self, path: TreePath, node: Node) -> Result<(), TreeError> {
+        self.insert(path, node)
+    }
+
+    /// The tree without what lies at or below a path, and without directories that held nothing else.
+    #[must_use]
+    pub fn without(mut self, path: &str) -> Self {
+        let Ok(mut path) = path.parse::<TreePath>() else { return self };
+        self.remove(&path);
+        while let Some(parent) = path.parent() {
+            let below = (Bound::Excluded(format!("{parent}/")), Bound::Excluded(format!("{parent}0")));
+            let range = (below.0.as_ref().map(String::as_str), below.1.as_ref().map(String::as_str));
+            if self.nodes.range::<str, _>(range).next().is_some() {
+                break;
+            }
+            self.nodes.remove(&parent);
+            path = parent;
+        }
+        self
+    }
+
+    /// Adds everything of another tree.
+    ///
+    /// # Errors
+    /// A path is taken by something else.
+    pub fn add_tree(&mut self, other: FileTree) -> Result<(), TreeError> {
+        other.nodes.into_iter().try_for_each(|(path, node)| self.insert(path, node))
+    }
+
+    /// What lies below one directory, below another; either may be empty, which is the root.
+    ///
+    /// # Errors
+    /// The new paths are not ones that an image can have.
+    pub fn moved(self, from: &str, to: &str) -> Result<Self, TreeError> {
+        let mut moved = Self::new();
+        for (path, node) in self.nodes {
+            let Some(rest) = path.0.strip_prefix(from) else { continue };
+            let rest = match rest.strip_prefix('/') {
+                Some(rest) => rest,
+                None if from.is_empty() || rest.is_empty() => rest,
+                None => continue,
+            };
+            let inside = [to, rest].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+            if !inside.is_empty() {
+                moved.insert(inside.parse()?, node)?;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Everything with its content in memory: files with theirs, directories without.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn contents(&self) -> io::Result<Vec<(String, Option<Vec<u8>>)>> {
+        let content = |(path, node): (&TreePath, &Node)| {
+            let content = match node {
+                Node::Dir => None,
+                Node::File(file) => Some(file.read()?),
+            };
+            Ok((path.to_string(), content))
+        };
+        self.iter().map(content).collect()
+    }
+
+    /// The sizes of all files together, in bytes.
+    pub fn size(&self) -> u64 {
+        let size = |node: &Node| if let Node::File(file) = node { file.size() } else { 0 };
+        self.nodes.values().map(size).sum()
+    }
+
     /// All entries, sorted by path: parents come before what they hold.
     pub fn iter(&self) -> impl Iterator<Item = (&TreePath, &Node)> {
         self.nodes.iter()
@@ -435,6 +510,19 @@ mod tests {
 
     fn check_path(path: &str) -> String {
         path.parse::<TreePath>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_directory_moves_with_all_that_is_in_it() {
+        let mut tree = FileTree::new();
+        for path in ["bundle/a", "bundle/deep/b", "bundles/c", "d"] {
+            tree.add_file(path, "").unwrap();
+        }
+        let moved = |from, to| listing(&tree.clone().moved(from, to).unwrap()).replace('\n', " ");
+        assert_snapshot!(moved("bundle", "manifests"), @"manifests/ manifests/a 0 manifests/deep/ manifests/deep/b 0 ");
+        assert_snapshot!(moved("bundle", ""), @"a 0 deep/ deep/b 0 ");
+        assert_snapshot!(moved("", "x/y"), @"x/ x/y/ x/y/bundle/ x/y/bundle/a 0 x/y/bundle/deep/ x/y/bundle/deep/b 0 x/y/bundles/ x/y/bundles/c 0 x/y/d 0 ");
+        assert_snapshot!(moved("nowhere", "x"), @"");
     }
 
     #[test]

@@ -19,7 +19,7 @@ const OPAQUE: &str = ".wh..wh..opq";
 /// The largest pax or GNU record before an entry, in bytes. Real ones hold a path and some attributes.
 const MAX_RECORD: u64 = 1 << 20;
 
-const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
+pub(super) const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
 
 /// What to unpack of an image, and how much at most.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +57,7 @@ pub enum UnpackError {
     #[error(transparent)]
     Blob(#[from] BlobError),
     /// The layer is packed in a way that is not supported.
-    #[error("layer `{layer}` has the media type `{}`, expected a tar, plain or with gzip", .media_type.escape_debug())]
+    #[error("layer `{layer}` has the media type `{}`, expected a tar, plain or with gzip or zstd", .media_type.escape_debug())]
     MediaType {
         /// The layer.
         layer: Digest,
@@ -133,9 +133,7 @@ impl UnpackError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Blob(error) => error.help(),
-            Self::MediaType { media_type, .. } if media_type.ends_with("zstd") => {
-                Some("build the image with gzip layers".into())
-            }
+            Self::MediaType { .. } => Some("build the image with gzip layers".into()),
             Self::Kind { .. } => Some("build the image from plain files".into()),
             _ => None,
         }
@@ -156,6 +154,7 @@ impl Image {
             let media_type = self.configuration().media_type().to_string();
             return Err(UnpackError::NotAnImage { digest: self.digest(), media_type });
         }
+        Blob::fetch_all(self.layers())?;
         let mut left = options.limits;
         let mut tree = FileTree::new();
         for (layer, diff_id) in self.layers().iter().zip(self.diff_ids()) {
@@ -202,6 +201,10 @@ impl UnpackLayer<'_> {
             MediaType::ImageLayer => Box::new(packed),
             MediaType::ImageLayerGzip => Box::new(MultiGzDecoder::new(packed)),
             docker if docker.as_ref() == DOCKER_LAYER => Box::new(MultiGzDecoder::new(packed)),
+            MediaType::ImageLayerZstd => {
+                let decoder = zstd::Decoder::new(packed);
+                Box::new(decoder.map_err(|source| self.archive_error(source))?)
+            }
             other => {
                 return Err(UnpackError::MediaType { layer: self.digest(), media_type: other.to_string() });
             }

@@ -1,15 +1,20 @@
-//! An image that was written.
+//! Images that were written, unpacked or looked at.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
+use super::findings::plural;
+use super::progress::bytes;
 use super::{Answer, json, pretty, printable};
-use crate::image::{Stored, StoredLayer};
+use crate::image::{Config, Digest, Stored, StoredLayer};
 
 /// Where an image was written and what it consists of.
 #[derive(Debug)]
 pub struct ImageAnswer {
     /// The image.
     pub stored: Stored,
+    /// Whether it would have been written.
+    pub dry_run: bool,
 }
 
 impl Answer for ImageAnswer {
@@ -28,7 +33,164 @@ impl Answer for ImageAnswer {
         })
     }
 
-    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+        if self.dry_run {
+            writeln!(talk, "nothing was written: --dry-run")?;
+        }
         writeln!(out, "{} {}", printable(&self.stored.reference), self.stored.digest)
+    }
+}
+
+/// A bundle that was unpacked.
+#[derive(Debug)]
+pub struct UnpackedAnswer {
+    /// The bundle as it was named.
+    pub input: String,
+    /// The directory.
+    pub output_dir: PathBuf,
+    /// The files that were written, below the directory.
+    pub files: Vec<String>,
+}
+
+impl Answer for UnpackedAnswer {
+    fn json(&self) -> String {
+        pretty(&json::Unpacked {
+            schema: "olmkit.unpacked/v1",
+            reference: self.input.clone(),
+            output_dir: self.output_dir.display().to_string(),
+            files: self.files.clone(),
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        let (input, dir) = (printable(&self.input), self.output_dir.display().to_string());
+        writeln!(out, "{input} in {} ({})", printable(&dir), plural(self.files.len(), "file"))
+    }
+}
+
+/// The digest of an image.
+#[derive(Debug)]
+pub struct DigestAnswer {
+    /// The digest of its manifest or index.
+    pub digest: Digest,
+    /// The platforms, and the digest of the image for each.
+    pub platforms: Vec<(String, Digest)>,
+}
+
+impl Answer for DigestAnswer {
+    fn json(&self) -> String {
+        let platform = |(platform, digest): &(String, Digest)| json::PlatformDigest {
+            platform: platform.clone(),
+            digest: digest.to_string(),
+        };
+        pretty(&json::ImageDigest {
+            schema: "olmkit.digest/v1",
+            digest: self.digest.to_string(),
+            platforms: self.platforms.iter().map(platform).collect(),
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", self.digest)
+    }
+}
+
+/// What an image says of itself.
+#[derive(Debug)]
+pub struct InspectedAnswer {
+    /// The image as it was named.
+    pub reference: String,
+    /// The digest of its manifest or index.
+    pub digest: Digest,
+    /// What the digest names.
+    pub media_type: String,
+    /// The image for each platform.
+    pub images: Vec<InspectedImage>,
+}
+
+/// The image for one platform.
+#[derive(Debug)]
+pub struct InspectedImage {
+    /// The digest of its manifest.
+    pub digest: Digest,
+    /// The platform; none for an attestation or the like.
+    pub platform: Option<String>,
+    /// How it is run and labelled.
+    pub run: Config,
+    /// Its layers, lowest first.
+    pub layers: Vec<InspectedLayer>,
+}
+
+/// A layer of an image.
+#[derive(Debug)]
+pub struct InspectedLayer {
+    /// The digest of the bytes as they are stored.
+    pub digest: Digest,
+    /// The digest of the bytes before compression.
+    pub diff_id: Option<Digest>,
+    /// The number of bytes as they are stored.
+    pub size: u64,
+    /// How they are packed.
+    pub media_type: String,
+}
+
+impl Answer for InspectedAnswer {
+    fn json(&self) -> String {
+        let layer = |layer: &InspectedLayer| json::InspectedLayer {
+            digest: layer.digest.to_string(),
+            diff_id: layer.diff_id.map(|digest| digest.to_string()),
+            size: layer.size,
+            media_type: layer.media_type.clone(),
+        };
+        let image = |image: &InspectedImage| json::InspectedImage {
+            digest: image.digest.to_string(),
+            platform: image.platform.clone(),
+            labels: image.run.labels.clone(),
+            entrypoint: image.run.entrypoint.clone(),
+            cmd: image.run.cmd.clone(),
+            env: image.run.env.clone(),
+            user: image.run.user.clone(),
+            ports: image.run.ports.clone(),
+            layers: image.layers.iter().map(layer).collect(),
+        };
+        pretty(&json::Inspected {
+            schema: "olmkit.inspected/v1",
+            reference: self.reference.clone(),
+            digest: self.digest.to_string(),
+            media_type: self.media_type.clone(),
+            images: self.images.iter().map(image).collect(),
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}\n{} {}", printable(&self.reference), self.digest, printable(&self.media_type))?;
+        for image in &self.images {
+            let platform = image.platform.as_deref().unwrap_or("no platform");
+            writeln!(out, "\n{} {}", printable(platform), image.digest)?;
+            let words = |name: &str, words: &[String], out: &mut dyn Write| {
+                if words.is_empty() {
+                    Ok(())
+                } else {
+                    writeln!(out, "  {name}: {}", printable(&words.join(" ")))
+                }
+            };
+            words("entrypoint", &image.run.entrypoint, out)?;
+            words("cmd", &image.run.cmd, out)?;
+            words("user", image.run.user.as_slice(), out)?;
+            for (name, value) in &image.run.env {
+                writeln!(out, "  env: {}={}", printable(name), printable(value))?;
+            }
+            for port in &image.run.ports {
+                writeln!(out, "  port: {port}")?;
+            }
+            for (key, value) in &image.run.labels {
+                writeln!(out, "  label: {}={}", printable(key), printable(value))?;
+            }
+            for layer in &image.layers {
+                let kind = layer.media_type.rsplit('.').next().unwrap_or_default();
+                writeln!(out, "  layer: {} {} {}", layer.digest, bytes(layer.size), printable(kind))?;
+            }
+        }
+        Ok(())
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Scripts build on these: fields are added, never renamed or removed while a schema's version stands.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use olmkit_catalog::add::Account;
 use olmkit_catalog::path::Path;
 use schemars::{JsonSchema, Schema, schema_for};
@@ -78,7 +80,7 @@ pub struct Generated {
     pub findings: Vec<Finding>,
 }
 
-/// An image that was written: `bundle build`, `catalog build`.
+/// An image that was written: `bundle build`, `bundle push`, `catalog build`, `catalog push`, `image copy`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Image {
     /// `olmkit.image/v1`
@@ -111,6 +113,93 @@ pub struct Paths<'p> {
     pub schema: &'static str,
     /// The ways, sorted by package, channel and version.
     pub paths: Vec<Path<'p>>,
+}
+
+/// A bundle that was unpacked: `bundle unpack`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unpacked {
+    /// `olmkit.unpacked/v1`
+    pub schema: &'static str,
+    /// The bundle as it was named.
+    pub reference: String,
+    /// The directory.
+    pub output_dir: String,
+    /// The files that were written, below the directory, sorted.
+    pub files: Vec<String>,
+}
+
+/// The digest of an image: `image digest`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ImageDigest {
+    /// `olmkit.digest/v1`
+    pub schema: &'static str,
+    /// The digest of its manifest or index.
+    pub digest: String,
+    /// The image for each platform, in the image's order.
+    pub platforms: Vec<PlatformDigest>,
+}
+
+/// The image for one platform.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PlatformDigest {
+    /// The platform, such as `linux/amd64`.
+    pub platform: String,
+    /// The digest of its manifest.
+    pub digest: String,
+}
+
+/// What an image says of itself: `image inspect`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Inspected {
+    /// `olmkit.inspected/v1`
+    pub schema: &'static str,
+    /// The image as it was named.
+    pub reference: String,
+    /// The digest of its manifest or index.
+    pub digest: String,
+    /// What the digest names: an image's manifest or an index.
+    pub media_type: String,
+    /// The images, in the image's order.
+    pub images: Vec<InspectedImage>,
+}
+
+/// One image of an index, or the only one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InspectedImage {
+    /// The digest of its manifest.
+    pub digest: String,
+    /// The platform, such as `linux/amd64`; none for an attestation.
+    pub platform: Option<String>,
+    /// The labels.
+    pub labels: BTreeMap<String, String>,
+    /// The command that a container runs.
+    pub entrypoint: Vec<String>,
+    /// Arguments of the command.
+    pub cmd: Vec<String>,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// The user that a container runs as.
+    pub user: Option<String>,
+    /// TCP ports that a container listens on.
+    pub ports: BTreeSet<u16>,
+    /// The layers, lowest first.
+    pub layers: Vec<InspectedLayer>,
+}
+
+/// A layer of an image that was looked at.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InspectedLayer {
+    /// The digest of the bytes as they are stored.
+    pub digest: String,
+    /// The digest of the bytes before compression.
+    pub diff_id: Option<String>,
+    /// The number of bytes as they are stored.
+    pub size: u64,
+    /// How they are packed.
+    pub media_type: String,
 }
 
 /// Why something could not be done; any command.
@@ -153,12 +242,19 @@ impl Place {
 /// Every schema by the name of its file in `docs/schemas/`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+<<<<<<< HEAD
         ("added-v1", schema_for!(Account)),
+=======
+        ("added-v1", schema_for!(Added)),
+        ("digest-v1", schema_for!(ImageDigest)),
+>>>>>>> 9605634 (image: push to registries, pull from them, read and write archives)
         ("error-v1", schema_for!(Error)),
         ("findings-v1", schema_for!(Findings)),
         ("generated-v1", schema_for!(Generated)),
         ("image-v1", schema_for!(Image)),
         ("path-v1", schema_for!(Paths)),
+        ("inspected-v1", schema_for!(Inspected)),
+        ("unpacked-v1", schema_for!(Unpacked)),
     ]
 }
 

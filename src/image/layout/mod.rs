@@ -20,10 +20,12 @@ use super::blob::BlobError;
 use super::digest::Digest;
 use super::manifest::ImageError;
 
+pub(super) use write::list;
+
 /// The content of `oci-layout`.
-const VERSION: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
+pub(super) const VERSION: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
 /// The largest `index.json` that is read, in bytes: room for tens of thousands of tags.
-const MAX_INDEX: u64 = 16 << 20;
+pub(super) const MAX_INDEX: u64 = 16 << 20;
 
 /// An OCI image layout directory, which need not exist before something is written.
 ///
@@ -59,6 +61,10 @@ pub struct TagError {
 }
 
 impl TagError {
+    pub(super) fn of(text: &str) -> Self {
+        Self { text: text.into() }
+    }
+
     /// The way out.
     pub fn help(&self) -> Option<String> {
         Some(
@@ -185,7 +191,7 @@ impl LayoutError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::NotALayout { .. } => Some("choose an empty or a new directory".into()),
-            Self::Ambiguous { dir, .. } => Some(format!("name one: `oci:{}:TAG`", dir.display())),
+            Self::Ambiguous { dir, .. } => Some(format!("name one: `{}:TAG`", dir.display())),
             Self::Image { source, .. } => source.help(),
             Self::Blob { source, .. } => source.help(),
             Self::Io { action: "lock", .. } => {

@@ -95,7 +95,8 @@ impl Layout {
         serde_json::from_slice(&bytes).map_err(|source| LayoutError::Index { path, source })
     }
 
-    fn choose<'d>(
+    /// The descriptor of a tag, or of the image that is meant without one.
+    pub(in crate::image) fn choose<'d>(
         &self,
         descriptors: &'d [Descriptor],
         tag: Option<&Tag>,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::image::{Config, FileTree, Image, Index, Layer, Place, Platform, Root, Unpack};
+use crate::image::{Access, Config, FileTree, Image, Index, Layer, Place, Platform, Root, Unpack};
 use insta::assert_snapshot;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -323,9 +323,9 @@ fn the_image_that_is_meant_without_a_tag() {
     assert_snapshot!(told(&layout, &error), @"the layout `DIR` has 2 images and none is tagged `latest`; it has `v1`, `v2`");
     assert!(error.help().is_some());
     let place: Place = format!("oci:{}", layout.dir().display()).parse().unwrap();
-    let stored = place.store(&image("three\n")).unwrap();
+    let stored = place.store(&image("three\n"), &Access::default()).unwrap();
     assert_eq!(stored.reference, format!("oci:{}:latest", layout.dir().display()));
-    assert_eq!(content_of(&place.load().unwrap()), "three\n");
+    assert_eq!(content_of(&place.load(&Access::default()).unwrap()), "three\n");
 }
 
 #[test]

@@ -29,6 +29,8 @@ impl Layout {
     /// # Errors
     /// The directory holds something else, the disk refuses, or a blob of the image cannot be read or is damaged.
     pub fn write(&self, tag: &Tag, root: &Root) -> Result<(), LayoutError> {
+        let failed = |source: BlobError| LayoutError::Blob { dir: self.dir.clone(), source };
+        Blob::fetch_all(root.blobs()).map_err(failed)?;
         let _exclusive = self.lock_exclusive()?;
         let blobs = self.blobs_path();
         fs::create_dir_all(&blobs).map_err(io_error("create", &blobs))?;
@@ -160,7 +162,7 @@ impl Layout {
 }
 
 /// Makes the tag name the image, in an index that may list anything else.
-fn list(index: &mut Map<String, Value>, tag: &Tag, root: &Root) {
+pub(in crate::image) fn list(index: &mut Map<String, Value>, tag: &Tag, root: &Root) {
     let mut descriptor = root.top().descriptor();
     descriptor.set_annotations(Some([(ANNOTATION_REF_NAME.to_owned(), tag.to_string())].into()));
     let name = |entry: &Value| entry["annotations"][ANNOTATION_REF_NAME].as_str().map(str::to_owned);

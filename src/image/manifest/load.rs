@@ -1,17 +1,22 @@
 //! From documents that were found, and are not trusted, to images.
 
+use std::sync::Arc;
+
 use oci_spec::image::{self as oci, Descriptor, MediaType};
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::super::blob::{Blob, BlobError};
+use super::super::config::Config;
 use super::super::digest::{Digest, DigestError};
+use super::super::layer::Layer;
 use super::super::platform::Platform;
 use super::{Details, Image, ImageError, Index, Root};
 
 /// The largest manifest or index that is read, in bytes: what registries accept.
-const MAX_MANIFEST: u64 = 4 << 20;
+pub(in crate::image) const MAX_MANIFEST: u64 = 4 << 20;
 /// The largest configuration that is read, in bytes.
-const MAX_CONFIGURATION: u64 = 8 << 20;
+pub(in crate::image) const MAX_CONFIGURATION: u64 = 8 << 20;
 /// The most layers of an image, and the most images of an index. Real ones have at most 127 and about twenty.
 const MAX_CHILDREN: usize = 256;
 
@@ -19,6 +24,14 @@ const MAX_CHILDREN: usize = 256;
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const DOCKER_CONFIGURATION: &str = "application/vnd.docker.container.image.v1+json";
+
+/// The media types of manifests and indexes that are read.
+pub(in crate::image) const READABLE: [&str; 4] = [
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    DOCKER_INDEX,
+    DOCKER_MANIFEST,
+];
 
 /// Gets the blob that a document names.
 pub(in crate::image) type Find<'f> = dyn FnMut(&Descriptor) -> Result<Blob, BlobError> + 'f;
@@ -55,6 +68,33 @@ impl Root {
 }
 
 impl Image {
+    /// An image of a configuration, over a base: the base's layers below, and what its configuration says where ours
+    /// says nothing.
+    ///
+    /// # Errors
+    /// The base is not an image.
+    pub fn on(base: &Self, config: &Config, layers: &[Layer]) -> Result<Self, ImageError> {
+        let no_image = || ImageError::NoPlatform { digest: base.digest() };
+        if base.details.is_none() {
+            return Err(no_image());
+        }
+        let document: Map<String, Value> =
+            document(&base.configuration, "image configuration", MAX_CONFIGURATION)?;
+        let bytes = config.encode_on(document, layers);
+        let below = base.layers.iter().map(Blob::as_oci);
+        let above = layers.iter().map(|layer| layer.blob().clone());
+        Self::assemble(Blob::from_bytes(MediaType::ImageConfig, bytes), below.chain(above).collect())
+    }
+
+    /// An image of a configuration and layers that were found without a manifest.
+    ///
+    /// # Errors
+    /// The configuration is damaged or contradicts the layers.
+    pub(in crate::image) fn assemble(configuration: Blob, layers: Vec<Blob>) -> Result<Self, ImageError> {
+        let details = Details::of(&configuration, layers.len())?;
+        Ok(Self::from_parts(configuration, layers, details))
+    }
+
     /// The image of a manifest that was found; `find` gets the blobs that the manifest names.
     ///
     /// # Errors
@@ -69,7 +109,7 @@ impl Image {
         )?;
         let configuration = find(parsed.config())?;
         let layers = parsed.layers().iter().map(&mut *find).collect::<Result<Vec<_>, _>>()?;
-        let details = Details::of(&configuration, layers.len())?;
+        let details = Details::of(&configuration, layers.len())?.map(Arc::new);
         Ok(Self { manifest, configuration, layers, details })
     }
 }
@@ -94,13 +134,11 @@ impl Details {
             .map(|id| id.parse())
             .collect::<Result<_, DigestError>>()
             .map_err(|error| inconsistent(format!("as a diff ID, {error}")))?;
-        let labels =
-            parsed.labels_of_config().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
-        Ok(Some(Self { platform: Platform::of(&parsed), diff_ids, labels }))
+        Ok(Some(Self { platform: Platform::of(&parsed), diff_ids, run: Config::of(&parsed) }))
     }
 }
 
-fn is_manifest(media_type: &MediaType) -> bool {
+pub(in crate::image) fn is_manifest(media_type: &MediaType) -> bool {
     matches!(media_type, MediaType::ImageManifest) || media_type.as_ref() == DOCKER_MANIFEST
 }
 

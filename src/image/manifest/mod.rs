@@ -6,6 +6,7 @@
 mod load;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use oci_spec::image::{self as oci, Descriptor, MediaType};
 use serde::Serialize;
@@ -17,6 +18,8 @@ use super::json::canonical;
 use super::layer::Layer;
 use super::platform::Platform;
 
+pub(super) use load::{MAX_CONFIGURATION, MAX_MANIFEST, READABLE, is_manifest};
+
 /// One image: manifest, configuration and layers. Clones share the bytes.
 #[derive(Debug, Clone)]
 pub struct Image {
@@ -24,7 +27,7 @@ pub struct Image {
     configuration: Blob,
     layers: Vec<Blob>,
     /// Nothing when the manifest is of something else than an image, such as an attestation.
-    details: Option<Details>,
+    details: Option<Arc<Details>>,
 }
 
 /// What an image's configuration says.
@@ -32,7 +35,7 @@ pub struct Image {
 struct Details {
     platform: Platform,
     diff_ids: Vec<Digest>,
-    labels: BTreeMap<String, String>,
+    run: Config,
 }
 
 /// Images of several platforms under one digest.
@@ -130,22 +133,28 @@ impl Image {
     /// An image of these layers, lowest first.
     pub fn new(platform: &Platform, config: &Config, layers: &[Layer]) -> Self {
         let configuration = Blob::from_bytes(MediaType::ImageConfig, config.encode(platform, layers));
+        let details = Details {
+            platform: platform.clone(),
+            diff_ids: layers.iter().map(|layer| layer.diff_id()).collect(),
+            run: config.clone(),
+        };
+        Self::from_parts(
+            configuration,
+            layers.iter().map(|layer| layer.blob().clone()).collect(),
+            Some(details),
+        )
+    }
+
+    fn from_parts(configuration: Blob, layers: Vec<Blob>, details: Option<Details>) -> Self {
+        let details = details.map(Arc::new);
         let manifest = Manifest {
             schema_version: oci::SCHEMA_VERSION,
             media_type: MediaType::ImageManifest,
             config: configuration.descriptor(),
-            layers: layers.iter().map(|layer| layer.blob().descriptor()).collect(),
+            layers: layers.iter().map(Blob::descriptor).collect(),
         };
-        Self {
-            manifest: Blob::from_bytes(MediaType::ImageManifest, canonical(&manifest)),
-            configuration,
-            layers: layers.iter().map(|layer| layer.blob().clone()).collect(),
-            details: Some(Details {
-                platform: platform.clone(),
-                diff_ids: layers.iter().map(|layer| layer.diff_id()).collect(),
-                labels: config.labels.clone(),
-            }),
-        }
+        let manifest = Blob::from_bytes(MediaType::ImageManifest, canonical(&manifest));
+        Self { manifest, configuration, layers, details }
     }
 
     /// The digest that names the image.
@@ -181,12 +190,12 @@ impl Image {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.details.as_ref()?.labels.get(key).map(String::as_str)
+        self.run()?.labels.get(key).map(String::as_str)
     }
 
-    /// The labels, sorted by key.
-    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.details.iter().flat_map(|details| details.labels.iter().map(|(k, v)| (k.as_str(), v.as_str())))
+    /// How it is run and labelled; `None` when the manifest is not of an image.
+    pub fn run(&self) -> Option<&Config> {
+        self.details.as_ref().map(|details| &details.run)
     }
 
     /// Attestations, which builders put beside the images of an index, name no platform or an unknown one.
@@ -247,6 +256,11 @@ impl Root {
         self.top().digest()
     }
 
+    /// What it is: an image's manifest or an index.
+    pub fn media_type(&self) -> &MediaType {
+        self.top().media_type()
+    }
+
     /// The images: one, or those of the index.
     pub fn images(&self) -> &[Image] {
         match self {
@@ -277,12 +291,24 @@ impl Root {
         })
     }
 
+    /// The platforms that there are images for.
+    pub fn platforms(&self) -> Vec<Platform> {
+        let real = self.images().iter().filter(|image| image.is_for_a_platform());
+        real.filter_map(|image| image.platform().cloned()).collect()
+    }
+
     /// The manifest or the index: the blob that a tag points to.
     pub(super) fn top(&self) -> &Blob {
         match self {
             Self::Image(image) => &image.manifest,
             Self::Index(index) => &index.index,
         }
+    }
+
+    /// Whether a blob is a manifest or the index, which registries keep apart from other blobs.
+    pub(super) fn is_manifest(&self, blob: &Blob) -> bool {
+        let mut manifests = self.images().iter().map(|image| image.manifest.digest());
+        blob.digest() == self.digest() || manifests.any(|manifest| manifest == blob.digest())
     }
 
     /// Every blob once, each after those that it names, so that whoever stores them in order never stores a promise.

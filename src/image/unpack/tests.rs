@@ -1,13 +1,12 @@
 use super::*;
-use crate::image::{Config, Layer, Platform};
-use flate2::Compression;
+use crate::image::{Compression, Config, Layer, Platform};
 use flate2::write::GzEncoder;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use std::io::Write;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
@@ -274,13 +273,23 @@ fn gzip_in_several_members_is_one_stream() {
 }
 
 #[test]
-fn zstd_is_not_supported_and_said_so() {
-    let layer =
-        Layer::of_blob(Blob::from_bytes(MediaType::ImageLayerZstd, b"\x28\xb5".to_vec()), Digest::of(b""));
+fn zstd_layers_are_read() {
+    let mut tree = FileTree::new();
+    tree.add_file("x", "1").unwrap();
+    let layers = [Compression::Gzip, Compression::Zstd].map(|kind| Layer::build_with(&tree, kind).unwrap());
+    assert_eq!(layers[0].diff_id(), layers[1].diff_id());
+    let image = Image::new(&Platform::default(), &Config::default(), &layers[1..]);
+    assert_snapshot!(listing(&image.unpack(&Unpack::default()).unwrap()), @"x = 1");
+}
+
+#[test]
+fn layers_of_unknown_kinds_are_named() {
+    let kind = MediaType::Other("application/vnd.example.layer.v1.tar+brotli".into());
+    let layer = Layer::of_blob(Blob::from_bytes(kind, b"x".to_vec()), Digest::of(b""));
     let error = Image::new(&Platform::default(), &Config::default(), &[layer])
         .unpack(&Unpack::default())
         .unwrap_err();
-    assert_snapshot!(told(&error), @"layer `DIGEST` has the media type `application/vnd.oci.image.layer.v1.tar+zstd`, expected a tar, plain or with gzip");
+    assert_snapshot!(told(&error), @"layer `DIGEST` has the media type `application/vnd.example.layer.v1.tar+brotli`, expected a tar, plain or with gzip or zstd");
     assert_snapshot!(error.help().unwrap(), @"build the image with gzip layers");
 }
 

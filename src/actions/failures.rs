@@ -1,0 +1,47 @@
+//! What the faults of images mean for the command: how it ends, and the way out.
+
+use std::error::Error;
+
+use crate::exit::{Exit, Failure};
+use crate::image::{
+    ArchiveError, BlobError, ImageError, LayerError, LoadError, RegistryError, StoreError, TreeError,
+    UnpackError,
+};
+
+/// Interruptions and timeouts lie below whatever was going on.
+fn exit_of(error: &(dyn Error + 'static)) -> Exit {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        match error
+            .downcast_ref::<RegistryError>()
+            .or_else(|| Some(error.downcast_ref::<Box<RegistryError>>()?))
+        {
+            Some(RegistryError::Interrupted) => return Exit::Interrupted,
+            Some(RegistryError::TimedOut { .. }) => return Exit::TimedOut,
+            _ => next = error.source(),
+        }
+    }
+    Exit::Unknown
+}
+
+macro_rules! failures {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self { exit: exit_of(&error), help: error.help(), ..Self::unknown(error) }
+            }
+        }
+    )*};
+}
+
+failures!(
+    ArchiveError,
+    BlobError,
+    ImageError,
+    LayerError,
+    LoadError,
+    RegistryError,
+    StoreError,
+    TreeError,
+    UnpackError
+);

@@ -1,0 +1,74 @@
+//! `image …`, `bundle push` and `catalog push`: images as they are, from place to place.
+
+use crate::exit::Failure;
+use crate::image::Place;
+use crate::image::{Access, Image, Platform, Root};
+use crate::input::Input;
+use crate::report::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, InspectedLayer};
+
+/// What to copy, and where to.
+#[derive(Debug)]
+pub struct Copy {
+    /// The image.
+    pub from: Input,
+    /// Where it goes.
+    pub to: Place,
+    /// Other tags that it gets there.
+    pub also_tag: Vec<String>,
+    /// The platform whose image is copied; all of them when none is given.
+    pub platform: Option<Platform>,
+}
+
+/// Copies an image, byte for byte. Between repositories of one registry, nothing moves that need not.
+///
+/// # Errors
+/// The image cannot be read, or not be written.
+pub fn copy(request: &Copy, access: &Access) -> Result<ImageAnswer, Failure> {
+    let (_, root) = request.from.image(access)?;
+    let root = match &request.platform {
+        None => root,
+        Some(platform) => Root::from(root.image(Some(platform))?.clone()),
+    };
+    let stored = request.to.store_also(&root, &request.also_tag, access)?;
+    Ok(ImageAnswer { stored, dry_run: access.is_dry_run() })
+}
+
+/// The digest of an image, and of the image for each platform.
+///
+/// # Errors
+/// The image cannot be read.
+pub fn digest(input: &Input, access: &Access) -> Result<DigestAnswer, Failure> {
+    let (_, root) = input.image(access)?;
+    let named = |image: &Image| Some((image.platform()?.to_string(), image.digest()));
+    Ok(DigestAnswer { digest: root.digest(), platforms: root.images().iter().filter_map(named).collect() })
+}
+
+/// What an image says of itself.
+///
+/// # Errors
+/// The image cannot be read.
+pub fn inspect(input: &Input, access: &Access) -> Result<InspectedAnswer, Failure> {
+    let (place, root) = input.image(access)?;
+    let layers = |image: &Image| {
+        let mut diff_ids = image.diff_ids().iter();
+        let layer = |blob: &crate::image::Blob| InspectedLayer {
+            digest: blob.digest(),
+            diff_id: diff_ids.next().copied(),
+            size: blob.size(),
+            media_type: blob.media_type().to_string(),
+        };
+        image.layers().iter().map(layer).collect()
+    };
+    let images = root.images().iter().map(|image| InspectedImage {
+        digest: image.digest(),
+        platform: image.platform().map(ToString::to_string),
+        run: image.run().cloned().unwrap_or_default(),
+        layers: layers(image),
+    });
+    Ok(InspectedAnswer {
+        reference: place.to_string(),
+        digest: root.digest(),
+        media_type: root.media_type().to_string(),
+        images: images.collect(),
+    })
+}

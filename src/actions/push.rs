@@ -1,0 +1,65 @@
+//! `bundle push` and `catalog push`: what is on disk is built and sent, what is an image is sent as it is.
+
+use super::build::{self, Ground, Output};
+use super::image;
+use crate::exit::Failure;
+use crate::image::{Access, Compression, Place};
+use crate::input::Input;
+use crate::report::ImageAnswer;
+
+/// What to send, and where to.
+#[derive(Debug)]
+pub struct Request {
+    /// The bundle or the catalog.
+    pub input: Input,
+    /// The registry's reference; the image's own when none is given.
+    pub reference: Option<Place>,
+    /// Other tags that it gets there.
+    pub also_tag: Vec<String>,
+}
+
+/// Something to push that has no name in a registry.
+#[derive(Debug, thiserror::Error)]
+#[error("it is not said where to push `{0}`")]
+struct NoReference(String);
+
+/// Pushes a bundle.
+///
+/// # Errors
+/// It cannot be read, or the registry does not take it.
+pub fn bundle(request: Request, access: &Access) -> Result<ImageAnswer, Failure> {
+    push(request, access, build::BUNDLE_COMPRESSION, build::bundle)
+}
+
+/// Pushes a catalog.
+///
+/// # Errors
+/// It cannot be read, or the registry does not take it.
+pub fn catalog(request: Request, access: &Access) -> Result<ImageAnswer, Failure> {
+    push(request, access, build::CATALOG_COMPRESSION, |request, access| {
+        build::catalog(request, &Ground::default(), access)
+    })
+}
+
+fn push(
+    Request { input, reference, also_tag }: Request,
+    access: &Access,
+    compression: Compression,
+    build: impl Fn(&build::Request, &Access) -> Result<ImageAnswer, Failure>,
+) -> Result<ImageAnswer, Failure> {
+    let to = match (reference, &input) {
+        (Some(reference), _) => reference,
+        (None, Input::Image(place)) => build::own_reference(place)?,
+        (None, Input::Disk(_)) => {
+            let error = NoReference(input.to_string());
+            return Err(Failure::misuse(error).help("name it: `quay.io/example/operator-bundle:v1.0.0`"));
+        }
+    };
+    match input {
+        Input::Image(_) => image::copy(&image::Copy { from: input, to, also_tag, platform: None }, access),
+        Input::Disk(_) => {
+            let output = Output { to, also_tag, push: false, compression };
+            build(&build::Request { input, output }, access)
+        }
+    }
+}

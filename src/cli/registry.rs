@@ -1,0 +1,223 @@
+//! The flags of every verb that reads or writes images.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::actions::build::Output;
+use crate::exit::Failure;
+use crate::files;
+use crate::image::{
+    Access, Compression, DEFAULT_CACHE_LIMIT, GivenCredentials, GivenCredentialsError, Options, Place,
+    PlaceError,
+};
+use crate::report;
+
+/// The largest text on standard input that is taken for credentials, in bytes.
+const MAX_CREDENTIALS: u64 = 1 << 20;
+
+/// How registries are reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Registries")]
+pub(super) struct RegistryFlags {
+    /// Credentials for a registry or some of its repositories. `@FILE` or `-` (standard input) in place of the password, or
+    /// of the whole, keep it out of the process list. Otherwise those of `podman login` and `docker login` are used
+    #[arg(long, value_name = "HOST=USER:PASSWORD|@FILE|-", hide_env_values = true)]
+    creds: Vec<String>,
+    /// A file with credentials, instead of podman's and docker's
+    #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE")]
+    authfile: Option<PathBuf>,
+    /// A file with certificates of authorities to trust besides the system's
+    #[arg(long, value_name = "FILE")]
+    ca_file: Vec<PathBuf>,
+    /// A registry that speaks plain HTTP; those of this machine need no flag
+    #[arg(long, value_name = "HOST[:PORT]")]
+    plain_http: Vec<String>,
+    /// A registry whose certificate is not checked: anybody may answer in its name
+    #[arg(long, value_name = "HOST[:PORT]")]
+    insecure_skip_tls_verify: Vec<String>,
+    /// How long all transfers together may take: seconds, or a number with `s`, `m` or `h`
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// How many blobs move at once
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
+    parallel: u8,
+    /// Where fetched blobs are kept; `olmkit` in the user's cache directory when not given
+    #[arg(long, value_name = "DIR", env = "OLMKIT_CACHE_DIR")]
+    cache_dir: Option<PathBuf>,
+    /// How much is kept there at most, in MiB; 0 keeps nothing
+    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_CACHE_LIMIT >> 20)]
+    cache_limit: u64,
+}
+
+impl RegistryFlags {
+    /// Access as the flags say.
+    ///
+    /// # Errors
+    /// Credentials are said to be where they are not.
+    pub(super) fn access(self) -> Result<Access, Failure> {
+        self.build(false)
+    }
+
+    fn build(self, dry_run: bool) -> Result<Access, Failure> {
+        let credentials = self.creds.iter().map(|text| credentials(text)).collect::<Result<Vec<_>, _>>()?;
+        let options = Options {
+            credentials: credentials.concat(),
+            auth_file: self.authfile,
+            ca_files: self.ca_file,
+            plain_http: self.plain_http.into_iter().collect(),
+            insecure: self.insecure_skip_tls_verify.into_iter().collect(),
+            timeout: self.timeout,
+            parallel: self.parallel.into(),
+            cache_dir: self.cache_dir,
+            cache_limit: self.cache_limit.saturating_mul(1 << 20),
+            dry_run,
+            ..Options::default()
+        };
+        Ok(Access::new(options, report::transfers(dry_run)))
+    }
+}
+
+/// How verbs write to a place.
+#[derive(Debug, Args)]
+pub(super) struct WriteFlags {
+    /// Another tag that the image gets in the same repository or layout
+    #[arg(long, value_name = "TAG")]
+    also_tag: Vec<String>,
+    /// Say what would be sent, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+impl WriteFlags {
+    /// Access as the flags say, and the other tags.
+    ///
+    /// # Errors
+    /// As [`RegistryFlags::access`].
+    pub(super) fn access(self) -> Result<(Access, Vec<String>), Failure> {
+        Ok((self.registry.build(self.dry_run)?, self.also_tag))
+    }
+}
+
+/// How verbs build an image, and where it goes.
+#[derive(Debug, Args)]
+pub(super) struct BuildFlags {
+    /// Where the image goes: `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`, or a registry's `HOST/NAME:TAG`
+    #[arg(long, value_name = "PLACE", value_parser = destination)]
+    to: Place,
+    /// Push it as well, to the registry that the tag in `--to` names: `oci:DIR:HOST/NAME:TAG`
+    #[arg(long)]
+    push: bool,
+    /// How the layers are packed: gzip for bundles, zstd for catalogs when nothing is said
+    #[arg(long, value_enum, value_name = "KIND")]
+    compression: Option<Packing>,
+    #[command(flatten)]
+    write: WriteFlags,
+}
+
+impl BuildFlags {
+    /// Access as the flags say, and what becomes of the image; its layers are packed as usual unless something is said.
+    ///
+    /// # Errors
+    /// As [`RegistryFlags::access`].
+    pub(super) fn output(self, usual: Compression) -> Result<(Access, Output), Failure> {
+        let (access, also_tag) = self.write.access()?;
+        let compression = match self.compression {
+            None => usual,
+            Some(Packing::Gzip) => Compression::Gzip,
+            Some(Packing::Zstd) => Compression::Zstd,
+        };
+        Ok((access, Output { to: self.to, also_tag, push: self.push, compression }))
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Packing {
+    /// What every reader of images knows
+    Gzip,
+    /// Smaller and faster, for readers from about 2022 on
+    Zstd,
+}
+
+/// A place to write to, with the way out in the message when it is none.
+pub(super) fn destination(text: &str) -> Result<Place, String> {
+    text.parse().map_err(|error: PlaceError| match (std::error::Error::source(&error), error.help()) {
+        (Some(source), Some(help)) => format!("{error}: {source}\n  help: {help}"),
+        (None, Some(help)) => format!("{error}\n  help: {help}"),
+        _ => error.to_string(),
+    })
+}
+
+/// `HOST=USER:PASSWORD`, or where such lines are.
+fn credentials(text: &str) -> Result<Vec<GivenCredentials>, Failure> {
+    let bad = |error: GivenCredentialsError| {
+        Failure::misuse(error).help(
+            "write `HOST=USER:@FILE` with the password in a file, or `@FILE` or `-` with a line `HOST=USER:PASSWORD` \
+             for each registry",
+        )
+    };
+    if let Some(place) = elsewhere(text) {
+        let lines = place.read()?;
+        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        return lines.map(|line| line.parse().map_err(bad)).collect();
+    }
+    let given: GivenCredentials = text.parse().map_err(bad)?;
+    let mut place = None;
+    given.password_is(|password| {
+        place = elsewhere(password);
+        place.is_some()
+    });
+    Ok(vec![match place {
+        Some(place) => given.with_password(place.read()?.trim_end_matches(['\r', '\n']).to_owned()),
+        None => given,
+    }])
+}
+
+/// Where a secret is that is not in the command line.
+enum Elsewhere {
+    File(PathBuf),
+    Input,
+}
+
+fn elsewhere(text: &str) -> Option<Elsewhere> {
+    match text.strip_prefix('@') {
+        Some(path) => Some(Elsewhere::File(path.into())),
+        None if text == "-" => Some(Elsewhere::Input),
+        None => None,
+    }
+}
+
+impl Elsewhere {
+    fn read(self) -> Result<String, Failure> {
+        match self {
+            Self::File(path) => Ok(files::read_text(&path)?),
+            Self::Input => {
+                let mut text = String::new();
+                let read = std::io::stdin().lock().take(MAX_CREDENTIALS).read_to_string(&mut text);
+                let failed =
+                    |source| files::FileError::Read { path: Path::new("standard input").into(), source };
+                read.map_err(failed)?;
+                Ok(text)
+            }
+        }
+    }
+}
+
+/// `90`, `90s`, `5m` or `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3600),
+        _ => (text, 1),
+    };
+    let seconds = number.parse::<u32>().ok().map(u64::from).and_then(|number| number.checked_mul(unit));
+    let seconds = seconds.filter(|seconds| *seconds > 0);
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected seconds, or a number with `s`, `m` or `h`".into())
+}

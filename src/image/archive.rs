@@ -1,0 +1,426 @@
+//! Images in one file: a tar of an OCI layout, or what `docker save` writes.
+//!
+//! Files are read by position, so that an image of any size is opened in flat memory. What is written is an OCI layout in
+//! a tar; for `docker load`, with docker's own list of contents in it, which new dockers write as well.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use oci_spec::distribution::Reference;
+use oci_spec::image::{Descriptor, ImageIndex, MediaType};
+use serde::Deserialize;
+use serde_json::{Map, json};
+use tar::{Archive as Tar, Builder, EntryType, Header};
+
+use super::blob::{Blob, BlobError, Local};
+use super::digest::{Digest, Hashing};
+use super::json::canonical;
+use super::layout::{self, Layout, LayoutError, Tag};
+use super::manifest::{Image, ImageError, MAX_CONFIGURATION, Root};
+
+/// The most files of an archive that are looked at.
+const MAX_ENTRIES: usize = 20_000;
+/// The largest archive after decompression, in bytes.
+const MAX_UNPACKED: u64 = 32 << 30;
+/// Where an archive that was made by docker lists its images.
+const DOCKER_LIST: &str = "manifest.json";
+
+/// An archive that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// The disk refused.
+    #[error("cannot {action} `{}`", .path.display())]
+    Io {
+        /// What was tried: "read", "write".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// It is no archive of images.
+    #[error("`{}` is not an archive of images: {problem}", .path.display())]
+    NotAnArchive {
+        /// The file.
+        path: PathBuf,
+        /// What is missing or different.
+        problem: String,
+    },
+    /// The image that was asked for is not there, or it is not clear which is meant.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// It has no image of that name.
+    #[error("the archive `{}` has no image `{name}`; it has {available}", .path.display())]
+    NoSuchName {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// What is there.
+        available: String,
+    },
+    /// The image is damaged, not whole or not an image.
+    #[error("the archive `{}` has an image that cannot be used", .path.display())]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ImageError,
+    },
+    /// A blob of the image cannot be had.
+    #[error("cannot write `{}`", .path.display())]
+    Blob {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: BlobError,
+    },
+}
+
+impl ArchiveError {
+    /// The way out, where there is one.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Layout(error) => error.help(),
+            Self::Image { source, .. } => source.help(),
+            Self::Blob { source, .. } => source.help(),
+            Self::NotAnArchive { .. } => Some(
+                "archives are made by `docker save`, `podman save`, `skopeo copy` and `olmkit image copy`"
+                    .into(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the image of a tag from a tar of an OCI layout.
+///
+/// # Errors
+/// As [`Layout::read`].
+pub(super) fn read_oci(path: &Path, tag: Option<&Tag>) -> Result<Root, ArchiveError> {
+    let files = Files::open(path)?;
+    if !files.is_layout() {
+        return Err(files.unusable("it has no `oci-layout` and `index.json`"));
+    }
+    let index = files.index()?;
+    let chosen = Layout::new(path).choose(index.manifests(), tag)?;
+    files.load(chosen)
+}
+
+/// Reads an image from what `docker save` writes, old or new.
+///
+/// # Errors
+/// As [`read_oci`].
+pub(super) fn read_docker(path: &Path, name: Option<&Reference>) -> Result<Root, ArchiveError> {
+    let files = Files::open(path)?;
+    let listed = files.docker_list()?;
+    let is_named = |image: &DockerImage, name: &Reference| {
+        image.names().any(|listed| listed.parse::<Reference>().is_ok_and(|listed| listed == *name))
+    };
+    let chosen = match name {
+        Some(name) => listed.iter().find(|image| is_named(image, name)),
+        None if listed.len() == 1 => listed.first(),
+        None => None,
+    };
+    let Some(chosen) = chosen else {
+        let names: Vec<String> = listed
+            .iter()
+            .flat_map(DockerImage::names)
+            .map(|name| format!("`{}`", name.escape_debug()))
+            .collect();
+        let available = if names.is_empty() { "no names".to_owned() } else { names.join(", ") };
+        let Some(name) = name else {
+            return Err(files.unusable(&format!("it has {} images, name one of {available}", listed.len())));
+        };
+        return Err(ArchiveError::NoSuchName { path: path.into(), name: name.whole(), available });
+    };
+    // New dockers put an OCI layout into the same file, which has the digests that registries know.
+    if files.is_layout()
+        && let [only] = files.index()?.manifests().as_slice()
+        && listed.len() == 1
+    {
+        return files.load(only);
+    }
+    files.assemble(chosen)
+}
+
+/// Writes an image as a tar of an OCI layout; `docker` adds docker's list of contents, with a name or none.
+///
+/// # Errors
+/// The disk refuses, or a blob of the image cannot be had.
+pub(super) fn write(
+    path: &Path,
+    tag: &Tag,
+    docker: Option<Option<&Reference>>,
+    root: &Root,
+) -> Result<(), ArchiveError> {
+    let failed = |source| ArchiveError::Io { action: "write", path: path.into(), source };
+    let mut index = Map::new();
+    layout::list(&mut index, tag, root);
+    let mut documents = BTreeMap::from([
+        ("oci-layout", layout::VERSION.as_bytes().to_vec()),
+        ("index.json", canonical(&index)),
+    ]);
+    if let Some(name) = docker {
+        let image = root.image(None).map_err(|source| ArchiveError::Image { path: path.into(), source })?;
+        documents.insert(DOCKER_LIST, docker_list(image, name));
+    }
+    Blob::fetch_all(root.blobs()).map_err(|source| ArchiveError::Blob { path: path.into(), source })?;
+
+    let directory = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let file = tempfile::Builder::new()
+        .prefix(".olmkit-")
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(directory)
+        .map_err(failed)?;
+    let mut tar = Builder::new(io::BufWriter::with_capacity(256 << 10, file));
+    for directory in ["blobs/", "blobs/sha256/"] {
+        tar.append(&header(directory, EntryType::Directory, 0).map_err(failed)?, io::empty())
+            .map_err(failed)?;
+    }
+    let mut blobs = root.blobs();
+    blobs.sort_by_key(|blob| blob.digest());
+    for blob in blobs {
+        let head = header(&format!("blobs/sha256/{}", blob.digest().hex()), EntryType::Regular, blob.size());
+        let writer = tar.get_mut();
+        writer.write_all(head.map_err(failed)?.as_bytes()).map_err(failed)?;
+        blob.copy_to(writer).map_err(|source| ArchiveError::Blob { path: path.into(), source })?;
+        let padding = blob.size().next_multiple_of(512) - blob.size();
+        io::copy(&mut io::repeat(0).take(padding), writer).map_err(failed)?;
+    }
+    for (name, bytes) in documents {
+        let head = header(name, EntryType::Regular, bytes.len() as u64).map_err(failed)?;
+        tar.append(&head, bytes.as_slice()).map_err(failed)?;
+    }
+    let file = tar.into_inner().and_then(|writer| Ok(writer.into_inner()?)).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+fn header(name: &str, kind: EntryType, size: u64) -> io::Result<Header> {
+    let mut header = Header::new_ustar();
+    header.set_path(name)?;
+    header.set_entry_type(kind);
+    header.set_mode(if kind.is_dir() { 0o755 } else { 0o644 });
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(size);
+    header.set_cksum();
+    Ok(header)
+}
+
+fn docker_list(image: &Image, name: Option<&Reference>) -> Vec<u8> {
+    let at = |blob: &Blob| format!("blobs/sha256/{}", blob.digest().hex());
+    canonical(&json!([{
+        "Config": at(image.configuration()),
+        "RepoTags": name.map(Reference::whole).into_iter().collect::<Vec<_>>(),
+        "Layers": image.layers().iter().map(at).collect::<Vec<_>>(),
+    }]))
+}
+
+/// An image in docker's list.
+#[derive(Deserialize)]
+struct DockerImage {
+    #[serde(rename = "Config")]
+    config: String,
+    #[serde(rename = "RepoTags")]
+    names: Option<Vec<String>>,
+    #[serde(rename = "Layers")]
+    layers: Vec<String>,
+}
+
+impl DockerImage {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().flatten().map(String::as_str)
+    }
+}
+
+/// The files of an archive by path: where their bytes begin, and how many there are.
+struct Files {
+    path: PathBuf,
+    file: Arc<File>,
+    places: HashMap<String, (u64, u64)>,
+    /// What old dockers write for a layer that is there already.
+    links: HashMap<String, String>,
+}
+
+impl Files {
+    fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let failed = |source| ArchiveError::Io { action: "read", path: path.into(), source };
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(failed(io::Error::other("it is not a regular file")));
+        }
+        let mut file = File::open(path).map_err(failed)?;
+        let mut magic = Vec::new();
+        (&mut file).take(2).read_to_end(&mut magic).map_err(failed)?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        if magic == [0x1f, 0x8b] {
+            file = decompress(file).map_err(failed)?;
+        }
+        let mut files =
+            Self { path: path.into(), file: Arc::new(file), places: HashMap::new(), links: HashMap::new() };
+        files.list()?;
+        Ok(files)
+    }
+
+    fn list(&mut self) -> Result<(), ArchiveError> {
+        let unusable = |error: io::Error| ArchiveError::NotAnArchive {
+            path: self.path.clone(),
+            problem: error.to_string(),
+        };
+        let length = self.file.metadata().map_err(unusable)?.len();
+        let mut tar = Tar::new(&*self.file);
+        // Raw: the library would read records of any size into memory. No file here needs one.
+        for (count, entry) in tar.entries_with_seek().map_err(unusable)?.raw(true).enumerate() {
+            let entry = entry.map_err(unusable)?;
+            if count == MAX_ENTRIES {
+                return Err(self.unusable(&format!("it has more than {MAX_ENTRIES} entries")));
+            }
+            let name = String::from_utf8_lossy(&entry.path_bytes()).trim_start_matches("./").to_owned();
+            let (start, size) = (entry.raw_file_position(), entry.size());
+            match entry.header().entry_type() {
+                EntryType::Regular | EntryType::Continuous => {
+                    if start.checked_add(size).is_none_or(|end| end > length) {
+                        return Err(self.unusable("it ends in the middle of a file"));
+                    }
+                    if self.places.insert(name.clone(), (start, size)).is_some() {
+                        return Err(self.unusable(&format!("it has `{}` twice", name.escape_debug())));
+                    }
+                }
+                EntryType::Symlink | EntryType::Link => {
+                    let target = entry.header().link_name_bytes().unwrap_or_default();
+                    self.links.insert(name, String::from_utf8_lossy(&target).into_owned());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn unusable(&self, problem: &str) -> ArchiveError {
+        ArchiveError::NotAnArchive { path: self.path.clone(), problem: problem.into() }
+    }
+
+    fn broken(&self) -> impl Fn(ImageError) -> ArchiveError {
+        let path = self.path.clone();
+        move |source| ArchiveError::Image { path: path.clone(), source }
+    }
+
+    fn is_layout(&self) -> bool {
+        ["oci-layout", "index.json"].iter().all(|name| self.places.contains_key(*name))
+    }
+
+    /// Where a file is; a link leads to another one in the directory above its own, as old dockers write it.
+    fn place(&self, name: &str) -> Option<(u64, u64)> {
+        let target = self.links.get(name).map(|target| target.trim_start_matches("../"));
+        self.places.get(target.unwrap_or(name)).copied()
+    }
+
+    fn reader(&self, (start, size): (u64, u64)) -> impl Read {
+        Section { file: Arc::clone(&self.file), position: start }.take(size)
+    }
+
+    fn document(&self, name: &str, limit: u64) -> Result<Vec<u8>, ArchiveError> {
+        let place =
+            self.place(name).ok_or_else(|| self.unusable(&format!("it has no `{}`", name.escape_debug())))?;
+        if place.1 > limit {
+            return Err(self.unusable(&format!("`{}` has more than {limit} bytes", name.escape_debug())));
+        }
+        let mut bytes = Vec::new();
+        let read = self.reader(place).read_to_end(&mut bytes);
+        read.map_err(|source| ArchiveError::Io { action: "read", path: self.path.clone(), source })?;
+        Ok(bytes)
+    }
+
+    fn index(&self) -> Result<ImageIndex, ArchiveError> {
+        let bytes = self.document("index.json", layout::MAX_INDEX)?;
+        serde_json::from_slice(&bytes).map_err(|error| self.unusable(&format!("`index.json`: {error}")))
+    }
+
+    fn docker_list(&self) -> Result<Vec<DockerImage>, ArchiveError> {
+        let bytes = self.document(DOCKER_LIST, layout::MAX_INDEX)?;
+        serde_json::from_slice(&bytes).map_err(|error| self.unusable(&format!("`{DOCKER_LIST}`: {error}")))
+    }
+
+    /// The image that a descriptor of the layout names.
+    fn load(&self, descriptor: &Descriptor) -> Result<Root, ArchiveError> {
+        let mut find = |wanted: &Descriptor| {
+            let digest = Digest::try_from(wanted.digest())?;
+            let place = self.place(&format!("blobs/sha256/{}", digest.hex()));
+            let (start, size) = place.ok_or(BlobError::Missing { digest })?;
+            if size != wanted.size() {
+                return Err(BlobError::Size { digest, expected: wanted.size(), found: size });
+            }
+            let local = Local::File(Arc::clone(&self.file), start);
+            Ok(Blob::from_parts(wanted.media_type().clone(), digest, size, local))
+        };
+        Root::load(descriptor, &mut find).map_err(self.broken())
+    }
+
+    /// The image of docker's list: it has no manifest, so one is made of what is there.
+    fn assemble(&self, listed: &DockerImage) -> Result<Root, ArchiveError> {
+        let configuration =
+            Blob::from_bytes(MediaType::ImageConfig, self.document(&listed.config, MAX_CONFIGURATION)?);
+        let mut layers = Vec::new();
+        for name in &listed.layers {
+            let missing = || self.unusable(&format!("it has no layer `{}`", name.escape_debug()));
+            let (start, size) = self.place(name).ok_or_else(missing)?;
+            let failed = |source| ArchiveError::Io { action: "read", path: self.path.clone(), source };
+            let mut content = Hashing::new(self.reader((start, size)));
+            let mut magic = [0; 4];
+            let read = content.read(&mut magic).map_err(failed)?;
+            io::copy(&mut content, &mut io::sink()).map_err(failed)?;
+            let (_, digest, found) = content.finish();
+            if found != size {
+                return Err(self.unusable("it ends in the middle of a file"));
+            }
+            let media_type = match magic {
+                [0x1f, 0x8b, ..] if read >= 2 => MediaType::ImageLayerGzip,
+                [0x28, 0xb5, 0x2f, 0xfd] if read == 4 => MediaType::ImageLayerZstd,
+                _ => MediaType::ImageLayer,
+            };
+            layers.push(Blob::from_parts(
+                media_type,
+                digest,
+                size,
+                Local::File(Arc::clone(&self.file), start),
+            ));
+        }
+        Image::assemble(configuration, layers).map(Root::from).map_err(self.broken())
+    }
+}
+
+/// A gzipped archive as a plain one, in a file without a name.
+fn decompress(file: File) -> io::Result<File> {
+    let mut plain = tempfile::tempfile()?;
+    let copied =
+        io::copy(&mut MultiGzDecoder::new(io::BufReader::new(file)).take(MAX_UNPACKED + 1), &mut plain)?;
+    if copied > MAX_UNPACKED {
+        return Err(io::Error::other(format!("it has more than {MAX_UNPACKED} bytes after decompression")));
+    }
+    plain.seek(SeekFrom::Start(0))?;
+    Ok(plain)
+}
+
+/// Reads from a position on.
+struct Section {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl Read for Section {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use std::os::unix::fs::FileExt as _;
+        let read = self.file.read_at(buffer, self.position)?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}

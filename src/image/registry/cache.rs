@@ -1,0 +1,223 @@
+//! Blobs that were fetched, kept by their digest for the next time, within a bound.
+//!
+//! Safe for several processes at once without locks: a blob is written under another name and renamed when it is whole
+//! and checked, so a name only ever stands for one content; who has opened a file keeps it when another process removes
+//! it. What is read is checked again: a disk may have gone bad since.
+
+use std::ffi::OsString;
+use std::fs::{self, File, FileTimes};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tempfile::NamedTempFile;
+
+use crate::image::digest::{Digest, Hashing};
+
+/// How many bytes are kept unless the user says otherwise: 2 GiB.
+pub const DEFAULT_LIMIT: u64 = 2 << 30;
+/// Files under this prefix are being written.
+const TEMPORARY: &str = ".olmkit-";
+/// What is still being written after this long belongs to a process that is gone.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+
+/// A directory with blobs, or none: then they live in unnamed temporary files.
+#[derive(Debug, Clone)]
+pub(super) struct Cache {
+    dir: Option<PathBuf>,
+    limit: u64,
+}
+
+/// A blob that is arriving.
+pub(super) enum Incoming {
+    Named(NamedTempFile),
+    Unnamed(File),
+}
+
+impl Write for Incoming {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Named(file) => file.write(bytes),
+            Self::Unnamed(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The user's cache directory for images, as the XDG specification has it.
+pub(super) fn default_dir(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = path("XDG_CACHE_HOME").filter(|dir| dir.is_absolute());
+    base.or_else(|| Some(path("HOME")?.join(".cache"))).map(|dir| dir.join("olmkit"))
+}
+
+impl Cache {
+    /// A cache at a directory. With no directory, no room, or where it cannot be made, nothing is kept.
+    pub(super) fn new(dir: Option<PathBuf>, limit: u64) -> Self {
+        let blobs = dir.filter(|_| limit > 0).map(|dir| dir.join("blobs").join("sha256"));
+        Self { dir: blobs.filter(|blobs| fs::create_dir_all(blobs).is_ok()), limit }
+    }
+
+    /// Where blobs are written while they arrive.
+    pub(super) fn temporary_dir(&self) -> PathBuf {
+        self.dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    /// A blob that is kept. Damaged ones are removed.
+    pub(super) fn get(&self, digest: Digest, size: u64) -> Option<File> {
+        let path = self.dir.as_ref()?.join(digest.hex());
+        let mut file = File::open(&path).ok()?;
+        let mut content = Hashing::new((&mut file).take(size + 1));
+        let read = io::copy(&mut content, &mut io::sink());
+        let (_, found, length) = content.finish();
+        if read.is_err() || found != digest || length != size {
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        file.seek(SeekFrom::Start(0)).ok()?;
+        // So that what is in use goes last.
+        let _ = File::open(&path)
+            .and_then(|file| file.set_times(FileTimes::new().set_modified(SystemTime::now())));
+        Some(file)
+    }
+
+    /// A file for a blob that arrives.
+    ///
+    /// # Errors
+    /// No file can be made.
+    pub(super) fn incoming(&self) -> io::Result<Incoming> {
+        match &self.dir {
+            Some(dir) => tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir).map(Incoming::Named),
+            None => tempfile::tempfile().map(Incoming::Unnamed),
+        }
+    }
+
+    /// Keeps a blob that has arrived and was checked. What cannot be kept is still there to be read.
+    pub(super) fn keep(&self, incoming: Incoming, digest: Digest) -> File {
+        match (incoming, &self.dir) {
+            (Incoming::Unnamed(file), _) => file,
+            (Incoming::Named(file), None) => file.into_file(),
+            (Incoming::Named(file), Some(dir)) => {
+                let file =
+                    file.persist(dir.join(digest.hex())).unwrap_or_else(|error| error.file.into_file());
+                self.trim(dir);
+                file
+            }
+        }
+    }
+
+    /// Removes what was not used for the longest time until the rest fits, and what dead processes left.
+    fn trim(&self, dir: &Path) {
+        let mut kept = Vec::new();
+        let mut total = 0;
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            let Ok(used) = metadata.modified() else { continue };
+            if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+                if used.elapsed().is_ok_and(|age| age > ABANDONED) {
+                    let _ = fs::remove_file(entry.path());
+                }
+                continue;
+            }
+            total += metadata.len();
+            kept.push((used, metadata.len(), entry.path()));
+        }
+        kept.sort();
+        for (_, length, path) in kept {
+            if total <= self.limit {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                total -= length;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keep(cache: &Cache, content: &str) -> Digest {
+        let mut incoming = cache.incoming().unwrap();
+        incoming.write_all(content.as_bytes()).unwrap();
+        let digest = Digest::of(content.as_bytes());
+        cache.keep(incoming, digest);
+        digest
+    }
+
+    fn get(cache: &Cache, digest: Digest, size: u64) -> Option<String> {
+        let mut text = String::new();
+        cache.get(digest, size)?.read_to_string(&mut text).unwrap();
+        Some(text)
+    }
+
+    fn age(cache: &Cache, digest: Digest, seconds: u64) {
+        let file = File::open(cache.dir.as_ref().unwrap().join(digest.hex())).unwrap();
+        let time = SystemTime::now() - Duration::from_secs(seconds);
+        file.set_times(FileTimes::new().set_modified(time)).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(dir.path().into()), 100);
+        let digest = keep(&cache, "content");
+        assert_eq!(get(&cache, digest, 7).unwrap(), "content");
+        assert_eq!(get(&cache, Digest::of(b"other"), 5), None);
+    }
+
+    #[test]
+    fn what_is_damaged_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(dir.path().into()), 100);
+        let digest = keep(&cache, "content");
+        let path = cache.dir.as_ref().unwrap().join(digest.hex());
+        fs::write(&path, "c0ntent").unwrap();
+        assert_eq!(get(&cache, digest, 7), None);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_not_used_for_the_longest_time_goes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(dir.path().into()), 10);
+        let (one, two) = (keep(&cache, "11111"), keep(&cache, "22222"));
+        age(&cache, one, 200);
+        age(&cache, two, 100);
+        assert!(get(&cache, one, 5).is_some(), "now it is the latest in use");
+        let three = keep(&cache, "33333");
+        let found = [one, two, three].map(|digest| get(&cache, digest, 5).is_some());
+        assert_eq!(found, [true, false, true]);
+    }
+
+    #[test]
+    fn files_of_dead_processes_go_and_those_of_living_ones_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(dir.path().into()), 100);
+        let blobs = cache.dir.clone().unwrap();
+        for (name, hours) in [(".olmkit-old", 25), (".olmkit-new", 1)] {
+            let file = File::create(blobs.join(name)).unwrap();
+            let time = SystemTime::now() - Duration::from_secs(hours * 3600);
+            file.set_times(FileTimes::new().set_modified(time)).unwrap();
+        }
+        keep(&cache, "content");
+        assert!(!blobs.join(".olmkit-old").exists() && blobs.join(".olmkit-new").exists());
+    }
+
+    #[test]
+    fn without_a_directory_nothing_is_kept_and_all_works() {
+        for cache in [Cache::new(None, 100), Cache::new(Some("/proc/nowhere".into()), 100)] {
+            let mut incoming = cache.incoming().unwrap();
+            incoming.write_all(b"content").unwrap();
+            let digest = Digest::of(b"content");
+            let mut file = cache.keep(incoming, digest);
+            file.seek(SeekFrom::Start(0)).unwrap();
+            assert_eq!(io::read_to_string(file).unwrap(), "content");
+            assert_eq!(get(&cache, digest, 7), None);
+        }
+    }
+}

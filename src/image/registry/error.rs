@@ -1,0 +1,238 @@
+//! Why a registry did not do what it was asked, and which of that may pass.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::credentials::CredentialsError;
+use crate::image::digest::Digest;
+
+/// Why a registry did not do what it was asked. No variant carries a secret, nor the address of a redirection, which may
+/// be signed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The credentials for it cannot be had.
+    #[error("cannot get the credentials for `{host}`")]
+    Credentials {
+        /// The registry.
+        host: String,
+        /// Why.
+        source: CredentialsError,
+    },
+    /// A file with certificates cannot be used.
+    #[error("cannot use the certificates in `{}`", .path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No connection can be made, or TLS cannot be set up on this machine.
+    #[error("cannot reach `{host}`")]
+    Unreachable {
+        /// The registry.
+        host: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// The registry's certificate is not trusted.
+    #[error("`{host}` has a certificate that is not trusted")]
+    Certificate {
+        /// The registry.
+        host: String,
+        /// Why.
+        source: rustls::Error,
+    },
+    /// The registry does not speak TLS.
+    #[error("`{host}` does not speak HTTPS")]
+    NotTls {
+        /// The registry.
+        host: String,
+    },
+    /// Nothing came for too long.
+    #[error("`{host}` does not answer")]
+    Silent {
+        /// The registry.
+        host: String,
+    },
+    /// The connection was lost on the way.
+    #[error("the connection to `{host}` broke")]
+    Broken {
+        /// The registry.
+        host: String,
+        /// How.
+        source: reqwest::Error,
+    },
+    /// The registry wants other credentials, or some.
+    #[error("`{host}` refuses {action}: not logged in{}", said(.message))]
+    NotLoggedIn {
+        /// The registry.
+        host: String,
+        /// What was tried, such as "to write to `team/app`".
+        action: String,
+        /// What the registry says.
+        message: String,
+    },
+    /// The credentials do not suffice or are wrong.
+    #[error("`{host}` refuses {action} to user `{}`{}", .user.escape_debug(), said(.message))]
+    Denied {
+        /// The registry.
+        host: String,
+        /// What was tried.
+        action: String,
+        /// Who tried; never the password.
+        user: String,
+        /// What the registry says.
+        message: String,
+    },
+    /// There is no such image or blob.
+    #[error("`{host}` has no {what}")]
+    NotFound {
+        /// The registry.
+        host: String,
+        /// What is missing.
+        what: String,
+    },
+    /// The registry asks to wait.
+    #[error("`{host}` has had too many requests{}", .wait.map(|wait| format!(": it asks to wait {} s", wait.as_secs())).unwrap_or_default())]
+    TooMany {
+        /// The registry.
+        host: String,
+        /// How long to wait, if it says so.
+        wait: Option<Duration>,
+    },
+    /// Another answer than those that were expected.
+    #[error("`{host}` answers with status {status}{}", said(.message))]
+    Status {
+        /// The registry.
+        host: String,
+        /// The HTTP status.
+        status: u16,
+        /// What the registry says.
+        message: String,
+        /// How long to wait, if it says so.
+        wait: Option<Duration>,
+    },
+    /// The answer makes no sense.
+    #[error("`{host}` gives an answer that makes no sense: {problem}")]
+    Malformed {
+        /// The registry.
+        host: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The registry has lost an upload, or got other bytes than were sent.
+    #[error("`{host}` has lost an upload{}", said(.message))]
+    UploadLost {
+        /// The registry.
+        host: String,
+        /// What the registry says.
+        message: String,
+    },
+    /// The registry said that it had a blob, and now that it does not.
+    #[error("`{host}` refuses the image: it says that blobs are missing which it said were there")]
+    Incomplete {
+        /// The registry.
+        host: String,
+    },
+    /// What came is not what the digest names, though it was asked for more than once.
+    #[error("`{host}` sends other content than `{expected}`: {found}")]
+    Corrupted {
+        /// The registry.
+        host: String,
+        /// What was asked for.
+        expected: Digest,
+        /// What came instead.
+        found: String,
+    },
+    /// What came cannot be kept.
+    #[error("cannot write to `{}`", .path.display())]
+    Keep {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What should be sent cannot be read.
+    #[error(transparent)]
+    Blob(#[from] Box<crate::image::BlobError>),
+    /// Somebody pressed Ctrl-C, or the system asked to end.
+    #[error("interrupted")]
+    Interrupted,
+    /// The time for the whole is over.
+    #[error("not done within {} s", .limit.as_secs())]
+    TimedOut {
+        /// The time that was given.
+        limit: Duration,
+    },
+    /// The work cannot be started.
+    #[error("cannot start a transfer")]
+    Start {
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+impl RegistryError {
+    /// The way out, where there is one.
+    pub fn help(&self) -> Option<String> {
+        Some(match self {
+            Self::Certificate { host, .. } => format!(
+                "give the registry's own authority with `--ca-file FILE`, or, if nobody can listen in, \
+                 `--insecure-skip-tls-verify {host}`"
+            ),
+            Self::NotTls { host } => {
+                format!("if it is a plain HTTP registry that you trust, add `--plain-http {host}`")
+            }
+            Self::NotLoggedIn { host, .. } => {
+                format!("log in with `podman login {host}` or `docker login {host}`, or give `--creds`")
+            }
+            Self::Denied { .. } => "check the name of the repository, and what the user may do there".into(),
+            Self::Unreachable { .. } => "check the host's name and port, and the proxy settings".into(),
+            Self::Silent { .. } | Self::Broken { .. } | Self::TooMany { .. } => "try again later".into(),
+            Self::TimedOut { .. } => {
+                "try again, what has arrived is not sent again; or give more `--timeout`".into()
+            }
+            Self::Interrupted => "start again: what has arrived is not sent again".into(),
+            Self::Credentials { source, .. } => return source.help(),
+            Self::Blob(error) => return error.help(),
+            _ => return None,
+        })
+    }
+
+    /// Whether another attempt may succeed.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Silent { .. }
+            | Self::Broken { .. }
+            | Self::TooMany { .. }
+            | Self::UploadLost { .. }
+            | Self::Corrupted { .. } => true,
+            Self::Unreachable { source, .. } => !source.is_builder(),
+            Self::Status { status, .. } => matches!(status, 408 | 500..),
+            _ => false,
+        }
+    }
+
+    /// How long the registry asks to wait.
+    pub(super) fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::TooMany { wait, .. } | Self::Status { wait, .. } => *wait,
+            _ => None,
+        }
+    }
+}
+
+/// What a registry says, as the end of a sentence.
+struct Said<'m>(&'m str);
+
+fn said(message: &str) -> Said<'_> {
+    Said(message)
+}
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0.escape_debug()) }
+    }
+}

@@ -1,0 +1,434 @@
+//! To a registry: blobs that it lacks, then manifests, tags last.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::future::try_join_all;
+use http_body::{Frame, SizeHint};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, RANGE};
+use reqwest::{Body, Method, RequestBuilder, Response, Url};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use super::Access;
+use super::error::RegistryError;
+use super::http::{location, refusal};
+use super::pull::CONTENT_DIGEST;
+use super::repository::{Repository, Right};
+use crate::image::blob::Blob;
+use crate::image::digest::Digest;
+use crate::image::manifest::Root;
+use crate::image::progress::{Direction, Event, Outcome, Progress};
+
+/// Blobs up to this many bytes are sent in one request; a fault costs no more than that.
+const WHOLE: u64 = 4 << 20;
+/// Larger ones are sent in requests of this many bytes, so that a fault costs no more, and proxies with a bound on
+/// requests let them pass.
+const CHUNK: u64 = 16 << 20;
+/// The header with the least that a registry takes in one request of several.
+const CHUNK_MIN_LENGTH: &str = "oci-chunk-min-length";
+/// How much of a blob is read at a time, in bytes.
+const PIECE: u64 = 128 << 10;
+
+/// How far a push has come: what is left behind when it ends early.
+#[derive(Debug, Default)]
+pub(in crate::image) struct Pushed {
+    blobs: AtomicUsize,
+    tags: Mutex<Vec<String>>,
+}
+
+impl Pushed {
+    /// How many blobs the registry has now.
+    pub(in crate::image) fn blobs(&self) -> usize {
+        self.blobs.load(Ordering::Relaxed)
+    }
+
+    /// The names that lead to the image now.
+    pub(in crate::image) fn tags(&self) -> Vec<String> {
+        self.tags.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Whether a registry is believed when it says that it has a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Belief {
+    Trust,
+    Doubt,
+}
+
+impl Repository {
+    /// Makes these names (tags, or the image's own digest) lead to an image.
+    ///
+    /// # Guarantees
+    /// A manifest is put when everything that it names is there, and a name when the manifest is.
+    pub(super) async fn push(
+        &self,
+        access: &Access,
+        root: &Root,
+        names: &[String],
+        pushed: &Pushed,
+    ) -> Result<(), RegistryError> {
+        match self.push_once(access, root, names, pushed, Belief::Trust).await {
+            // Some registries speak of blobs that they have just thrown away.
+            Err(RegistryError::Incomplete { .. }) => {
+                self.push_once(access, root, names, pushed, Belief::Doubt).await
+            }
+            other => other,
+        }
+    }
+
+    async fn push_once(
+        &self,
+        access: &Access,
+        root: &Root,
+        names: &[String],
+        pushed: &Pushed,
+        belief: Belief,
+    ) -> Result<(), RegistryError> {
+        let (manifests, blobs): (Vec<&Blob>, Vec<&Blob>) =
+            root.blobs().into_iter().partition(|blob| root.is_manifest(blob));
+        pushed.blobs.store(0, Ordering::Relaxed);
+        let uploads = blobs.iter().map(|blob| async {
+            // What went ahead and failed is tried again, and then says why.
+            let ahead = self.ahead().remove(&blob.digest());
+            let is_there = match ahead {
+                Some(task) => matches!(task.await, Ok(Ok(()))),
+                None => false,
+            };
+            if !is_there {
+                let _turn = access.turn().await;
+                self.ensure(access, blob, belief).await?;
+            }
+            pushed.blobs.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, RegistryError>(())
+        });
+        try_join_all(uploads).await?;
+        if access.is_dry_run() {
+            return Ok(());
+        }
+        let top = root.top();
+        let children = manifests.into_iter().filter(|manifest| manifest.digest() != top.digest());
+        try_join_all(children.map(|child| async {
+            let _turn = access.turn().await;
+            self.put_manifest(child, &child.digest().to_string()).await
+        }))
+        .await?;
+        for name in names {
+            self.put_manifest(top, name).await?;
+            let separator = if name.contains(':') { '@' } else { ':' };
+            let reference = format!("{}/{}{separator}{name}", self.host(), self.name);
+            self.progress.happened(&Event::Tagged { reference: &reference });
+            pushed.tags.lock().unwrap_or_else(PoisonError::into_inner).push(reference);
+        }
+        Ok(())
+    }
+
+    /// Starts to send a blob of an image that is not yet complete.
+    pub(super) fn send_ahead(self: &Arc<Self>, access: &Access, runtime: &Runtime, blob: &Blob) {
+        let (this, access, sent) = (Arc::clone(self), access.clone(), blob.clone());
+        let task = runtime.spawn(async move {
+            let _turn = access.turn().await;
+            this.ensure(&access, &sent, Belief::Trust).await
+        });
+        self.ahead().insert(blob.digest(), task);
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, HashMap<Digest, JoinHandle<Result<(), RegistryError>>>> {
+        // Tasks are inserted whole, so a panic elsewhere leaves none half made.
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that a blob is there.
+    async fn ensure(&self, access: &Access, blob: &Blob, belief: Belief) -> Result<(), RegistryError> {
+        let (digest, size) = (blob.digest(), blob.size());
+        let ended = |outcome| {
+            self.progress.happened(&Event::Ended { digest, size, outcome });
+            Ok(())
+        };
+        if belief == Belief::Trust && self.has_blob(blob).await? {
+            return ended(Outcome::Exists);
+        }
+        if access.is_dry_run() {
+            return ended(Outcome::WouldUpload);
+        }
+        if let Some(from) = blob.origin().filter(|from| self.is_beside(from))
+            && self.mount(digest, &from.name).await?
+        {
+            return ended(Outcome::Mounted);
+        }
+        self.make_sound(blob).await?;
+        self.progress.happened(&Event::Started { digest, size, direction: Direction::Up });
+        let slot = tokio::sync::Mutex::new(None);
+        let attempt = || async { self.send_blob(blob, &mut *slot.lock().await).await };
+        let sent = self.http().retry(self.host(), attempt).await;
+        if sent.is_err()
+            && let Some(upload) = slot.into_inner()
+        {
+            self.forget(&upload.location).await;
+        }
+        sent?;
+        ended(Outcome::Uploaded)
+    }
+
+    fn is_beside(&self, other: &Repository) -> bool {
+        self.host() == other.host() && self.name != other.name
+    }
+
+    async fn has_blob(&self, blob: &Blob) -> Result<bool, RegistryError> {
+        let digest = blob.digest();
+        let url = self.url(&format!("blobs/{digest}")).await?;
+        let attempt = || async {
+            let response = self.send(Right::Push, Method::HEAD, &url, |request| request).await?;
+            match response.status().as_u16() {
+                404 => Ok(false),
+                200 => {
+                    let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
+                    let length = header(CONTENT_LENGTH.as_str()).and_then(|text| text.parse::<u64>().ok());
+                    let named = header(CONTENT_DIGEST).and_then(|text| text.parse::<Digest>().ok());
+                    // What is not this blob is as good as nothing.
+                    Ok(named.is_none_or(|named| named == digest)
+                        && length.is_none_or(|length| length == blob.size()))
+                }
+                // It is somewhere else, which answers a GET only.
+                300..=399 => Ok(true),
+                _ => Err(self.refused(Right::Push, refusal(response).await, "such repository").await),
+            }
+        };
+        self.http().retry(self.host(), attempt).await
+    }
+
+    /// Asks the registry to take a blob from another of its repositories. Where it does not, for whatever reason, the
+    /// blob can still be sent.
+    async fn mount(&self, digest: Digest, from: &str) -> Result<bool, RegistryError> {
+        let mut url = self.url("blobs/uploads/").await?;
+        url.query_pairs_mut().append_pair("mount", &digest.to_string()).append_pair("from", from);
+        let empty = |request: RequestBuilder| request.header(CONTENT_LENGTH, 0);
+        let Ok(response) = self.send(Right::Mount(from), Method::POST, &url, empty).await else {
+            return Ok(false);
+        };
+        if response.status().as_u16() == 202
+            && let Ok(location) = location(&response, &url)
+        {
+            // It has opened an upload instead, which nobody will go on with.
+            self.forget(&location).await;
+        }
+        Ok(response.status().as_u16() == 201)
+    }
+
+    /// Gets a blob's bytes here, and checks those that come from a file: what is built was hashed while it was built.
+    async fn make_sound(&self, blob: &Blob) -> Result<(), RegistryError> {
+        blob.fetch().await?;
+        let checked = blob.clone();
+        match tokio::task::spawn_blocking(move || checked.verify_if_on_disk()).await {
+            Ok(verified) => Ok(verified.map_err(Box::new)?),
+            Err(error) => Err(RegistryError::Start { source: io::Error::other(error) }),
+        }
+    }
+
+    /// One attempt to send a blob. Goes on with the upload that an earlier one has left in `slot`, if there is one.
+    async fn send_blob(&self, blob: &Blob, slot: &mut Option<Upload>) -> Result<(), RegistryError> {
+        let mut upload = match slot.take() {
+            None => self.open_upload().await?,
+            Some(left) => match self.resume(left, blob.size()).await? {
+                Some(upload) => upload,
+                // Perhaps all went well and only the registry's last word was lost.
+                None if self.has_blob(blob).await? => return Ok(()),
+                None => self.open_upload().await?,
+            },
+        };
+        let sent = async {
+            if blob.size() > WHOLE {
+                while upload.offset < blob.size() {
+                    self.send_chunk(blob, &mut upload).await?;
+                }
+            }
+            self.close_upload(blob, &upload).await
+        }
+        .await;
+        if sent.as_ref().is_err_and(|error| !matches!(error, RegistryError::UploadLost { .. })) {
+            *slot = Some(upload);
+        }
+        sent
+    }
+
+    async fn open_upload(&self) -> Result<Upload, RegistryError> {
+        let url = self.url("blobs/uploads/").await?;
+        let empty = |request: RequestBuilder| request.header(CONTENT_LENGTH, 0);
+        let response = self.send(Right::Push, Method::POST, &url, empty).await?;
+        if response.status().as_u16() != 202 {
+            return Err(self.refused(Right::Push, refusal(response).await, "such repository").await);
+        }
+        let least =
+            response.headers().get(CHUNK_MIN_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        Ok(Upload { location: location(&response, &url)?, offset: 0, chunk: CHUNK.max(least.unwrap_or(0)) })
+    }
+
+    /// Asks how much of an upload has arrived; `None` when it has to be opened anew.
+    async fn resume(&self, left: Upload, size: u64) -> Result<Option<Upload>, RegistryError> {
+        let response = self.send(Right::Push, Method::GET, &left.location, |request| request).await?;
+        let arrived = arrived(response.headers()).filter(|arrived| *arrived <= size);
+        Ok(match arrived {
+            Some(offset) if response.status().is_success() && size > WHOLE => Some(Upload {
+                location: location(&response, &left.location).unwrap_or(left.location),
+                offset,
+                chunk: left.chunk,
+            }),
+            _ => {
+                self.forget(&left.location).await;
+                None
+            }
+        })
+    }
+
+    async fn send_chunk(&self, blob: &Blob, upload: &mut Upload) -> Result<(), RegistryError> {
+        let Upload { location: ref url, offset, chunk } = *upload;
+        let end = blob.size().min(offset + chunk);
+        let is_whole = offset == 0 && end == blob.size();
+        let chunk = |request: RequestBuilder| {
+            let request = self.with_bytes(request, blob, offset, end);
+            if is_whole { request } else { request.header(CONTENT_RANGE, format!("{offset}-{}", end - 1)) }
+        };
+        let response = self.send(Right::Push, Method::PATCH, url, chunk).await?;
+        if !response.status().is_success() {
+            return Err(self.upload_refused(response).await);
+        }
+        let arrived = arrived(response.headers()).unwrap_or(end);
+        if !(offset..=end).contains(&arrived) {
+            let problem = format!("it has {arrived} bytes of {end} that were sent");
+            return Err(RegistryError::UploadLost { host: self.host().into(), message: problem });
+        }
+        *upload = Upload { location: location(&response, url)?, offset: arrived, ..*upload };
+        Ok(())
+    }
+
+    /// Sends what is left and says which digest it all has, which the registry checks.
+    async fn close_upload(&self, blob: &Blob, upload: &Upload) -> Result<(), RegistryError> {
+        let mut url = upload.location.clone();
+        url.query_pairs_mut().append_pair("digest", &blob.digest().to_string());
+        let rest = |request| self.with_bytes(request, blob, upload.offset, blob.size());
+        let response = self.send(Right::Push, Method::PUT, &url, rest).await?;
+        if !response.status().is_success() {
+            return Err(self.upload_refused(response).await);
+        }
+        self.check_named(&response, blob.digest())
+    }
+
+    fn with_bytes(&self, request: RequestBuilder, blob: &Blob, start: u64, end: u64) -> RequestBuilder {
+        let bytes = Bytes { blob: blob.clone(), position: start, end, progress: Arc::clone(&self.progress) };
+        request
+            .header(CONTENT_TYPE, "application/octet-stream")
+            .header(CONTENT_LENGTH, end - start)
+            .body(Body::wrap(bytes))
+    }
+
+    /// Registries forget uploads by themselves, later; so it does not matter whether this one listens.
+    async fn forget(&self, location: &Url) {
+        let _ = self.send(Right::Push, Method::DELETE, location, |request| request).await;
+    }
+
+    /// What a refusal in the middle of an upload means: most say that the registry does not know it any more, or that
+    /// something else arrived than was sent.
+    async fn upload_refused(&self, response: Response) -> RegistryError {
+        let refusal = refusal(response).await;
+        match refusal.status.as_u16() {
+            400 | 404 | 409 | 416 => {
+                RegistryError::UploadLost { host: refusal.host, message: refusal.message }
+            }
+            _ => self.refused(Right::Push, refusal, "such repository").await,
+        }
+    }
+
+    async fn put_manifest(&self, manifest: &Blob, name: &str) -> Result<(), RegistryError> {
+        let url = self.url(&format!("manifests/{name}")).await?;
+        let with = |request: RequestBuilder| {
+            let request = request.header(CONTENT_TYPE, manifest.media_type().to_string());
+            self.with_bytes(request, manifest, 0, manifest.size())
+        };
+        let attempt = || async {
+            let response = self.send(Right::Push, Method::PUT, &url, with).await?;
+            if response.status().is_success() {
+                return self.check_named(&response, manifest.digest());
+            }
+            let refusal = refusal(response).await;
+            if ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN"]
+                .iter()
+                .any(|code| refusal.says(code))
+            {
+                return Err(RegistryError::Incomplete { host: refusal.host });
+            }
+            Err(self.refused(Right::Push, refusal, "such repository").await)
+        };
+        self.http().retry(self.host(), attempt).await
+    }
+
+    /// Registries say by which digest they know what they were sent.
+    fn check_named(&self, response: &Response, expected: Digest) -> Result<(), RegistryError> {
+        let named = response.headers().get(CONTENT_DIGEST).and_then(|value| value.to_str().ok());
+        match named.map(str::parse::<Digest>) {
+            None => Ok(()),
+            Some(Ok(found)) if found == expected => Ok(()),
+            Some(found) => {
+                let found = found.map_or("no digest".into(), |found| format!("`{found}`"));
+                let found = format!("it took it for {found}");
+                Err(RegistryError::Corrupted { host: self.host().into(), expected, found })
+            }
+        }
+    }
+}
+
+/// An upload that the registry has opened.
+struct Upload {
+    location: Url,
+    /// How many bytes have arrived.
+    offset: u64,
+    /// How many are sent at once.
+    chunk: u64,
+}
+
+/// How many bytes have arrived, by the registry's word. `0-0` is said of one byte, and by some of none: not known.
+fn arrived(headers: &HeaderMap) -> Option<u64> {
+    let (start, end) = headers.get(RANGE)?.to_str().ok()?.trim_start_matches("bytes=").split_once('-')?;
+    let end = end.parse::<u64>().ok().filter(|end| start == "0" && *end > 0)?;
+    end.checked_add(1)
+}
+
+/// A part of a blob as the body of a request.
+struct Bytes {
+    blob: Blob,
+    position: u64,
+    end: u64,
+    progress: Arc<dyn Progress>,
+}
+
+impl http_body::Body for Bytes {
+    type Data = bytes::Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<bytes::Bytes>>>> {
+        if self.position >= self.end {
+            return Poll::Ready(None);
+        }
+        // From memory, or a small part of a file that was read through just before.
+        let piece = self.blob.piece(self.position, PIECE.min(self.end - self.position));
+        if let Ok(piece) = &piece {
+            self.position += piece.len() as u64;
+            self.progress.happened(&Event::Moved { digest: self.blob.digest(), bytes: self.position });
+        }
+        Poll::Ready(Some(piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.position >= self.end
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.end - self.position)
+    }
+}

@@ -1,0 +1,271 @@
+//! One repository of one registry, spoken to as the distribution specification says:
+//! <https://github.com/opencontainers/distribution-spec/blob/main/spec.md>.
+//!
+//! Here is what both directions need: the first contact, tokens, and requests that carry them. Reading is in `pull`,
+//! writing in `push`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
+
+use super::auth::{self, Challenge, Token};
+use super::credentials::{CredentialStore, Credentials};
+use super::error::RegistryError;
+use super::http::{Http, Refusal, host_of, malformed, refusal};
+use crate::image::digest::Digest;
+use crate::image::progress::Progress;
+
+/// What the reference `docker.io` stands for.
+const DOCKER_HUB: &str = "docker.io";
+const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
+
+/// A registry, contacted once for all of its repositories.
+pub(super) struct Registry {
+    /// The host as references name it, with the port if there is one.
+    pub(super) host: String,
+    pub(super) http: Arc<Http>,
+    pub(super) credentials: Arc<CredentialStore>,
+    contact: OnceCell<Contact>,
+}
+
+/// What the first contact has shown.
+struct Contact {
+    /// `https://HOST/v2/`
+    base: Url,
+    challenge: Challenge,
+}
+
+/// A repository of a registry.
+pub(in crate::image) struct Repository {
+    pub(super) registry: Arc<Registry>,
+    /// The name without the registry: `team/app`.
+    pub(super) name: String,
+    pub(super) progress: Arc<dyn Progress>,
+    credentials: OnceCell<Option<Credentials>>,
+    /// Held while one is fetched, so that all who wait for the same get the same.
+    tokens: tokio::sync::Mutex<HashMap<Vec<String>, Token>>,
+    /// Blobs that are on their way before the image is put together.
+    pub(super) ahead: Mutex<HashMap<Digest, JoinHandle<Result<(), RegistryError>>>>,
+}
+
+/// What a request needs to be allowed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Right<'n> {
+    /// To read.
+    Pull,
+    /// To read and write.
+    Push,
+    /// To read and write, and to read another repository of the registry.
+    Mount(&'n str),
+}
+
+impl Registry {
+    pub(super) fn new(host: &str, http: Arc<Http>, credentials: Arc<CredentialStore>) -> Self {
+        Self { host: host.into(), http, credentials, contact: OnceCell::new() }
+    }
+
+    async fn contact(&self) -> Result<&Contact, RegistryError> {
+        self.contact.get_or_try_init(|| self.make_contact()).await
+    }
+
+    /// Asks the registry's root what it wants. HTTPS, unless the user says otherwise; hosts of this machine may speak
+    /// plain HTTP without being asked to, as docker and containerd hold it.
+    async fn make_contact(&self) -> Result<Contact, RegistryError> {
+        let host = if self.host == DOCKER_HUB { DOCKER_HUB_HOST } else { &self.host };
+        let url = |scheme: &str| {
+            Url::parse(&format!("{scheme}://{host}/v2/")).map_err(|_| RegistryError::Malformed {
+                host: host.into(),
+                problem: "its name is no host".into(),
+            })
+        };
+        let (secure, plain) = (url("https")?, url("http")?);
+        if self.http.is_plain(&secure) || self.http.is_plain(&plain) {
+            return self.greet(plain).await;
+        }
+        if is_loopback(&plain) && !self.speaks_tls(&plain).await {
+            return self.greet(plain).await;
+        }
+        match self.greet(secure).await {
+            // It was only in a bad mood before.
+            Err(RegistryError::NotTls { .. }) if is_loopback(&plain) => self.greet(plain).await,
+            contact => contact,
+        }
+    }
+
+    /// Whether a host of this machine is to be spoken to in TLS: whoever expects TLS refuses plain HTTP or hangs up.
+    async fn speaks_tls(&self, plain: &Url) -> bool {
+        let Ok(request) = self.http.request(Method::GET, plain.clone()) else { return true };
+        match self.http.send(request).await {
+            Ok(response) => !matches!(response.status().as_u16(), 200..=299 | 401 | 429 | 500..),
+            Err(RegistryError::Unreachable { .. }) => false,
+            Err(_) => true,
+        }
+    }
+
+    async fn greet(&self, base: Url) -> Result<Contact, RegistryError> {
+        let attempt = || async {
+            let response = self.http.send(self.http.request(Method::GET, base.clone())?).await;
+            // Nobody has answered at that address yet: more likely a wrong name than a bad moment.
+            let response = match response {
+                Err(RegistryError::Unreachable { host, source }) => return Ok(Err((host, source))),
+                other => other?,
+            };
+            let status = response.status();
+            match status.as_u16() {
+                200..=299 | 401 => Challenge::of(&base, status, response.headers()).map(Ok),
+                429 | 500.. | 408 => Err(refusal(response).await.into()),
+                _ => Err(malformed(&base, &format!("it answers `/v2/` with status {}", status.as_u16()))),
+            }
+        };
+        match self.http.retry(&self.host, attempt).await? {
+            Ok(challenge) => Ok(Contact { base, challenge }),
+            Err((host, source)) => Err(RegistryError::Unreachable { host, source }),
+        }
+    }
+}
+
+impl Repository {
+    pub(super) fn new(registry: Arc<Registry>, name: &str, progress: Arc<dyn Progress>) -> Self {
+        Self {
+            registry,
+            name: name.into(),
+            progress,
+            credentials: OnceCell::new(),
+            tokens: tokio::sync::Mutex::default(),
+            ahead: Mutex::default(),
+        }
+    }
+
+    pub(super) fn http(&self) -> &Http {
+        &self.registry.http
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.registry.host
+    }
+
+    /// The address of something in the repository, such as `manifests/v1`.
+    pub(super) async fn url(&self, rest: &str) -> Result<Url, RegistryError> {
+        let base = &self.registry.contact().await?.base;
+        base.join(&format!("{}/{rest}", self.name))
+            .map_err(|_| malformed(base, "no address can be made for it"))
+    }
+
+    /// Sends a request with what the registry wants to see; `with` adds headers and a body. A token that was refused is
+    /// renewed once. Where the registry has named an address on another host, credentials do not go there.
+    pub(super) async fn send(
+        &self,
+        right: Right<'_>,
+        method: Method,
+        url: &Url,
+        with: impl Fn(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Response, RegistryError> {
+        let contact = self.registry.contact().await?;
+        let is_home = url.origin() == contact.base.origin();
+        let mut renewed = false;
+        loop {
+            let mut request = with(self.http().request(method.clone(), url.clone())?);
+            if is_home && let Some(header) = self.authorization(contact, right, renewed).await? {
+                request = request.header(AUTHORIZATION, header);
+            }
+            let response = self.http().send(request).await?;
+            let spent = response.status() == StatusCode::UNAUTHORIZED
+                && matches!(contact.challenge, Challenge::Bearer { .. });
+            if !is_home || !spent || renewed {
+                return Ok(response);
+            }
+            renewed = true;
+        }
+    }
+
+    async fn authorization(
+        &self,
+        contact: &Contact,
+        right: Right<'_>,
+        renew: bool,
+    ) -> Result<Option<HeaderValue>, RegistryError> {
+        let (realm, service) = match &contact.challenge {
+            Challenge::Nothing => return Ok(None),
+            Challenge::Basic => {
+                let basic = self.credentials().await?.and_then(Credentials::basic);
+                return basic.map(|basic| auth::sensitive(&basic, &contact.base)).transpose();
+            }
+            Challenge::Bearer { realm, service } => (realm, service.as_deref()),
+        };
+        let mut scopes = match right {
+            Right::Pull => vec![format!("repository:{}:pull", self.name)],
+            _ => vec![format!("repository:{}:pull,push", self.name)],
+        };
+        if let Right::Mount(from) = right {
+            scopes.push(format!("repository:{from}:pull"));
+        }
+        let mut tokens = self.tokens.lock().await;
+        if !renew && let Some(token) = tokens.get(&scopes).and_then(Token::header) {
+            return Ok(Some(token));
+        }
+        let credentials = self.credentials().await?;
+        let token = auth::token(self.http(), realm, service, &scopes, credentials).await;
+        let token = token.map_err(|error| match error {
+            RegistryError::Status { status: 400 | 401 | 403, message, .. } => {
+                no_entry(host_of(realm), self.action(right), message, credentials)
+            }
+            other => other,
+        })?;
+        let header = token.header();
+        tokens.insert(scopes, token);
+        Ok(header)
+    }
+
+    async fn credentials(&self) -> Result<Option<&Credentials>, RegistryError> {
+        let find = || async {
+            let repository = format!("{}/{}", self.registry.host, self.name);
+            let found = self.registry.credentials.find(&repository).await;
+            found.map_err(|source| RegistryError::Credentials { host: self.host().into(), source })
+        };
+        Ok(self.credentials.get_or_try_init(find).await?.as_ref())
+    }
+
+    /// A refusal as an error; `what` is named when it is not there.
+    pub(super) async fn refused(&self, right: Right<'_>, refusal: Refusal, what: &str) -> RegistryError {
+        match refusal.status.as_u16() {
+            401 | 403 => {
+                // They were found before, or the request would not have been sent.
+                let credentials = self.credentials().await.ok().flatten();
+                no_entry(self.host().into(), self.action(right), refusal.message, credentials)
+            }
+            404 => RegistryError::NotFound { host: self.host().into(), what: what.into() },
+            _ => refusal.into(),
+        }
+    }
+
+    fn action(&self, right: Right<'_>) -> String {
+        match right {
+            Right::Pull => format!("to read `{}`", self.name),
+            _ => format!("to write to `{}`", self.name),
+        }
+    }
+}
+
+fn no_entry(
+    host: String,
+    action: String,
+    message: String,
+    credentials: Option<&Credentials>,
+) -> RegistryError {
+    match credentials {
+        None => RegistryError::NotLoggedIn { host, action, message },
+        Some(credentials) => {
+            RegistryError::Denied { host, action, user: credentials.user().to_owned(), message }
+        }
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}

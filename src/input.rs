@@ -1,0 +1,313 @@
+//! What users name where a bundle, a catalog or an image is expected, and what is in it.
+//!
+//! Everything that exists on disk is taken as that. Otherwise a name with a transport (`oci:`, `oci-archive:`,
+//! `docker-archive:`, `docker://`) is an image there, and a bare one an image in a registry, if it names the registry:
+//! `quay.io/example/bundle:v1`. A word such as `bundle` stays a directory that is missing; nobody who mistypes one wants
+//! to hear from Docker Hub.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use olmkit_bundle::annotations::{MANIFESTS_DIR, METADATA_DIR};
+use olmkit_bundle::load::{BundleFile, BundleFiles, Content, LoadError, MAX_FILES};
+use olmkit_catalog::load::CatalogFiles;
+
+use crate::exit::Failure;
+use crate::files;
+use crate::image::{Access, FileTree, Image, Node, Place, PlaceError, Root, TreePath, Unpack};
+
+/// The label of bundle images that names the directory with the manifests, and its sister for the metadata.
+const MANIFESTS_LABEL: &str = "operators.operatorframework.io.bundle.manifests.v1";
+const METADATA_LABEL: &str = "operators.operatorframework.io.bundle.metadata.v1";
+/// The label of catalog images that names the directory with the catalog.
+pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The label of bundle images with a configuration for operator-sdk's scorecard, and the directory that it is in.
+pub const SCORECARD_LABEL: &str = "operators.operatorframework.io.test.config.v1";
+/// Where the scorecard's configuration is.
+pub const SCORECARD_DIR: &str = "tests/scorecard";
+
+/// A bundle, a catalog or an image as a user names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A directory or a file.
+    Disk(PathBuf),
+    /// An image.
+    Image(Place),
+}
+
+/// An image that is not what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// It has not the label that such images have.
+    #[error("`{place}` is not the image of a {what}: it has no label `{label}`")]
+    NoLabel {
+        /// The image.
+        place: String,
+        /// What it should be.
+        what: &'static str,
+        /// The label.
+        label: &'static str,
+    },
+    /// A label names no directory.
+    #[error("`{place}` has a label `{label}` that names no directory: `{}`", .value.escape_debug())]
+    Label {
+        /// The image.
+        place: String,
+        /// The label.
+        label: &'static str,
+        /// What it says.
+        value: String,
+    },
+    /// There is no end to the files.
+    #[error("`{place}` holds more than {MAX_FILES} files")]
+    TooManyFiles {
+        /// The image.
+        place: String,
+    },
+    /// An image is needed, and this is something on disk.
+    #[error("`{}` is not an image", .path.display())]
+    NotAnImage {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl FromStr for Input {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        let path = Path::new(text);
+        if path.exists() || !(names_transport(text) || names_registry(text)) {
+            return Ok(Self::Disk(path.into()));
+        }
+        text.parse().map(Self::Image)
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(path) => path.display().fmt(f),
+            Self::Image(place) => place.fmt(f),
+        }
+    }
+}
+
+fn names_transport(text: &str) -> bool {
+    let mut transports = ["oci:", "oci-archive:", "docker-archive:", "docker:", "http:", "https:"].iter();
+    transports.any(|transport| text.starts_with(transport))
+}
+
+/// Whether the part before the first slash is a host, by docker's rule.
+fn names_registry(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(host, rest)| {
+        let is_host = host.contains(['.', ':']) || host == "localhost";
+        is_host && !host.starts_with('.') && !rest.is_empty() && !rest.ends_with('/')
+    })
+}
+
+impl Input {
+    /// The files of a bundle, as text where they are text.
+    ///
+    /// # Errors
+    /// It cannot be read, or it is an image of something else.
+    pub fn bundle(&self, access: &Access) -> Result<BundleFiles, Failure> {
+        match self {
+            Self::Disk(path) => BundleFiles::load(path).map_err(|error: LoadError| {
+                Failure::unknown(error).help("give the directory that holds `manifests/` and `metadata/`")
+            }),
+            Self::Image(place) => {
+                let tree = unpack_bundle(place, &place.load(access)?)?;
+                let with_children: BTreeSet<TreePath> =
+                    tree.iter().filter_map(|(path, _)| path.parent()).collect();
+                let mut files = Vec::new();
+                for (path, node) in tree.iter() {
+                    let content = match node {
+                        Node::Dir if with_children.contains(path) => continue,
+                        Node::Dir => Content::Directory,
+                        Node::File(file) => Content::from_bytes(file.read().map_err(Failure::unknown)?),
+                    };
+                    files.push(BundleFile { path: path.to_string(), content });
+                }
+                if files.len() > MAX_FILES {
+                    return Err(Failure::unknown(InputError::TooManyFiles { place: place.to_string() }));
+                }
+                Ok(BundleFiles { name: place.to_string(), files })
+            }
+        }
+    }
+
+    /// What belongs into the image of a bundle: `manifests`, `metadata`, and `tests/scorecard` if it is there.
+    ///
+    /// # Errors
+    /// As [`Input::bundle`].
+    pub fn bundle_tree(&self, access: &Access) -> Result<FileTree, Failure> {
+        match self {
+            Self::Disk(path) => {
+                let mut tree = FileTree::new();
+                for dir in [MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR] {
+                    let dir = dir.trim_end_matches('/');
+                    let below = path.join(dir);
+                    if below.is_dir() {
+                        tree.add_dir(dir, &below)?;
+                    }
+                }
+                Ok(tree)
+            }
+            Self::Image(place) => unpack_bundle(place, &place.load(access)?),
+        }
+    }
+
+    /// The files of a catalog, as text where they are text.
+    ///
+    /// # Errors
+    /// It cannot be read, or it is an image of something else.
+    pub fn catalog(&self, access: &Access) -> Result<CatalogFiles, Failure> {
+        let load = |path: &Path| {
+            CatalogFiles::load(path).map_err(|error| {
+                Failure::unknown(error).help("give the directory that holds the catalog's files")
+            })
+        };
+        match self {
+            Self::Disk(path) => load(path),
+            Self::Image(place) => {
+                // By way of a directory: which files count is the catalog's own business.
+                let dir = tempfile::tempdir().map_err(Failure::unknown)?;
+                let path = dir.path().join("catalog");
+                files::new_tree(&path, &self.catalog_tree(access)?.contents().map_err(Failure::unknown)?)?;
+                Ok(CatalogFiles { name: place.to_string(), ..load(&path)? })
+            }
+        }
+    }
+
+    /// What belongs into the image of a catalog, below its directory.
+    ///
+    /// # Errors
+    /// It cannot be read, or it is an image of something else.
+    pub fn catalog_tree(&self, access: &Access) -> Result<FileTree, Failure> {
+        match self {
+            Self::Disk(path) if path.is_file() => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let mut tree = FileTree::new();
+                tree.add_file(&name, files::read(path)?)?;
+                Ok(tree)
+            }
+            Self::Disk(path) => Ok(FileTree::from_dir(path)?),
+            Self::Image(place) => {
+                let root = place.load(access)?;
+                let image = root.image(None)?;
+                let dir = directory(place, image, CONFIGS_LABEL, "catalog")?;
+                let only = dir.iter().cloned().collect();
+                let tree = image.unpack(&Unpack { only, ..Unpack::default() })?;
+                Ok(match dir {
+                    Some(dir) => tree.moved(dir.as_str(), "")?,
+                    None => tree,
+                })
+            }
+        }
+    }
+
+    /// The image, for verbs that copy images as they are.
+    ///
+    /// # Errors
+    /// It is not an image, or cannot be read.
+    pub fn image(&self, access: &Access) -> Result<(Place, Root), Failure> {
+        match self {
+            Self::Disk(path) => {
+                let error = InputError::NotAnImage { path: path.clone() };
+                let help = "name an image: `oci:DIR:TAG`, `oci-archive:FILE`, `docker-archive:FILE` or \
+                            `HOST/NAME:TAG`";
+                Err(Failure::misuse(error).help(help))
+            }
+            Self::Image(place) => Ok((place.clone(), place.load(access)?)),
+        }
+    }
+}
+
+/// The files of a bundle's image, in the directories that they have on disk.
+fn unpack_bundle(place: &Place, root: &Root) -> Result<FileTree, Failure> {
+    let image = root.image(None)?;
+    let mut moves = Vec::new();
+    for (label, name) in [(MANIFESTS_LABEL, MANIFESTS_DIR), (METADATA_LABEL, METADATA_DIR)] {
+        let name = name.trim_end_matches('/');
+        // The root itself cannot be one of two directories.
+        let Some(dir) = directory(place, image, label, "bundle")? else {
+            return Err(bad_label(place, image, label));
+        };
+        moves.push((dir, name));
+    }
+    if image.label(SCORECARD_LABEL).is_some()
+        && let Ok(dir) = SCORECARD_DIR.parse()
+    {
+        moves.push((dir, SCORECARD_DIR));
+    }
+    let only = moves.iter().map(|(dir, _)| dir.clone()).collect();
+    let unpacked = image.unpack(&Unpack { only, ..Unpack::default() })?;
+    let mut tree = FileTree::new();
+    for (from, to) in moves {
+        tree.add_tree(unpacked.clone().moved(from.as_str(), to)?)?;
+    }
+    Ok(tree)
+}
+
+/// The directory that a label of an image names; `None` is the root.
+fn directory(
+    place: &Place,
+    image: &Image,
+    label: &'static str,
+    what: &'static str,
+) -> Result<Option<TreePath>, Failure> {
+    let Some(value) = image.label(label) else {
+        return Err(Failure::no(InputError::NoLabel { place: place.to_string(), what, label }));
+    };
+    match value.trim_matches('/').trim_start_matches("./") {
+        "" | "." => Ok(None),
+        path => path.parse().map(Some).map_err(|_| bad_label(place, image, label)),
+    }
+}
+
+fn bad_label(place: &Place, image: &Image, label: &'static str) -> Failure {
+    let value = image.label(label).unwrap_or_default().to_owned();
+    Failure::no(InputError::Label { place: place.to_string(), label, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let found = match text.parse() {
+            Ok(Input::Disk(path)) => format!("disk {}", path.display()),
+            Ok(Input::Image(place)) => format!("image {place}"),
+            Err(error) => format!("error: {error}"),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn what_exists_is_on_disk() {
+        check("src", "disk src");
+        check(".", "disk .");
+    }
+
+    #[test]
+    fn what_names_a_registry_is_an_image() {
+        check("quay.io/example/bundle:v1", "image quay.io/example/bundle:v1");
+        check("localhost/x", "image localhost/x:latest");
+        check("127.0.0.1:5000/x:v1", "image 127.0.0.1:5000/x:v1");
+        check("docker://busybox", "image docker.io/library/busybox:latest");
+        check("oci:no-such-dir:v1", "image oci:no-such-dir:v1");
+        check("docker-archive:f.tar", "image docker-archive:f.tar");
+    }
+
+    #[test]
+    fn what_does_not_is_a_directory_that_is_missing() {
+        for text in ["nowhere", "no/where", "./no.where/x", "../x/y", "/no/where", "no.where/", "bundle:v1"] {
+            check(text, &format!("disk {text}"));
+        }
+    }
+}

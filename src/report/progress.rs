@@ -1,0 +1,110 @@
+//! Transfers as they happen: bars on a terminal, a line for each change of state elsewhere. All on standard error.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::printable;
+use crate::image::{Digest, Direction, Event, Outcome, Progress};
+
+/// A bar: what it is about, how far it is, how many bytes and how fast.
+const BAR: &str = "{prefix} [{bar:24}] {bytes:>10} of {total_bytes:10} {bytes_per_sec}";
+/// Redraws in a second.
+const REDRAWS: u8 = 10;
+
+/// Shows transfers in the way that standard error asks for.
+pub fn transfers(dry_run: bool) -> Arc<dyn Progress> {
+    let bars = (io::stderr().is_terminal() && !dry_run)
+        .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
+    Arc::new(Transfers { bars, open: Mutex::default() })
+}
+
+struct Transfers {
+    bars: Option<MultiProgress>,
+    open: Mutex<HashMap<Digest, ProgressBar>>,
+}
+
+impl Transfers {
+    fn open(&self) -> MutexGuard<'_, HashMap<Digest, ProgressBar>> {
+        // Bars are inserted whole, so a panic elsewhere leaves none half made.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn line(&self, text: &str) {
+        let text = printable(text);
+        match &self.bars {
+            // Above the bars, which are drawn anew below. A stream that is gone cannot be told so.
+            Some(bars) => drop(bars.println(text)),
+            None => drop(writeln!(io::stderr(), "{text}")),
+        }
+    }
+}
+
+impl Progress for Transfers {
+    fn happened(&self, event: &Event<'_>) {
+        match *event {
+            Event::Started { digest, size, direction } => {
+                let Some(bars) = &self.bars else { return };
+                let bar = ProgressBar::new(size);
+                if let Ok(style) = ProgressStyle::with_template(BAR) {
+                    bar.set_style(style.progress_chars("=> "));
+                }
+                let verb = if direction == Direction::Up { "uploading" } else { "downloading" };
+                bar.set_prefix(format!("{verb} {}", short(digest)));
+                self.open().insert(digest, bars.add(bar));
+            }
+            Event::Moved { digest, bytes } => {
+                if let Some(bar) = self.open().get(&digest) {
+                    bar.set_position(bytes);
+                }
+            }
+            Event::Ended { digest, size, outcome } => {
+                if let Some(bar) = self.open().remove(&digest) {
+                    bar.finish_and_clear();
+                }
+                let how = match outcome {
+                    Outcome::Uploaded => "uploaded",
+                    Outcome::WouldUpload => "would be uploaded",
+                    Outcome::Downloaded => "downloaded",
+                    Outcome::Exists => "is there already",
+                    Outcome::Mounted => "mounted from another repository",
+                };
+                self.line(&format!("{}: {how} ({})", short(digest), bytes(size)));
+            }
+            Event::Tagged { reference } => self.line(&format!("{reference}: tagged")),
+            Event::Waiting { host, reason, pause } => {
+                let pause = pause.as_secs_f64();
+                self.line(&format!("{host}: {reason}; trying again in {pause:.1} s"));
+            }
+        }
+    }
+}
+
+/// Enough of a digest to tell it from others.
+fn short(digest: Digest) -> String {
+    digest.to_string().chars().take("sha256:".len() + 12).collect()
+}
+
+/// A number of bytes for people.
+pub(super) fn bytes(count: u64) -> String {
+    let unit = |size: u64, name: &str| format!("{}.{} {name}", count / size, count % size * 10 / size);
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..1_000_000 => unit(1_000, "kB"),
+        1_000_000..1_000_000_000 => unit(1_000_000, "MB"),
+        _ => unit(1_000_000_000, "GB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_for_people() {
+        let shown: Vec<String> = [0, 999, 1_000, 1_999, 13_045_678, 2_500_000_000].map(bytes).into();
+        assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "1.9 kB", "13.0 MB", "2.5 GB"]);
+    }
+}
