@@ -1,0 +1,275 @@
+//! The command as a user runs it against a registry: verbs, exit codes, what is said, what is not.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use tempfile::TempDir;
+
+use crate::server::{Kind, PASSWORD, Registry, USER, noise};
+use crate::support::trial;
+
+const CSV: &str = "\
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: echo.v0.1.0}
+spec:
+  displayName: Echo
+  version: 0.1.0
+  minKubeVersion: 1.25.0
+";
+const ANNOTATIONS: &str = "\
+annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: echo
+  operators.operatorframework.io.bundle.channels.v1: stable
+";
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let registry = ["docker-registry"];
+    vec![
+        trial("a_bundle_goes_to_a_registry_and_comes_back", &registry, || {
+            let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
+            let reference = format!("{}/team/echo-bundle:v0.1.0", registry.host);
+            let built =
+                run(dir.path(), &["bundle", "build", "bundle", "--to", &reference, "--also-tag", "latest"]);
+            check(&built, 0);
+            assert!(
+                text(&built.stdout).starts_with(&format!("{reference} sha256:")),
+                "{}",
+                text(&built.stdout)
+            );
+            assert!(text(&built.stderr).contains(": uploaded ("), "{}", text(&built.stderr));
+            assert_eq!(registry.tags("team/echo-bundle"), ["latest", "v0.1.0"]);
+
+            check(&run(dir.path(), &["bundle", "unpack", &reference, "--output-dir", "again"]), 0);
+            for file in ["manifests/csv.yaml", "metadata/annotations.yaml"] {
+                let read = |root: &str| fs::read(dir.path().join(root).join(file)).unwrap();
+                assert_eq!(read("again"), read("bundle"), "{file}");
+            }
+            let full = run(dir.path(), &["bundle", "unpack", &reference, "--output-dir", "again"]);
+            check(&full, 3);
+            assert!(text(&full.stderr).contains("is there already"), "{}", text(&full.stderr));
+
+            // Every place that a bundle may be at gives the same findings.
+            check(&run(dir.path(), &["bundle", "build", "bundle", "--to", "oci:images:v1"]), 0);
+            check(&run(dir.path(), &["image", "copy", "oci:images:v1", "oci-archive:a.tar"]), 0);
+            check(&run(dir.path(), &["image", "copy", &reference, "docker-archive:d.tar"]), 0);
+            let findings = |input: &str| {
+                let output = run(dir.path(), &["bundle", "validate", input, "--output", "json"]);
+                let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                let findings = json["findings"].as_array().unwrap().iter();
+                findings.map(|finding| format!("{} {}", finding["code"], finding["line"])).collect::<Vec<_>>()
+            };
+            let expected = findings("bundle");
+            assert!(!expected.is_empty());
+            for place in [&reference, "oci:images:v1", "oci-archive:a.tar", "docker-archive:d.tar"] {
+                assert_eq!(findings(place), expected, "{place}");
+            }
+
+            let digest = run(dir.path(), &["image", "digest", &reference]);
+            assert_eq!(
+                Some(text(&digest.stdout).trim().to_owned()),
+                registry.digest("team/echo-bundle", "latest")
+            );
+            let shown = run(dir.path(), &["image", "inspect", &reference]);
+            assert!(
+                text(&shown.stdout).contains("label: operators.operatorframework.io.bundle.package.v1=echo")
+            );
+            Ok(())
+        }),
+        trial("a_catalog_changes_by_one_layer", &registry, || {
+            let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
+            for package in 0..40 {
+                let at = dir.path().join(format!("catalog/package-{package}"));
+                fs::create_dir_all(&at).unwrap();
+                fs::write(at.join("catalog.yaml"), hex(&noise(package, 60_000))).unwrap();
+            }
+            let reference = format!("{}/team/catalog:v1", registry.host);
+            let first = run(dir.path(), &["catalog", "push", "catalog", &reference]);
+            check(&first, 0);
+            assert_eq!(
+                count(&first, ": uploaded ("),
+                9,
+                "eight layers and a configuration: {}",
+                text(&first.stderr)
+            );
+            fs::write(dir.path().join("catalog/package-7/catalog.yaml"), "schema: olm.package\n").unwrap();
+            let second = run(dir.path(), &["catalog", "push", "catalog", &reference]);
+            check(&second, 0);
+            assert_eq!(
+                count(&second, ": uploaded ("),
+                2,
+                "one layer, one configuration: {}",
+                text(&second.stderr)
+            );
+            assert_eq!(count(&second, ": is there already ("), 7, "{}", text(&second.stderr));
+            Ok(())
+        }),
+        trial("a_catalog_stands_on_a_base_for_every_platform", &registry, || {
+            let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
+            let base: olmkit::image::Root = crate::server::index(&[("bin/opm", b"opm".to_vec())]);
+            registry
+                .place("base/opm:v1")
+                .store(&base, &crate::server::access(crate::server::quick()))
+                .unwrap();
+            fs::create_dir(dir.path().join("catalog")).unwrap();
+            fs::write(dir.path().join("catalog/catalog.yaml"), "schema: olm.package\n").unwrap();
+            let reference = format!("{}/team/catalog:v1", registry.host);
+            let base = format!("{}/base/opm:v1", registry.host);
+            let built =
+                run(dir.path(), &["catalog", "build", "catalog", "--base", &base, "--to", &reference]);
+            check(&built, 0);
+            assert_eq!(count(&built, "mounted from another repository"), 1, "{}", text(&built.stderr));
+            let shown = run(dir.path(), &["image", "inspect", &reference, "--output", "json"]);
+            let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+            let images = json["images"].as_array().unwrap();
+            let platforms: Vec<_> = images.iter().map(|image| image["platform"].as_str().unwrap()).collect();
+            assert_eq!(platforms, ["linux/amd64", "linux/arm64"]);
+            for image in images {
+                assert_eq!(image["cmd"], serde_json::json!(["serve", "/configs", "--cache-dir=/tmp/cache"]));
+                assert_eq!(image["labels"]["operators.operatorframework.io.index.configs.v1"], "/configs");
+                assert_eq!(image["layers"].as_array().unwrap().len(), 2);
+                assert_eq!(image["layers"], images[0]["layers"], "the same data for every platform");
+            }
+            Ok(())
+        }),
+        trial("no_secret_is_ever_said", &registry, || {
+            let (dir, registry) = (workplace(), Registry::start(Kind::Basic));
+            let reference = format!("{}/team/echo:v1", registry.host);
+            let host = &registry.host;
+            fs::write(dir.path().join("password"), format!("{PASSWORD}\n")).unwrap();
+            fs::write(dir.path().join("creds"), format!("# a comment\n{host}={USER}:{PASSWORD}\n")).unwrap();
+            let given = [
+                format!("{host}={USER}:{PASSWORD}"),
+                format!("{host}={USER}:@password"),
+                "@creds".to_owned(),
+                "-".to_owned(),
+            ];
+            for creds in &given {
+                let input = format!("{host}={USER}:{PASSWORD}\n");
+                let output =
+                    run_with(dir.path(), &["bundle", "push", "bundle", &reference, "--creds", creds], &input);
+                check(&output, 0);
+                says_nothing(&output);
+            }
+            for wrong in
+                [format!("{host}={USER}:x{PASSWORD}"), format!("{host}:{PASSWORD}"), PASSWORD.to_owned()]
+            {
+                for format in ["text", "json", "yaml"] {
+                    let output = run(
+                        dir.path(),
+                        &["bundle", "push", "bundle", &reference, "--creds", &wrong, "--output", format],
+                    );
+                    assert_ne!(output.status.code(), Some(0));
+                    says_nothing(&output);
+                }
+            }
+            Ok(())
+        }),
+        trial("ctrl_c_says_what_is_left_behind", &[], || {
+            let dir = workplace();
+            // Takes the connection and never answers.
+            let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+            let host = silent.local_addr().unwrap().to_string();
+            let reference = format!("{host}/team/echo:v1");
+            for signal in ["-INT", "-TERM"] {
+                let child =
+                    command(dir.path(), &["bundle", "push", "bundle", &reference, "--plain-http", &host])
+                        .spawn()
+                        .unwrap();
+                // Somebody has asked: the transfer is on its way.
+                let (_connection, _) = silent.accept().unwrap();
+                let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+                assert!(killed.success());
+                let output = child.wait_with_output().unwrap();
+                check(&output, 130);
+                let said = text(&output.stderr);
+                assert!(said.contains("no tag was set; 0 of 2 blobs are there"), "{said}");
+                assert!(said.contains("interrupted"), "{said}");
+            }
+            Ok(())
+        }),
+        trial("a_timeout_has_an_exit_code_of_its_own", &[], || {
+            let dir = workplace();
+            let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+            let host = silent.local_addr().unwrap().to_string();
+            let reference = format!("{host}/team/echo:v1");
+            let started = Instant::now();
+            let output =
+                run(dir.path(), &["image", "inspect", &reference, "--plain-http", &host, "--timeout", "1s"]);
+            check(&output, 4);
+            assert!(started.elapsed() < Duration::from_secs(20));
+            assert!(text(&output.stderr).contains("not done within 1 s"), "{}", text(&output.stderr));
+            Ok(())
+        }),
+    ]
+}
+
+/// A directory with a bundle in it.
+fn workplace() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, content) in [("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", ANNOTATIONS)] {
+        let path = dir.path().join("bundle").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    dir
+}
+
+fn command(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command
+        .args(arguments)
+        .current_dir(dir)
+        // Nobody's own credentials, cache or proxies.
+        .env_clear()
+        .env("HOME", dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn run(dir: &Path, arguments: &[&str]) -> Output {
+    run_with(dir, arguments, "")
+}
+
+fn run_with(dir: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = command(dir, arguments).spawn().unwrap();
+    // A command that does not read its input is free to.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+#[track_caller]
+fn check(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[track_caller]
+fn says_nothing(output: &Output) {
+    for said in [&output.stdout, &output.stderr] {
+        assert!(!text(said).contains(PASSWORD), "{}", text(said));
+        // Nor as docker writes it.
+        assert!(!text(said).contains("Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5"), "{}", text(said));
+    }
+}
+
+fn count(output: &Output, words: &str) -> usize {
+    text(&output.stderr).lines().filter(|line| line.contains(words)).count()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,204 @@
+//! Two hundred transfers through a proxy that fails: each ends with exactly the image, or with a clear error.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use olmkit::image::{Options, Patience, Root, Unpack};
+
+use crate::places::chain;
+use crate::proxy::{Fault, Proxy};
+use crate::server::{Kind, Registry, access, image, index, noise, place, quick};
+use crate::support::trial;
+
+const RUNS: u64 = 200;
+/// Runs at once: most of the time is spent waiting.
+const AT_ONCE: usize = 8;
+/// How long a silent registry is waited for.
+const SILENCE: Duration = Duration::from_millis(100);
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let registry = ["docker-registry"];
+    vec![
+        trial("two_hundred_runs_through_faults", &registry, || {
+            let registry = Registry::start(Kind::Plain);
+            let next = AtomicU64::new(0);
+            let good = AtomicU64::new(0);
+            thread::scope(|scope| {
+                let work = || {
+                    loop {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= RUNS {
+                            return;
+                        }
+                        good.fetch_add(run(&registry, seed), Ordering::Relaxed);
+                    }
+                };
+                let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+                for worker in workers {
+                    worker.join().unwrap();
+                }
+            });
+            let good = good.into_inner();
+            // Of two transfers a run. Were all to fail, nothing would have been shown.
+            assert!(good > RUNS / 2 && good < 2 * RUNS, "{good} of {} transfers succeeded", 2 * RUNS);
+            Ok(())
+        }),
+        trial("faults_that_pass_do_no_harm", &registry, || {
+            let registry = Registry::start(Kind::Plain);
+            // The first three requests of each kind fail in some way.
+            for fault in [
+                Fault::Hangup,
+                Fault::HalfRequest,
+                Fault::LostAnswer,
+                Fault::HalfAnswer,
+                Fault::Status(500, None),
+                Fault::Status(429, Some(0)),
+                Fault::OtherDigest,
+                Fault::OtherBody,
+            ] {
+                let count = std::sync::Mutex::new(std::collections::HashMap::new());
+                let proxy = Proxy::with(&registry.host, SILENCE, move |line| {
+                    let mut count = count.lock().unwrap();
+                    let seen = count.entry(line.split(' ').next().unwrap().to_owned()).or_insert(0);
+                    *seen += 1;
+                    if *seen <= 3 { fault } else { Fault::None }
+                });
+                let name = format!(
+                    "passing/{}",
+                    format!("{fault:?}").to_lowercase().replace(['(', ')', ',', ' '], "-").trim_matches('-')
+                );
+                let options = || Options { patience: Patience { attempts: 8, ..patience() }, ..quick() };
+                let root = sent(1);
+                let through = place(&proxy.host, &format!("{name}:v1"));
+                let stored = through.store(&root, &access(options()));
+                stored.unwrap_or_else(|error| panic!("{fault:?}: {}", chain(&error)));
+                let found = through
+                    .load(&access(options()))
+                    .unwrap_or_else(|error| panic!("{fault:?}: {}", chain(&error)));
+                assert_eq!(found.digest(), root.digest());
+            }
+            Ok(())
+        }),
+        trial("a_registry_that_never_answers", &[], || {
+            let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let place = place(&silent.local_addr().unwrap().to_string(), "team/app:v1");
+            let options = Options { patience: Patience { attempts: 2, ..patience() }, ..quick() };
+            let error = chain(&place.load(&access(options)).unwrap_err());
+            assert!(error.contains("does not answer"), "{error}");
+            let options = Options { timeout: Some(Duration::from_millis(200)), ..quick() };
+            let error = chain(&place.load(&access(options)).unwrap_err());
+            assert!(error.contains("not done within"), "{error}");
+            Ok(())
+        }),
+        trial("a_registry_that_lies_for_ever", &registry, || {
+            let registry = Registry::start(Kind::Plain);
+            registry.place("team/app:v1").store(&sent(1), &access(quick())).unwrap();
+            let check = |fault: Fault, expected: &str| {
+                let proxy = Proxy::with(&registry.host, SILENCE, move |line| {
+                    if line.contains("/v2/ ") { Fault::None } else { fault }
+                });
+                let options = Options { patience: patience(), ..quick() };
+                let place = place(&proxy.host, "team/app:v1");
+                let loaded = place.load(&access(options.clone()));
+                let error = match &loaded {
+                    Err(error) => chain(error),
+                    Ok(root) => chain(&root.image(None).unwrap().unpack(&Unpack::default()).unwrap_err()),
+                };
+                assert!(error.contains(expected), "{fault:?}: {error}");
+            };
+            check(Fault::OtherDigest, "sends other content than");
+            check(Fault::OtherBody, "sends other content than");
+            check(Fault::HalfAnswer, "broke");
+            check(Fault::Status(503, None), "answers with status 503");
+            check(Fault::Status(429, Some(3600)), "asks to wait 3600 s");
+            Ok(())
+        }),
+    ]
+}
+
+fn patience() -> Patience {
+    Patience { silence: SILENCE, ..quick().patience }
+}
+
+/// What a seed sends: often one image, sometimes several; now and then a layer that is sent in parts.
+fn sent(seed: u64) -> Root {
+    let large = if seed.is_multiple_of(10) { 5 << 20 } else { 50_000 };
+    let files = [("a", noise(seed, 1000)), ("b", noise(seed + 1, large)), ("c", b"shared".to_vec())];
+    if seed.is_multiple_of(3) { index(&files) } else { image("linux/amd64", &files).into() }
+}
+
+/// Sends an image through faults, and fetches it through faults. Answers how often that went well.
+fn run(registry: &Registry, seed: u64) -> u64 {
+    let root = sent(seed);
+    let digest = root.digest().to_string();
+    let name = format!("faults/n{seed}");
+    let options = || Options { patience: patience(), ..quick() };
+    // From a few faults to very many.
+    let proxy = Proxy::start(&registry.host, seed, 2 + seed % 40, SILENCE);
+    let through = place(&proxy.host, &format!("{name}:v1"));
+
+    let stored = through.store(&root, &access(options()));
+    let mut good = 0;
+    match (&stored, registry.digest(&name, "v1")) {
+        (Ok(stored), Some(found)) => {
+            assert_eq!((stored.digest.to_string(), &found), (digest.clone(), &digest), "seed {seed}");
+            good += 1;
+        }
+        // The registry took it and could not say so.
+        (Err(error), Some(found)) => {
+            assert_eq!(found, digest, "seed {seed}: {}", chain(error));
+            is_clear(seed, &chain(error));
+        }
+        (Err(error), None) => is_clear(seed, &chain(error)),
+        (Ok(_), None) => panic!("seed {seed}: stored, and no tag"),
+    }
+    if registry.tags(&name).is_empty() {
+        registry.place(&format!("{name}:v1")).store(&root, &access(quick())).unwrap();
+    }
+    // Whatever has a tag is whole.
+    for image in root.images() {
+        for blob in image.layers().iter().chain([image.configuration()]) {
+            assert!(registry.has_blob(&blob.digest().to_string()), "seed {seed}");
+        }
+    }
+
+    let fetched = through.load(&access(options())).map_err(|error| chain(&error)).and_then(|found| {
+        let image = found.image(None).map_err(|error| chain(&error))?;
+        let tree = image.unpack(&Unpack::default()).map_err(|error| chain(&error))?;
+        Ok((found, tree))
+    });
+    match fetched {
+        Ok((found, tree)) => {
+            assert_eq!(found.digest().to_string(), digest, "seed {seed}");
+            assert_eq!(tree.file("a").unwrap().read().unwrap(), noise(seed, 1000), "seed {seed}");
+            good + 1
+        }
+        Err(error) => {
+            is_clear(seed, &error);
+            good
+        }
+    }
+}
+
+/// An error that says which registry did what.
+fn is_clear(seed: u64, error: &str) {
+    let kinds = [
+        "does not answer",
+        "broke",
+        "cannot reach",
+        "too many requests",
+        "answers with status",
+        "makes no sense",
+        "sends other content",
+        "has lost an upload",
+        "refuses the image",
+        "has no image",
+        "has no blob",
+        "is not an image manifest",
+        "is not a valid image",
+    ];
+    assert!(kinds.iter().any(|kind| error.contains(kind)), "seed {seed}: {error}");
+    assert!(error.contains("127.0.0.1:"), "seed {seed}: {error}");
+}
