@@ -242,12 +242,8 @@ impl Place {
 /// Every schema by the name of its file in `docs/schemas/`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-<<<<<<< HEAD
         ("added-v1", schema_for!(Account)),
-=======
-        ("added-v1", schema_for!(Added)),
         ("digest-v1", schema_for!(ImageDigest)),
->>>>>>> 9605634 (image: push to registries, pull from them, read and write archives)
         ("error-v1", schema_for!(Error)),
         ("findings-v1", schema_for!(Findings)),
         ("generated-v1", schema_for!(Generated)),
