@@ -4,6 +4,7 @@
 pub mod build;
 pub mod catalog;
 mod failures;
+pub mod findings;
 pub mod generate;
 pub mod image;
 pub mod push;

@@ -3,6 +3,7 @@
 mod bundle;
 mod catalog;
 mod image;
+mod levels;
 mod registry;
 
 use std::ffi::OsString;

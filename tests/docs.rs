@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use olmkit_bundle::finding::Code;
-use olmkit_bundle::{generate, validate};
+use olmkit::actions::findings::codes;
 
 /// Compares a file with what it should be, or writes it when asked to.
 #[track_caller]
@@ -18,17 +17,9 @@ fn fresh(path: &str, expected: &str) {
     assert!(found == expected, "{path} is stale: run `make generate`");
 }
 
-/// Every kind of finding, by suite.
-fn codes() -> Vec<&'static Code> {
-    let rules = validate::rules().iter().map(|rule| &rule.code);
-    let catalog_rules = olmkit_catalog::validate::rules().iter().map(|rule| &rule.code);
-    rules.chain(generate::codes::ALL.iter().copied()).chain(catalog_rules).collect()
-}
-
 #[test]
 fn findings() {
-    let mut codes = codes();
-    codes.sort_by_key(|code| (code.suite, code.name));
+    let codes = codes();
     assert!(codes.windows(2).all(|pair| pair[0].name != pair[1].name), "a code is used twice");
     let mut page = String::from(
         "# Findings\n\nEvery kind of finding, by suite; `olmkit bundle validate` and the other verbs name the code in brackets.\n\

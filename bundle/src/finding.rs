@@ -4,11 +4,13 @@
 //! is wrong or odd. Findings are values: they carry their code, a place people can open, and the way out, and
 //! whoever shows them needs nothing else.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::source::{Position, Source, Span};
+use crate::suggest::did_you_mean;
 
 /// How much a finding weighs. Only errors make a command say no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -245,9 +247,123 @@ impl Findings {
     }
 }
 
+/// How much findings weigh where the user sees it otherwise than their codes do.
+///
+/// ```
+/// use olmkit_bundle::finding::{Code, Finding, Level, Levels};
+/// static ODD: Code = Code { name: "odd", level: Level::Warning, suite: "own", docs: "" };
+/// let levels = Levels::new(["warnings"], [], &[&ODD]).unwrap();
+/// assert_eq!(levels.apply(vec![Finding::new(&ODD, "odd")])[0].level, Level::Error);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Levels {
+    /// Whether every warning is an error.
+    deny_warnings: bool,
+    deny: BTreeSet<String>,
+    allow: BTreeSet<String>,
+}
+
+/// The word that stands for every warning where codes are denied.
+pub const WARNINGS: &str = "warnings";
+
+/// A choice of levels that cannot be meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LevelsError {
+    /// There is no such code.
+    #[error("there is no kind of finding `{code}`")]
+    Unknown {
+        /// What was given.
+        code: String,
+        /// The way out.
+        help: String,
+    },
+    /// A code is to be an error and to be left out.
+    #[error("`{code}` is both denied and allowed")]
+    Both {
+        /// The code.
+        code: String,
+    },
+}
+
+impl LevelsError {
+    /// The way out.
+    pub fn help(&self) -> Option<&str> {
+        match self {
+            Self::Unknown { help, .. } => Some(help),
+            Self::Both { .. } => None,
+        }
+    }
+}
+
+impl Levels {
+    /// Denied codes are errors, [`WARNINGS`] among them raises every warning; allowed codes are left out, whatever their level.
+    ///
+    /// # Errors
+    /// When a code is not among the known ones, or is both denied and allowed.
+    pub fn new(
+        deny: impl IntoIterator<Item = impl Into<String>>,
+        allow: impl IntoIterator<Item = impl Into<String>>,
+        known: &[&'static Code],
+    ) -> Result<Self, LevelsError> {
+        let mut deny: BTreeSet<String> = deny.into_iter().map(Into::into).collect();
+        let deny_warnings = deny.remove(WARNINGS);
+        let allow: BTreeSet<String> = allow.into_iter().map(Into::into).collect();
+        let is_known = |code: &str| known.iter().any(|known| known.name == code);
+        if let Some(code) = deny.iter().chain(&allow).find(|code| !is_known(code)) {
+            let names = known.iter().map(|code| code.name).chain([WARNINGS]);
+            let help = did_you_mean(code, names);
+            let help = help.unwrap_or_else(|| "`docs/findings.md` has all kinds of findings".into());
+            return Err(LevelsError::Unknown { code: code.clone(), help });
+        }
+        if let Some(code) = deny.intersection(&allow).next() {
+            return Err(LevelsError::Both { code: code.clone() });
+        }
+        Ok(Self { deny_warnings, deny, allow })
+    }
+
+    /// The findings as they weigh now, in the same order.
+    pub fn apply(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
+        findings.retain(|finding| !self.allow.contains(finding.code.name));
+        for finding in &mut findings {
+            let raised = finding.level == Level::Warning && self.deny_warnings;
+            if raised || self.deny.contains(finding.code.name) {
+                finding.level = Level::Error;
+            }
+        }
+        findings
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_change_what_findings_weigh() {
+        static WARNING: Code = Code { name: "warning", level: Level::Warning, suite: "own", docs: "" };
+        static INFO: Code = Code { name: "info", level: Level::Info, suite: "own", docs: "" };
+        static ERROR: Code = Code { name: "error", level: Level::Error, suite: "own", docs: "" };
+        let known = [&WARNING, &INFO, &ERROR];
+        let check = |deny: &[&str], allow: &[&str]| match Levels::new(
+            deny.iter().copied(),
+            allow.iter().copied(),
+            &known,
+        ) {
+            Ok(levels) => {
+                let findings = levels.apply(known.map(|code| Finding::new(code, "")).to_vec());
+                let shown = findings.iter().map(|found| format!("{}={}", found.code.name, found.level));
+                shown.collect::<Vec<_>>().join(" ")
+            }
+            Err(error) => format!("{error}; {}", error.help().unwrap_or_default()),
+        };
+        assert_eq!(check(&[], &[]), "warning=warning info=info error=error");
+        assert_eq!(check(&["warnings"], &[]), "warning=error info=info error=error");
+        assert_eq!(check(&["info"], &["error"]), "warning=warning info=error");
+        assert_eq!(check(&["warnings"], &["warning"]), "info=info error=error");
+        assert_eq!(check(&["infos"], &[]), "there is no kind of finding `infos`; did you mean `info`?");
+        assert_eq!(check(&["info"], &["info"]), "`info` is both denied and allowed; ");
+    }
 
     #[test]
     fn a_long_line_is_cut_around_the_marked_text() {

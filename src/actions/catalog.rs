@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::annotations::{CHANNELS, DEFAULT_CHANNEL};
+use olmkit_bundle::finding::Levels;
 use olmkit_bundle::generate::Package;
 use olmkit_bundle::names::{ChannelName, ImageRef};
 use olmkit_bundle::parse::Bundle;
@@ -153,10 +154,10 @@ fn fill(template: &str, bundle: &Bundle<'_>) -> String {
 ///
 /// # Errors
 /// When an input cannot be read at all.
-pub fn validate(catalogs: &[Input], access: &Access) -> Result<FindingsAnswer, Failure> {
+pub fn validate(catalogs: &[Input], levels: &Levels, access: &Access) -> Result<FindingsAnswer, Failure> {
     let mut findings = Vec::new();
     for catalog in catalogs {
-        findings.extend(validate::validate(&Catalog::parse(&catalog.catalog(access)?)));
+        findings.extend(levels.apply(validate::validate(&Catalog::parse(&catalog.catalog(access)?))));
     }
     Ok(FindingsAnswer { what: "catalog", checked: catalogs.len(), findings })
 }

@@ -8,6 +8,7 @@ use olmkit_catalog::add::{self, Policy};
 use olmkit_catalog::fbc::write;
 use olmkit_catalog::path;
 
+use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
 use crate::actions::{build, catalog, push};
 use crate::exit::Failure;
@@ -38,8 +39,8 @@ impl Verb {
                 Ok(Box::new(catalog::add(&request, &registry.access()?)?))
             }
             Self::Validate(flags) => {
-                let Validate { catalogs, registry } = *flags;
-                Ok(Box::new(catalog::validate(&catalogs, &registry.access()?)?))
+                let Validate { catalogs, levels, registry } = *flags;
+                Ok(Box::new(catalog::validate(&catalogs, &levels.levels()?, &registry.access()?)?))
             }
             Self::Path(flags) => {
                 let Path { catalog, package, channel, from, rules, registry } = *flags;
@@ -131,6 +132,8 @@ pub struct Validate {
     /// Catalogs: directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
     #[arg(value_name = "CATALOG", required = true)]
     catalogs: Vec<Input>,
+    #[command(flatten)]
+    levels: LevelFlags,
     #[command(flatten)]
     registry: RegistryFlags,
 }

@@ -1,0 +1,32 @@
+//! The flags of every verb that reports findings.
+
+use clap::Args;
+use olmkit_bundle::finding::Levels;
+
+use crate::actions::findings::codes;
+use crate::exit::Failure;
+
+/// How much findings weigh.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Findings")]
+pub(super) struct LevelFlags {
+    /// Make these kinds of findings errors; `warnings` means every warning
+    #[arg(long, value_name = "warnings|CODE,…", value_delimiter = ',')]
+    deny: Vec<String>,
+    /// Leave these kinds of findings out
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    allow: Vec<String>,
+}
+
+impl LevelFlags {
+    /// The levels as the flags say.
+    ///
+    /// # Errors
+    /// A code that is not there, or is both denied and allowed.
+    pub(super) fn levels(self) -> Result<Levels, Failure> {
+        Levels::new(self.deny, self.allow, &codes()).map_err(|error| {
+            let help = error.help().map(str::to_owned);
+            Failure { help, ..Failure::misuse(error) }
+        })
+    }
+}
