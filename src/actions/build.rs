@@ -7,9 +7,7 @@ use olmkit_bundle::parse::Bundle;
 
 use super::split;
 use crate::exit::Failure;
-use crate::image::{
-    Access, Compression, Config, Image, Index, Layer, Node, Place, Platform, Reference, Root,
-};
+use crate::image::{Access, Compression, Config, Image, Index, Layer, Node, Place, Platform, Root};
 use crate::input::{CONFIGS_LABEL, Input, SCORECARD_DIR, SCORECARD_LABEL};
 use crate::report::ImageAnswer;
 
@@ -183,16 +181,16 @@ fn store(root: &Root, output: &Output, access: &Access) -> Result<ImageAnswer, F
 /// # Errors
 /// There is no such name.
 pub fn own_reference(place: &Place) -> Result<Place, Failure> {
-    let named = |text: &str| text.contains('/').then(|| text.parse::<Reference>().ok()).flatten();
-    let reference = match place {
-        Place::Registry(reference) => Some(reference.clone()),
+    let named = |text: &str| format!("docker://{text}").parse::<Place>().ok().filter(|_| text.contains('/'));
+    let own = match place {
+        Place::Registry(_) => Some(place.clone()),
         Place::Layout { tag: Some(tag), .. } | Place::OciArchive { tag: Some(tag), .. } => {
             named(tag.as_str())
         }
-        Place::DockerArchive { reference, .. } => reference.clone(),
+        Place::DockerArchive { reference, .. } => reference.clone().map(Place::Registry),
         _ => None,
     };
-    reference.map(Place::Registry).ok_or_else(|| {
+    own.ok_or_else(|| {
         Failure::misuse(BuildError::NoReference(place.clone()))
             .help("name the registry's reference as the tag: `oci:DIR:quay.io/example/bundle:v1.0.0`")
     })

@@ -22,6 +22,7 @@ use super::digest::{Digest, Hashing};
 use super::json::canonical;
 use super::layout::{self, Layout, LayoutError, Tag};
 use super::manifest::{Image, ImageError, MAX_CONFIGURATION, Root};
+use super::place::reference_from;
 
 /// The most files of an archive that are looked at.
 const MAX_ENTRIES: usize = 20_000;
@@ -121,7 +122,7 @@ pub(super) fn read_docker(path: &Path, name: Option<&Reference>) -> Result<Root,
     let files = Files::open(path)?;
     let listed = files.docker_list()?;
     let is_named = |image: &DockerImage, name: &Reference| {
-        image.names().any(|listed| listed.parse::<Reference>().is_ok_and(|listed| listed == *name))
+        image.names().any(|listed| reference_from(listed).is_ok_and(|listed| listed == *name))
     };
     let chosen = match name {
         Some(name) => listed.iter().find(|image| is_named(image, name)),

@@ -54,7 +54,7 @@ pub use place::{LoadError, Place, PlaceError, StoreError, Stored, StoredLayer};
 pub use platform::{Platform, PlatformError};
 pub use progress::{Direction, Event, Outcome, Progress};
 pub use registry::{
-    Access, CredentialsError, DEFAULT_CACHE_LIMIT, GivenCredentials, GivenCredentialsError, Options,
+    Access, CredentialsError, DEFAULT_CACHE_LIMIT, Fault, GivenCredentials, GivenCredentialsError, Options,
     Patience, RegistryError,
 };
 pub use tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath};

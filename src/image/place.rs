@@ -7,7 +7,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use oci_spec::distribution::{ParseError, Reference};
+use oci_spec::distribution::Reference;
+use olmkit_bundle::names::{ImageRef, NameError};
 use serde::Serialize;
 
 use super::archive::{self, ArchiveError};
@@ -74,13 +75,8 @@ pub enum PlaceError {
     #[error(transparent)]
     Tag(#[from] TagError),
     /// The rest is not the name of an image.
-    #[error("`{}` is not an image reference", .text.escape_debug())]
-    Reference {
-        /// What was given.
-        text: String,
-        /// What is wrong with it.
-        source: ParseError,
-    },
+    #[error("`{}` is not an image reference: {}", .0.text.escape_debug(), .0.why)]
+    Reference(NameError),
 }
 
 impl PlaceError {
@@ -96,7 +92,7 @@ impl PlaceError {
                     .into()
             }
             Self::Tag(error) => return error.help(),
-            Self::Reference { .. } => "write it like `quay.io/example/operator:v1.0.0`, in lower case".into(),
+            Self::Reference(_) => "write it like `quay.io/example/operator:v1.0.0`, in lower case".into(),
         })
     }
 }
@@ -389,8 +385,17 @@ fn path_and_name<'t>(
     if path.is_empty() { Err(PlaceError::NoPath { transport }) } else { Ok((path.into(), name)) }
 }
 
-fn reference_from(text: &str) -> Result<Reference, PlaceError> {
-    text.parse().map_err(|source| PlaceError::Reference { text: text.into(), source })
+/// Reads a reference by docker's grammar. Not as `oci-spec` reads it, with a regular expression that takes longer to compile
+/// than an image to push.
+pub(super) fn reference_from(text: &str) -> Result<Reference, PlaceError> {
+    let parsed: ImageRef = text.parse().map_err(PlaceError::Reference)?;
+    let (registry, repository) = (parsed.registry().to_owned(), parsed.repository().to_owned());
+    let digest = parsed.digest().map(str::to_owned);
+    Ok(match (parsed.tag().map(str::to_owned), digest) {
+        (Some(tag), Some(digest)) => Reference::with_tag_and_digest(registry, repository, tag, digest),
+        (None, Some(digest)) => Reference::with_digest(registry, repository, digest),
+        (tag, None) => Reference::with_tag(registry, repository, tag.unwrap_or_else(|| "latest".into())),
+    })
 }
 
 #[cfg(test)]
@@ -430,7 +435,7 @@ mod tests {
     #[test]
     fn places_that_do_not() {
         assert_snapshot!(refused(""), @r"
-        `` is not an image reference: repository name must have at least one component
+        `` is not an image reference: it is empty
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
         assert_snapshot!(refused("oci:"), @r"
@@ -462,23 +467,23 @@ mod tests {
         help: use `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE` or `docker://HOST/NAME:TAG`
         ");
         assert_snapshot!(refused("docker://"), @r"
-        `` is not an image reference: repository name must have at least one component
+        `` is not an image reference: it is empty
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
         assert_snapshot!(refused("quay.io/Example/Bundle:v1"), @r"
-        `quay.io/Example/Bundle:v1` is not an image reference: invalid reference format
+        `quay.io/Example/Bundle:v1` is not an image reference: the repository has capital letters
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
         assert_snapshot!(refused("./bundle"), @r"
-        `./bundle` is not an image reference: invalid reference format
+        `./bundle` is not an image reference: its registry is not a host name
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
         assert_snapshot!(refused("quay.io/example/bundle@sha256:12"), @r"
-        `quay.io/example/bundle@sha256:12` is not an image reference: invalid reference format
+        `quay.io/example/bundle@sha256:12` is not an image reference: the digest has not the right number of lower case hexadecimal digits
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
         assert_snapshot!(refused("x\u{1b}[31m"), @r"
-        `x\u{1b}[31m` is not an image reference: invalid reference format
+        `x\u{1b}[31m` is not an image reference: the repository has something other than lower case letters and digits with `.`, `_` or `-` between
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
     }

@@ -10,7 +10,8 @@ use super::printable;
 use crate::image::{Digest, Direction, Event, Outcome, Progress};
 
 /// A bar: what it is about, how far it is, how many bytes and how fast.
-const BAR: &str = "{prefix} [{bar:24}] {bytes:>10} of {total_bytes:10} {bytes_per_sec}";
+const BAR: &str =
+    "{prefix} [{bar:24}] {decimal_bytes:>10} of {decimal_total_bytes:10} {decimal_bytes_per_sec}";
 /// Redraws in a second.
 const REDRAWS: u8 = 10;
 
@@ -47,12 +48,12 @@ impl Progress for Transfers {
         match *event {
             Event::Started { digest, size, direction } => {
                 let Some(bars) = &self.bars else { return };
-                let bar = ProgressBar::new(size);
-                if let Ok(style) = ProgressStyle::with_template(BAR) {
-                    bar.set_style(style.progress_chars("=> "));
-                }
+                let style = ProgressStyle::with_template(BAR).map(|style| style.progress_chars("=> "));
                 let verb = if direction == Direction::Up { "uploading" } else { "downloading" };
-                bar.set_prefix(format!("{verb} {}", short(digest)));
+                // Nothing is drawn before the others know of it.
+                let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::hidden())
+                    .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+                    .with_prefix(format!("{verb} {}", short(digest)));
                 self.open().insert(digest, bars.add(bar));
             }
             Event::Moved { digest, bytes } => {

@@ -34,7 +34,7 @@ pub enum RegistryError {
         /// The registry.
         host: String,
         /// Why.
-        source: reqwest::Error,
+        source: Fault,
     },
     /// The registry's certificate is not trusted.
     #[error("`{host}` has a certificate that is not trusted")]
@@ -62,7 +62,7 @@ pub enum RegistryError {
         /// The registry.
         host: String,
         /// How.
-        source: reqwest::Error,
+        source: Fault,
     },
     /// The registry wants other credentials, or some.
     #[error("`{host}` refuses {action}: not logged in{}", said(.message))]
@@ -174,6 +174,28 @@ pub enum RegistryError {
     },
 }
 
+/// What went wrong on the network: the innermost reason, for those around it only say that something did. It names no
+/// address.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct Fault {
+    reason: String,
+    /// Whether another attempt makes sense.
+    is_final: bool,
+}
+
+impl From<reqwest::Error> for Fault {
+    fn from(error: reqwest::Error) -> Self {
+        let is_final = error.is_builder();
+        let error = error.without_url();
+        let mut innermost: &dyn std::error::Error = &error;
+        while let Some(source) = innermost.source() {
+            innermost = source;
+        }
+        Self { reason: innermost.to_string(), is_final }
+    }
+}
+
 impl RegistryError {
     /// The way out, where there is one.
     pub fn help(&self) -> Option<String> {
@@ -209,7 +231,7 @@ impl RegistryError {
             | Self::TooMany { .. }
             | Self::UploadLost { .. }
             | Self::Corrupted { .. } => true,
-            Self::Unreachable { source, .. } => !source.is_builder(),
+            Self::Unreachable { source, .. } => !source.is_final,
             Self::Status { status, .. } => matches!(status, 408 | 500..),
             _ => false,
         }

@@ -117,10 +117,9 @@ impl Http {
             }
             Security::Plain => builder = builder.tls_certs_only([]),
         }
-        let client = builder.build().map_err(|source| RegistryError::Unreachable {
-            host: host_of(url),
-            source: source.without_url(),
-        })?;
+        let client = builder
+            .build()
+            .map_err(|source| RegistryError::Unreachable { host: host_of(url), source: source.into() })?;
         clients.insert(security, client.clone());
         Ok(client)
     }
@@ -209,8 +208,10 @@ fn fault(host: String, error: reqwest::Error) -> RegistryError {
         Some(source @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) => {
             RegistryError::Certificate { host, source: source.clone() }
         }
-        _ if error.is_connect() || error.is_builder() => RegistryError::Unreachable { host, source: error },
-        _ => RegistryError::Broken { host, source: error },
+        _ if error.is_connect() || error.is_builder() => {
+            RegistryError::Unreachable { host, source: error.into() }
+        }
+        _ => RegistryError::Broken { host, source: error.into() },
     }
 }
 

@@ -37,7 +37,7 @@ use super::progress::Progress;
 
 pub use cache::DEFAULT_LIMIT as DEFAULT_CACHE_LIMIT;
 pub use credentials::{CredentialsError, GivenCredentials, GivenCredentialsError};
-pub use error::RegistryError;
+pub use error::{Fault, RegistryError};
 pub use http::Patience;
 pub(super) use pull::Remote;
 pub(super) use push::Pushed;
