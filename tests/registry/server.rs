@@ -129,12 +129,21 @@ impl Registry {
         names
     }
 
-    /// The digest that a tag leads to, as it lies on the registry's disk.
+    /// The digest that a tag leads to, as it lies on the registry's disk. The file is empty while the registry writes it,
+    /// as it may still do for a request that was given up.
     pub(crate) fn digest(&self, repository: &str, tag: &str) -> Option<String> {
         let link = self.dir.path().join(format!(
             "data/docker/registry/v2/repositories/{repository}/_manifests/tags/{tag}/current/link"
         ));
-        fs::read_to_string(link).ok()
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let digest = fs::read_to_string(&link).ok()?;
+            if !digest.is_empty() {
+                return Some(digest);
+            }
+            assert!(Instant::now() < deadline, "{} stays empty", link.display());
+            std::thread::yield_now();
+        }
     }
 }
 
