@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 
-.PHONY: help demo check test corpus docs generate
+.PHONY: help demo check test corpus bench docs generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -24,6 +24,10 @@ test: ## every test; ends with the counts
 
 corpus: ## compare with the recorded answers of OLM's own tools (OLMKIT_CORPUS, or ../shared/corpus)
 	$(CARGO) test --locked --test corpus
+
+bench: ## speed against other tools, where they are installed (CATALOG=DIR: of a catalog of yours)
+	$(CARGO) build --release --locked
+	tests/bench/images target/release/olmkit $(CATALOG)
 
 docs: ## the documentation of the code
 	$(CARGO) doc --workspace --no-deps --locked --open
