@@ -7,6 +7,7 @@ mod failures;
 pub mod findings;
 pub mod generate;
 pub mod image;
+mod layout;
 pub mod push;
 mod split;
 pub mod unpack;

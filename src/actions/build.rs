@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use olmkit_bundle::annotations;
 use olmkit_bundle::parse::Bundle;
 
-use super::split;
+use super::{layout, split};
 use crate::exit::Failure;
 use crate::image::{Access, Compression, Config, Image, Index, Layer, Node, Place, Platform, Root};
 use crate::input::{CONFIGS_LABEL, Input, SCORECARD_DIR, SCORECARD_LABEL};
@@ -120,10 +120,16 @@ pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure
 /// When there is nothing in the input, the base cannot be had, or the image cannot be written.
 pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<ImageAnswer, Failure> {
     let Request { input, output } = request;
-    let tree = input.catalog_tree(access)?.moved("", CONFIGS_DIR)?;
+    let mut tree = input.catalog_tree(access)?;
     if tree.is_empty() {
         return Err(Failure::no(BuildError::Empty(input.to_string())));
     }
+    if layout::is_mixed(&tree)
+        && let Some(parted) = layout::by_package(&input.catalog(access)?)?
+    {
+        tree = parted;
+    }
+    let tree = tree.moved("", CONFIGS_DIR)?;
     let send_ahead = |layer: &Layer| output.to.send_ahead(layer, access);
     let layers = Layer::build_all(&split::by_package(&tree, CONFIGS_DIR)?, output.compression, send_ahead)?;
     let mut labels = ground.labels.clone();
