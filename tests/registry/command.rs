@@ -175,11 +175,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         trial("ctrl_c_says_what_is_left_behind", &[], || {
             let dir = workplace();
-            // Takes the connection and never answers.
-            let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-            let host = silent.local_addr().unwrap().to_string();
-            let reference = format!("{host}/team/echo:v1");
             for signal in ["-INT", "-TERM"] {
+                // Takes the connection and never answers. Each process has its own: a second connection of the first
+                // would pass for one of the second, which does not listen to signals yet.
+                let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+                let host = silent.local_addr().unwrap().to_string();
+                let reference = format!("{host}/team/echo:v1");
                 let child =
                     command(dir.path(), &["bundle", "push", "bundle", &reference, "--plain-http", &host])
                         .spawn()

@@ -66,9 +66,11 @@ fn listen(ready: mpsc::Sender<()>) {
                 _ = terminate.recv() => {}
             }
             let Some(signals) = SIGNALS.get() else { process::exit(Exit::Interrupted as i32) };
+            // Counted before they are told: a transfer that is told ends, and still has to say what it leaves behind.
+            let idle = signals.transfers.load(Ordering::Relaxed) == 0;
             // The second time somebody means it.
             let again = signals.happened.send_replace(true);
-            if again || signals.transfers.load(Ordering::Relaxed) == 0 {
+            if idle || again {
                 process::exit(Exit::Interrupted as i32);
             }
         }
