@@ -15,6 +15,7 @@
 pub mod annotations;
 pub mod crd;
 pub mod csv;
+pub mod expression;
 pub mod finding;
 pub mod generate;
 pub mod kinds;

@@ -10,7 +10,6 @@ use crate::parse::Bundle;
 mod dependencies;
 mod embedded;
 mod examples;
-mod expression;
 mod facts;
 mod rules;
 

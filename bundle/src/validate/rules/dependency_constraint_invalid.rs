@@ -1,6 +1,6 @@
+use crate::expression::Expression;
 use crate::finding::{Code, Findings, Level};
 use crate::validate::dependencies::CONSTRAINT;
-use crate::validate::expression::why_not_constraint;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::steps;
@@ -22,10 +22,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 "a constraint has no `cel.rule`".to_owned(),
                 "write the constraint as an expression; `all`, `any` and `not` belong into `metadata/properties.yaml`",
             ),
-            rule => match why_not_constraint(rule) {
-                None => continue,
-                Some(why) => (
-                    format!("`cel.rule` is not a constraint: {why}"),
+            rule => match Expression::parse(rule) {
+                Ok(_) => continue,
+                Err(error) => (
+                    format!("`cel.rule` is not a constraint: {error}"),
                     "write an expression that is true or false, such as `properties.exists(p, p.type == 'certified')`",
                 ),
             },

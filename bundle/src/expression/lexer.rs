@@ -1,13 +1,13 @@
 //! Cuts an expression into tokens.
 
 use super::Result;
-use super::types::{DOUBLE, INT, Type, UINT};
+use super::value::Value;
 
 /// A piece of an expression.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) enum Token<'a> {
-    /// A number, a text, `true`, `false`, `null`: only its type matters.
-    Literal(Type),
+    /// A number, a text, `true`, `false`, `null`.
+    Literal(Value),
     Name(&'a str),
     /// An operator or bracket; also `in`.
     Sign(&'static str),
@@ -23,7 +23,7 @@ const SIGNS: [&str; 24] = [
 impl Token<'_> {
     pub(super) fn describe(&self) -> String {
         match self {
-            Token::Literal(of) => of.name().to_owned(),
+            Token::Literal(value) => value.literal_type().name().to_owned(),
             Token::Name(name) => format!("`{name}`"),
             Token::Sign(sign) => format!("`{sign}`"),
             Token::End => "the end".to_owned(),
@@ -63,8 +63,9 @@ impl<'a> Lexer<'a> {
         }
         if first.is_ascii_alphabetic() || first == '_' {
             return Ok(match self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-                "true" | "false" => Token::Literal(Type::Bool),
-                "null" => Token::Literal(Type::Other),
+                "true" => Token::Literal(Value::Bool(true)),
+                "false" => Token::Literal(Value::Bool(false)),
+                "null" => Token::Literal(Value::Null),
                 "in" => Token::Sign("in"),
                 name => Token::Name(name),
             });
@@ -89,7 +90,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A number: decimal or hexadecimal, `u` behind it when unsigned, a fraction or exponent when a double.
-    fn number(&mut self) -> Result<Type> {
+    fn number(&mut self) -> Result<Value> {
         let start = self.at;
         let rest = &self.text[start..];
         let (digits, radix) = match rest.strip_prefix("0x") {
@@ -102,16 +103,20 @@ impl<'a> Lexer<'a> {
         if radix == 10 {
             let fraction = self.take_fraction();
             if self.take_exponent() || fraction {
-                return Ok(DOUBLE);
+                let text = &self.text[start..self.at];
+                let value = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+                return Ok(Value::Double(value));
             }
         }
         let value = u64::from_str_radix(digits, radix);
         let is_unsigned = self.text[self.at..].starts_with(['u', 'U']);
         self.at += usize::from(is_unsigned);
         match value {
-            Ok(_) if is_unsigned => Ok(UINT),
-            // One more than the largest may stand behind a minus.
-            Ok(value) if value < (1 << 63) + u64::from(self.text[..start].ends_with('-')) => Ok(INT),
+            Ok(value) if is_unsigned => Ok(Value::Uint(value)),
+            // One more than the largest may stand behind a minus, where it stands for the smallest.
+            Ok(value) if value < (1 << 63) + u64::from(self.text[..start].ends_with('-')) => {
+                Ok(Value::Int(value as i64))
+            }
             _ => Err(format!("`{}` is not a number of 64 bits", &self.text[start..self.at])),
         }
     }
@@ -139,7 +144,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A text or bytes in quotes, if there are any: `'…'` or `"…"`, tripled to go over lines, `r` in front for raw.
-    fn string(&mut self) -> Result<Option<Type>> {
+    fn string(&mut self) -> Result<Option<Value>> {
         let rest = &self.text[self.at..];
         let quoted = rest.trim_start_matches(['r', 'R', 'b', 'B']);
         let prefix = rest[..rest.len() - quoted.len()].to_ascii_lowercase();
@@ -150,32 +155,47 @@ impl<'a> Lexer<'a> {
         let quote = triple.unwrap_or(&quoted[..1]);
         let mut chars = quoted[quote.len()..].char_indices();
         let unclosed = || format!("a text that starts with `{quote}` does not end");
+        let mut content = Content { is_bytes: prefix.contains('b'), bytes: Vec::new() };
         loop {
             let inside = chars.as_str();
             if inside.starts_with(quote) {
                 self.at = self.text.len() - inside.len() + quote.len();
-                return Ok(Some(if prefix.contains('b') { Type::Bytes } else { Type::String }));
+                return content.into_value().map(Some);
             }
             match chars.next().ok_or_else(unclosed)?.1 {
                 '\n' | '\r' if triple.is_none() => return Err(unclosed()),
                 '\\' if !prefix.contains('r') => {
                     let (at, letter) = chars.next().ok_or_else(unclosed)?;
                     let digits = match letter {
-                        'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v' | '\\' | '?' | '"' | '\'' | '`' => continue,
+                        'a' => content.push('\x07'),
+                        'b' => content.push('\x08'),
+                        'f' => content.push('\x0c'),
+                        'n' => content.push('\n'),
+                        'r' => content.push('\r'),
+                        't' => content.push('\t'),
+                        'v' => content.push('\x0b'),
+                        '\\' | '?' | '"' | '\'' | '`' => content.push(letter),
                         'x' | 'X' => 2,
                         'u' => 4,
                         'U' => 8,
                         '0'..='3' => 2,
                         _ => return Err(format!("`\\{}` means nothing in a text", letter.escape_debug())),
                     };
-                    let octal = letter.is_ascii_digit();
-                    let code: String = chars.by_ref().take(digits).map(|(_, c)| c).collect();
-                    let of_base = |c: char| c.is_digit(if octal { 8 } else { 16 });
-                    if code.chars().count() < digits || !code.chars().all(of_base) {
-                        return Err(format!("`\\{letter}` wants {digits} digits behind it, at byte {at}"));
+                    if digits > 0 {
+                        let radix = if letter.is_ascii_digit() { 8 } else { 16 };
+                        let code: String = chars.by_ref().take(digits).map(|(_, c)| c).collect();
+                        let is_code =
+                            code.chars().count() == digits && code.chars().all(|c| c.is_digit(radix));
+                        let value = u32::from_str_radix(&code, radix).ok().filter(|_| is_code);
+                        let value = value.ok_or_else(|| {
+                            format!("`\\{letter}` wants {digits} digits behind it, at byte {at}")
+                        })?;
+                        content.push_code(value + letter.to_digit(8).unwrap_or(0) * 64)?;
                     }
                 }
-                _ => {}
+                c => {
+                    content.push(c);
+                }
             }
         }
     }
@@ -186,5 +206,38 @@ impl<'a> Lexer<'a> {
         let length = rest.bytes().position(|byte| !wanted(byte)).unwrap_or(rest.len());
         self.at += length;
         &rest[..length]
+    }
+}
+
+/// What stands between quotes.
+struct Content {
+    is_bytes: bool,
+    bytes: Vec<u8>,
+}
+
+impl Content {
+    /// Adds a character; none of its digits are missing.
+    fn push(&mut self, c: char) -> usize {
+        self.bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        0
+    }
+
+    /// Adds what an escape stands for: a byte, or a character by its number.
+    fn push_code(&mut self, code: u32) -> Result<()> {
+        if let (true, Ok(byte)) = (self.is_bytes, u8::try_from(code)) {
+            self.bytes.push(byte);
+            return Ok(());
+        }
+        let c = char::from_u32(code).ok_or_else(|| format!("there is no character {code:#x}"))?;
+        self.push(c);
+        Ok(())
+    }
+
+    fn into_value(self) -> Result<Value> {
+        if self.is_bytes {
+            return Ok(Value::Bytes(self.bytes.into()));
+        }
+        let text = String::from_utf8(self.bytes).map_err(|_| "a text is not Unicode".to_owned())?;
+        Ok(Value::String(text.into()))
     }
 }

@@ -61,18 +61,20 @@ pub(super) fn common(types: Vec<Type>) -> Type {
     if types.all(|of| of == first) { first } else { Type::Dynamic }
 }
 
-pub(super) fn variable(name: &str) -> Result<Type> {
-    match name {
-        "properties" => {
-            let property = Type::Map(Box::new(Type::String), Box::new(Type::Value));
-            Ok(Type::List(Box::new(property)))
-        }
-        "bool" | "bytes" | "double" | "int" | "list" | "map" | "null_type" | "string" | "type" | "uint" => {
-            Ok(Type::Other)
-        }
-        _ => Err(format!("`{name}` is not declared, only `properties` is")),
+/// The type of a name; and the name again when it is that of a type.
+pub(super) fn variable(name: &str) -> Result<(Type, Option<&'static str>)> {
+    if name == "properties" {
+        let property = Type::Map(Box::new(Type::String), Box::new(Type::Value));
+        return Ok((Type::List(Box::new(property)), None));
+    }
+    match TYPES.into_iter().find(|of| *of == name) {
+        Some(of) => Ok((Type::Other, Some(of))),
+        None => Err(format!("`{name}` is not declared, only `properties` is")),
     }
 }
+
+const TYPES: [&str; 10] =
+    ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
 
 pub(super) fn is_reserved(name: &str) -> bool {
     matches!(
