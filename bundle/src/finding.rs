@@ -252,7 +252,7 @@ impl Findings {
 /// ```
 /// use olmkit_bundle::finding::{Code, Finding, Level, Levels};
 /// static ODD: Code = Code { name: "odd", level: Level::Warning, suite: "own", docs: "" };
-/// let levels = Levels::new(["warnings"], [], &[&ODD]).unwrap();
+/// let levels = Levels::new(["warnings"], [""; 0], &[&ODD]).unwrap();
 /// assert_eq!(levels.apply(vec![Finding::new(&ODD, "odd")])[0].level, Level::Error);
 /// ```
 #[derive(Clone, Debug, Default)]
