@@ -326,15 +326,27 @@ impl Place {
             Self::Layout { dir, tag } => Ok(Layout::new(dir).read(tag.as_ref())?),
             Self::OciArchive { file, tag } => Ok(archive::read_oci(file, tag.as_ref())?),
             Self::DockerArchive { file, reference } => Ok(archive::read_docker(file, reference.as_ref())?),
-            Self::Registry(reference) => access.load(reference).map_err(|error| {
-                let reference = reference.whole();
-                match error {
-                    registry::LoadError::Registry(source) => {
-                        LoadError::Registry { reference, source: Box::new(source) }
-                    }
-                    registry::LoadError::Image(source) => LoadError::Image { reference, source },
-                }
-            }),
+            Self::Registry(reference) => {
+                access.load(reference).map_err(|error| LoadError::of(reference, error))
+            }
+        }
+    }
+
+    /// The reference of an image in a registry.
+    pub(super) fn reference(&self) -> Option<&Reference> {
+        match self {
+            Self::Registry(reference) => Some(reference),
+            _ => None,
+        }
+    }
+}
+
+impl LoadError {
+    pub(super) fn of(reference: &Reference, error: registry::LoadError) -> Self {
+        let reference = reference.whole();
+        match error {
+            registry::LoadError::Registry(source) => Self::Registry { reference, source: Box::new(source) },
+            registry::LoadError::Image(source) => Self::Image { reference, source },
         }
     }
 }
@@ -388,14 +400,22 @@ fn path_and_name<'t>(
 /// Reads a reference by docker's grammar. Not as `oci-spec` reads it, with a regular expression that takes longer to compile
 /// than an image to push.
 pub(super) fn reference_from(text: &str) -> Result<Reference, PlaceError> {
-    let parsed: ImageRef = text.parse().map_err(PlaceError::Reference)?;
-    let (registry, repository) = (parsed.registry().to_owned(), parsed.repository().to_owned());
-    let digest = parsed.digest().map(str::to_owned);
-    Ok(match (parsed.tag().map(str::to_owned), digest) {
+    text.parse().map(|parsed: ImageRef| reference_of(&parsed)).map_err(PlaceError::Reference)
+}
+
+fn reference_of(image: &ImageRef) -> Reference {
+    let (registry, repository) = (image.registry().to_owned(), image.repository().to_owned());
+    match (image.tag().map(str::to_owned), image.digest().map(str::to_owned)) {
         (Some(tag), Some(digest)) => Reference::with_tag_and_digest(registry, repository, tag, digest),
         (None, Some(digest)) => Reference::with_digest(registry, repository, digest),
         (tag, None) => Reference::with_tag(registry, repository, tag.unwrap_or_else(|| "latest".into())),
-    })
+    }
+}
+
+impl From<&ImageRef> for Place {
+    fn from(image: &ImageRef) -> Self {
+        Self::Registry(reference_of(image))
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,11 @@ impl Platform {
         self.variant.as_deref()
     }
 
+    /// Whether it is one: builders name the platform of an attestation `unknown/unknown`.
+    pub(super) fn is_known(&self) -> bool {
+        self.os != "unknown"
+    }
+
     /// The platform as an index names it.
     pub(super) fn to_oci(&self) -> oci::Platform {
         let mut platform = oci::Platform::default();
@@ -107,6 +112,16 @@ impl Platform {
             os: configuration.os().to_string(),
             architecture: configuration.architecture().to_string(),
             variant: configuration.variant().clone(),
+        }
+    }
+}
+
+impl From<&oci::Platform> for Platform {
+    fn from(platform: &oci::Platform) -> Self {
+        Self {
+            os: platform.os().to_string(),
+            architecture: platform.architecture().to_string(),
+            variant: platform.variant().clone(),
         }
     }
 }

@@ -181,6 +181,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             assert_eq!(pull(), (0, 3));
             Ok(())
         }),
+        trial("digests_and_platforms_of_many_names", &registry, lookups),
         trial("images_that_are_not_there", &registry, || {
             let registry = Registry::start(Kind::Plain);
             let error = registry.place("team/app:v1").load(&access(quick())).unwrap_err();
@@ -192,6 +193,51 @@ pub(crate) fn trials() -> Vec<Trial> {
             Ok(())
         }),
     ]
+}
+
+/// What names lead to, asked for all at once; one that leads nowhere has an answer of its own.
+fn lookups() -> Result<(), libtest_mimic::Failed> {
+    use olmkit::image::{digests, platforms};
+
+    let registry = Registry::start(Kind::Plain);
+    let dir = tempfile::tempdir().unwrap();
+    let events = crate::uploads::Events::default();
+    let access = olmkit::image::Access::new(quick(), events.shared());
+    registry.place("team/one:v1").store(&one(), &access).unwrap();
+    registry.place("team/two:v1").store(&index(&files()), &access).unwrap();
+    let layout: Place = format!("oci:{}:v1", dir.path().join("layout").display()).parse().unwrap();
+    layout.store(&index(&files()), &access).unwrap();
+    let pinned = registry.place(&format!("team/elsewhere@{}", one().digest()));
+    let places = [
+        registry.place("team/two:v1"),
+        registry.place("team/none:v1"),
+        layout,
+        registry.place("team/one:v1"),
+        pinned,
+    ];
+
+    let shown: Vec<String> = digests(&places, &access)
+        .unwrap()
+        .into_iter()
+        .map(|answer| answer.map_or_else(|error| chain(&error), |digest| digest.to_string()))
+        .collect();
+    let (one, two) = (one().digest().to_string(), index(&files()).digest().to_string());
+    assert_eq!([&shown[0], &shown[2], &shown[3], &shown[4]], [&two, &two, &one, &one]);
+    assert!(shown[1].contains("has no image `team/none:v1`"), "{}", shown[1]);
+
+    let shown: Vec<String> = platforms(&places, &access)
+        .unwrap()
+        .into_iter()
+        .map(|answer| match answer {
+            Ok(platforms) => platforms.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+            Err(error) => chain(&error),
+        })
+        .collect();
+    let both = "linux/amd64 linux/arm64";
+    assert_eq!([&shown[0], &shown[2], &shown[3]], [both, both, "linux/amd64"]);
+    assert!(shown[1].contains("has no image") && shown[4].contains("has no image"), "{shown:?}");
+    assert_eq!(events.count("Downloaded"), 1, "the configuration of the image alone: {}", events.text());
+    Ok(())
 }
 
 fn files() -> Vec<(&'static str, Vec<u8>)> {

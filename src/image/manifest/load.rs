@@ -146,6 +146,27 @@ fn is_index(media_type: &MediaType) -> bool {
     matches!(media_type, MediaType::ImageIndex) || media_type.as_ref() == DOCKER_INDEX
 }
 
+/// # Errors
+/// The document is of a kind that is not read, such as docker's schema 1.
+pub(in crate::image) fn check_readable(document: &Blob) -> Result<(), ImageError> {
+    let is_readable = READABLE.contains(&document.media_type().as_ref());
+    if is_readable { Ok(()) } else { Err(unknown_media_type(&document.descriptor())) }
+}
+
+/// The platforms that an index lists, attestations left out. `None` when it is no sound index or does not name the platform
+/// of each image: then the images have to be read.
+pub(in crate::image) fn listed_platforms(index: &Blob) -> Option<Vec<Platform>> {
+    if !is_index(index.media_type()) {
+        return None;
+    }
+    let parsed: oci::ImageIndex = document(index, "image index", MAX_MANIFEST).ok()?;
+    let children = parsed.manifests();
+    check_document(index, parsed.schema_version(), parsed.media_type().as_ref(), children.len()).ok()?;
+    let listed: Option<Vec<Platform>> =
+        children.iter().map(|child| child.platform().as_ref().map(Platform::from)).collect();
+    Some(listed?.into_iter().filter(Platform::is_known).collect())
+}
+
 fn unknown_media_type(descriptor: &Descriptor) -> ImageError {
     match Digest::try_from(descriptor.digest()) {
         Ok(digest) => ImageError::MediaType { digest, media_type: descriptor.media_type().to_string() },

@@ -18,7 +18,9 @@ use super::json::canonical;
 use super::layer::Layer;
 use super::platform::Platform;
 
-pub(super) use load::{MAX_CONFIGURATION, MAX_MANIFEST, READABLE, is_manifest};
+pub(super) use load::{
+    MAX_CONFIGURATION, MAX_MANIFEST, READABLE, check_readable, is_manifest, listed_platforms,
+};
 
 /// One image: manifest, configuration and layers. Clones share the bytes.
 #[derive(Debug, Clone)]
@@ -200,7 +202,7 @@ impl Image {
 
     /// Attestations, which builders put beside the images of an index, name no platform or an unknown one.
     fn is_for_a_platform(&self) -> bool {
-        self.platform().is_some_and(|platform| platform.os() != "unknown")
+        self.platform().is_some_and(Platform::is_known)
     }
 
     fn blobs(&self) -> impl Iterator<Item = &Blob> {

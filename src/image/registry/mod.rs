@@ -12,6 +12,7 @@ mod credentials;
 mod error;
 mod http;
 mod interrupt;
+mod lookup;
 mod pull;
 mod push;
 mod repository;
@@ -122,7 +123,7 @@ impl fmt::Debug for Access {
 impl Access {
     /// Access with these options. Nothing is read or contacted before it is needed.
     pub fn new(options: Options, progress: Arc<dyn Progress>) -> Self {
-        let turns = Semaphore::new(options.parallel.clamp(1, 64));
+        let turns = Semaphore::new(at_once(&options));
         Self(Arc::new(Inner {
             options,
             started: Instant::now(),
@@ -145,30 +146,35 @@ impl Access {
 
     /// Reads an image's documents; its layers are fetched when they are needed.
     pub(super) fn load(&self, reference: &Reference) -> Result<Root, LoadError> {
+        self.run(async { Ok(self.fetch_root(reference).await) })?
+    }
+
+    async fn fetch_root(&self, reference: &Reference) -> Result<Root, LoadError> {
         let repository = self.repository(reference);
-        let name = reference.digest().or(reference.tag()).unwrap_or("latest");
-        let (top, documents) = self.run(async {
-            let top = repository.manifest(name).await?;
-            let mut documents = HashMap::new();
-            // An index names manifests, and they name configurations: two rounds, each at once.
-            let mut open = vec![top.clone()];
-            for _ in 0..2 {
-                let named: Vec<Descriptor> = open.iter().flat_map(pull::documents_of).collect();
-                open = try_join_all(
-                    named
-                        .iter()
-                        .filter(|named| pull::is_small(named))
-                        .take(MAX_DOCUMENTS)
-                        .map(|named| self.document(&repository, named)),
-                )
-                .await?
-                .into_iter()
-                .flatten()
-                .collect();
-                documents.extend(open.iter().map(|blob| (blob.digest(), blob.clone())));
-            }
-            Ok((top, documents))
-        })?;
+        let top = repository.manifest(name_of(reference)).await?;
+        self.root_of(&repository, top).await
+    }
+
+    /// The image or index of a manifest that was read.
+    async fn root_of(&self, repository: &Arc<Repository>, top: Blob) -> Result<Root, LoadError> {
+        let mut documents = HashMap::new();
+        // An index names manifests, and they name configurations: two rounds, each at once.
+        let mut open = vec![top.clone()];
+        for _ in 0..2 {
+            let named: Vec<Descriptor> = open.iter().flat_map(pull::documents_of).collect();
+            open = try_join_all(
+                named
+                    .iter()
+                    .filter(|named| pull::is_small(named))
+                    .take(MAX_DOCUMENTS)
+                    .map(|named| self.document(repository, named)),
+            )
+            .await?
+            .into_iter()
+            .flatten()
+            .collect();
+            documents.extend(open.iter().map(|blob| (blob.digest(), blob.clone())));
+        }
         let descriptor = top.descriptor();
         let mut find = |named: &Descriptor| {
             if top.is_named_by(named) {
@@ -177,7 +183,7 @@ impl Access {
             let digest = Digest::try_from(named.digest())?;
             match documents.get(&digest).filter(|blob| blob.is_named_by(named)) {
                 Some(blob) => Ok(blob.clone()),
-                None => Remote::blob(self, &repository, named).ok_or(BlobError::Missing { digest }),
+                None => Remote::blob(self, repository, named).ok_or(BlobError::Missing { digest }),
             }
         };
         Ok(Root::load(&descriptor, &mut find)?)
@@ -267,6 +273,10 @@ impl Access {
         })
     }
 
+    fn parallel(&self) -> usize {
+        at_once(&self.0.options)
+    }
+
     /// Waits until another transfer may start.
     async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed; without a permit the transfer would only start too early.
@@ -309,6 +319,16 @@ impl Access {
         *runtime = Some(Arc::clone(&made));
         Ok(made)
     }
+}
+
+/// How many transfers there may be at once.
+fn at_once(options: &Options) -> usize {
+    options.parallel.clamp(1, 64)
+}
+
+/// What a reference is asked for by: its digest, else its tag.
+fn name_of(reference: &Reference) -> &str {
+    reference.digest().or(reference.tag()).unwrap_or("latest")
 }
 
 /// The most documents of one image that are read at once; more are refused when the image is put together.
