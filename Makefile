@@ -19,6 +19,7 @@ check: ## formatting, lints and docs
 
 test: ## every test; ends with the counts
 	@mkdir -p target
+	@tests/packages
 	$(CARGO) test --workspace --locked 2>&1 | tee target/test.log
 	@tests/counts target/test.log
 
