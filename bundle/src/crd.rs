@@ -1,10 +1,13 @@
 //! A CustomResourceDefinition as a view of its document: its names and versions, for v1 and v1beta1 alike.
 
+pub mod types;
+
 use std::borrow::Cow;
 
 use crate::csv::GroupVersionKind;
 use crate::parse::Object;
 use crate::source::Span;
+use crate::yaml::fit::Type;
 use crate::yaml::{Node, Step, steps};
 
 /// The group of the CRD API.
@@ -73,8 +76,49 @@ impl<'b, 'a> Crd<'b, 'a> {
         })
     }
 
+    /// Whether this is of [`V1`]; otherwise it is taken to be of [`V1BETA1`].
+    pub fn is_v1(self) -> bool {
+        self.0.get("apiVersion").and_then(Node::as_str) == Some(V1)
+    }
+
+    /// The Go type that Kubernetes reads it into.
+    pub fn of(self) -> &'static Type {
+        if self.is_v1() { &types::V1 } else { &types::V1BETA1 }
+    }
+
+    /// Whether the cluster keeps fields that no schema knows. The older API does so unless told otherwise.
+    pub fn preserves_unknown_fields(self) -> bool {
+        let told = self.get(steps!("spec", "preserveUnknownFields")).and_then(Node::as_bool);
+        told.unwrap_or(!self.is_v1())
+    }
+
+    /// What `field` is in a version (`schema`, `subresources`, `additionalPrinterColumns`, `selectableFields`), its own
+    /// or that of the whole CRD, as the older API also has it.
+    pub fn of_version(self, version: &CrdVersion<'b, 'a>, field: &str) -> Option<&'b Node<'a>> {
+        let own = Crd(version.node).get(steps!(field)).filter(|_| !std::ptr::eq(version.node, self.0));
+        own.or_else(|| {
+            let above = if field == "schema" { "validation" } else { field };
+            self.get(steps!("spec", above)).filter(|_| !self.is_v1())
+        })
+    }
+
+    /// The schema of a version.
+    pub fn schema(self, version: &CrdVersion<'b, 'a>) -> Option<&'b Node<'a>> {
+        Crd(self.of_version(version, "schema")?).get(steps!("openAPIV3Schema"))
+    }
+
+    /// The value at a path that Go reads into a field, none when it is null.
+    pub fn get(self, path: &[Step<'_>]) -> Option<&'b Node<'a>> {
+        self.0.at_folded(path).filter(|node| !node.is_null())
+    }
+
+    /// The list at a path, empty when there is none.
+    pub fn list(self, path: &[Step<'_>]) -> &'b [Node<'a>] {
+        self.get(path).and_then(Node::as_sequence).unwrap_or(&[])
+    }
+
     /// The text that Go's type gets from the value at a path.
-    fn text(self, path: &[Step<'_>]) -> Cow<'b, str> {
+    pub fn text(self, path: &[Step<'_>]) -> Cow<'b, str> {
         self.0.at_folded(path).and_then(Node::to_text).unwrap_or_default()
     }
 }

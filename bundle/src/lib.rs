@@ -15,6 +15,7 @@
 pub mod annotations;
 pub mod crd;
 pub mod csv;
+pub mod email;
 pub mod expression;
 pub mod finding;
 pub mod generate;
@@ -22,8 +23,10 @@ pub mod kinds;
 pub mod load;
 pub mod names;
 pub mod parse;
+pub mod schema;
 pub mod source;
 pub mod suggest;
+pub mod url;
 pub mod validate;
 pub mod version;
 pub mod yaml;

@@ -313,6 +313,12 @@ pub fn why_not_label(text: &str) -> Option<&'static str> {
     }
 }
 
+/// Why a text is no DNS-1035 label, if it is none: a DNS-1123 label that starts with a letter.
+pub fn why_not_dns_1035_label(text: &str) -> Option<&'static str> {
+    let starts_with_digit = text.starts_with(|c: char| c.is_ascii_digit());
+    why_not_label(text).or_else(|| starts_with_digit.then_some("it starts with a digit"))
+}
+
 /// Why a text is no DNS-1123 subdomain, if it is none.
 pub fn why_not_subdomain(text: &str) -> Option<&'static str> {
     if text.len() > 253 {

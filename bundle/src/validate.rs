@@ -11,6 +11,7 @@ mod dependencies;
 mod embedded;
 mod examples;
 mod facts;
+mod metadata;
 mod rules;
 
 use facts::Facts;

@@ -11,6 +11,7 @@
 mod build;
 pub mod decode;
 mod events;
+pub mod fit;
 mod repair;
 mod resolve;
 mod split;

@@ -14,6 +14,7 @@ use crate::csv::GroupVersionKind;
 use crate::load::Content;
 use crate::parse::{Bundle, File, Object, Role};
 use crate::source::Span;
+use crate::yaml::fit::{self, Fit};
 use crate::yaml::steps;
 
 /// What a ConfigMap holds, and so a bundle that OLM unpacks into one.
@@ -28,6 +29,7 @@ pub(super) struct Facts<'b, 'a> {
     provided_apis: OnceCell<Vec<ProvidedApi>>,
     dependencies: OnceCell<Vec<Dependency<'b, 'a>>>,
     crd_versions: OnceCell<Vec<CrdVersion<'b, 'a>>>,
+    crd_fits: OnceCell<Vec<(Object<'b, 'a>, Fit)>>,
     packed: OnceCell<Option<Packed<'b>>>,
 }
 
@@ -70,6 +72,7 @@ impl<'b, 'a> Facts<'b, 'a> {
             provided_apis: OnceCell::new(),
             dependencies: OnceCell::new(),
             crd_versions: OnceCell::new(),
+            crd_fits: OnceCell::new(),
             packed: OnceCell::new(),
         }
     }
@@ -120,6 +123,20 @@ impl<'b, 'a> Facts<'b, 'a> {
     /// Every version of every CRD, in the order of the files.
     pub(super) fn crd_versions(&self) -> &[CrdVersion<'b, 'a>] {
         self.crd_versions.get_or_init(|| self.bundle.crds().flat_map(crd_versions).collect())
+    }
+
+    /// Every CRD of a known API version, and how it fits its type.
+    pub(super) fn crd_fits(&self) -> &[(Object<'b, 'a>, Fit)] {
+        self.crd_fits.get_or_init(|| {
+            let known = self.bundle.crds().filter(|crd| matches!(crd.api_version(), crd::V1 | crd::V1BETA1));
+            known.map(|object| (object, fit::fit(object.root, Crd::from(object).of()))).collect()
+        })
+    }
+
+    /// The CRDs that Kubernetes can read.
+    pub(super) fn readable_crds(&self) -> impl Iterator<Item = (Object<'b, 'a>, Crd<'b, 'a>)> {
+        let fits = self.crd_fits().iter().filter(|(_, fit)| fit.misfits.is_empty());
+        fits.map(|(object, _)| (*object, Crd::from(*object)))
     }
 
     /// The packed size of the manifests, where it is above so many bytes, [`NEAR_MAX_PACKED_BYTES`] at least.

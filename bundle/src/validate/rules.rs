@@ -21,8 +21,22 @@ table! {
     bundle_nearly_too_large
     bundle_too_large
     crd_api_version_unsupported
+    crd_conversion_invalid
     crd_duplicate
+    crd_group_invalid
+    crd_group_not_approved
+    crd_metadata_invalid
+    crd_name_invalid
+    crd_names_invalid
     crd_not_owned
+    crd_preserve_unknown_fields
+    crd_printer_columns_invalid
+    crd_scale_invalid
+    crd_scope_invalid
+    crd_selectable_fields_invalid
+    crd_type_mismatch
+    crd_version_fields_mixed
+    crd_versions_invalid
     csv_annotation_case
     csv_annotations_missing
     csv_api_version_missing

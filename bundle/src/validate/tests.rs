@@ -273,8 +273,22 @@ fn the_table_of_rules() {
     bundle-nearly-too-large warning olm
     bundle-too-large error olm
     crd-api-version-unsupported error olm
+    crd-conversion-invalid error olm
     crd-duplicate error olm
+    crd-group-invalid error olm
+    crd-group-not-approved error olm
+    crd-metadata-invalid error olm
+    crd-name-invalid error olm
+    crd-names-invalid error olm
     crd-not-owned error olm
+    crd-preserve-unknown-fields error olm
+    crd-printer-columns-invalid error olm
+    crd-scale-invalid error olm
+    crd-scope-invalid error olm
+    crd-selectable-fields-invalid error olm
+    crd-type-mismatch error olm
+    crd-version-fields-mixed error olm
+    crd-versions-invalid error olm
     csv-annotation-case error olm
     csv-annotations-missing warning olm
     csv-api-version-missing error olm

@@ -1,0 +1,32 @@
+use crate::finding::{Code, Findings, Level};
+use crate::names::why_not_subdomain;
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "crd-group-invalid",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("crd_group_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for (object, crd) in facts.readable_crds() {
+        let group = crd.group();
+        let message = match why_not_subdomain(&group) {
+            _ if group.is_empty() => "the CustomResourceDefinition has no group".to_owned(),
+            Some(why) => format!("`{group}` cannot be a group: {why}"),
+            None if !group.contains('.') => format!("`{group}` has no dot, expected a domain"),
+            None => continue,
+        };
+        findings.push(
+            object
+                .finding(&RULE.code, message, steps!("spec", "group"))
+                .help("use a domain that you own, such as `cache.example.com`"),
+        );
+    }
+}

@@ -1,0 +1,39 @@
+use crate::finding::{Code, Findings, Level};
+use crate::names::why_not_subdomain;
+use crate::validate::facts::Facts;
+use crate::validate::{OLM, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "crd-name-invalid",
+        level: Level::Error,
+        suite: OLM,
+        docs: include_str!("crd_name_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for (object, crd) in facts.readable_crds() {
+        let expected = format!("{}.{}", crd.text(steps!("spec", "names", "plural")), crd.group());
+        for field in ["name", "generateName"] {
+            let path = steps!("metadata", field);
+            let name = crd.text(path);
+            let message = match name.as_ref() {
+                "" if field == "name" => "the CustomResourceDefinition has no name".into(),
+                "" => continue,
+                name if name != expected => format!("the name is `{name}`, expected `{expected}`"),
+                name => match why_not_subdomain(name) {
+                    Some(why) => format!("`{name}` cannot be the name of a CustomResourceDefinition: {why}"),
+                    None => continue,
+                },
+            };
+            findings.push(
+                object
+                    .finding(&RULE.code, message, path)
+                    .help("the name is `spec.names.plural`, a dot, and `spec.group`"),
+            );
+        }
+    }
+}
