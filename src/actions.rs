@@ -9,6 +9,7 @@ pub mod generate;
 pub mod image;
 mod layout;
 pub mod push;
+pub mod resolve;
 mod split;
 pub mod unpack;
 pub mod validate;

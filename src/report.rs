@@ -10,6 +10,7 @@ mod image;
 pub mod json;
 mod paths;
 mod progress;
+mod resolution;
 
 use std::io::{self, Write};
 
@@ -26,6 +27,7 @@ pub use generated::GeneratedAnswer;
 pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, InspectedLayer, UnpackedAnswer};
 pub use paths::PathsAnswer;
 pub use progress::transfers;
+pub use resolution::{ResolutionAnswer, ResolutionResult};
 
 /// How answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,6 +5,7 @@
 //! - [`load`] reads a directory, [`fbc`] takes its text apart without losing any of it, and writes it again;
 //! - [`validate`](mod@validate) says what opm would refuse, all at once, each with its place;
 //! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
+//! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
 //! Start at [`fbc::Catalog`].
@@ -31,6 +32,7 @@ pub mod load;
 pub mod path;
 mod property;
 pub mod render;
+pub mod resolve;
 #[cfg(test)]
 mod testing;
 pub mod validate;

@@ -10,7 +10,7 @@ use olmkit_catalog::path;
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
-use crate::actions::{build, catalog, push};
+use crate::actions::{build, catalog, push, resolve};
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
 use crate::input::Input;
@@ -25,6 +25,8 @@ pub enum Verb {
     Validate(Box<Validate>),
     /// Show each version's way to the head of its channel
     Path(Box<Path>),
+    /// Say what OLM would install next, or why it cannot
+    Resolve(Box<Resolve>),
     /// Put a catalog into an image
     Build(Box<Build>),
     /// Send a catalog to a registry
@@ -46,6 +48,11 @@ impl Verb {
                 let Path { catalog, package, channel, from, rules, registry } = *flags;
                 let request = catalog::PathRequest { catalog, package, channel, from, rules: rules.into() };
                 Ok(Box::new(catalog::path(&request, &registry.access()?)?))
+            }
+            Self::Resolve(flags) => {
+                let Resolve { catalogs, subscriptions, existing, registry } = *flags;
+                let request = resolve::Request { catalogs, subscriptions, existing };
+                Ok(Box::new(resolve::run(&request, &registry.access()?)?))
             }
             Self::Build(flags) => {
                 let Build { catalog, base, platform, label, entrypoint, cmd, build: flags } = *flags;
@@ -188,6 +195,33 @@ impl From<Rules> for path::Rules {
         }
     }
 }
+
+/// Flags of `catalog resolve`.
+#[derive(Debug, Args)]
+#[command(after_help = RESOLVE_EXAMPLES)]
+pub struct Resolve {
+    /// A catalog that the namespace may install from: a name, and its directory or image
+    #[arg(long = "catalog", value_name = "NAME=CATALOG[,priority=N]", required = true)]
+    catalogs: Vec<resolve::NamedCatalog>,
+    /// A Subscription of the namespace, and what it has installed
+    #[arg(
+        long = "subscription",
+        value_name = "PACKAGE[,channel=NAME][,catalog=NAME][,startingCSV=CSV][,installed=CSV]",
+        required = true
+    )]
+    subscriptions: Vec<resolve::Asked>,
+    /// ClusterServiceVersions of the namespace, as `kubectl get csv -o yaml` prints them; needed for those that no Subscription has installed
+    #[arg(long, value_name = "FILE")]
+    existing: Vec<PathBuf>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+const RESOLVE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog resolve --catalog mine=catalog --subscription redis-operator,channel=stable
+  olmkit catalog resolve --catalog mine=catalog --catalog other=quay.io/example/catalog:v1,priority=10 \\
+    --subscription redis-operator,catalog=mine,installed=redis-operator.v0.1.0 --existing csvs.yaml";
 
 /// Flags of `catalog build`.
 #[derive(Debug, Args)]

@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_catalog::add::Account;
 use olmkit_catalog::path::Path;
+use olmkit_catalog::resolve::Install;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
+
+use super::ResolutionResult;
 
 /// Findings about some inputs: `bundle validate`, `catalog validate`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -113,6 +116,21 @@ pub struct Paths<'p> {
     pub schema: &'static str,
     /// The ways, sorted by package, channel and version.
     pub paths: Vec<Path<'p>>,
+}
+
+/// What OLM would install next: `catalog resolve`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Resolution {
+    /// `olmkit.resolution/v1`
+    pub schema: &'static str,
+    /// Which way it goes.
+    pub result: ResolutionResult,
+    /// What is installed, sorted by name.
+    pub install: Vec<Install>,
+    /// One sentence.
+    pub sentence: String,
+    /// The constraints that exclude each other, each in a sentence, in the order in which one leads to another.
+    pub constraints: Vec<String>,
 }
 
 /// A bundle that was unpacked: `bundle unpack`.
@@ -250,6 +268,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("image-v1", schema_for!(Image)),
         ("path-v1", schema_for!(Paths)),
         ("inspected-v1", schema_for!(Inspected)),
+        ("resolution-v1", schema_for!(Resolution)),
         ("unpacked-v1", schema_for!(Unpacked)),
     ]
 }

@@ -15,6 +15,7 @@ use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::path::{About, Query, Rules, Ways, paths};
 use olmkit_catalog::render::{self, Form, Options, Rendered};
+use olmkit_catalog::resolve::{Existing, Offer, Question, ResolveError, Subscription, resolve};
 use olmkit_catalog::validate::validate;
 use serde_json::{Value, json};
 
@@ -28,6 +29,7 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
         trial("defective", |corpus| verdicts(corpus, "fbc-defects")),
         trial("render", render),
         trial("next", next),
+        trial("resolve", resolved),
         trial("add_to_nothing", add_to_nothing),
         trial("add_to_real_ones", add_to_real_ones),
     ]
@@ -136,6 +138,74 @@ fn next(corpus: &Path) -> Result<(), Failed> {
         Ok(())
     } else {
         Err(format!("{asked} asked\n{differences}").into())
+    }
+}
+
+/// What we resolve is what OLM's resolver resolved, for every question, requirements and deprecations and all.
+fn resolved(corpus: &Path) -> Result<(), Failed> {
+    let rows = rows(corpus, "next.jsonl")?;
+    let mut differences = String::new();
+    for same_catalog in rows.chunk_by(|a, b| a["catalog"] == b["catalog"]) {
+        let name = same_catalog[0]["catalog"].as_str().unwrap_or_default();
+        let files = CatalogFiles::load(&corpus.join(name))?;
+        let catalog = Catalog::parse(&files);
+        let is_sound = validate(&catalog).iter().all(|finding| finding.level != Level::Error);
+        for row in same_catalog {
+            let (next, error) = match is_sound {
+                true => answer(&catalog, row)?,
+                false => (Vec::new(), "InvalidCatalog".into()),
+            };
+            let is_right = match (&row["error"], &row["alternatives"]) {
+                (Value::String(theirs), _) => error == *theirs,
+                (_, Value::Array(all)) => error.is_empty() && all.contains(&json!(next)),
+                _ => error.is_empty() && row["next"] == json!(next),
+            };
+            if !is_right {
+                differences += &format!("{row}: ours is {next:?} {error}\n");
+            }
+        }
+    }
+    if differences.is_empty() && rows.len() > 5000 {
+        Ok(())
+    } else {
+        Err(format!("of {} {} differ\n{differences}", rows.len(), differences.lines().count()).into())
+    }
+}
+
+/// The names of what we would install, or the kind of error.
+fn answer(catalog: &Catalog<'_>, row: &Value) -> Result<(Vec<String>, String), Failed> {
+    let one = [row.clone()];
+    let asked = row["subscriptions"].as_array().map_or(&one[..], Vec::as_slice);
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let mut existing: Vec<Existing> = Vec::new();
+    let orphans = row["orphans"].as_array().into_iter().flatten();
+    for (name, version) in asked
+        .iter()
+        .map(|asked| (&asked["installed"], &asked["installedVersion"]))
+        .chain(orphans.map(|name| (name, &Value::Null)))
+    {
+        let Some(name) = text(name) else { continue };
+        existing.push(match (Existing::of_bundle(catalog, &name), text(version)) {
+            (Some(known), _) => known,
+            (None, Some(version)) => Existing { version: version.parse()?, ..Existing::of_name(&name) },
+            (None, None) => Existing::of_name(&name),
+        });
+    }
+    let subscriptions = asked.iter().map(|asked| Subscription {
+        package: text(&asked["package"]).unwrap_or_default(),
+        channel: text(&asked["channel"]),
+        catalog: 0,
+        starting_csv: text(&asked["startingCSV"]),
+        installed: text(&asked["installed"]),
+    });
+    let catalogs = vec![Offer { name: "catalog", catalog, priority: 0 }];
+    let question = Question { catalogs, subscriptions: subscriptions.collect(), existing };
+    match resolve(&question) {
+        Ok(found) => Ok((found.install.into_iter().map(|new| new.csv).collect(), String::new())),
+        Err(ResolveError::Unsatisfiable { constraints }) if !constraints.is_empty() => {
+            Ok((Vec::new(), "ConstraintsNotSatisfiable".into()))
+        }
+        Err(error) => Ok((Vec::new(), error.to_string())),
     }
 }
 
