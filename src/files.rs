@@ -201,6 +201,53 @@ pub fn replace_tree(
     Ok(kept)
 }
 
+/// A file of a tree that is not on disk as it should be.
+#[derive(Debug)]
+pub struct Difference {
+    /// The path below the tree, with `/` between.
+    pub path: String,
+    /// What is there.
+    pub found: Option<String>,
+    /// What should be there.
+    pub expected: Option<String>,
+}
+
+/// How a directory differs from what [`replace_tree`] would make of it.
+///
+/// # Errors
+/// When a file that is there cannot be read.
+pub fn differences(
+    directory: &Path,
+    files: &BTreeMap<String, String>,
+    ours: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<Difference>, FileError> {
+    let mut differences = Vec::new();
+    for (path, expected) in files {
+        let on_disk = directory.join(path);
+        let found = if on_disk.exists() {
+            Some(String::from_utf8_lossy(&read(&on_disk)?).into_owned())
+        } else {
+            None
+        };
+        if found.as_ref() != Some(expected) {
+            differences.push(Difference { path: path.clone(), found, expected: Some(expected.clone()) });
+        }
+    }
+    if directory.exists() {
+        let list = |source| FileError::List { path: directory.to_owned(), source };
+        for path in below(directory).map_err(list)? {
+            let name = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
+            let bytes = if files.contains_key(&name) { continue } else { read(&path)? };
+            if ours(&bytes) {
+                let found = Some(String::from_utf8_lossy(&bytes).into_owned());
+                differences.push(Difference { path: name, found, expected: None });
+            }
+        }
+    }
+    differences.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(differences)
+}
+
 /// Makes a directory of these paths (with `/` between, parents first): files with their content, and directories. It must
 /// not exist, or be empty.
 ///

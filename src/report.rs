@@ -4,6 +4,7 @@
 //! without control characters, so that no file can drive a terminal.
 
 mod added;
+mod explained;
 mod findings;
 mod generated;
 mod image;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use crate::exit::{Exit, Failure};
 
 pub use added::AddedAnswer;
+pub use explained::ExplainedAnswer;
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
 pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, InspectedLayer, UnpackedAnswer};

@@ -43,6 +43,8 @@ fn findings() {
 
 #[test]
 fn schemas() {
+    let package_file = olmkit_bundle::generate::package_file::schema();
+    fresh("docs/schemas/package-file.json", &format!("{:#}\n", package_file.as_value()));
     for (name, schema) in olmkit::report::json::schemas() {
         fresh(&format!("docs/schemas/{name}.json"), &format!("{:#}\n", schema.as_value()));
     }

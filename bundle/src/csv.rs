@@ -10,6 +10,7 @@ use std::fmt;
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The API version of ClusterServiceVersions.
@@ -186,7 +187,7 @@ pub struct CustomResourceDefinitions {
 }
 
 /// One version of a custom resource.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CrdDescription {
     /// The CRD's name, `plural.group`.
@@ -216,7 +217,7 @@ pub struct CrdDescription {
 }
 
 /// A kind that an operator makes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ResourceReference {
     /// The name, mostly empty.
@@ -229,7 +230,7 @@ pub struct ResourceReference {
 }
 
 /// How a field is shown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Descriptor {
     /// The path below `spec` or `status`.
@@ -261,7 +262,7 @@ pub struct ApiServiceDefinitions {
 }
 
 /// One version of an aggregated API.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApiServiceDescription {
     /// The plural name.
@@ -349,7 +350,7 @@ pub struct WebhookDescription {
 }
 
 /// Group, version and kind of an API.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GroupVersionKind {
     /// The group; empty for the core one.
@@ -382,7 +383,7 @@ impl fmt::Display for GroupVersionKind {
 }
 
 /// Somebody to ask.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Maintainer {
     /// Their name.
@@ -394,7 +395,7 @@ pub struct Maintainer {
 }
 
 /// A name with an address on the web.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AppLink {
     /// The name.
@@ -429,7 +430,7 @@ pub struct InstallMode {
 }
 
 /// An image that the operator uses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RelatedImage {
     /// What it is for; may be empty.

@@ -231,6 +231,11 @@ impl Findings {
         self.list.extend(others);
     }
 
+    /// Takes those of a kind away.
+    pub(crate) fn remove(&mut self, code: &str) {
+        self.list.retain(|finding| finding.code.name != code);
+    }
+
     /// Sorted by input, file and place, without repetitions, and all belonging to `input`.
     pub fn into_sorted(mut self, input: &str) -> Vec<Finding> {
         for finding in &mut self.list {

@@ -9,24 +9,41 @@
 
 mod api;
 mod assemble;
+mod base;
+mod cargo;
 pub mod codes;
+mod descriptors;
+mod draft;
+mod explain;
 pub mod icon;
+mod images;
 mod input;
 mod output;
+pub mod package;
 pub mod package_file;
 mod rbac;
+mod sample;
+mod webhook;
 mod workload;
 
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, Findings, Level};
 use crate::load::{BundleFile, BundleFiles, Content};
-use crate::parse::Bundle;
-use crate::validate::{OLM, validate};
+use crate::parse::{Bundle, Object};
+use crate::suggest::did_you_mean;
+use crate::validate::{self, OLM, validate};
+use crate::yaml::steps;
+use assemble::{FromBase, Parts};
 
+pub use base::Base;
+pub use cargo::CargoFile;
+pub use draft::{By, Draft, Origin, Relation};
+pub use explain::{Field, PathError, explain};
 pub use input::Manifests;
 pub use output::HEADER;
-pub use package_file::{Attachments, Overrides, Package, PackageFile};
+pub use package::{Assignment, Attachments, Overrides, Package, Sources};
+pub use package_file::PackageFile;
 
 /// Where the bundle stands among the versions of its package; see [`crate::csv::ClusterServiceVersionSpec`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,34 +56,46 @@ pub struct Edge {
     pub skip_range: Option<String>,
 }
 
+/// Another tool, whose bundles are to be made as it makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compat {
+    /// `operator-sdk generate bundle`: everything that it does not derive, or derives otherwise, is left as it has it.
+    OperatorSdk,
+}
+
 /// What to generate a bundle from.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct Request<'r> {
     /// What the manifests cannot say.
-    pub package: &'a Package,
+    pub package: &'r Package<'r>,
     /// The operator's manifests.
-    pub manifests: &'a Manifests<'a>,
-    /// The edge to write into the ClusterServiceVersion.
-    pub edge: Edge,
-    /// The `createdAt` annotation, RFC 3339; left out when not given, so that same input gives same bytes.
-    pub created_at: Option<String>,
+    pub manifests: &'r Manifests<'r>,
+    /// The place that a catalog gives the bundle; without a catalog, what the package file and the base say.
+    pub edge: Option<Edge>,
+    /// The `createdAt` annotation, RFC 3339, and who gave it; the base's when absent.
+    pub created_at: Option<(String, Origin<'r>)>,
+    /// Whose bundles to make.
+    pub compat: Option<Compat>,
 }
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Generated {
+pub struct Generated<'r> {
     /// The name of the ClusterServiceVersion.
     pub csv: String,
     /// The files of the bundle by path, with `/` between; empty when there is an error among the findings.
     pub files: BTreeMap<String, String>,
     /// What there is to say about the input, and about the bundle if it does not validate.
     pub findings: Vec<Finding>,
+    /// The ClusterServiceVersion with the origin of everything in it, for [`explain`]; there even where there are errors.
+    pub draft: Draft<'r>,
 }
 
 /// Generates a bundle.
 ///
 /// ```
-/// use olmkit_bundle::generate::{Edge, Manifests, Overrides, Package, Request, generate};
+/// use olmkit_bundle::generate::{Manifests, Overrides, Package, Request, Sources, generate};
 /// use olmkit_bundle::source::Source;
 ///
 /// let deployment = "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: op}\nspec: {template: {spec: {}}}\n";
@@ -76,27 +105,94 @@ pub struct Generated {
 ///     version: Some("0.1.0".parse().unwrap()),
 ///     ..Overrides::default()
 /// };
-/// let package = Package::resolve(None, overrides, Default::default()).unwrap();
-/// let request = Request { package: &package, manifests: &manifests, edge: Edge::default(), created_at: None };
-/// let generated = generate(&request);
+/// let package = Package::resolve(Sources::default(), overrides, Default::default()).unwrap();
+/// let generated = generate(&Request::new(&package, &manifests));
 /// assert_eq!(generated.csv, "op.v0.1.0");
 /// assert!(generated.files.contains_key("manifests/op.clusterserviceversion.yaml"));
 /// ```
-pub fn generate(request: &Request<'_>) -> Generated {
+pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let mut findings = Findings::new();
-    let name = request.package.csv_name();
-    let objects = request.manifests.classify(&mut findings);
-    let workload = workload::derive(&objects, &mut findings);
-    let rbac = rbac::derive(&objects, &workload.service_accounts);
-    let api = api::derive(&objects, &mut findings);
-    let csv = assemble::csv(request, &workload, &rbac, &api);
-    let files = output::files(request.package, &csv, &objects, &rbac, &mut findings);
+    let (package, compat) = (request.package, request.compat);
+    let name = package.csv_name();
+    let objects = request.manifests.classify(compat, &mut findings);
+    let base = base_draft(request, &objects.csvs, &mut findings);
+    let mut base = FromBase::take(base.unwrap_or_else(|| assemble::default_base(request)));
+    let mut workload = workload::derive(&objects, package, compat, &mut findings);
+    let rbac = rbac::derive(&objects, &workload, compat, &mut findings);
+    let webhooks = webhook::derive(&objects, &mut workload.deployments, compat, &mut findings);
+    let known = std::mem::take(&mut base.owned);
+    let api = api::derive(&objects, package, known, compat, &mut findings);
+    let written = assemble::written_images(request, &mut base.images);
+    let images = images::derive(&objects, written, compat, &mut findings);
+    report_namespaces(&objects.namespaces, compat, &mut findings);
+    let services = webhooks.services.clone();
+    let parts = Parts { objects: &objects, workload: &workload, rbac: &rbac, api, webhooks, images };
+    let draft = assemble::csv(request, base, parts, &mut findings);
+    let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };
+    let files = output::files(request, &draft.to_json(), &manifests, &mut findings);
+    allow(package, &mut findings);
     if !findings.has_errors() {
         findings.extend(self_check(&files, &name));
     }
     let failed = findings.has_errors();
     let files = if failed { BTreeMap::new() } else { files };
-    Generated { csv: name, files, findings: findings.into_sorted(request.package.name.as_str()) }
+    Generated { csv: name, files, findings: findings.into_sorted(package.name.as_str()), draft }
+}
+
+impl<'r> Request<'r> {
+    /// A bundle from these manifests, with nothing said besides.
+    pub fn new(package: &'r Package<'r>, manifests: &'r Manifests<'r>) -> Self {
+        Self { package, manifests, edge: None, created_at: None, compat: None }
+    }
+}
+
+/// The base: the one that was named, else a ClusterServiceVersion of this package among the manifests, as `kustomize build
+/// config/manifests` of operator-sdk's projects gives it.
+fn base_draft<'r>(
+    request: &Request<'r>,
+    among: &[Object<'r, 'r>],
+    findings: &mut Findings,
+) -> Option<Draft<'r>> {
+    let mut base = request.package.sources.base.copied();
+    let prefix = format!("{}.", request.package.name);
+    for object in among {
+        if base.is_none() && object.name().starts_with(&prefix) {
+            base = Some(Base(*object));
+        } else {
+            findings.push(assemble::foreign_base(object));
+        }
+    }
+    base.map(|base| base.draft(request.compat))
+}
+
+/// OLM installs into a namespace that is there.
+fn report_namespaces(namespaces: &[Object<'_, '_>], compat: Option<Compat>, findings: &mut Findings) {
+    for object in namespaces.iter().filter(|_| compat.is_none()) {
+        let message = format!("a bundle cannot carry kind `Namespace`: `{}` is left out", object.name());
+        let finding = object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
+        let finding = finding
+            .help("OLM installs into a namespace that is there; consoles suggest the one of the Deployments");
+        findings.push(Finding { level: Level::Info, ..finding });
+    }
+}
+
+/// Takes away what the package file allows, each with a reason; a code that there is not is an error.
+fn allow(package: &Package<'_>, findings: &mut Findings) {
+    let Some(file) = package.sources.file else { return };
+    let mut known: Vec<&str> = codes::ALL.iter().map(|code| code.name).collect();
+    known.extend(validate::rules().iter().map(|rule| rule.code.name));
+    for (at, allowed) in file.settings.allow.iter().enumerate() {
+        if known.contains(&allowed.code.as_str()) {
+            findings.remove(&allowed.code);
+            continue;
+        }
+        let message = format!("there is no kind of finding `{}`", allowed.code);
+        let finding = file.invalid(message, steps!("allow", at, "code"));
+        let help = did_you_mean(&allowed.code, known.iter().copied());
+        findings.push(
+            finding.help(help.unwrap_or_else(|| "`docs/findings.md` has all kinds of findings".into())),
+        );
+    }
 }
 
 /// The errors that the rules find in what was generated: a bundle that does not validate is not written.

@@ -347,7 +347,7 @@ pub(crate) use steps;
 
 impl<'a> Mapping<'a> {
     /// A map of entries whose keys are distinct.
-    fn new(entries: Vec<Entry<'a>>) -> Self {
+    pub(crate) fn new(entries: Vec<Entry<'a>>) -> Self {
         let mut by_key = Vec::new();
         if entries.len() > LINEAR_KEYS {
             // Fewer than 4 billion: every entry takes a byte of a text that is shorter.

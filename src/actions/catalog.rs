@@ -62,7 +62,7 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
 pub(super) fn edges(
     catalog: &Path,
     channel: &ChannelName,
-    package: &Package,
+    package: &Package<'_>,
     policy: Policy,
 ) -> Result<Edges, Failure> {
     let files = load_or_new(catalog)?;

@@ -1,29 +1,45 @@
 //! `bundle generate`: reads manifests and the package file, writes the bundle's directory.
 
-use std::io;
+mod manifests;
+mod time;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use olmkit_bundle::csv::annotation::CREATED_AT;
 use olmkit_bundle::finding::{Finding, Level};
-use olmkit_bundle::generate::{self, Attachments, Edge, Manifests, Overrides, Package, PackageFile};
+use olmkit_bundle::generate::{
+    self, Attachments, Base, By, CargoFile, Compat, Edge, Generated, Manifests, Origin, Overrides, Package,
+    PackageFile, Sources,
+};
 use olmkit_bundle::names::ChannelName;
 use olmkit_bundle::source::Source;
+use olmkit_bundle::yaml;
 use olmkit_catalog::add::Policy;
 
 use super::catalog;
 use crate::exit::Failure;
 use crate::files;
-use crate::report::GeneratedAnswer;
+use crate::report::{Answer, ExplainedAnswer, GeneratedAnswer};
+
+pub use manifests::Inputs;
 
 /// The package file's name, where none is given.
 const PACKAGE_FILE: &str = "olmkit.yaml";
+/// The file beside it that knows the crate, and may hold the package file.
+const CARGO_FILE: &str = "Cargo.toml";
 
 /// What to generate from, and where to.
 #[derive(Debug)]
 pub struct Request {
-    /// Files and directories with manifests; the package file's when empty.
-    pub manifests: Vec<PathBuf>,
-    /// The package file; `olmkit.yaml` here when there is one.
+    /// The manifests; those of the package file, else of standard input, when none are given.
+    pub inputs: Inputs,
+    /// Files and directories of which only the examples of custom resources count, besides the package file's.
+    pub samples: Vec<PathBuf>,
+    /// The package file; when absent `olmkit.yaml` here, or a `Cargo.toml` here that holds one.
     pub package_file: Option<PathBuf>,
+    /// The base ClusterServiceVersion, instead of the package file's.
+    pub base: Option<PathBuf>,
     /// What the command line says instead of the package file.
     pub overrides: Overrides,
     /// A catalog that decides on the edges.
@@ -32,156 +48,248 @@ pub struct Request {
     pub channel: Option<ChannelName>,
     /// How the place there is chosen; the package file's way when absent.
     pub policy: Option<Policy>,
-    /// Where the bundle goes.
+    /// The time of creation, RFC 3339 or `now`.
+    pub created_at: Option<String>,
+    /// Whose bundles to make.
+    pub compat: Option<Compat>,
+    /// What to do with the bundle.
+    pub task: Task,
+    /// Where the bundle goes, or is compared with.
     pub output_dir: PathBuf,
+}
+
+/// What to do with a generated bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Write it.
+    Write,
+    /// Compare it with what is there.
+    Check,
+    /// Say where a field of the ClusterServiceVersion comes from.
+    Explain(String),
+}
+
+/// The texts that a package is put together from.
+struct Texts {
+    package: Option<(PathBuf, String)>,
+    cargo: Option<(PathBuf, String)>,
+    workspace: Option<(PathBuf, String)>,
 }
 
 /// Generates the bundle. Files are written only when no finding is an error, all of them or none.
 ///
 /// # Errors
-/// When an input cannot be read or the output not be written.
-pub fn run(request: Request) -> Result<GeneratedAnswer, Failure> {
-    let package_path = request.package_file.or_else(|| {
-        let here = PathBuf::from(PACKAGE_FILE);
-        here.is_file().then_some(here)
-    });
-    let package_text = package_path.as_deref().map(files::read_text).transpose()?;
-    let source = package_path.as_deref().zip(package_text.as_deref());
-    let file = match source
-        .map(|(path, text)| PackageFile::parse(Source::new(path.display().to_string(), text)))
-        .transpose()
-    {
-        Ok(file) => file,
-        Err(findings) => return Ok(refused(findings)),
+/// When an input cannot be read, the output not be written, or there is nothing at a path to explain.
+pub fn run(request: Request) -> Result<Box<dyn Answer>, Failure> {
+    let texts = Texts::find(request.package_file.as_deref())?;
+    let (file, cargo) = match texts.read() {
+        Ok(read) => read,
+        Err(findings) => return refused(findings),
     };
-    let base = package_path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-    let settings = file.as_ref().map(|file| &file.settings);
+    let beside = texts.directory();
+    let settings = file.as_ref().map(|file| file.settings.clone()).unwrap_or_default();
+    let named = |path: &String| Some(beside.join(path)).filter(|_| !path.is_empty());
 
+    let base_path = request.base.or_else(|| named(&settings.base));
+    let base_text = base_path.as_deref().map(files::read_text).transpose()?;
+    let base_source = base_path.as_deref().zip(base_text.as_deref());
+    let base = Manifests::parse(base_source.map(|(path, text)| source(path, text)).into_iter().collect());
+    let base = match base_source.map(|_| Base::of(&base)).transpose() {
+        Ok(base) => base,
+        Err(finding) => return refused(vec![*finding]),
+    };
     let attachments = Attachments {
-        description: settings
-            .map(|s| &s.description_file)
-            .filter(|path| !path.is_empty())
-            .map(|path| files::read_text(&base.join(path)))
-            .transpose()?,
-        icon: settings
-            .map(|s| &s.icon)
-            .filter(|path| !path.is_empty())
-            .map(|path| files::read(&base.join(path)))
-            .transpose()?,
+        description: named(&settings.description_file).as_deref().map(files::read_text).transpose()?,
+        icon: named(&settings.icon).as_deref().map(files::read).transpose()?,
     };
-    let package = match Package::resolve(file.as_ref(), request.overrides, attachments) {
+    let sources = Sources { file: file.as_ref(), base: base.as_ref(), cargo: cargo.as_ref() };
+    let package = match Package::resolve(sources, request.overrides, attachments) {
         Ok(package) => package,
-        Err(findings) => return Ok(refused(findings)),
+        Err(findings) => return refused(findings),
     };
-    let paths = match request.manifests {
-        given if !given.is_empty() => given,
-        _ => package.settings.manifests.iter().map(|path| base.join(path)).collect(),
-    };
-    if paths.is_empty() {
-        return Err(Failure::misuse("no manifests were given")
-            .help("name files or directories, or list them under `manifests` in the package file"));
+
+    let mut inputs = request.inputs;
+    if inputs.is_empty() {
+        inputs.paths = package.settings.manifests.iter().map(|path| beside.join(path)).collect();
     }
-    let texts = read_manifests(&paths)?;
-    let sources = texts.iter().map(|(path, text)| Source::new(path.display().to_string(), text)).collect();
-    let manifests = Manifests::parse(sources);
+    if inputs.is_empty() && manifests::is_sent() {
+        inputs.paths.push("-".into());
+    }
+    if inputs.is_empty() {
+        return Err(Failure::misuse("no manifests were given")
+            .help("name files or directories, send them to standard input, or list them under `manifests` in the package file"));
+    }
+    let manifest_texts = inputs.read(package.name.as_str())?;
+    let mut samples: Vec<_> = package.settings.samples.iter().map(|path| beside.join(path)).collect();
+    samples.extend(request.samples);
+    let sample_texts = manifests::read_paths(&samples)?;
+    let manifests = Manifests::parse(sources_of(&manifest_texts)).with_samples(sources_of(&sample_texts));
     let edge = match &request.catalog {
         Some(catalog) => {
             let channel = request.channel.as_ref().unwrap_or(&package.default_channel);
             let named = package.settings.version_policy.parse().unwrap_or_default();
             let edges = catalog::edges(catalog, channel, &package, request.policy.unwrap_or(named))?;
-            Edge { replaces: edges.replaces, skips: edges.skips, skip_range: edges.skip_range }
+            Some(Edge { replaces: edges.replaces, skips: edges.skips, skip_range: edges.skip_range })
         }
-        None => Edge::default(),
+        None => None,
     };
-    let created_at = source_date()?;
-    let generated =
-        generate::generate(&generate::Request { package: &package, manifests: &manifests, edge, created_at });
-    let ours = |text: &[u8]| text.starts_with(generate::HEADER.as_bytes());
-    let kept = if generated.files.is_empty() {
-        Vec::new()
-    } else {
-        files::replace_tree(&request.output_dir, &generated.files, ours)?
-    };
-    Ok(GeneratedAnswer {
-        csv: generated.csv,
-        output_dir: request.output_dir,
-        files: generated.files.into_keys().collect(),
-        kept,
-        findings: generated.findings,
-    })
+    let making =
+        generate::Request { edge, compat: request.compat, ..generate::Request::new(&package, &manifests) };
+    let generated = dated(making, request.created_at.as_deref(), &request.output_dir, &request.task)?;
+    finish(generated, request.task, request.output_dir)
 }
 
 /// The answer when the package file itself is at fault.
-fn refused(findings: Vec<Finding>) -> GeneratedAnswer {
+fn refused(findings: Vec<Finding>) -> Result<Box<dyn Answer>, Failure> {
     debug_assert!(findings.iter().any(|finding| finding.level == Level::Error));
-    GeneratedAnswer { findings, ..GeneratedAnswer::default() }
+    Ok(Box::new(GeneratedAnswer { findings, ..GeneratedAnswer::default() }))
 }
 
-/// Every manifest: files as given, directories with all `.yaml`, `.yml` and `.json` files below, in order.
-fn read_manifests(paths: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Failure> {
-    let mut texts = Vec::new();
-    for path in paths {
-        let files = if path.is_dir() {
-            files::below(path).map_err(|error| cannot_list(path, error))?
-        } else {
-            vec![path.clone()]
-        };
-        for file in files {
-            let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-            if file == *path || is_manifest {
-                let text = files::read_text(&file)?;
-                texts.push((file, text));
-            }
+fn source<'t>(path: &Path, text: &'t str) -> Source<'t> {
+    Source::new(path.display().to_string(), text)
+}
+
+fn sources_of(texts: &[manifests::Named]) -> Vec<Source<'_>> {
+    texts.iter().map(|(name, text)| Source::new(name.as_str(), text)).collect()
+}
+
+/// Generates with a time of creation that changes only when the content does, or is given.
+///
+/// A bundle without the annotation gets none unless one is asked for, because the same input is to give the same bytes.
+fn dated<'r>(
+    request: generate::Request<'r>,
+    given: Option<&str>,
+    output_dir: &Path,
+    task: &Task,
+) -> Result<Generated<'r>, Failure> {
+    let with = |created_at: String, by| {
+        let created_at = Some((created_at, Origin::unwritten(by)));
+        generate::generate(&generate::Request { created_at, edge: request.edge.clone(), ..request })
+    };
+    let flag = By::Flag("--created-at");
+    if let Some(given) = given.filter(|given| *given != "now") {
+        return Ok(with(given.to_owned(), flag));
+    }
+    if given.is_none()
+        && let Some(date) = time::source_date()?
+    {
+        return Ok(with(date, By::Environment("SOURCE_DATE_EPOCH")));
+    }
+    let path = format!("manifests/{}.clusterserviceversion.yaml", request.package.name);
+    let former = files::read_text(&output_dir.join(&path)).ok();
+    let former = former.filter(|text| text.starts_with(generate::HEADER));
+    let date = former.as_deref().and_then(|text| {
+        let document = yaml::first_document(text).ok()?;
+        Some(document.root.get("metadata")?.get("annotations")?.get(CREATED_AT)?.as_str()?.to_owned())
+    });
+    if given.is_none() && date.is_none() && request.compat.is_none() {
+        return Ok(generate::generate(&request));
+    }
+    if let Some(date) = date {
+        let same = with(date, By::Rule("the content is as it was"));
+        if *task == Task::Check || unchanged(&same.files, output_dir) {
+            return Ok(same);
         }
     }
-    Ok(texts)
+    Ok(with(time::now(), if given.is_some() { flag } else { By::Rule("the content has changed") }))
 }
 
-fn cannot_list(path: &Path, error: io::Error) -> Failure {
-    Failure::unknown(files::FileError::List { path: path.to_owned(), source: error })
+/// Whether every file is on disk as it is here.
+fn unchanged(files: &BTreeMap<String, String>, directory: &Path) -> bool {
+    let mut same = files
+        .iter()
+        .map(|(path, text)| files::read_text(&directory.join(path)).is_ok_and(|own| own == *text));
+    same.all(|same| same)
 }
 
-/// `SOURCE_DATE_EPOCH` as the time of creation, so that builds which fix it get the same bytes.
-fn source_date() -> Result<Option<String>, Failure> {
-    let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(None) };
-    let seconds = text.parse::<i64>().ok().filter(|seconds| (0..=253_402_300_799).contains(seconds));
-    let Some(seconds) = seconds else {
-        return Err(Failure::misuse(format!(
-            "`SOURCE_DATE_EPOCH` is `{text}`, not a number of seconds since 1970"
-        ))
-        .help("unset it, or set it as `git log -1 --format=%ct` prints it"));
-    };
-    Ok(Some(rfc3339(seconds)))
+fn ours(text: &[u8]) -> bool {
+    text.starts_with(generate::HEADER.as_bytes())
 }
 
-/// Seconds since 1970 as `2026-01-31T00:00:00Z`; the calendar by Howard Hinnant's `civil_from_days`.
-fn rfc3339(seconds: i64) -> String {
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = year_of_era + era * 400 + carry;
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3_600, rest / 60 % 60, rest % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates() {
-        for (seconds, date) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_827_696, "2000-02-29T12:34:56Z"),
-            (1_767_225_599, "2025-12-31T23:59:59Z"),
-            (253_402_300_799, "9999-12-31T23:59:59Z"),
-        ] {
-            assert_eq!(rfc3339(seconds), date);
+fn finish(generated: Generated<'_>, task: Task, output_dir: PathBuf) -> Result<Box<dyn Answer>, Failure> {
+    if let Task::Explain(path) = &task {
+        let fields = generate::explain(&generated.draft, path)
+            .map_err(|error| Failure { help: Some(error.help.clone()), ..Failure::no(error) })?;
+        return Ok(Box::new(ExplainedAnswer::new(generated.csv, &fields)));
+    }
+    let mut answer =
+        GeneratedAnswer { csv: generated.csv, findings: generated.findings, ..GeneratedAnswer::default() };
+    if !generated.files.is_empty() {
+        if task == Task::Check {
+            answer.stale = Some(files::differences(&output_dir, &generated.files, ours)?);
+        } else {
+            answer.kept = files::replace_tree(&output_dir, &generated.files, ours)?;
         }
+    }
+    answer.files = generated.files.into_keys().collect();
+    answer.output_dir = output_dir;
+    Ok(Box::new(answer))
+}
+
+impl Texts {
+    fn find(given: Option<&Path>) -> Result<Self, Failure> {
+        let read = |path: PathBuf| files::read_text(&path).map(|text| (path, text));
+        let mut texts = Self { package: None, cargo: None, workspace: None };
+        match given {
+            Some(path) if path.file_name().is_some_and(|name| name == CARGO_FILE) => {
+                texts.cargo = Some(read(path.to_owned())?);
+            }
+            Some(path) => texts.package = Some(read(path.to_owned())?),
+            None if Path::new(PACKAGE_FILE).is_file() => texts.package = Some(read(PACKAGE_FILE.into())?),
+            None if Path::new(CARGO_FILE).is_file() => {
+                let cargo = read(CARGO_FILE.into())?;
+                // Any other crate's Cargo.toml has nothing to do with it.
+                texts.cargo = Some(cargo).filter(|(_, text)| text.contains("metadata.olmkit"));
+            }
+            None => {}
+        }
+        if let Some((path, _)) = &texts.package {
+            let beside = path.with_file_name(CARGO_FILE);
+            if beside.is_file() {
+                texts.cargo = Some(read(beside)?);
+            }
+        }
+        if let Some((path, text)) = &texts.cargo
+            && CargoFile::parse(source(path, text))
+                .is_ok_and(|cargo| cargo.inherits() && !cargo.is_workspace())
+        {
+            let start = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            for directory in start.ancestors().skip(2) {
+                let above = directory.join(CARGO_FILE);
+                if above.is_file() {
+                    let (path, text) = read(above)?;
+                    if CargoFile::parse(source(&path, &text)).is_ok_and(|cargo| cargo.is_workspace()) {
+                        texts.workspace = Some((path, text));
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The package file and what Cargo.toml says.
+    fn read(&self) -> Result<(Option<PackageFile<'_>>, Option<CargoFile<'_>>), Vec<Finding>> {
+        let mut cargo = None;
+        if let Some(own) = &self.cargo {
+            let mut own = CargoFile::parse(source(&own.0, &own.1)).map_err(|finding| vec![*finding])?;
+            if let Some((path, text)) = &self.workspace {
+                let root = CargoFile::parse(source(path, text));
+                own.set_workspace(root.map_err(|finding| vec![*finding])?);
+            }
+            cargo = Some(own).filter(CargoFile::has_package);
+        }
+        let file = match (&self.package, &cargo) {
+            (Some((path, text)), _) => Some(PackageFile::parse(source(path, text))?),
+            (None, Some(cargo)) => cargo.package_file().transpose()?,
+            (None, None) => None,
+        };
+        Ok((file, cargo))
+    }
+
+    /// The directory that the paths of the package file are relative to.
+    fn directory(&self) -> &Path {
+        let path = self.package.as_ref().or(self.cargo.as_ref()).map(|(path, _)| path.as_path());
+        path.and_then(Path::parent).unwrap_or(Path::new(""))
     }
 }

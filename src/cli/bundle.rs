@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use olmkit_bundle::generate::Overrides;
+use clap::{Args, Subcommand, ValueEnum};
+use olmkit_bundle::generate::{Assignment, Compat, Overrides};
 use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
@@ -33,9 +33,7 @@ pub enum Verb {
 impl Verb {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
         match self {
-            Self::Generate(flags) => {
-                generate::run((*flags).into()).map(|answer| Box::new(answer) as Box<dyn Answer>)
-            }
+            Self::Generate(flags) => generate::run((*flags).into()),
             Self::Build(flags) => {
                 let Build { bundle, build: flags } = *flags;
                 let (access, output) = flags.output(build::BUNDLE_COMPRESSION)?;
@@ -64,18 +62,37 @@ impl Verb {
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub struct Generate {
-    /// Files and directories with manifests, YAML or JSON; those of the package file when none are given
-    #[arg(value_name = "FILE|DIR")]
+    /// Files and directories with manifests, YAML or JSON, and `-` for standard input; when none are given those of the
+    /// package file, else of standard input
+    #[arg(value_name = "FILE|DIR|-")]
     manifests: Vec<PathBuf>,
-    /// The package file; `olmkit.yaml` here when there is one
+    /// A directory with a kustomization, built by kustomize or kubectl
+    #[arg(long, value_name = "DIR")]
+    kustomize: Vec<PathBuf>,
+    /// A Helm chart, rendered by helm
+    #[arg(long, value_name = "CHART")]
+    helm: Vec<PathBuf>,
+    /// Values for the chart
+    #[arg(long, value_name = "FILE", requires = "helm")]
+    helm_values: Vec<PathBuf>,
+    /// Files and directories with examples of custom resources; nothing else in them counts
+    #[arg(long, value_name = "FILE|DIR")]
+    samples: Vec<PathBuf>,
+    /// The package file, or a Cargo.toml with `[package.metadata.olmkit]`; `olmkit.yaml` here when there is one
     #[arg(long, value_name = "FILE")]
     package_file: Option<PathBuf>,
+    /// A base ClusterServiceVersion, such as operator-sdk's in config/manifests/bases
+    #[arg(long, value_name = "CSV")]
+    base: Option<PathBuf>,
     /// The package's name, instead of the package file's
     #[arg(long, value_name = "NAME")]
     package: Option<PackageName>,
     /// The version, a semantic one, instead of the package file's
     #[arg(long, value_name = "X.Y.Z", value_parser = super::version)]
     version: Option<Version>,
+    /// The release of the version, which the name ends in then
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<String>,
     /// The channels, instead of the package file's
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     channels: Vec<ChannelName>,
@@ -91,23 +108,86 @@ pub struct Generate {
     /// How its place there is chosen, instead of the package file's: replaces, semver, semver-skippatch or skip-range
     #[arg(long, value_name = "POLICY", requires = "catalog")]
     policy: Option<Policy>,
+    /// Service accounts that get their rights from OLM though no Deployment runs as them
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    extra_service_accounts: Vec<String>,
+    /// A field of the ClusterServiceVersion, whatever else says otherwise; the value is YAML
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<Assignment>,
+    /// The time of creation, RFC 3339; `now` changes it when the content changes
+    #[arg(long, value_name = "TIME|now", value_parser = created_at)]
+    created_at: Option<String>,
+    /// Make what this tool would make, and none of the repairs
+    #[arg(long, value_name = "TOOL")]
+    compat: Option<CompatFlag>,
+    /// Write nothing; exit with 1 and show the differences when the bundle's directory is stale
+    #[arg(long, conflicts_with = "explain")]
+    check: bool,
+    /// Write nothing; say where the fields at and below a path of the ClusterServiceVersion come from
+    #[arg(long, value_name = "PATH")]
+    explain: Option<String>,
     /// The bundle's directory; files in it that olmkit did not write are kept
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
+}
+
+/// Tools whose bundles can be made.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CompatFlag {
+    /// `operator-sdk generate bundle`
+    OperatorSdk,
+}
+
+/// RFC 3339 in UTC, or the word `now`.
+fn created_at(text: &str) -> Result<String, String> {
+    let digits = |c: char| if c.is_ascii_digit() { '0' } else { c };
+    let shape: String = text.chars().map(digits).collect();
+    match shape.as_str() {
+        "now" | "0000-00-00T00:00:00Z" => Ok(text.to_owned()),
+        _ => Err("write it as 2026-01-31T00:00:00Z, or `now`".to_owned()),
+    }
 }
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:
   olmkit bundle generate                                    from ./olmkit.yaml to ./bundle
   olmkit bundle generate deploy/ --package redis-operator --version 0.1.0
+  kustomize build config/default | olmkit bundle generate --base config/manifests/bases/op.clusterserviceversion.yaml
+  olmkit bundle generate --explain spec.installModes        where these fields come from
+  olmkit bundle generate --check                            whether ./bundle is up to date
   olmkit bundle generate --version 0.2.0 --catalog catalog   with spec.replaces, as 0.2.0 will stand in the catalog";
 
 impl From<Generate> for generate::Request {
     fn from(flags: Generate) -> Self {
-        let Generate { manifests, package_file, package, version, channels, default_channel, .. } = flags;
-        let overrides = Overrides { package, version, channels, default_channel };
-        let Generate { catalog, channel, policy, output_dir, .. } = flags;
-        Self { manifests, package_file, overrides, catalog, channel, policy, output_dir }
+        let Generate { manifests, kustomize, helm, helm_values, .. } = flags;
+        let inputs = generate::Inputs { paths: manifests, kustomize, helm, helm_values };
+        let Generate { package, version, release, channels, default_channel, .. } = flags;
+        let Generate { extra_service_accounts, set, .. } = flags;
+        let overrides =
+            Overrides { package, version, release, channels, default_channel, extra_service_accounts, set };
+        let task = match (flags.explain, flags.check) {
+            (Some(path), _) => generate::Task::Explain(path),
+            (None, true) => generate::Task::Check,
+            (None, false) => generate::Task::Write,
+        };
+        let compat = flags.compat.map(|CompatFlag::OperatorSdk| Compat::OperatorSdk);
+        let Generate {
+            samples, package_file, base, catalog, channel, policy, created_at, output_dir, ..
+        } = flags;
+        Self {
+            inputs,
+            samples,
+            package_file,
+            base,
+            overrides,
+            catalog,
+            channel,
+            policy,
+            created_at,
+            compat,
+            task,
+            output_dir,
+        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! What `bundle generate` has done.
+//! What `bundle generate` has done, or would do.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use olmkit_bundle::finding::{Finding, Level};
+use similar::TextDiff;
 
 use super::findings::{finding_json, plural, write_finding};
 use super::{Answer, json, pretty, printable};
 use crate::exit::Exit;
+use crate::files::Difference;
 
 /// A generated bundle, or the findings that prevented it.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub struct GeneratedAnswer {
     pub files: Vec<String>,
     /// Files in the directory that olmkit did not write, and left alone.
     pub kept: Vec<String>,
+    /// With `--check`: where the directory differs from the bundle, and nothing was written.
+    pub stale: Option<Vec<Difference>>,
     /// What there is to say about the input.
     pub findings: Vec<Finding>,
 }
@@ -30,6 +34,7 @@ impl Answer for GeneratedAnswer {
             schema: "olmkit.generated/v1",
             csv: self.csv.clone(),
             files: self.files.clone(),
+            stale: self.stale.as_ref().map(|stale| stale.iter().map(|one| one.path.clone()).collect()),
             findings: self.findings.iter().map(finding_json).collect(),
         })
     }
@@ -40,14 +45,38 @@ impl Answer for GeneratedAnswer {
             let errors = self.findings.iter().filter(|finding| finding.level == Level::Error).count();
             return writeln!(talk, "nothing was written because of {}", plural(errors, "error"));
         }
+        let directory = self.output_dir.display().to_string();
+        if let Some(stale) = &self.stale {
+            stale.iter().try_for_each(|difference| write_difference(difference, &directory, out))?;
+            return match stale.len() {
+                0 => writeln!(talk, "{} in {} is up to date", self.csv, printable(&directory)),
+                count => {
+                    writeln!(talk, "{} is stale: {} to renew", printable(&directory), plural(count, "file"))
+                }
+            };
+        }
         for path in &self.kept {
             writeln!(talk, "kept {}: olmkit did not write it", printable(path))?;
         }
-        let directory = self.output_dir.display().to_string();
         writeln!(out, "{} in {} ({})", self.csv, printable(&directory), plural(self.files.len(), "file"))
     }
 
     fn exit(&self) -> Exit {
-        if self.files.is_empty() { Exit::No } else { Exit::Yes }
+        let stale = self.stale.as_ref().is_some_and(|stale| !stale.is_empty());
+        if self.files.is_empty() || stale { Exit::No } else { Exit::Yes }
     }
+}
+
+/// A difference as `diff -u` and git show it.
+fn write_difference(difference: &Difference, directory: &str, out: &mut dyn Write) -> io::Result<()> {
+    let name = |there: &Option<String>, side: &str| match there {
+        Some(_) => printable(&format!("{side}/{directory}/{}", difference.path)).into_owned(),
+        None => "/dev/null".to_owned(),
+    };
+    let (found, expected) =
+        (difference.found.as_deref().unwrap_or(""), difference.expected.as_deref().unwrap_or(""));
+    let diff = TextDiff::from_lines(found, expected);
+    let mut unified = diff.unified_diff();
+    let headed = unified.header(&name(&difference.found, "a"), &name(&difference.expected, "b")).to_string();
+    headed.lines().try_for_each(|line| writeln!(out, "{}", printable(line)))
 }

@@ -77,8 +77,11 @@ pub struct Generated {
     pub schema: &'static str,
     /// The name of the ClusterServiceVersion; empty when there is none.
     pub csv: String,
-    /// The files that were written, below the output directory; none when a finding is an error.
+    /// The files of the bundle, below the output directory; none when a finding is an error.
     pub files: Vec<String>,
+    /// With `--check`: those that are not on disk as they should be, and nothing was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale: Option<Vec<String>>,
     /// What there is to say about the input.
     pub findings: Vec<Finding>,
 }
@@ -236,8 +239,50 @@ pub struct Error {
     pub place: Option<Place>,
 }
 
-/// A place in a file.
+/// Where fields of a ClusterServiceVersion come from: `bundle generate --explain`.
 #[derive(Debug, Serialize, JsonSchema)]
+pub struct Explained {
+    /// `olmkit.explained/v1`
+    pub schema: &'static str,
+    /// The name of the ClusterServiceVersion.
+    pub csv: String,
+    /// The fields at and below the path that was asked for.
+    pub fields: Vec<ExplainedField>,
+}
+
+/// A field of a ClusterServiceVersion.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedField {
+    /// Its path, such as `spec.install.spec.deployments[0].name`.
+    pub path: String,
+    /// Its value.
+    pub value: serde_json::Value,
+    /// Where the value comes from.
+    pub origin: Origin,
+    /// What else it was made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub made_of: Vec<Origin>,
+    /// Whose values it stands instead of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instead_of: Vec<Origin>,
+}
+
+/// Who said something, and where.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Origin {
+    /// `manifest`, `base`, `packageFile`, `cargo`, `flag`, `environment`, `catalog`, `registry` or `rule`.
+    pub by: &'static str,
+    /// The flag, the variable, or the rule in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where it is written; for a rule, what it was applied to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Place {
     /// The file.
     pub path: String,
@@ -263,6 +308,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("added-v1", schema_for!(Account)),
         ("digest-v1", schema_for!(ImageDigest)),
         ("error-v1", schema_for!(Error)),
+        ("explained-v1", schema_for!(Explained)),
         ("findings-v1", schema_for!(Findings)),
         ("generated-v1", schema_for!(Generated)),
         ("image-v1", schema_for!(Image)),

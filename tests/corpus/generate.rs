@@ -6,25 +6,17 @@ use std::process::Command;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
-/// Operators without webhooks, which the generator does not take yet.
-const WITHOUT_WEBHOOKS: [&str; 8] = [
-    "controller-rs",
-    "derived-headscale-operator",
-    "derived-shipwright-operator",
-    "etcd-operator",
-    "memcached-operator-ansible",
-    "memcached-operator-helm",
-    "redis-operator",
-    "valkey-operator",
-];
-
 pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
-    let trial = |name: &str| {
-        let input = corpus.join("manifests").join(name).join("input.yaml");
-        let name = name.to_owned();
+    let trial = |directory: PathBuf| {
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let input = directory.join("input.yaml");
         Trial::test(format!("generate::{name}"), move || generates_and_validates(&name, input))
     };
-    WITHOUT_WEBHOOKS.iter().map(|name| trial(name)).collect()
+    let directories = std::fs::read_dir(corpus.join("manifests")).into_iter().flatten().flatten();
+    let mut directories: Vec<_> =
+        directories.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    directories.sort();
+    directories.into_iter().map(trial).collect()
 }
 
 /// The bundle made from an operator's manifests alone has no errors, and is the same when made again.

@@ -18,6 +18,12 @@ macro_rules! codes {
 }
 
 codes! {
+    /// An APIService that does not say which kind it serves.
+    API_SERVICE_INCOMPLETE "generate-api-service-incomplete" Error "api_service_incomplete"
+    /// A base that is not one.
+    BASE_INVALID "generate-base-invalid" Error "base_invalid"
+    /// Something of the base that the manifests know better.
+    BASE_OVERRULED "generate-base-overruled" Warning "base_overruled"
     /// A custom resource whose definition is not among the manifests.
     CUSTOM_RESOURCE_UNKNOWN "generate-custom-resource-unknown" Warning "custom_resource_unknown"
     /// A Deployment without a name or a pod template.
@@ -26,14 +32,32 @@ codes! {
     DUPLICATE_OBJECT "generate-duplicate-object" Error "duplicate_object"
     /// The icon is not an image.
     ICON_NOT_AN_IMAGE "generate-icon-not-an-image" Error "icon_not_an_image"
+    /// Install modes that the manifests cannot honour.
+    INSTALL_MODE_IMPOSSIBLE "generate-install-mode-impossible" Warning "install_mode_impossible"
     /// An object of a kind that a bundle cannot carry.
     KIND_LEFT_OUT "generate-kind-left-out" Warning "kind_left_out"
+    /// An object that is to be in a namespace of its own.
+    NAMESPACE_LOST "generate-namespace-lost" Warning "namespace_lost"
     /// No Deployment, hence nothing to install.
     NO_DEPLOYMENT "generate-no-deployment" Error "no_deployment"
     /// A document that is not a Kubernetes object.
     NOT_AN_OBJECT "generate-not-an-object" Error "not_an_object"
-    /// Webhooks are not supported yet.
-    WEBHOOK_UNSUPPORTED "generate-webhook-unsupported" Error "webhook_unsupported"
+    /// A related image that is not written down.
+    RELATED_IMAGE_UNKNOWN "generate-related-image-unknown" Warning "related_image_unknown"
+    /// An object that OLM makes itself.
+    REPLACED_BY_OLM "generate-replaced-by-olm" Info "replaced_by_olm"
+    /// An example that its CRD's schema refuses.
+    SAMPLE_INVALID "generate-sample-invalid" Warning "sample_invalid"
+    /// A binding to a service account that nobody makes.
+    SUBJECT_UNKNOWN "generate-subject-unknown" Warning "subject_unknown"
+    /// A field of a webhook that a ClusterServiceVersion does not have.
+    WEBHOOK_FIELD_LOST "generate-webhook-field-lost" Warning "webhook_field_lost"
+    /// A webhook that OLM cannot set up.
+    WEBHOOK_LEFT_OUT "generate-webhook-left-out" Warning "webhook_left_out"
+    /// A webhook's Service that leads to a port that no container has.
+    WEBHOOK_PORT_UNKNOWN "generate-webhook-port-unknown" Error "webhook_port_unknown"
+    /// A webhook or an API that no Deployment serves.
+    WEBHOOK_WITHOUT_WORKLOAD "generate-webhook-without-workload" Error "webhook_without_workload"
     /// A workload that OLM does not install.
     WORKLOAD_NOT_INSTALLABLE "generate-workload-not-installable" Error "workload_not_installable"
     /// A manifest or package file that is not YAML.

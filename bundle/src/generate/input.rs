@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::codes;
-use crate::crd::Crd;
+use serde::de::IgnoredAny;
+
+use super::{Compat, codes};
+use crate::crd::{self, Crd};
 use crate::csv::{self, GroupVersionKind};
-use crate::finding::{Finding, Findings, Place};
+use crate::finding::{Finding, Findings, Level, Place};
 use crate::kinds;
 use crate::parse::Object;
 use crate::source::Source;
-use crate::yaml::{self, Document, Node, SyntaxError};
+use crate::yaml::{self, Document, Node, SyntaxError, steps};
 
 /// Workloads that Kubernetes knows and OLM does not install.
 const NOT_INSTALLABLE: [&str; 7] =
@@ -17,7 +19,13 @@ const NOT_INSTALLABLE: [&str; 7] =
 
 /// API groups that Kubernetes itself and the makers of bundle kinds own; an object of any other unknown kind is
 /// taken for a custom resource.
-const PLATFORM_GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
+const PLATFORM_GROUPS: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
+
+/// The annotation by which Helm keeps an object out of the release and runs it at some other time.
+const HELM_HOOK: &str = "helm.sh/hook";
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// The texts of an operator's manifests, read.
 #[derive(Debug)]
@@ -28,76 +36,89 @@ pub struct Manifests<'a> {
 #[derive(Debug)]
 struct Text<'a> {
     source: Source<'a>,
+    /// Whether only the examples in it count.
+    samples: bool,
     documents: Vec<Result<Document<'a>, SyntaxError>>,
 }
 
 /// The objects of the input by what becomes of them, each list in an order that does not depend on the files'.
-#[derive(Default)]
-pub(super) struct Objects<'m, 'a> {
-    pub(super) deployments: Vec<Object<'m, 'a>>,
-    pub(super) service_accounts: Vec<Object<'m, 'a>>,
-    pub(super) roles: Vec<Object<'m, 'a>>,
-    pub(super) cluster_roles: Vec<Object<'m, 'a>>,
-    pub(super) role_bindings: Vec<Object<'m, 'a>>,
-    pub(super) cluster_role_bindings: Vec<Object<'m, 'a>>,
-    pub(super) crds: Vec<Object<'m, 'a>>,
+#[derive(Debug, Default)]
+pub(super) struct Objects<'m> {
+    pub(super) deployments: Vec<Object<'m, 'm>>,
+    pub(super) service_accounts: Vec<Object<'m, 'm>>,
+    pub(super) roles: Vec<Object<'m, 'm>>,
+    pub(super) cluster_roles: Vec<Object<'m, 'm>>,
+    pub(super) role_bindings: Vec<Object<'m, 'm>>,
+    pub(super) cluster_role_bindings: Vec<Object<'m, 'm>>,
+    pub(super) crds: Vec<Object<'m, 'm>>,
+    pub(super) services: Vec<Object<'m, 'm>>,
+    pub(super) validating_webhooks: Vec<Object<'m, 'm>>,
+    pub(super) mutating_webhooks: Vec<Object<'m, 'm>>,
+    pub(super) api_services: Vec<Object<'m, 'm>>,
+    /// Certificates and issuers of cert-manager.
+    pub(super) certificates: Vec<Object<'m, 'm>>,
+    pub(super) namespaces: Vec<Object<'m, 'm>>,
+    pub(super) csvs: Vec<Object<'m, 'm>>,
+    /// Configurations of operator-sdk's scorecard.
+    pub(super) scorecards: Vec<Object<'m, 'm>>,
     /// Custom resources of these CRDs.
-    pub(super) samples: Vec<Object<'m, 'a>>,
+    pub(super) samples: Vec<Object<'m, 'm>>,
     /// Objects that go into the bundle as they are.
-    pub(super) others: Vec<Object<'m, 'a>>,
+    pub(super) others: Vec<Object<'m, 'm>>,
 }
 
 impl<'a> Manifests<'a> {
     /// Reads every document of every text.
     pub fn parse(sources: Vec<Source<'a>>) -> Self {
-        let read = |source: Source<'a>| Text { documents: yaml::documents(source.text()).collect(), source };
-        Self { texts: sources.into_iter().map(read).collect() }
+        let texts = sources.into_iter().map(|source| Text::read(source, false));
+        Self { texts: texts.collect() }
+    }
+
+    /// Adds texts of which only the examples of custom resources count.
+    #[must_use]
+    pub fn with_samples(mut self, sources: Vec<Source<'a>>) -> Self {
+        self.texts.extend(sources.into_iter().map(|source| Text::read(source, true)));
+        self
     }
 
     /// Sorts the objects, and reports what is none or has no place in a bundle.
-    pub(super) fn classify<'m>(&'m self, findings: &mut Findings) -> Objects<'m, 'a> {
+    pub(super) fn classify<'m>(&'m self, compat: Option<Compat>, findings: &mut Findings) -> Objects<'m> {
         let all = self.objects(findings);
         let defined: Vec<GroupVersionKind> = all
             .iter()
-            .filter(|object| object.kind() == "CustomResourceDefinition")
-            .flat_map(|crd| Crd::from(*crd).gvks().collect::<Vec<_>>())
+            .filter(|(object, _)| object.kind() == "CustomResourceDefinition" && group(object) == crd::GROUP)
+            .flat_map(|(crd, _)| Crd::from(*crd).gvks().collect::<Vec<_>>())
             .collect();
         let mut objects = Objects::default();
-        for object in all {
-            match object.kind() {
-                "Deployment" => objects.deployments.push(object),
-                "ServiceAccount" => objects.service_accounts.push(object),
-                "Role" => objects.roles.push(object),
-                "ClusterRole" => objects.cluster_roles.push(object),
-                "RoleBinding" => objects.role_bindings.push(object),
-                "ClusterRoleBinding" => objects.cluster_role_bindings.push(object),
-                "CustomResourceDefinition" => objects.crds.push(object),
-                "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
-                    findings.push(webhook(&object, &["kind".into()]));
-                }
-                kind if NOT_INSTALLABLE.contains(&kind) && PLATFORM_GROUPS.contains(&group(&object)) => {
-                    let message =
-                        format!("OLM does not install a {kind}: `{}` would be missing", object.name());
-                    let finding = object.finding(&codes::WORKLOAD_NOT_INSTALLABLE, message, &["kind".into()]);
-                    findings.push(finding.help("make it a Deployment, or have the operator create it"));
-                }
-                _ if defined.contains(&gvk(&object)) => objects.samples.push(object),
-                csv::KIND => {
-                    let message =
-                        format!("a bundle gets one ClusterServiceVersion: `{}` is left out", object.name());
-                    let finding = object.finding(&codes::KIND_LEFT_OUT, message, &["kind".into()]);
-                    findings.push(finding.help("say in the package file what it says"));
-                }
-                kind if kinds::supported(kind).is_some() => objects.others.push(object),
-                kind => findings.push(left_out(&object, kind)),
+        for (object, only_samples) in all {
+            if defined.contains(&gvk(&object)) {
+                objects.samples.push(object);
+            } else if only_samples {
+                findings.push(no_sample(&object));
+            } else if let Some(list) = objects.list(&object) {
+                list.push(object);
+            } else if NOT_INSTALLABLE.contains(&object.kind()) && PLATFORM_GROUPS.contains(&group(&object)) {
+                findings.push(not_installable(&object, compat));
+            } else if carried(&object, compat) {
+                objects.others.push(object);
+            } else {
+                findings.push(left_out(&object));
             }
         }
         objects
     }
 
-    /// Every object once, in the order of group, kind, namespace and name.
-    fn objects<'m>(&'m self, findings: &mut Findings) -> Vec<Object<'m, 'a>> {
-        let mut by_id = BTreeMap::<_, Object<'m, 'a>>::new();
+    /// The objects as they stand, without regard to whether they are sound.
+    pub(super) fn roots<'m>(&'m self) -> impl Iterator<Item = Object<'m, 'm>> {
+        self.texts.iter().flat_map(|text| {
+            let roots = text.documents.iter().flatten().flat_map(|document| expand_list(&document.root));
+            roots.map(|root| Object { source: &text.source, root })
+        })
+    }
+
+    /// Every object once, in the order of group, kind, namespace and name, and whether it counts as an example alone.
+    fn objects<'m>(&'m self, findings: &mut Findings) -> Vec<(Object<'m, 'm>, bool)> {
+        let mut by_id = BTreeMap::<_, (Object<'m, 'm>, bool)>::new();
         for text in &self.texts {
             for document in &text.documents {
                 let root = match document {
@@ -113,25 +134,17 @@ impl<'a> Manifests<'a> {
                     if root.is_null() {
                         continue;
                     }
-                    if let Some(finding) = incomplete(&object) {
+                    if let Some(finding) = kustomization(&object).or_else(|| incomplete(&object)) {
                         findings.push(finding);
                         continue;
                     }
-                    match by_id.get(&id(&object)) {
-                        Some(first) if first.root.to_json() != root.to_json() => {
-                            let message =
-                                format!("`{}` stands twice in the input, and the two differ", object.id());
-                            let finding = object.finding(
-                                &codes::DUPLICATE_OBJECT,
-                                message,
-                                &["metadata".into(), "name".into()],
-                            );
-                            let first = first.place(&["metadata".into(), "name".into()]);
-                            findings.push(finding.and(first).help("remove one of them"));
+                    match by_id.get_mut(&id(&object)) {
+                        Some((first, _)) if first.root.to_json() != root.to_json() => {
+                            findings.push(duplicate(&object, first));
                         }
-                        Some(_) => {}
+                        Some((_, only_sample)) => *only_sample &= text.samples,
                         None => {
-                            by_id.insert(id(&object), object);
+                            by_id.insert(id(&object), (object, text.samples));
                         }
                     }
                 }
@@ -141,13 +154,75 @@ impl<'a> Manifests<'a> {
     }
 }
 
+impl<'a> Text<'a> {
+    fn read(source: Source<'a>, samples: bool) -> Self {
+        let text = source.text();
+        Self {
+            documents: json_values(text).unwrap_or_else(|| yaml::documents(text).collect()),
+            samples,
+            source,
+        }
+    }
+}
+
+/// JSON values that stand one after another, if the text is that.
+fn json_values(text: &str) -> Option<Vec<Result<Document<'_>, SyntaxError>>> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let (mut documents, mut start) = (Vec::new(), 0);
+    while let Some(value) = stream.next() {
+        value.ok()?;
+        let end = stream.byte_offset();
+        documents.extend(yaml::documents_behind(&text[..end], start).next());
+        start = end;
+    }
+    Some(documents)
+}
+
+impl<'m> Objects<'m> {
+    /// The list for objects of this kind, if there is one.
+    fn list(&mut self, object: &Object<'m, 'm>) -> Option<&mut Vec<Object<'m, 'm>>> {
+        Some(match (group(object), object.kind()) {
+            ("apps" | "extensions", "Deployment") => &mut self.deployments,
+            ("", "ServiceAccount") => &mut self.service_accounts,
+            ("", "Service") => &mut self.services,
+            ("", "Namespace") => &mut self.namespaces,
+            (RBAC, "Role") => &mut self.roles,
+            (RBAC, "ClusterRole") => &mut self.cluster_roles,
+            (RBAC, "RoleBinding") => &mut self.role_bindings,
+            (RBAC, "ClusterRoleBinding") => &mut self.cluster_role_bindings,
+            (crd::GROUP, "CustomResourceDefinition") => &mut self.crds,
+            (ADMISSION, "ValidatingWebhookConfiguration") => &mut self.validating_webhooks,
+            (ADMISSION, "MutatingWebhookConfiguration") => &mut self.mutating_webhooks,
+            ("apiregistration.k8s.io", "APIService") => &mut self.api_services,
+            ("cert-manager.io", _) => &mut self.certificates,
+            ("operators.coreos.com", csv::KIND) => &mut self.csvs,
+            ("scorecard.operatorframework.io", "Configuration") => &mut self.scorecards,
+            _ => return None,
+        })
+    }
+}
+
 /// The objects in a List, or the object itself.
-fn expand_list<'m, 'a>(root: &'m Node<'a>) -> Vec<&'m Node<'a>> {
+fn expand_list<'m>(root: &'m Node<'m>) -> Vec<&'m Node<'m>> {
     let kind = root.get("kind").and_then(Node::as_str).unwrap_or("");
     match root.get("items").and_then(Node::as_sequence) {
-        Some(items) if kind.ends_with("List") => items.iter().collect(),
+        Some(items) if kind.ends_with("List") && root.get("spec").is_none() => items.iter().collect(),
         _ => vec![root],
     }
+}
+
+/// A kustomization is instructions for a tool, not an object of the operator.
+fn kustomization(object: &Object<'_, '_>) -> Option<Finding> {
+    let file = object.source.path().rsplit('/').next().unwrap_or("");
+    let is_one = matches!(object.kind(), "Kustomization" | "Component")
+        && group(object).starts_with("kustomize.config.k8s.io")
+        || matches!(file, "kustomization.yaml" | "kustomization.yml" | "Kustomization");
+    let message = "a kustomization is left out: what it would change is not changed";
+    let finding = || object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
+    is_one.then(|| finding().help("give its directory with `--kustomize`"))
 }
 
 fn incomplete(object: &Object<'_, '_>) -> Option<Finding> {
@@ -159,16 +234,19 @@ fn incomplete(object: &Object<'_, '_>) -> Option<Finding> {
     let missing =
         [("apiVersion", object.api_version()), ("kind", object.kind()), ("metadata.name", object.name())];
     let (key, _) = missing.iter().find(|(_, value)| value.is_empty())?;
-    Some(object.finding(
-        &codes::NOT_AN_OBJECT,
-        format!("`{key}` is missing: this is not a Kubernetes object"),
-        &[],
-    ))
+    let message = format!("`{key}` is missing: this is not a Kubernetes object");
+    Some(object.finding(&codes::NOT_AN_OBJECT, message, &[]))
+}
+
+fn duplicate(object: &Object<'_, '_>, first: &Object<'_, '_>) -> Finding {
+    let name = steps!("metadata", "name");
+    let message = format!("`{}` stands twice in the input, and the two differ", object.id());
+    let finding = object.finding(&codes::DUPLICATE_OBJECT, message, name);
+    finding.and(first.place(name)).help("remove one of them")
 }
 
 fn id<'m>(object: &Object<'m, '_>) -> (&'m str, &'m str, &'m str, &'m str) {
-    let namespace = object.text(&["metadata".into(), "namespace".into()]);
-    (group(object), object.kind(), namespace, object.name())
+    (group(object), object.kind(), namespace(object), object.name())
 }
 
 /// The API group of an object, empty for the core one.
@@ -176,29 +254,77 @@ pub(super) fn group<'m>(object: &Object<'m, '_>) -> &'m str {
     object.api_version().split_once('/').map_or("", |(group, _)| group)
 }
 
-fn gvk(object: &Object<'_, '_>) -> GroupVersionKind {
+/// The namespace of an object, empty when it names none.
+pub(super) fn namespace<'m>(object: &Object<'m, '_>) -> &'m str {
+    object.text(steps!("metadata", "namespace"))
+}
+
+/// Group, version and kind of an object.
+pub(super) fn gvk(object: &Object<'_, '_>) -> GroupVersionKind {
     let (group, version) = object.api_version().split_once('/').unwrap_or(("", object.api_version()));
     GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: object.kind().to_owned() }
 }
 
-/// The finding for anything that needs a webhook.
-pub(super) fn webhook(object: &Object<'_, '_>, path: &[crate::yaml::Step<'_>]) -> Finding {
-    let message = format!("`{}` needs a webhook, and webhooks are not supported yet", object.id());
-    object.finding(&codes::WEBHOOK_UNSUPPORTED, message, path)
+/// Whether bundles carry such objects: of the kinds that they may have, those of the groups that are meant.
+fn carried(object: &Object<'_, '_>, compat: Option<Compat>) -> bool {
+    let home = match object.kind() {
+        "ConfigMap" | "Secret" => "",
+        "PodMonitor" | "PrometheusRule" | "ServiceMonitor" => "monitoring.coreos.com",
+        "NetworkPolicy" => "networking.k8s.io",
+        "PodDisruptionBudget" => "policy",
+        "PriorityClass" => "scheduling.k8s.io",
+        "VerticalPodAutoscaler" => "autoscaling.k8s.io",
+        kind if kind.starts_with("Console") => "console.openshift.io",
+        _ => return compat.is_some() && kinds::supported(object.kind()).is_some(),
+    };
+    kinds::supported(object.kind()).is_some() && (group(object) == home || compat.is_some())
 }
 
-fn left_out(object: &Object<'_, '_>, kind: &str) -> Finding {
-    let path = ["kind".into()];
-    if PLATFORM_GROUPS.contains(&group(object)) || group(object).ends_with(".k8s.io") {
-        let message = format!("a bundle cannot carry a {kind}: `{}` is left out", object.name());
-        return object.finding(&codes::KIND_LEFT_OUT, message, &path);
+fn not_installable(object: &Object<'_, '_>, compat: Option<Compat>) -> Finding {
+    let kind = object.kind();
+    let path = steps!("kind");
+    let hook = object.text(steps!("metadata", "annotations", HELM_HOOK));
+    if !hook.is_empty() && hook.split(',').all(|hook| hook.trim().starts_with("test")) {
+        let message = format!("a test of the Helm chart is left out: `{}`", object.id());
+        return Finding { level: Level::Info, ..object.finding(&codes::KIND_LEFT_OUT, message, path) };
     }
-    let message = format!(
-        "no CustomResourceDefinition for {} {kind}: `{}` is left out",
-        object.api_version(),
-        object.name()
+    let message = format!("OLM does not install a {kind}: `{}` would be missing", object.name());
+    let finding = object.finding(&codes::WORKLOAD_NOT_INSTALLABLE, message, path).help(
+        "make it a Deployment, have the operator create it, or allow this code with a reason to leave it out",
     );
+    match compat {
+        Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },
+        None => finding,
+    }
+}
+
+fn no_sample(object: &Object<'_, '_>) -> Finding {
+    if is_platform(object) {
+        let message = format!("`{}` is not an example of a custom resource, and is left out", object.id());
+        return Finding {
+            level: Level::Info,
+            ..object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"))
+        };
+    }
+    left_out(object)
+}
+
+fn is_platform(object: &Object<'_, '_>) -> bool {
+    let group = group(object);
+    PLATFORM_GROUPS.contains(&group)
+        || group.ends_with(".k8s.io")
+        || kinds::supported(object.kind()).is_some()
+}
+
+fn left_out(object: &Object<'_, '_>) -> Finding {
+    let (kind, name) = (object.kind(), object.name());
+    if is_platform(object) {
+        let message = format!("a bundle cannot carry kind `{kind}`: `{name}` is left out");
+        return object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
+    }
+    let message =
+        format!("no CustomResourceDefinition for {} {kind}: `{name}` is left out", object.api_version());
     object
-        .finding(&codes::CUSTOM_RESOURCE_UNKNOWN, message, &path)
+        .finding(&codes::CUSTOM_RESOURCE_UNKNOWN, message, steps!("kind"))
         .help("add the CRD to the manifests, or take the sample away")
 }

@@ -1,19 +1,23 @@
-//! The package file, `olmkit.yaml`: what an operator's manifests cannot say.
+//! The package file, `olmkit.yaml`: what an operator's manifests cannot say, as it is written.
+//!
+//! These are the keys and their meaning; what becomes of them is decided in [`super::package`] and `assemble`.
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
+use serde_json::{Map, Value as Json};
 
-use super::{codes, icon};
-use crate::csv::{AppLink, Icon, Maintainer};
+use super::codes;
+use super::draft::{By, Draft, Origin};
+use crate::csv::{
+    ApiServiceDescription, AppLink, CrdDescription, Descriptor, GroupVersionKind, Maintainer, RelatedImage,
+    ResourceReference,
+};
 use crate::finding::{Finding, Place};
-use crate::names::{ChannelName, CsvName, PackageName};
 use crate::source::Source;
 use crate::suggest::did_you_mean;
-use crate::version::Version;
-use crate::yaml::{self, Document, Step, decode};
+use crate::yaml::{self, Node, Step, decode};
 
 /// The sets of namespaces an operator can be made to watch.
 pub const INSTALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
@@ -29,104 +33,171 @@ pub const VERSION_POLICIES: [&str; 4] = ["replaces", "semver", "semver-skippatch
 pub const DEFAULT_CHANNEL: &str = "alpha";
 
 /// The package file as it is written. Paths are relative to the file.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(title = "olmkit's package file")]
 pub struct PackageSettings {
-    /// The package's name.
+    /// The package's name; Cargo's when absent.
     pub package: String,
-    /// The version, a semantic one; mostly given on the command line instead.
+    /// The version, a semantic one; mostly given on the command line instead. Cargo's when absent.
     pub version: String,
+    /// The release of a version that is packaged again: dot-separated words and numbers, at most 20 characters.
+    pub release: String,
     /// The name people see; made from the package's name when absent.
     pub display_name: String,
-    /// What the operator does, in Markdown.
+    /// What the operator does, in Markdown; Cargo's description when absent.
     pub description: String,
     /// A Markdown file with the same.
     pub description_file: String,
-    /// An image file.
+    /// An image file: PNG, JPEG, GIF or SVG.
     pub icon: String,
     /// Who provides the operator.
     pub provider: AppLink,
-    /// Who maintains it.
+    /// Who maintains it; Cargo's authors when absent.
     pub maintainers: Vec<Maintainer>,
-    /// Where to read on.
+    /// Where to read on; Cargo's homepage and documentation when absent.
     pub links: Vec<AppLink>,
-    /// Words to find it by.
+    /// Words to find it by; Cargo's when absent.
     pub keywords: Vec<String>,
     /// Categories it is listed under.
     pub categories: Vec<String>,
-    /// One of [`CAPABILITIES`]; the first when absent.
+    /// How much the operator does by itself; `Basic Install` when absent.
+    #[schemars(extend("enum" = CAPABILITIES))]
     pub capabilities: String,
     /// Such as `alpha` or `stable`; free text.
     pub maturity: String,
     /// The oldest Kubernetes it runs on, a semantic version.
     pub min_kube_version: String,
-    /// Those of [`INSTALL_MODES`] that are supported; `AllNamespaces` when absent.
+    /// The install modes that are supported; `AllNamespaces` when absent.
+    #[schemars(extend("items" = { "type": "string", "enum": INSTALL_MODES }))]
     pub install_modes: Vec<String>,
-    /// The channels the bundle is meant for; [`DEFAULT_CHANNEL`] when absent.
+    /// The licence, an SPDX expression; Cargo's when absent. Becomes the annotation `license`.
+    pub license: String,
+    /// Where the sources are; Cargo's repository when absent.
+    pub repository: String,
+    /// Who supports the operator.
+    pub support: String,
+    /// The operator's main image; that of the first Deployment when absent.
+    pub container_image: String,
+    /// The namespace that consoles suggest; that of the Deployments when absent.
+    pub suggested_namespace: String,
+    /// Operating systems and architectures, such as `linux/arm64`; what the Deployments ask of nodes when absent.
+    pub platforms: Vec<String>,
+
+    /// The channels the bundle is meant for; `alpha` when absent.
     pub channels: Vec<String>,
     /// The channel to subscribe to; the first of `channels` when absent.
     pub default_channel: String,
-    /// One of [`VERSION_POLICIES`]; the first when absent.
+    /// How a version finds its place in a channel; `replaces` when absent.
+    #[schemars(extend("enum" = VERSION_POLICIES))]
     pub version_policy: String,
-    /// Further annotations of the ClusterServiceVersion.
-    pub annotations: BTreeMap<String, String>,
+    /// The ClusterServiceVersion that this version takes over from, where no catalog decides.
+    pub replaces: String,
+    /// ClusterServiceVersions that may jump to this version and are no longer offered, where no catalog decides.
+    pub skips: Vec<String>,
+    /// Installed versions in this range may jump to this version, where no catalog decides.
+    pub skip_range: String,
+
     /// Files and directories with the operator's manifests.
     pub manifests: Vec<String>,
+    /// Files and directories with examples of custom resources, for `alm-examples` alone.
+    pub samples: Vec<String>,
+    /// A base ClusterServiceVersion, as operator-sdk keeps it in `config/manifests/bases`.
+    pub base: String,
+    /// Service accounts that get their rights from OLM though no Deployment runs as them.
+    pub extra_service_accounts: Vec<String>,
+
+    /// How consoles show the custom resources that the operator owns.
+    pub descriptors: Vec<ApiSettings>,
+    /// Custom resources that the operator needs and does not bring.
+    pub required_crds: Vec<CrdDescription>,
+    /// Aggregated APIs that the operator brings: what their APIService does not say, such as the kind.
+    pub api_services: Vec<ApiServiceDescription>,
+    /// Aggregated APIs that the operator needs and does not bring.
+    pub required_api_services: Vec<ApiServiceDescription>,
+    /// Kinds that the cluster itself must know.
+    #[serde(rename = "nativeAPIs")]
+    pub native_apis: Vec<GroupVersionKind>,
+    /// Images to mirror along, besides those that the Deployments name.
+    pub related_images: Vec<RelatedImage>,
+    /// What the bundle depends on, for `metadata/dependencies.yaml`.
+    pub dependencies: Vec<Property>,
+    /// Properties of the bundle, for `metadata/properties.yaml`.
+    pub properties: Vec<Property>,
+    /// Further annotations of the ClusterServiceVersion.
+    pub annotations: BTreeMap<String, String>,
+    /// Further labels of the ClusterServiceVersion.
+    pub labels: BTreeMap<String, String>,
+    /// Anything else that a ClusterServiceVersion can say: laid over the generated one, and it has the last word.
+    pub csv: Map<String, Json>,
+    /// Findings that are known and meant.
+    pub allow: Vec<Allowed>,
+}
+
+/// How consoles show one kind of custom resource. What is not said here comes from the CRD's schema.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApiSettings {
+    /// The kind.
+    pub kind: String,
+    /// The version; every one when absent.
+    pub version: String,
+    /// The name people see.
+    pub display_name: String,
+    /// A sentence about it.
+    pub description: String,
+    /// Kinds that the operator makes for it.
+    pub resources: Vec<ResourceReference>,
+    /// Fields of `spec`.
+    pub spec: Vec<Descriptor>,
+    /// Fields of `status`.
+    pub status: Vec<Descriptor>,
+    /// What consoles may do with it.
+    pub actions: Vec<Descriptor>,
+    /// Fields of `spec` and `status` that are not shown, such as `spec.image`.
+    pub hide: Vec<String>,
+}
+
+/// A dependency or a property: its type decides what the value is.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Property {
+    /// Such as `olm.package` or `olm.gvk`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it says.
+    pub value: Json,
+}
+
+/// A kind of finding that is known and meant.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Allowed {
+    /// The code, such as `csv-api-without-example`.
+    pub code: String,
+    /// Why it is meant.
+    pub reason: String,
+}
+
+/// The JSON Schema of package files, for editors.
+pub fn schema() -> Schema {
+    // Every key may be absent; what that means is in its description. There are no others.
+    let strict = schemars::transform::RecursiveTransform(|schema: &mut Schema| {
+        schema.remove("default");
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".into(), false.into());
+        }
+    });
+    let settings = schemars::generate::SchemaSettings::draft2020_12().with_transform(strict);
+    settings.into_generator().into_root_schema_for::<PackageSettings>()
 }
 
 /// A package file that was read: its settings, and where each of them stands.
 #[derive(Debug)]
 pub struct PackageFile<'a> {
     source: Source<'a>,
-    document: Document<'a>,
+    root: Node<'a>,
     /// What it says.
-    pub settings: PackageSettings,
-}
-
-/// What the command line says instead of the package file.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// The package's name.
-    pub package: Option<PackageName>,
-    /// The version.
-    pub version: Option<Version>,
-    /// The channels.
-    pub channels: Vec<ChannelName>,
-    /// The channel to subscribe to.
-    pub default_channel: Option<ChannelName>,
-}
-
-/// The content of the files that a package file names.
-#[derive(Clone, Debug, Default)]
-pub struct Attachments {
-    /// The Markdown of `descriptionFile`.
-    pub description: Option<String>,
-    /// The bytes of `icon`.
-    pub icon: Option<Vec<u8>>,
-}
-
-/// What is known of a package beyond its manifests, checked.
-#[derive(Clone, Debug)]
-pub struct Package {
-    /// The name.
-    pub name: PackageName,
-    /// The version of this bundle.
-    pub version: Version,
-    /// The channels, at least one.
-    pub channels: Vec<ChannelName>,
-    /// The package's default channel; mostly one of `channels`.
-    pub default_channel: ChannelName,
-    /// The name people see.
-    pub display_name: String,
-    /// Markdown; may be empty.
-    pub description: String,
-    /// The icon.
-    pub icon: Option<Icon>,
-    /// One of [`CAPABILITIES`].
-    pub capabilities: String,
-    /// Those of [`INSTALL_MODES`] that are supported.
-    pub install_modes: Vec<String>,
-    /// The rest of the package file, which needs no checking.
     pub settings: PackageSettings,
 }
 
@@ -136,23 +207,66 @@ impl<'a> PackageFile<'a> {
     /// # Errors
     /// Findings: a syntax error, a value of a wrong type, and every key that does not exist.
     pub fn parse(source: Source<'a>) -> Result<Self, Vec<Finding>> {
-        let document = yaml::first_document(source.text()).map_err(|error| {
-            vec![Finding::new(&codes::SYNTAX, error.message.clone()).at(Place::new(&source, error.span))]
-        })?;
-        let settings = match decode::decode_strict::<PackageSettings>(&document.root) {
+        match yaml::first_document(source.text()) {
+            Ok(document) => Self::new(source, document.root),
+            Err(error) => {
+                let place = Place::new(&source, error.span);
+                Err(vec![Finding::new(&codes::SYNTAX, error.message).at(place)])
+            }
+        }
+    }
+
+    /// Settings from a value that stands in a text.
+    pub(super) fn new(source: Source<'a>, root: Node<'a>) -> Result<Self, Vec<Finding>> {
+        let settings = match decode::decode_strict::<PackageSettings>(&root) {
             Ok((settings, unknown)) if unknown.is_empty() => settings,
             Ok((_, unknown)) => return Err(unknown.iter().map(|key| unknown_key(&source, key)).collect()),
             Err(error) => {
-                let place = Place::new(&source, error.span.unwrap_or(document.root.span));
+                let place = Place::new(&source, error.span.unwrap_or(root.span));
                 return Err(vec![Finding::new(&codes::PACKAGE_VALUE_INVALID, error.to_string()).at(place)]);
             }
         };
-        Ok(Self { source, document, settings })
+        Ok(Self { source, root, settings })
     }
 
-    fn invalid(&self, message: impl Into<String>, path: &[Step<'_>]) -> Finding {
-        let place = Place::new(&self.source, self.document.root.locate(path));
-        Finding::new(&codes::PACKAGE_VALUE_INVALID, message).at(place)
+    /// What is wrong with the value at a path.
+    pub(super) fn invalid(&self, message: impl Into<String>, path: &[Step<'_>]) -> Finding {
+        Finding::new(&codes::PACKAGE_VALUE_INVALID, message).at(self.place(path))
+    }
+
+    /// The place of a path.
+    pub fn place(&self, path: &[Step<'_>]) -> Place {
+        Place::new(&self.source, self.root.locate(path))
+    }
+
+    /// The origin of a value at a path.
+    pub(super) fn origin(&self, path: &[Step<'_>]) -> Origin<'_> {
+        Origin::written(By::PackageFile, &self.source, self.root.locate(path))
+    }
+
+    /// A value as it is written.
+    pub(super) fn free(&self, key: &str) -> Option<Draft<'_>> {
+        Some(Draft::node(self.node(key)?, &self.source, By::PackageFile))
+    }
+
+    /// An item of a list as it is written.
+    pub(super) fn item(&self, key: &str, at: usize) -> Option<Draft<'_>> {
+        let item = self.node(key)?.as_sequence()?.get(at)?;
+        Some(Draft::node(item, &self.source, By::PackageFile))
+    }
+
+    /// Every item of a list as it is written.
+    pub(super) fn items(&self, key: &str) -> Vec<Draft<'_>> {
+        self.free(key).map(Draft::into_items).unwrap_or_default()
+    }
+
+    /// Whether there is nothing under a key.
+    pub(super) fn item_is_empty(&self, key: &str) -> bool {
+        self.free(key).is_none_or(|draft| draft.is_empty())
+    }
+
+    fn node(&self, key: &str) -> Option<&Node<'a>> {
+        self.root.as_mapping()?.get_folded(key)
     }
 }
 
@@ -164,188 +278,4 @@ fn unknown_key(source: &Source<'_>, key: &decode::UnknownField) -> Finding {
     Finding::new(&codes::PACKAGE_KEY_UNKNOWN, format!("`{}` is not a key here", key.key))
         .at(Place::new(source, key.span))
         .help(help)
-}
-
-impl Package {
-    /// Puts the package file, the command line and the files they name together, and checks the values.
-    ///
-    /// # Errors
-    /// Every value that does not fit, as a finding.
-    pub fn resolve(
-        file: Option<&PackageFile<'_>>,
-        overrides: Overrides,
-        attachments: Attachments,
-    ) -> Result<Self, Vec<Finding>> {
-        let mut check = Check { file, findings: Vec::new() };
-        let settings = file.map(|file| file.settings.clone()).unwrap_or_default();
-
-        let name = overrides.package.or_else(|| check.parse(&settings.package, "package", "--package"));
-        let version = overrides.version.or_else(|| check.parse(&settings.version, "version", "--version"));
-        let channels = match overrides.channels {
-            given if !given.is_empty() => given,
-            _ => check.channels(&settings.channels),
-        };
-        let default_channel = match overrides.default_channel {
-            Some(given) => Some(given),
-            None if settings.default_channel.is_empty() => channels.first().cloned(),
-            None => check.parse(&settings.default_channel, "defaultChannel", "--default-channel"),
-        };
-        // A bundle need not be in the channel that its package recommends, but somebody has to name that channel.
-        if let Some(channel) = default_channel.as_ref()
-            && !channels.contains(channel)
-            && !settings.channels.iter().any(|named| named == channel.as_str())
-        {
-            check.fail(
-                format!("the default channel `{channel}` is not among the channels"),
-                &["defaultChannel".into()],
-            );
-        }
-        if !settings.min_kube_version.is_empty()
-            && let Err(error) = Version::parse(&settings.min_kube_version)
-        {
-            let message =
-                format!("`{}` is not a version such as `1.28.0`: {error}", settings.min_kube_version);
-            check.fail(message, &["minKubeVersion".into()]);
-        }
-        for (index, mode) in settings.install_modes.iter().enumerate() {
-            check.word(mode, &INSTALL_MODES, "an install mode", &["installModes".into(), index.into()]);
-        }
-        if !settings.capabilities.is_empty() {
-            check.word(&settings.capabilities, &CAPABILITIES, "a capability level", &["capabilities".into()]);
-        }
-        if !settings.version_policy.is_empty() {
-            check.word(
-                &settings.version_policy,
-                &VERSION_POLICIES,
-                "a version policy",
-                &["versionPolicy".into()],
-            );
-        }
-        let icon = attachments.icon.and_then(|bytes| check.icon(&bytes));
-        if let (Some(name), Some(version)) = (&name, &version)
-            && let Err(error) = format!("{name}.v{version}").parse::<CsvName>()
-        {
-            check.fail(error.to_string(), &["package".into()]);
-        }
-        let (Some(name), Some(version), Some(default_channel), true) =
-            (name, version, default_channel, check.findings.is_empty())
-        else {
-            return Err(check.findings);
-        };
-        let or =
-            |given: &str, default: &str| if given.is_empty() { default.to_owned() } else { given.to_owned() };
-        Ok(Self {
-            display_name: or(&settings.display_name, &title(name.as_str())),
-            description: attachments.description.unwrap_or_else(|| settings.description.clone()),
-            capabilities: or(&settings.capabilities, CAPABILITIES[0]),
-            install_modes: match settings.install_modes.as_slice() {
-                [] => vec!["AllNamespaces".to_owned()],
-                modes => modes.to_vec(),
-            },
-            name,
-            version,
-            channels,
-            default_channel,
-            icon,
-            settings,
-        })
-    }
-
-    /// The name of the ClusterServiceVersion, `PACKAGE.vVERSION`.
-    pub fn csv_name(&self) -> String {
-        format!("{}.v{}", self.name, self.version)
-    }
-}
-
-/// Collects what does not fit, with its place in the package file.
-struct Check<'f, 'a> {
-    file: Option<&'f PackageFile<'a>>,
-    findings: Vec<Finding>,
-}
-
-impl Check<'_, '_> {
-    fn fail(&mut self, message: impl Into<String>, path: &[Step<'_>]) {
-        self.findings.push(match self.file {
-            Some(file) => file.invalid(message, path),
-            None => Finding::new(&codes::PACKAGE_VALUE_INVALID, message),
-        });
-    }
-
-    /// A value that must be there and be well formed.
-    fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
-        &mut self,
-        text: &str,
-        key: &str,
-        flag: &str,
-    ) -> Option<T> {
-        if text.is_empty() {
-            self.fail(format!("`{key}` is missing"), &[]);
-            self.last_help(format!("set `{key}` in the package file, or give `{flag}`"));
-            return None;
-        }
-        match text.parse() {
-            Ok(value) => Some(value),
-            Err(error) => {
-                let error = error.to_string();
-                let message = if error.contains(text) {
-                    error
-                } else {
-                    format!("`{text}` is not a valid `{key}`: {error}")
-                };
-                self.fail(message, &[key.into()]);
-                None
-            }
-        }
-    }
-
-    fn channels(&mut self, channels: &[String]) -> Vec<ChannelName> {
-        let mut parsed = Vec::new();
-        for (index, channel) in channels.iter().enumerate() {
-            match channel.parse() {
-                Ok(channel) => parsed.push(channel),
-                Err(error) => self.fail(format!("{error}"), &["channels".into(), index.into()]),
-            }
-        }
-        if channels.is_empty() {
-            parsed.extend(DEFAULT_CHANNEL.parse::<ChannelName>());
-        }
-        parsed
-    }
-
-    fn word(&mut self, word: &str, words: &[&'static str], what: &str, path: &[Step<'_>]) {
-        if !words.contains(&word) {
-            self.fail(format!("`{word}` is not {what}"), path);
-            let all = || format!("one of `{}`", words.join("`, `"));
-            self.last_help(did_you_mean(word, words.iter().copied()).unwrap_or_else(all));
-        }
-    }
-
-    fn icon(&mut self, bytes: &[u8]) -> Option<Icon> {
-        let Some(media_type) = icon::media_type(bytes) else {
-            self.fail("the icon is not a PNG, JPEG, GIF or SVG image", &["icon".into()]);
-            if let Some(finding) = self.findings.last_mut() {
-                finding.code = &codes::ICON_NOT_AN_IMAGE;
-            }
-            return None;
-        };
-        Some(Icon { data: BASE64.encode(bytes), media_type: media_type.to_owned() })
-    }
-
-    fn last_help(&mut self, help: String) {
-        if let Some(finding) = self.findings.last_mut() {
-            finding.help = Some(help);
-        }
-    }
-}
-
-/// `redis-operator` as `Redis Operator`.
-fn title(name: &str) -> String {
-    let capital = |word: &str| {
-        let mut chars = word.chars();
-        chars
-            .next()
-            .map(|first| first.to_uppercase().collect::<String>() + chars.as_str())
-            .unwrap_or_default()
-    };
-    name.split('-').map(capital).collect::<Vec<_>>().join(" ")
 }

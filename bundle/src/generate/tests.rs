@@ -75,33 +75,99 @@ subjects:
 
 const SAMPLE: &str = "apiVersion: example.com/v1\nkind: Echo\nmetadata: {name: hello}\nspec: {text: hi}\n";
 
-fn package(file: &str) -> Result<Package, Vec<Finding>> {
-    let file = PackageFile::parse(Source::new("olmkit.yaml", file))?;
-    Package::resolve(Some(&file), Overrides::default(), Attachments::default())
+/// What a test starts from, as texts.
+#[derive(Default)]
+struct Input<'t> {
+    texts: &'t [&'t str],
+    /// The package file.
+    package: Option<&'t str>,
+    base: Option<&'t str>,
+    edge: Option<Edge>,
+    compat: Option<Compat>,
 }
 
-fn run(texts: &[&str]) -> Generated {
-    let package = package("{package: echo, version: 0.1.0}").unwrap();
-    let sources =
-        texts.iter().enumerate().map(|(at, text)| Source::new(format!("{at}.yaml"), text)).collect();
-    let manifests = Manifests::parse(sources);
-    let request =
-        Request { package: &package, manifests: &manifests, edge: Edge::default(), created_at: None };
-    generate(&request)
+/// What came of it, without borrowing from the input.
+struct Outcome {
+    files: BTreeMap<String, String>,
+    findings: Vec<Finding>,
+    /// Where each field comes from: `PATH = VALUE <- WHO PLACE`.
+    origins: Vec<String>,
 }
 
-/// The findings as lines, and `+ PATH` for every file.
+impl Input<'_> {
+    fn run(self) -> Outcome {
+        let refused = |findings| Outcome { files: BTreeMap::new(), findings, origins: Vec::new() };
+        let text = self.package.unwrap_or("{package: echo, version: 0.1.0}");
+        let file = match PackageFile::parse(Source::new("olmkit.yaml", text)) {
+            Ok(file) => file,
+            Err(findings) => return refused(findings),
+        };
+        let base = Manifests::parse(self.base.iter().map(|text| Source::new("base.yaml", text)).collect());
+        let base = match self.base.map(|_| Base::of(&base)).transpose() {
+            Ok(base) => base,
+            Err(finding) => return refused(vec![*finding]),
+        };
+        let sources = Sources { file: Some(&file), base: base.as_ref(), cargo: None };
+        let package = match Package::resolve(sources, Overrides::default(), Attachments::default()) {
+            Ok(package) => package,
+            Err(findings) => return refused(findings),
+        };
+        let texts = self.texts.iter().enumerate();
+        let manifests =
+            Manifests::parse(texts.map(|(at, text)| Source::new(format!("{at}.yaml"), text)).collect());
+        let request = Request { edge: self.edge, compat: self.compat, ..Request::new(&package, &manifests) };
+        let generated = generate(&request);
+        let origins = explain(&generated.draft, "").unwrap().into_iter().map(|field| {
+            let place = |origin: &Origin<'_>| origin.place().map_or(String::new(), |place| shown(&place));
+            let origin = field.draft.origin();
+            let mut line =
+                format!("{} = {} <- {}{}", field.path, field.draft.to_json(), origin.by, place(&origin));
+            for (relation, origin) in field.draft.related() {
+                line += &format!(", {relation:?} {}{}", origin.by, place(origin));
+            }
+            line
+        });
+        Outcome { files: generated.files, findings: generated.findings, origins: origins.collect() }
+    }
+}
+
+impl Outcome {
+    /// The ClusterServiceVersion.
+    fn csv(&self) -> serde_json::Value {
+        let text = &self.files["manifests/echo.clusterserviceversion.yaml"];
+        crate::yaml::first_document(text).unwrap().root.to_json()
+    }
+
+    /// The findings as lines, and `+ PATH` for every file.
+    fn lines(&self) -> String {
+        let findings = self.findings.iter().map(line);
+        findings.chain(self.files.keys().map(|path| format!("+ {path}"))).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Where the fields whose paths start so come from.
+    fn origins_of(&self, path: &str) -> String {
+        let lines = self.origins.iter().filter(|line| line.starts_with(path));
+        lines.map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn run(texts: &[&str]) -> Outcome {
+    Input { texts, ..Input::default() }.run()
+}
+
 fn outcome(texts: &[&str]) -> String {
-    let generated = run(texts);
-    let findings = generated.findings.iter().map(line);
-    findings.chain(generated.files.keys().map(|path| format!("+ {path}"))).collect::<Vec<_>>().join("\n")
+    run(texts).lines()
+}
+
+fn shown(place: &crate::finding::Place) -> String {
+    match place.position {
+        Some(position) => format!(" {}:{}:{}", place.path, position.line, position.column),
+        None => format!(" {}", place.path),
+    }
 }
 
 fn line(finding: &Finding) -> String {
-    let place = finding.place.as_ref().map_or(String::new(), |place| match place.position {
-        Some(position) => format!(" {}:{}:{}", place.path, position.line, position.column),
-        None => format!(" {}", place.path),
-    });
+    let place = finding.place.as_ref().map_or(String::new(), shown);
     let help = finding.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
     format!("{}[{}]{place}: {}{help}", finding.level, finding.code.name, finding.message)
 }
@@ -121,11 +187,11 @@ fn nothing_is_dropped_in_silence() {
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: echo-system}",
         "apiVersion: example.com/v1\nkind: Ecko\nmetadata: {name: x}",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n---\n# nothing\n",
-        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}",
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: other.v0.0.0}",
     ]), @r"
-    warning[generate-kind-left-out] 1.yaml:2:7: a bundle cannot carry a Namespace: `echo-system` is left out
+    info[generate-kind-left-out] 1.yaml:2:7: a bundle cannot carry kind `Namespace`: `echo-system` is left out (OLM installs into a namespace that is there; consoles suggest the one of the Deployments)
     warning[generate-custom-resource-unknown] 2.yaml:2:7: no CustomResourceDefinition for example.com/v1 Ecko: `x` is left out (add the CRD to the manifests, or take the sample away)
-    warning[generate-kind-left-out] 4.yaml:2:7: a bundle gets one ClusterServiceVersion: `echo.v0.0.0` is left out (say in the package file what it says)
+    warning[generate-kind-left-out] 4.yaml:2:7: a bundle gets one ClusterServiceVersion: `other.v0.0.0` is left out (give it with `--base` to start from it, or say in the package file what it says)
     + manifests/echo.clusterserviceversion.yaml
     + manifests/settings_v1_configmap.yaml
     + metadata/annotations.yaml
@@ -137,17 +203,19 @@ fn every_problem_in_one_run_and_no_bundle() {
     insta::assert_snapshot!(outcome(&[
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: a}",
         "a: [\n---\njust text\n---\nkind: Deployment\nmetadata: {name: b}\n",
-        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: c}",
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: c}\nwebhooks:\n- name: v.x.io\n  clientConfig: {service: {name: x}}",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: e}\nroleRef: {kind: ClusterRole, name: e}\nsubjects: [{kind: ServiceAccount, name: nobody}]",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: d}",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: d}\ntype: Opaque",
     ]), @r"
     error[generate-no-deployment]: no Deployment among the manifests: there would be nothing to install (add the Deployment that runs the operator)
-    error[generate-workload-not-installable] 0.yaml:2:7: OLM does not install a StatefulSet: `a` would be missing (make it a Deployment, or have the operator create it)
+    error[generate-workload-not-installable] 0.yaml:2:7: OLM does not install a StatefulSet: `a` would be missing (make it a Deployment, have the operator create it, or allow this code with a reason to leave it out)
     error[generate-yaml-syntax] 1.yaml:1:4: unclosed bracket '['
     error[generate-not-an-object] 1.yaml:3:1: expected a Kubernetes object, found a string
     error[generate-not-an-object] 1.yaml:5:1: `apiVersion` is missing: this is not a Kubernetes object
-    error[generate-webhook-unsupported] 2.yaml:2:7: `ValidatingWebhookConfiguration/c` needs a webhook, and webhooks are not supported yet
-    error[generate-duplicate-object] 4.yaml:3:18: `Secret/d` stands twice in the input, and the two differ (remove one of them)
+    error[generate-webhook-without-workload] 2.yaml:5:9: a webhook of `ValidatingWebhookConfiguration/c` is served by nobody: neither the Service `x` nor a Deployment named after it is among the manifests (add the Service and the Deployment that serve it, or remove the webhook)
+    warning[generate-subject-unknown] 3.yaml:5:41: `ClusterRoleBinding/e` grants rights to the service account `nobody`, which no Deployment runs as and no manifest makes (add the ServiceAccount, correct the name, or remove the subject)
+    error[generate-duplicate-object] 5.yaml:3:18: `Secret/d` stands twice in the input, and the two differ (remove one of them)
     ");
 }
 
@@ -160,19 +228,13 @@ fn names_do_not_lead_out_of_the_bundle() {
 }
 
 #[test]
-fn webhook_conversion_is_refused() {
-    let converting = CRD.replace("  scope:", "  conversion: {strategy: Webhook}\n  scope:");
-    insta::assert_snapshot!(outcome(&[DEPLOYMENT, &converting]), @"error[generate-webhook-unsupported] 1.yaml:6:26: `CustomResourceDefinition/echoes.example.com` needs a webhook, and webhooks are not supported yet");
-}
-
-#[test]
 fn a_deployment_without_a_template() {
     insta::assert_snapshot!(outcome(&["apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}"]), @"error[generate-deployment-incomplete] 0.yaml:4:1: `Deployment/a` has no `spec.template`");
 }
 
 #[test]
 fn package_files_with_mistakes() {
-    let check = |file: &str| package(file).unwrap_err().iter().map(line).collect::<Vec<_>>().join("\n");
+    let check = |file: &str| Input { package: Some(file), ..Input::default() }.run().lines();
     insta::assert_snapshot!(check("package: echo\nversoin: 1.0.0\nprovider: {nam: me}\n"), @r"
     error[package-key-unknown] olmkit.yaml:2:1: `versoin` is not a key here (did you mean `version`?)
     error[package-key-unknown] olmkit.yaml:3:12: `nam` is not a key here (did you mean `name`?)
@@ -199,8 +261,275 @@ fn an_icon_that_is_none() {
     let file = PackageFile::parse(Source::new("olmkit.yaml", "{package: echo, version: 0.1.0, icon: a.png}"))
         .unwrap();
     let attachments = Attachments { icon: Some(b"hello".to_vec()), description: None };
-    let findings = Package::resolve(Some(&file), Overrides::default(), attachments).unwrap_err();
+    let sources = Sources { file: Some(&file), ..Sources::default() };
+    let findings = Package::resolve(sources, Overrides::default(), attachments).unwrap_err();
     insta::assert_snapshot!(line(&findings[0]), @"error[generate-icon-not-an-image] olmkit.yaml:1:39: the icon is not a PNG, JPEG, GIF or SVG image");
+}
+
+const CONVERTING: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: echoes.example.com, annotations: {cert-manager.io/inject-ca-from: echo-system/serving}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Echo, plural: echoes, singular: echo, listKind: EchoList}
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {service: {name: hooks, namespace: echo-system, path: /convert}}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+";
+
+const WEBHOOKS: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: echo, annotations: {cert-manager.io/inject-ca-from: echo-system/serving}}
+webhooks:
+- name: vecho.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  clientConfig: {service: {name: hooks, namespace: echo-system, path: /validate}}
+  rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [echoes]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: hooks, namespace: echo-system}
+spec: {selector: {app: echo}, ports: [{port: 443, targetPort: hook}]}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: serving, namespace: echo-system}
+spec: {dnsNames: [hooks.echo-system.svc, hooks.echo-system.svc.cluster.local], issuerRef: {kind: Issuer, name: self}, secretName: tls}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: self, namespace: echo-system}
+spec: {selfSigned: {}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: echo-operator, namespace: echo-system}
+spec:
+  selector: {matchLabels: {app: echo}}
+  template:
+    metadata: {labels: {app: echo}}
+    spec:
+      containers:
+      - name: manager
+        image: echo:1
+        ports: [{name: metrics, containerPort: 8080}, {name: hook, containerPort: 9443}]
+        volumeMounts: [{name: MOUNT, mountPath: PATH}]
+      volumes: [{name: MOUNT, secret: {secretName: tls}}]
+";
+
+#[test]
+fn webhooks_get_what_olm_needs_and_nothing_that_it_makes_itself() {
+    let webhooks = WEBHOOKS.replace("MOUNT", "cert").replace("PATH", "/tmp/k8s-webhook-server/serving-certs");
+    let generated = run(&[CONVERTING, &webhooks]);
+    insta::assert_snapshot!(generated.lines(), @r"
+    info[generate-replaced-by-olm] 1.yaml:14:18: `Service/hooks` is left out: it only leads to webhooks, and OLM makes a Service for those itself
+    info[generate-replaced-by-olm] 1.yaml:19:18: `Certificate/serving` is left out: OLM issues the certificates of webhooks itself
+    info[generate-replaced-by-olm] 1.yaml:24:18: `Issuer/self` is left out: OLM issues the certificates of webhooks itself
+    + manifests/echo.clusterserviceversion.yaml
+    + manifests/example.com_echoes.yaml
+    + metadata/annotations.yaml
+    ");
+    let csv = generated.csv();
+    insta::assert_snapshot!(crate::yaml::write::to_string(&csv["spec"]["webhookdefinitions"]).unwrap(), @r"
+    - admissionReviewVersions:
+      - v1
+      containerPort: 9443
+      conversionCRDs:
+      - echoes.example.com
+      deploymentName: echo-operator
+      generateName: cechoes.kb.io
+      sideEffects: None
+      targetPort: 9443
+      type: ConversionWebhook
+      webhookPath: /convert
+    - admissionReviewVersions:
+      - v1
+      containerPort: 9443
+      deploymentName: echo-operator
+      failurePolicy: Fail
+      generateName: vecho.example.com
+      rules:
+      - apiGroups:
+        - example.com
+        apiVersions:
+        - v1
+        operations:
+        - CREATE
+        resources:
+        - echoes
+      sideEffects: None
+      targetPort: 9443
+      type: ValidatingAdmissionWebhook
+      webhookPath: /validate
+    ");
+    let pod = &csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"];
+    assert_eq!(pod.get("volumes").or(pod["containers"][0].get("volumeMounts")), None);
+    assert!(!generated.files["manifests/example.com_echoes.yaml"].contains("inject-ca-from"));
+}
+
+#[test]
+fn a_certificate_that_is_mounted_elsewhere_comes_from_olm() {
+    let webhooks = WEBHOOKS.replace("MOUNT", "cert").replace("PATH", "/certs");
+    let csv = run(&[CONVERTING, &webhooks]).csv();
+    let pod = &csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"][0]["secret"]["secretName"], "echo-operator-service-cert");
+    assert_eq!(pod["containers"][0]["volumeMounts"][0]["mountPath"], "/certs");
+}
+
+const BASE: &str = "\
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: echo.v0.0.0
+  namespace: placeholder
+  annotations:
+    alm-examples: '[{\"apiVersion\": \"example.com/v1\", \"kind\": \"Echo\", \"metadata\": {\"name\": \"other\"}}]'
+    console.example.com/own: kept
+spec:
+  displayName: Echo of old
+  description: From the base.
+  somethingNew: {kept: true}
+  relatedImages: [{name: cache, image: 'cache:2'}]
+  icon: [{base64data: '', mediatype: ''}]
+  customresourcedefinitions:
+    owned:
+    - {name: echoes.example.com, version: v1, kind: Echo, description: By hand, specDescriptors: [{path: text, displayName: What to say}]}
+    - {name: gone.example.com, version: v1, kind: Gone}
+    required: [{name: stores.example.com, version: v1, kind: Store}]
+  install: {strategy: deployment, spec: {deployments: [{name: former, spec: {}}], permissions: [{serviceAccountName: helper, rules: []}]}}
+";
+
+#[test]
+fn a_base_is_kept_where_the_manifests_do_not_know_better() {
+    let input = Input { texts: &[CRD, DEPLOYMENT, RBAC, SAMPLE], base: Some(BASE), ..Input::default() };
+    let generated = input.run();
+    insta::assert_snapshot!(generated.lines(), @r"
+    warning[generate-base-overruled] base.yaml:18:7: the base owns `gone.example.com v1`, for which there is no CRD among the manifests: it is left out (add the CRD to the manifests, or move the entry to `required`)
+    warning[generate-base-overruled] base.yaml:20:56: the base has a Deployment `former`, and the manifests have none: it is left out (add it to the manifests)
+    + manifests/echo-viewer_rbac.authorization.k8s.io_v1_clusterrole.yaml
+    + manifests/echo.clusterserviceversion.yaml
+    + manifests/example.com_echoes.yaml
+    + manifests/manager_rbac.authorization.k8s.io_v1_clusterrolebinding.yaml
+    + metadata/annotations.yaml
+    ");
+    let csv = generated.csv();
+    let examples: serde_json::Value =
+        serde_json::from_str(csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap()).unwrap();
+    let names: Vec<_> =
+        examples.as_array().unwrap().iter().map(|example| &example["metadata"]["name"]).collect();
+    assert_eq!(names, ["hello", "other"]);
+    assert_eq!(csv["spec"]["somethingNew"]["kept"], true);
+    assert_eq!(csv["metadata"].get("namespace"), None);
+    let paths = [
+        "metadata.name",
+        "spec.displayName",
+        "spec.customresourcedefinitions.owned[0].description",
+        "spec.customresourcedefinitions.owned[0].displayName",
+        "spec.relatedImages",
+        "spec.install.spec.permissions",
+        "spec.installModes[3]",
+    ];
+    let origins: Vec<_> = paths.iter().map(|path| generated.origins_of(path)).collect();
+    insta::assert_snapshot!(origins.join("\n"), @r#"
+    metadata.name = "echo.v0.1.0" <- package and version make the name olmkit.yaml:1:11, MadeOf package file olmkit.yaml:1:26, InsteadOf base base.yaml:4:9
+    spec.displayName = "Echo of old" <- base base.yaml:10:16
+    spec.customresourcedefinitions.owned[0].description = "By hand" <- base base.yaml:17:72, InsteadOf manifest 0.yaml:12:59
+    spec.customresourcedefinitions.owned[0].displayName = "Echo" <- the kind, in words 0.yaml:7:17
+    spec.relatedImages[0].image = "cache:2" <- base base.yaml:13:40
+    spec.relatedImages[0].name = "cache" <- base base.yaml:13:26
+    spec.relatedImages[1].image = "echo:1" <- manifest 1.yaml:11:32
+    spec.relatedImages[1].name = "manager" <- the container's or variable's name 1.yaml:11:9
+    spec.install.spec.permissions[0].rules[0].apiGroups[0] = "coordination.k8s.io" <- manifest 2.yaml:8:22
+    spec.install.spec.permissions[0].rules[0].resources[0] = "leases" <- manifest 2.yaml:8:56
+    spec.install.spec.permissions[0].rules[0].verbs[0] = "get" <- manifest 2.yaml:8:73
+    spec.install.spec.permissions[0].serviceAccountName = "echo" <- manifest 1.yaml:9:27
+    spec.install.spec.permissions[1].rules = [] <- base base.yaml:20:133
+    spec.install.spec.permissions[1].serviceAccountName = "helper" <- base base.yaml:20:118
+    spec.installModes[3].supported = true <- all namespaces, where nobody says
+    spec.installModes[3].type = "AllNamespaces" <- all namespaces, where nobody says
+    "#);
+}
+
+#[test]
+fn the_catalog_has_the_say_over_edges() {
+    let package = "{package: echo, version: 0.2.0, replaces: echo.v0.1.0, skipRange: '<0.1.0'}";
+    let edges = |edge| {
+        let input = Input { texts: &[DEPLOYMENT], package: Some(package), edge, ..Input::default() };
+        let csv = input.run().csv();
+        (csv["spec"]["replaces"].clone(), csv["metadata"]["annotations"]["olm.skipRange"].clone())
+    };
+    assert_eq!(edges(None), ("echo.v0.1.0".into(), "<0.1.0".into()));
+    let edge = Edge { replaces: Some("echo.v0.1.5".into()), ..Edge::default() };
+    assert_eq!(edges(Some(edge)), ("echo.v0.1.5".into(), serde_json::Value::Null));
+}
+
+#[test]
+fn a_release_is_part_of_the_name() {
+    let package = "{package: echo, version: 0.2.0, release: rc.1}";
+    let csv = Input { texts: &[DEPLOYMENT], package: Some(package), ..Input::default() }.run().csv();
+    assert_eq!(
+        (&csv["metadata"]["name"], &csv["spec"]["release"]),
+        (&"echo-v0.2.0-rc.1".into(), &"rc.1".into())
+    );
+}
+
+/// A small operator without anything to complain about, for examples that show something else.
+const OPERATOR: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: operator, namespace: system}
+spec:
+  selector: {matchLabels: {app: operator}}
+  template:
+    metadata: {labels: {app: operator}}
+    spec:
+      containers: [{name: manager, image: 'quay.io/example/operator:v1', ports: [{name: webhook, containerPort: 9443}]}]
+";
+
+/// The codes that an example of a page brings. `# olmkit.yaml`, `# base.yaml` and `# manifests.yaml` start a file; `# alone`
+/// means without the small operator.
+fn example_codes(example: &str) -> Vec<&'static str> {
+    let (mut files, mut current) = (BTreeMap::<&str, String>::new(), "manifests.yaml");
+    let mut alone = false;
+    for line in example.lines() {
+        match line.strip_prefix("# ") {
+            Some(name) if name.ends_with(".yaml") => current = name,
+            Some("alone") => alone = true,
+            _ => *files.entry(current).or_default() += &format!("{line}\n"),
+        }
+    }
+    let manifests = files.remove("manifests.yaml").unwrap_or_default();
+    let texts = if alone { vec![manifests.as_str()] } else { vec![manifests.as_str(), OPERATOR] };
+    let package =
+        format!("package: echo\nversion: 0.1.0\n{}", files.remove("olmkit.yaml").unwrap_or_default());
+    let base = files.remove("base.yaml");
+    let input = Input { texts: &texts, package: Some(&package), base: base.as_deref(), ..Input::default() };
+    input.run().findings.iter().map(|finding| finding.code.name).collect()
+}
+
+#[test]
+fn examples_of_the_pages_are_what_they_say() {
+    for code in codes::ALL {
+        for block in code.docs.split("```yaml ").skip(1) {
+            let (kind, rest) = block.split_once('\n').unwrap();
+            let found = example_codes(rest.split_once("```").unwrap().0);
+            match kind.trim() {
+                "bad" => assert!(found.contains(&code.name), "{}: {found:?}", code.name),
+                "good" => assert_eq!(found, [""; 0], "{}", code.name),
+                other => panic!("{}: {other}", code.name),
+            }
+        }
+    }
 }
 
 #[test]

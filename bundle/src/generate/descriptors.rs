@@ -1,0 +1,259 @@
+//! How consoles show the fields of a custom resource, derived from its schema.
+//!
+//! Every field right below `spec` and `status` gets a descriptor; deeper ones only where consoles have a special view for
+//! them, such as a number of replicas. The hints are those of OpenShift's console
+//! (openshift/console `packages/operator-lifecycle-manager/src/components/descriptors/reference`).
+
+use serde_json::Value as Json;
+
+use super::api::spaced;
+use super::draft::{By, Draft, Origin};
+use crate::source::Source;
+use crate::yaml::{Node, Value, steps};
+
+/// How far below `spec` and `status` fields with a special view are looked for.
+const DEPTH: usize = 3;
+/// More descriptors than this for one list are no help to anybody, and a ClusterServiceVersion has a size to keep.
+const MOST: usize = 100;
+
+const UI: &str = "urn:alm:descriptor:com.tectonic.ui:";
+
+/// The lists of descriptors, with the field whose parts they describe.
+const LISTS: [(&str, &str); 2] = [("spec", "specDescriptors"), ("status", "statusDescriptors")];
+
+/// Adds descriptors for the fields of a schema.
+pub(super) fn derive<'m>(entry: &mut Draft<'m>, schema: &'m Node<'m>, source: &'m Source<'m>) {
+    for (field, key) in LISTS {
+        let Some(part) = schema.at(steps!("properties", field)) else { continue };
+        let mut walk = Walk { of_status: field == "status", source, found: Vec::new() };
+        walk.properties(part, "", 1);
+        if !walk.found.is_empty() {
+            let origin = Origin::written(By::Manifest, source, part.span).by_rule("the fields of the schema");
+            entry.set(&[key], Draft::list(walk.found, origin));
+        }
+    }
+}
+
+/// Lays what somebody wrote about an owned API over what was derived: descriptors are matched by their path.
+pub(super) fn overlay<'m>(entry: &mut Draft<'m>, mut over: Draft<'m>) {
+    for key in ["specDescriptors", "statusDescriptors", "actionDescriptors"] {
+        let Some(list) = over.remove(key) else { continue };
+        for descriptor in list.into_items() {
+            let origin = descriptor.origin();
+            if entry.get(key).is_none() {
+                entry.set(&[key], Draft::list(Vec::new(), origin));
+            }
+            let Some(all) = entry.at_mut(&[key]) else { continue };
+            let path = descriptor.text("path").to_owned();
+            match all.items_mut().iter_mut().find(|own| own.text("path") == path) {
+                Some(own) => own.merge(descriptor.without_empty()),
+                None => all.push(descriptor),
+            }
+        }
+    }
+    entry.merge(over.without_empty());
+}
+
+struct Walk<'m> {
+    of_status: bool,
+    source: &'m Source<'m>,
+    found: Vec<Draft<'m>>,
+}
+
+impl<'m> Walk<'m> {
+    fn properties(&mut self, schema: &'m Node<'m>, above: &str, depth: usize) {
+        let Some(properties) = schema.get("properties").and_then(Node::as_mapping) else { return };
+        let mut entries: Vec<_> = properties.iter().collect();
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        for property in entries {
+            if self.found.len() >= MOST {
+                return;
+            }
+            let path =
+                if above.is_empty() { property.key.to_string() } else { format!("{above}.{}", property.key) };
+            let hint = hint(&property.key, &property.value, self.of_status);
+            let special = hint.as_ref().is_some_and(|hint| hint.special);
+            if depth == 1 || special {
+                let origin = Origin::written(By::Manifest, self.source, property.key_span);
+                let mut descriptor = Draft::map(origin);
+                descriptor.set(&["path"], Draft::new(path.as_str(), origin));
+                let words = Draft::new(words(&property.key), origin.by_rule("the field's name, in words"));
+                descriptor.set(&["displayName"], words);
+                if let Some(description) =
+                    property.value.get("description").filter(|node| node.as_str().is_some())
+                {
+                    let whole = Draft::node(description, self.source, By::Manifest);
+                    let first = whole.as_str().map(first_paragraph).unwrap_or_default().to_owned();
+                    descriptor.set_some(&["description"], Draft::new(first, whole.origin()));
+                }
+                if let Some(hint) = hint {
+                    let origin = Origin::written(By::Manifest, self.source, property.value.span);
+                    let origin = origin.by_rule("what consoles have a view for");
+                    descriptor.set(&["x-descriptors"], Draft::new(hint.urns, origin));
+                }
+                self.found.push(descriptor);
+            }
+            if depth < DEPTH && !special {
+                self.properties(&property.value, &path, depth + 1);
+            }
+        }
+    }
+}
+
+struct Hint {
+    urns: Vec<Json>,
+    /// Whether it is worth showing however deep it stands; what is below it is part of it.
+    special: bool,
+}
+
+/// The view that consoles have for a field.
+fn hint(name: &str, schema: &Node<'_>, of_status: bool) -> Option<Hint> {
+    let lower = name.to_lowercase();
+    let kind = schema.get("type").and_then(Node::as_str).unwrap_or("");
+    let has = |key: &str| schema.at(steps!("properties", key)).is_some();
+    let special = |urn: &str| Some(Hint { urns: vec![urn.into()], special: true });
+    let plain = |urn: &str| Some(Hint { urns: vec![urn.into()], special: false });
+    let ui = |name: &str| format!("{UI}{name}");
+    let list_of_texts =
+        |schema: &Node<'_>| schema.at(steps!("items", "type")).and_then(Node::as_str) == Some("string");
+    match kind {
+        "integer" | "number"
+            if matches!(lower.as_str(), "replicas" | "size") || name.ends_with("Replicas") =>
+        {
+            // Consoles draw pods for one number only; the others are numbers.
+            if of_status && lower != "replicas" { plain(&ui("number")) } else { special(&ui("podCount")) }
+        }
+        "object" if has("limits") && has("requests") => special(&ui("resourceRequirements")),
+        "string" if lower.ends_with("secretname") || lower == "secret" => {
+            special("urn:alm:descriptor:io.kubernetes:Secret")
+        }
+        "object" if (lower.ends_with("secretref") || lower.ends_with("secret")) && has("name") => {
+            special("urn:alm:descriptor:io.kubernetes:Secret")
+        }
+        "string" if lower.ends_with("serviceaccountname") => {
+            special("urn:alm:descriptor:io.kubernetes:ServiceAccount")
+        }
+        "array" if of_status && lower == "conditions" => {
+            special("urn:alm:descriptor:io.kubernetes.conditions")
+        }
+        "string" if of_status && lower == "phase" => special("urn:alm:descriptor:io.kubernetes.phase"),
+        "string" if of_status && lower == "reason" => plain("urn:alm:descriptor:io.kubernetes.phase:reason"),
+        "string" if of_status && ["url", "uri", "endpoint"].iter().any(|end| lower.ends_with(end)) => {
+            special("urn:alm:descriptor:org.w3:link")
+        }
+        "array" if !of_status && lower.ends_with("endpoints") && !list_of_texts(schema) => {
+            special(&ui("endpointList"))
+        }
+        "boolean" => Some(Hint {
+            urns: vec![ui(if of_status { "text" } else { "booleanSwitch" }).into()],
+            special: !of_status,
+        }),
+        "string" if lower.ends_with("password") => special(&ui("password")),
+        "string" if lower.ends_with("imagepullpolicy") => special(&ui("imagePullPolicy")),
+        "string" if !of_status && schema.get("enum").is_some() => {
+            let values = schema.get("enum").and_then(Node::as_sequence).unwrap_or(&[]);
+            let urns = values
+                .iter()
+                .filter_map(Node::as_str)
+                .map(|value| Json::from(ui(&format!("select:{value}"))));
+            Some(Hint { urns: urns.collect(), special: false })
+        }
+        "integer" | "number" => plain(&ui("number")),
+        "string" => plain(&ui("text")),
+        "" if matches!(
+            schema.get("x-kubernetes-int-or-string").map(|node| &node.value),
+            Some(Value::Bool(true))
+        ) =>
+        {
+            plain(&ui("text"))
+        }
+        _ => None,
+    }
+}
+
+/// `clusterSize` as `Cluster Size`, `tlsSecretName` as `TLS Secret Name`.
+fn words(name: &str) -> String {
+    let spaced = spaced(name).replace(['_', '-'], " ");
+    let word = |word: &str| {
+        let known = ["api", "cpu", "dns", "http", "https", "id", "ip", "tls", "ttl", "uid", "uri", "url"];
+        if known.contains(&word.to_lowercase().as_str()) {
+            return word.to_uppercase();
+        }
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+        first + letters.as_str()
+    };
+    spaced.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What stands before the first empty line.
+fn first_paragraph(text: &str) -> &str {
+    text.split("\n\n").next().unwrap_or(text).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml;
+
+    #[test]
+    fn field_names_as_words() {
+        for (name, expected) in [
+            ("size", "Size"),
+            ("clusterSize", "Cluster Size"),
+            ("tlsSecretName", "TLS Secret Name"),
+            ("image_pull-policy", "Image Pull Policy"),
+            ("podIP", "Pod IP"),
+        ] {
+            assert_eq!(words(name), expected);
+        }
+    }
+
+    #[track_caller]
+    fn check(schema: &str, expected: &[&str]) {
+        let source = Source::new("crd.yaml", schema);
+        let document = yaml::first_document(schema).unwrap();
+        let mut entry = Draft::map(Origin::written(By::Manifest, &source, document.root.span));
+        derive(&mut entry, &document.root, &source);
+        let mut found = Vec::new();
+        for (_, key) in LISTS {
+            for descriptor in entry.get(key).map(Draft::items).unwrap_or_default() {
+                let urns = descriptor.get("x-descriptors").map(|urns| urns.to_json());
+                let urns = urns.iter().flat_map(|urns| urns.as_array().unwrap());
+                let urns: Vec<_> =
+                    urns.map(|urn| urn.as_str().unwrap().rsplit_once(':').unwrap().1).collect();
+                found.push(format!("{} {}", descriptor.text("path"), urns.join(",")).trim().to_owned());
+            }
+        }
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn views_of_fields() {
+        check(
+            "{properties: {spec: {properties: {
+               size: {type: integer}, tls: {type: object, properties: {secretName: {type: string}, mode: {type: string}}},
+               resources: {type: object, properties: {limits: {type: object}, requests: {type: object}}},
+               enabled: {type: boolean}, level: {type: string, enum: [a, b]}, adminPassword: {type: string},
+               pod: {type: object, properties: {affinity: {type: object, properties: {deep: {type: object, properties: {replicas: {type: integer}}}}}}},
+             }}, status: {properties: {
+               conditions: {type: array}, phase: {type: string}, consoleURL: {type: string}, readyReplicas: {type: integer}, nodes: {type: array},
+             }}}}",
+            &[
+                "adminPassword password",
+                "enabled booleanSwitch",
+                "level a,b",
+                "pod",
+                "resources resourceRequirements",
+                "size podCount",
+                "tls",
+                "tls.secretName Secret",
+                "conditions io.kubernetes.conditions",
+                "consoleURL link",
+                "nodes",
+                "phase io.kubernetes.phase",
+                "readyReplicas number",
+            ],
+        );
+    }
+}

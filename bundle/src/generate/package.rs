@@ -1,0 +1,390 @@
+//! What is known of a package beyond its manifests: the command line, the package file and Cargo.toml put together and
+//! checked.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use semver::Prerelease;
+
+use super::base::Base;
+use super::cargo::CargoFile;
+use super::draft::{By, Origin};
+use super::package_file::{
+    CAPABILITIES, DEFAULT_CHANNEL, INSTALL_MODES, PackageFile, PackageSettings, VERSION_POLICIES,
+};
+use super::{codes, icon};
+use crate::csv::Icon;
+use crate::finding::Finding;
+use crate::names::{ChannelName, CsvName, ImageRef, PackageName};
+use crate::suggest::did_you_mean;
+use crate::version::{Version, VersionRange};
+use crate::yaml::{self, Step};
+
+/// What the command line says instead of the package file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// The package's name.
+    pub package: Option<PackageName>,
+    /// The version.
+    pub version: Option<Version>,
+    /// The release of the version.
+    pub release: Option<String>,
+    /// The channels.
+    pub channels: Vec<ChannelName>,
+    /// The channel to subscribe to.
+    pub default_channel: Option<ChannelName>,
+    /// Service accounts that get their rights from OLM, besides those of the package file.
+    pub extra_service_accounts: Vec<String>,
+    /// Fields of the ClusterServiceVersion, each with a value in YAML; they have the last word.
+    pub set: Vec<Assignment>,
+}
+
+/// A field of the ClusterServiceVersion that is given a value: `spec.maturity=stable`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// The keys on the way to it.
+    pub path: Vec<String>,
+    /// The value.
+    pub value: serde_json::Value,
+}
+
+/// A text that assigns nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not PATH=VALUE, such as `spec.maturity=stable`")]
+pub struct AssignmentError(String);
+
+impl FromStr for Assignment {
+    type Err = AssignmentError;
+
+    /// Reads `PATH=VALUE`: keys with dots between, those with dots in them in brackets, and a value in YAML.
+    fn from_str(text: &str) -> Result<Self, AssignmentError> {
+        let fail = || AssignmentError(text.to_owned());
+        let (path, value) = text.split_once('=').ok_or_else(fail)?;
+        let path = super::explain::keys(path).ok_or_else(fail)?;
+        let value = yaml::first_document(value).map_err(|_| fail())?.root.to_json();
+        Ok(Self { path, value })
+    }
+}
+
+/// The content of the files that a package file names.
+#[derive(Clone, Debug, Default)]
+pub struct Attachments {
+    /// The Markdown of `descriptionFile`.
+    pub description: Option<String>,
+    /// The bytes of `icon`.
+    pub icon: Option<Vec<u8>>,
+}
+
+/// What a package is put together from. Each may be absent; the former have the say over the latter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sources<'f> {
+    /// The package file.
+    pub file: Option<&'f PackageFile<'f>>,
+    /// The base ClusterServiceVersion.
+    pub base: Option<&'f Base<'f>>,
+    /// What Cargo.toml says of the crate.
+    pub cargo: Option<&'f CargoFile<'f>>,
+}
+
+/// What is known of a package beyond its manifests, checked.
+#[derive(Clone, Debug)]
+pub struct Package<'f> {
+    /// The name.
+    pub name: PackageName,
+    /// The version of this bundle.
+    pub version: Version,
+    /// The release of the version; empty when there is none.
+    pub release: String,
+    /// The channels, at least one.
+    pub channels: Vec<ChannelName>,
+    /// The package's default channel; mostly one of `channels`.
+    pub default_channel: ChannelName,
+    /// Whether somebody named the default channel, rather than leaving it to us.
+    pub default_channel_given: bool,
+    /// Service accounts that get their rights from OLM though no Deployment runs as them.
+    pub extra_service_accounts: Vec<String>,
+    /// The rest of the package file.
+    pub settings: PackageSettings,
+    /// Where all of it comes from.
+    pub(super) sources: Sources<'f>,
+    pub(super) origins: Origins<'f>,
+    pub(super) icon: Option<Icon>,
+    pub(super) description: Option<String>,
+    pub(super) set: Vec<Assignment>,
+}
+
+/// Where the parts of a package that have several sources come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origins<'f> {
+    pub(super) name: Origin<'f>,
+    pub(super) version: Origin<'f>,
+    pub(super) release: Origin<'f>,
+}
+
+impl<'f> Package<'f> {
+    /// Puts what is known together, and checks the values.
+    ///
+    /// # Errors
+    /// Every value that does not fit, as a finding.
+    pub fn resolve(
+        sources: Sources<'f>,
+        overrides: Overrides,
+        attachments: Attachments,
+    ) -> Result<Self, Vec<Finding>> {
+        let mut check = Check { sources, findings: Vec::new() };
+        let settings = sources.file.map(|file| file.settings.clone()).unwrap_or_default();
+
+        let name = check.value(overrides.package, &settings.package, "package", "--package", "name");
+        let version = check.value(overrides.version, &settings.version, "version", "--version", "version");
+        let release = check.release(overrides.release, &settings.release);
+        let default_channel_given =
+            overrides.default_channel.is_some() || !settings.default_channel.is_empty();
+        let channels = match overrides.channels {
+            given if !given.is_empty() => given,
+            _ => check.channels(&settings.channels),
+        };
+        let default_channel = match overrides.default_channel {
+            Some(given) => Some(given),
+            None if settings.default_channel.is_empty() => channels.first().cloned(),
+            None => check.parse(&settings.default_channel, &["defaultChannel".into()]),
+        };
+        // A bundle need not be in the channel that its package recommends, but somebody has to name that channel.
+        if let Some(channel) = default_channel.as_ref()
+            && !channels.contains(channel)
+            && !settings.channels.iter().any(|named| named == channel.as_str())
+        {
+            let message = format!("the default channel `{channel}` is not among the channels");
+            check.fail(message, &["defaultChannel".into()]);
+        }
+        check.settings(&settings);
+        let icon = attachments.icon.and_then(|bytes| check.icon(&bytes));
+        if let (Some((name, _)), Some((version, _))) = (&name, &version)
+            && let Err(error) = csv_name(name, version, &release.0).parse::<CsvName>()
+        {
+            check.fail(error.to_string(), &["package".into()]);
+        }
+        let (Some(name), Some(version), Some(default_channel), true) =
+            (name, version, default_channel, check.findings.is_empty())
+        else {
+            return Err(check.findings);
+        };
+        let mut extra_service_accounts = settings.extra_service_accounts.clone();
+        extra_service_accounts.extend(overrides.extra_service_accounts);
+        Ok(Self {
+            name: name.0,
+            version: version.0,
+            release: release.0,
+            channels,
+            default_channel,
+            default_channel_given,
+            extra_service_accounts,
+            origins: Origins { name: name.1, version: version.1, release: release.1 },
+            settings,
+            sources,
+            icon,
+            description: attachments.description,
+            set: overrides.set,
+        })
+    }
+
+    /// Where an extra service account is asked for.
+    pub(super) fn origin_of_extra_account(&self, name: &str) -> Origin<'f> {
+        let at = self.settings.extra_service_accounts.iter().position(|own| own == name);
+        match self.sources.file.zip(at) {
+            Some((file, at)) => file.origin(&["extraServiceAccounts".into(), at.into()]),
+            None => Origin::unwritten(By::Flag("--extra-service-accounts")),
+        }
+    }
+
+    /// The name of the ClusterServiceVersion: `PACKAGE.vVERSION`, and `PACKAGE-vVERSION-RELEASE` where there is a
+    /// release (operator-framework/api `pkg/validation/internal/bundle.go`).
+    pub fn csv_name(&self) -> String {
+        csv_name(&self.name, &self.version, &self.release)
+    }
+}
+
+fn csv_name(name: &PackageName, version: &Version, release: &str) -> String {
+    if release.is_empty() { format!("{name}.v{version}") } else { format!("{name}-v{version}-{release}") }
+}
+
+/// Collects what does not fit, with its place in the package file.
+struct Check<'f> {
+    sources: Sources<'f>,
+    findings: Vec<Finding>,
+}
+
+impl<'f> Check<'f> {
+    fn fail(&mut self, message: impl Into<String>, path: &[Step<'_>]) {
+        self.findings.push(match self.sources.file {
+            Some(file) => file.invalid(message, path),
+            None => Finding::new(&codes::PACKAGE_VALUE_INVALID, message),
+        });
+    }
+
+    /// A value that must be there: from the command line, the package file, the base or Cargo.toml.
+    fn value<T: FromStr<Err: Display>>(
+        &mut self,
+        given: Option<T>,
+        text: &str,
+        key: &'static str,
+        flag: &'static str,
+        cargo: &str,
+    ) -> Option<(T, Origin<'f>)> {
+        if let Some(given) = given {
+            return Some((given, Origin::unwritten(By::Flag(flag))));
+        }
+        let path = [key.into()];
+        if let Some(file) = self.sources.file.filter(|_| !text.is_empty()) {
+            return Some((self.parse(text, &path)?, file.origin(&path)));
+        }
+        let base = self.sources.base.filter(|_| key == "version").and_then(Base::version);
+        let cargo = self.sources.cargo.and_then(|file| file.text(cargo));
+        // What was written for another purpose is taken where it fits, and not complained about where it does not.
+        let found =
+            base.into_iter().chain(cargo).find_map(|(text, origin)| Some((text.parse().ok()?, origin)));
+        if found.is_none() {
+            self.fail(format!("`{key}` is missing"), &[]);
+            self.last_help(format!("set `{key}` in the package file, or give `{flag}`"));
+        }
+        found
+    }
+
+    fn parse<T: FromStr<Err: Display>>(&mut self, text: &str, path: &[Step<'_>]) -> Option<T> {
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let error = error.to_string();
+                let key = path.first().map(Step::to_string).unwrap_or_default();
+                let message = if error.contains(text) {
+                    error
+                } else {
+                    format!("`{text}` is not a valid `{key}`: {error}")
+                };
+                self.fail(message, path);
+                None
+            }
+        }
+    }
+
+    fn release(&mut self, given: Option<String>, text: &str) -> (String, Origin<'f>) {
+        let flag = Origin::unwritten(By::Flag("--release"));
+        let (release, origin) = match (given, self.sources.file) {
+            (Some(given), _) => (given, flag),
+            (None, Some(file)) => (text.to_owned(), file.origin(&["release".into()])),
+            (None, None) => (String::new(), flag),
+        };
+        let why = match Prerelease::new(&release) {
+            _ if release.len() > 20 => Some("it is longer than 20 characters".to_owned()),
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = why {
+            self.fail(format!("`{release}` is not a release: {why}"), &["release".into()]);
+            self.last_help("write what could follow `-` in a semantic version, such as `1` or `rc.2`".into());
+        }
+        (release, origin)
+    }
+
+    fn channels(&mut self, channels: &[String]) -> Vec<ChannelName> {
+        let mut parsed = Vec::new();
+        for (index, channel) in channels.iter().enumerate() {
+            parsed.extend(self.parse::<ChannelName>(channel, &["channels".into(), index.into()]));
+        }
+        if channels.is_empty() {
+            parsed.extend(DEFAULT_CHANNEL.parse::<ChannelName>());
+        }
+        parsed
+    }
+
+    /// The values that have a form or a fixed set of words.
+    fn settings(&mut self, settings: &PackageSettings) {
+        if !settings.min_kube_version.is_empty()
+            && let Err(error) = Version::parse(&settings.min_kube_version)
+        {
+            let version = &settings.min_kube_version;
+            let message = format!("`{version}` is not a version such as `1.28.0`: {error}");
+            self.fail(message, &["minKubeVersion".into()]);
+        }
+        for (index, mode) in settings.install_modes.iter().enumerate() {
+            self.word(mode, &INSTALL_MODES, "an install mode", &["installModes".into(), index.into()]);
+        }
+        for (word, words, what, key) in [
+            (&settings.capabilities, CAPABILITIES.as_slice(), "a capability level", "capabilities"),
+            (&settings.version_policy, VERSION_POLICIES.as_slice(), "a version policy", "versionPolicy"),
+        ] {
+            if !word.is_empty() {
+                self.word(word, words, what, &[key.into()]);
+            }
+        }
+        if !settings.replaces.is_empty() {
+            self.parse::<CsvName>(&settings.replaces, &["replaces".into()]);
+        }
+        if !settings.skip_range.is_empty() {
+            self.parse::<VersionRange>(&settings.skip_range, &["skipRange".into()]);
+        }
+        for (index, platform) in settings.platforms.iter().enumerate() {
+            let parts: Vec<_> = platform.split('/').collect();
+            if !matches!(parts[..], [os, arch] if !os.is_empty() && !arch.is_empty()) {
+                let message = format!("`{platform}` is not a platform such as `linux/arm64`");
+                self.fail(message, &["platforms".into(), index.into()]);
+            }
+        }
+        for (index, related) in settings.related_images.iter().enumerate() {
+            self.parse::<ImageRef>(&related.image, &["relatedImages".into(), index.into(), "image".into()]);
+        }
+        for (index, allowed) in settings.allow.iter().enumerate() {
+            let path = ["allow".into(), index.into()];
+            if allowed.code.is_empty() || allowed.reason.trim().is_empty() {
+                self.fail("a finding is allowed by its `code`, with a `reason`", &path);
+            }
+        }
+        for (index, api) in settings.descriptors.iter().enumerate() {
+            if api.kind.is_empty() {
+                self.fail("`kind` is missing", &["descriptors".into(), index.into()]);
+            }
+            for (at, hidden) in api.hide.iter().enumerate() {
+                if !hidden.starts_with("spec.") && !hidden.starts_with("status.") {
+                    let message = format!("`{hidden}` is not a path such as `spec.image`");
+                    self.fail(message, &["descriptors".into(), index.into(), "hide".into(), at.into()]);
+                }
+            }
+        }
+    }
+
+    fn word(&mut self, word: &str, words: &[&'static str], what: &str, path: &[Step<'_>]) {
+        if !words.contains(&word) {
+            self.fail(format!("`{word}` is not {what}"), path);
+            let all = || format!("one of `{}`", words.join("`, `"));
+            self.last_help(did_you_mean(word, words.iter().copied()).unwrap_or_else(all));
+        }
+    }
+
+    fn icon(&mut self, bytes: &[u8]) -> Option<Icon> {
+        let Some(media_type) = icon::media_type(bytes) else {
+            self.fail("the icon is not a PNG, JPEG, GIF or SVG image", &["icon".into()]);
+            if let Some(finding) = self.findings.last_mut() {
+                finding.code = &codes::ICON_NOT_AN_IMAGE;
+            }
+            return None;
+        };
+        Some(Icon { data: BASE64.encode(bytes), media_type: media_type.to_owned() })
+    }
+
+    fn last_help(&mut self, help: String) {
+        if let Some(finding) = self.findings.last_mut() {
+            finding.help = Some(help);
+        }
+    }
+}
+
+/// `redis-operator` as `Redis Operator`.
+pub(super) fn title(name: &str) -> String {
+    let capital = |word: &str| {
+        let mut chars = word.chars();
+        let first = chars.next().map(|first| first.to_uppercase().collect::<String>());
+        first.map(|first| first + chars.as_str()).unwrap_or_default()
+    };
+    name.split('-').filter(|word| !word.is_empty()).map(capital).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,566 @@
+//! Webhooks: admission configurations and CRD conversions as OLM sets them up, and what of the manifests OLM makes itself.
+//!
+//! OLM gives every Deployment that serves webhooks a Service and a certificate of its own. The Services that only lead to
+//! webhooks, and cert-manager's certificates for them, have nothing left to do, and the Deployments must not wait for them
+//! (operator-lifecycle-manager `pkg/controller/install/{webhook,certresources}.go`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::draft::{By, Draft, Origin};
+use super::input::{self, Objects};
+use super::{Compat, codes};
+use crate::crd::Crd;
+use crate::finding::{Finding, Findings, Level};
+use crate::parse::Object;
+use crate::yaml::{Node, Step, steps};
+
+/// Where OLM mounts the certificate; whatever is mounted there makes room.
+const OLM_MOUNT: &str = "/tmp/k8s-webhook-server/serving-certs";
+/// The port of a webhook's Service that names none.
+const DEFAULT_PORT: i64 = 443;
+/// By this annotation cert-manager writes into CRDs.
+const INJECT_CA: &str = "cert-manager.io/inject-ca-from";
+
+/// What a webhook configuration says that has no place in a ClusterServiceVersion.
+const NOT_CARRIED: [&str; 2] = ["namespaceSelector", "matchConditions"];
+
+/// What becomes of the webhooks.
+pub(super) struct Webhooks<'m> {
+    /// The entries of `spec.webhookdefinitions`.
+    pub(super) definitions: Vec<Draft<'m>>,
+    /// The Services that stay manifests.
+    pub(super) services: Vec<Object<'m, 'm>>,
+    /// A webhook that converts custom resources, if there is one.
+    pub(super) conversion: Option<Origin<'m>>,
+}
+
+pub(super) fn derive<'m>(
+    objects: &Objects<'m>,
+    deployments: &mut [Draft<'m>],
+    compat: Option<Compat>,
+    findings: &mut Findings,
+) -> Webhooks<'m> {
+    let mut derivation = Derivation {
+        objects,
+        compat,
+        findings,
+        definitions: Vec::new(),
+        used: BTreeMap::new(),
+        serving: BTreeSet::new(),
+    };
+    for config in &objects.validating_webhooks {
+        derivation.admission(config, "ValidatingAdmissionWebhook");
+    }
+    for config in &objects.mutating_webhooks {
+        derivation.admission(config, "MutatingAdmissionWebhook");
+    }
+    let conversion = derivation.conversions();
+    let services = derivation.services();
+    derivation.certificates(deployments);
+    let mut definitions = derivation.definitions;
+    definitions
+        .sort_by_cached_key(|entry| (entry.text("generateName").to_owned(), entry.text("type").to_owned()));
+    Webhooks { definitions, services, conversion }
+}
+
+struct Derivation<'o, 'm> {
+    objects: &'o Objects<'m>,
+    compat: Option<Compat>,
+    findings: &'o mut Findings,
+    definitions: Vec<Draft<'m>>,
+    /// The ports of the Services that webhooks use, by the Service's place among all of them.
+    used: BTreeMap<usize, BTreeSet<i64>>,
+    /// The names of the Deployments that serve webhooks.
+    serving: BTreeSet<&'m str>,
+}
+
+/// Who serves a webhook, and where.
+struct Server<'m> {
+    deployment: Draft<'m>,
+    /// The port that OLM's Service is to have.
+    port: Option<Draft<'m>>,
+    /// The port of the container.
+    target: Option<Draft<'m>>,
+}
+
+impl<'m> Derivation<'_, 'm> {
+    fn admission(&mut self, config: &Object<'m, 'm>, kind: &'static str) {
+        let webhooks = config.root.get("webhooks").and_then(Node::as_sequence).unwrap_or(&[]);
+        for (at, webhook) in webhooks.iter().enumerate() {
+            let origin = Origin::written(By::Manifest, config.source, webhook.span);
+            let rule = origin.by_rule("what OLM's webhooks are when they do not say");
+            let mut entry = Draft::map(origin);
+            let mut take = |key: &str, from: &str| {
+                if let Some(node) = webhook.get(from) {
+                    entry.set_some(&[key], Draft::node(node, config.source, By::Manifest));
+                }
+            };
+            take("generateName", "name");
+            for key in [
+                "rules",
+                "failurePolicy",
+                "matchPolicy",
+                "objectSelector",
+                "sideEffects",
+                "timeoutSeconds",
+                "admissionReviewVersions",
+            ] {
+                take(key, key);
+            }
+            if kind == "MutatingAdmissionWebhook" {
+                take("reinvocationPolicy", "reinvocationPolicy");
+            }
+            let kind_origin =
+                Origin::manifest(config, steps!("kind")).by_rule("the kind of the configuration");
+            entry.set(&["type"], Draft::new(kind, kind_origin));
+            let review = if self.compat.is_some() { "v1beta1" } else { "v1" };
+            entry.set_default(&["admissionReviewVersions"], Draft::new(json!([review]), rule));
+            entry.set_default(&["sideEffects"], Draft::new("None", rule));
+            self.not_carried(config, webhook, at);
+            match webhook.at(steps!("clientConfig", "service")) {
+                Some(service) => {
+                    if let Some(node) = service.get("path") {
+                        entry.set_some(&["webhookPath"], Draft::node(node, config.source, By::Manifest));
+                    }
+                    let Some(server) = self.server(config, service, steps!("webhooks", at, "name")) else {
+                        continue;
+                    };
+                    serve(&mut entry, server);
+                }
+                None if self.compat.is_some() => {}
+                None => {
+                    let message =
+                        format!("OLM cannot set up a webhook by URL: one of `{}` is left out", config.id());
+                    let finding = config.finding(
+                        &codes::WEBHOOK_LEFT_OUT,
+                        message,
+                        steps!("webhooks", at, "clientConfig"),
+                    );
+                    self.findings.push(finding.help("have the webhook served by a Deployment of the operator, or set it up apart from OLM"));
+                    continue;
+                }
+            }
+            self.definitions.push(entry);
+        }
+    }
+
+    fn not_carried(&mut self, config: &Object<'m, 'm>, webhook: &Node<'m>, at: usize) {
+        let said = |key: &&str| {
+            let node = webhook.get(key);
+            node.is_some_and(|node| node.as_mapping().map_or(!node.is_null(), |map| !map.is_empty()))
+        };
+        for key in NOT_CARRIED.iter().filter(|key| said(key)) {
+            let why = match *key {
+                "namespaceSelector" => "OLM sets it to the namespaces of the OperatorGroup",
+                _ => "a ClusterServiceVersion has no such field",
+            };
+            let message = format!("`{key}` of a webhook of `{}` is lost: {why}", config.id());
+            let finding = config.finding(&codes::WEBHOOK_FIELD_LOST, message, steps!("webhooks", at, *key));
+            // A ClusterServiceVersion never has what operator-sdk leaves out in silence.
+            self.findings.push(finding.help("have the webhook itself look at what it is asked"));
+        }
+    }
+
+    /// Conversion webhooks: one for all CRDs that are converted at the same port and path.
+    fn conversions(&mut self) -> Option<Origin<'m>> {
+        let mut groups = BTreeMap::<_, Vec<(&Object<'m, 'm>, &'m Node<'m>, &'m Node<'m>)>>::new();
+        for crd in &self.objects.crds {
+            let Some(conversion) = crd.root.at(steps!("spec", "conversion")) else { continue };
+            if conversion.get("strategy").and_then(Node::as_str) != Some("Webhook") {
+                continue;
+            }
+            // v1, or v1beta1.
+            let webhook = conversion.get("webhook").unwrap_or(conversion);
+            let client = webhook.get("clientConfig").or_else(|| conversion.get("webhookClientConfig"));
+            let Some(service) = client.and_then(|client| client.get("service")) else {
+                let message = format!("`{}` is converted by a webhook without a Service", crd.id());
+                let finding = crd.finding(
+                    &codes::WEBHOOK_WITHOUT_WORKLOAD,
+                    message,
+                    steps!("spec", "conversion", "strategy"),
+                );
+                self.findings.push(finding.help("name the Service that leads to the operator's Deployment"));
+                continue;
+            };
+            let text = |key| service.get(key).and_then(Node::as_str).unwrap_or("");
+            if self.compat.is_none() && Crd::from(*crd).versions().len() < 2 && !self.is_known(service) {
+                let message = format!(
+                    "`{}` has one version, which nothing converts: its webhook is left out",
+                    crd.id()
+                );
+                let at = steps!("spec", "conversion", "strategy");
+                self.findings.push(crd.finding(&codes::WEBHOOK_LEFT_OUT, message, at));
+                continue;
+            }
+            let key = (text("namespace"), text("name"), port_number(service), text("path"));
+            groups.entry(key).or_default().push((crd, webhook, service));
+        }
+        let mut first = None;
+        for ((_, _, _, path), mut group) in groups {
+            group.sort_by_key(|(crd, _, _)| crd.name());
+            let [(crd, webhook, service), ..] = group[..] else { continue };
+            let at = steps!("spec", "conversion", "strategy");
+            let Some(server) = self.server(crd, service, at) else { continue };
+            let origin = Origin::manifest(crd, at);
+            first = first.or(Some(origin));
+            let rule = origin.by_rule("the CRDs that are converted at one place");
+            let name = |(crd, _, _): &(&Object<'m, 'm>, _, _)| {
+                let name = crd.root.at(steps!("metadata", "name"));
+                name.map(|name| Draft::node(name, crd.source, By::Manifest))
+            };
+            let plurals: String =
+                group.iter().map(|(crd, _, _)| crd.name().split('.').next().unwrap_or("")).collect();
+            let mut entry = Draft::map(origin);
+            entry.set(
+                &["type"],
+                Draft::new("ConversionWebhook", origin.by_rule("the CRD's conversion strategy")),
+            );
+            entry.set(&["generateName"], Draft::new(format!("c{plurals}.kb.io"), rule));
+            entry.set(&["conversionCRDs"], Draft::list(group.iter().filter_map(name).collect(), rule));
+            entry.set(&["sideEffects"], Draft::new("None", rule));
+            let versions = webhook.get("conversionReviewVersions");
+            if let Some(versions) = versions {
+                entry.set_some(&["admissionReviewVersions"], Draft::node(versions, crd.source, By::Manifest));
+            }
+            entry.set_default(&["admissionReviewVersions"], Draft::new(json!(["v1"]), rule));
+            match service.get("path") {
+                Some(node) => entry.set(&["webhookPath"], Draft::node(node, crd.source, By::Manifest)),
+                None => {
+                    entry.set(&["webhookPath"], Draft::new(if path.is_empty() { "/" } else { path }, rule))
+                }
+            }
+            serve(&mut entry, server);
+            self.definitions.push(entry);
+        }
+        first
+    }
+
+    /// Whether the Service that a webhook names is among the manifests.
+    fn is_known(&self, reference: &Node<'m>) -> bool {
+        let name = reference.get("name").and_then(Node::as_str).unwrap_or("");
+        self.objects.services.iter().any(|service| service.name() == name)
+    }
+
+    /// The Deployment behind a webhook's Service, by the Service's selector or its name.
+    fn server(
+        &mut self,
+        object: &Object<'m, 'm>,
+        reference: &Node<'m>,
+        path: &[Step<'_>],
+    ) -> Option<Server<'m>> {
+        let text = |key| reference.get(key).and_then(Node::as_str).unwrap_or("");
+        let (name, namespace) = (text("name"), text("namespace"));
+        let origin = Origin::written(By::Manifest, object.source, reference.span);
+        let port = port_number(reference);
+        let services = &self.objects.services;
+        let found = services.iter().position(|service| {
+            let own = input::namespace(service);
+            let same = own.is_empty() || namespace.is_empty() || own == namespace;
+            service.name() == name && (same || self.compat.is_some())
+        });
+        let service = found.map(|at| services[at]);
+        let deployment = service.and_then(|service| self.selected(&service)).or_else(|| {
+            let stem = name.strip_suffix("-service").unwrap_or(name);
+            let found = self.objects.deployments.iter().find(|deployment| deployment.name() == stem).copied();
+            found.filter(|_| {
+                service.is_none_or(|service| service.root.at(steps!("spec", "selector")).is_none())
+            })
+        });
+        let service_port = service.and_then(|service| {
+            let ports = service.root.at(steps!("spec", "ports"))?.as_sequence()?;
+            let found = ports.iter().find(|own| number(own.get("port")) == Some(port))?;
+            Some((service, found))
+        });
+        if let Some(at) = found {
+            self.used.entry(at).or_default().insert(port);
+        }
+        let rule = origin.by_rule("the Deployment behind the webhook's Service");
+        let Some(deployment) = deployment else {
+            if self.compat.is_some() {
+                let name = Draft::new(name.strip_suffix("-service").unwrap_or(name), rule);
+                let (port, target) = as_in_service(service_port);
+                return Some(Server { deployment: name, port, target });
+            }
+            let why = match service {
+                Some(_) => format!("the Service `{name}` leads to no Deployment among the manifests"),
+                None => format!(
+                    "neither the Service `{name}` nor a Deployment named after it is among the manifests"
+                ),
+            };
+            let finding = object.finding(
+                &codes::WEBHOOK_WITHOUT_WORKLOAD,
+                format!("a webhook of `{}` is served by nobody: {why}", object.id()),
+                path,
+            );
+            self.findings.push(
+                finding.help("add the Service and the Deployment that serve it, or remove the webhook"),
+            );
+            return None;
+        };
+        self.serving.insert(deployment.name());
+        let mut served_by = Draft::new(deployment.name(), rule);
+        served_by.add_origin(Origin::manifest(&deployment, steps!("metadata", "name")));
+        if self.compat.is_some() {
+            let (port, target) = as_in_service(service_port);
+            return Some(Server { deployment: served_by, port, target });
+        }
+        let container_port = self.container_port(&deployment, service_port, port, origin);
+        Some(Server {
+            deployment: served_by,
+            port: Some(container_port.clone()),
+            target: Some(container_port),
+        })
+    }
+
+    /// The Deployment whose pods a Service selects.
+    fn selected(&self, service: &Object<'m, 'm>) -> Option<Object<'m, 'm>> {
+        let selector = service.root.at(steps!("spec", "selector"))?.as_mapping()?;
+        let selects = |deployment: &&Object<'m, 'm>| {
+            let labels = deployment.root.at(steps!("spec", "template", "metadata", "labels"));
+            let same = |key: &str, value: &Node<'_>| {
+                labels.and_then(|labels| labels.get(key)?.as_str()) == value.as_str()
+            };
+            let (own, its) = (input::namespace(service), input::namespace(deployment));
+            let near = own.is_empty() || its.is_empty() || own == its || self.compat.is_some();
+            near && selector.iter().all(|entry| same(&entry.key, &entry.value))
+        };
+        self.objects
+            .deployments
+            .iter()
+            .find(|deployment| !selector.is_empty() && selects(deployment))
+            .copied()
+    }
+
+    /// The number of the container's port that requests arrive at.
+    fn container_port(
+        &mut self,
+        deployment: &Object<'m, 'm>,
+        service_port: Option<(Object<'m, 'm>, &'m Node<'m>)>,
+        port: i64,
+        origin: Origin<'m>,
+    ) -> Draft<'m> {
+        let all = steps!("spec", "template", "spec", "containers");
+        let containers = deployment.root.at(all).and_then(Node::as_sequence).unwrap_or(&[]);
+        let ports: Vec<_> = containers
+            .iter()
+            .flat_map(|container| container.get("ports").and_then(Node::as_sequence).unwrap_or(&[]))
+            .collect();
+        let named = |wanted: &dyn Fn(&str) -> bool| {
+            let mut ports = ports.iter();
+            ports.find(|own| own.get("name").and_then(Node::as_str).is_some_and(wanted)).and_then(|own| {
+                let node = own.get("containerPort")?;
+                Some(Draft::new(
+                    number(Some(node))?,
+                    Origin::written(By::Manifest, deployment.source, node.span),
+                ))
+            })
+        };
+        let Some((service, found)) = service_port else {
+            // Nobody says which port; the container may.
+            return named(&|name| name.contains("webhook")).unwrap_or_else(|| {
+                Draft::new(port, origin.by_rule("the port of a webhook that names none"))
+            });
+        };
+        let target = found.get("targetPort");
+        let written = |node: &Node<'_>| Origin::written(By::Manifest, service.source, node.span);
+        match target {
+            Some(node) => match (number(Some(node)), node.as_str()) {
+                (Some(number), _) => Draft::new(number, written(node)),
+                (None, Some(name)) => {
+                    named(&|own| own == name).map(|port| port.made_of([written(node)])).unwrap_or_else(|| {
+                        let message =
+                            format!("no container of `{}` has a port named `{name}`", deployment.id());
+                        let finding = Finding::new(&codes::WEBHOOK_PORT_UNKNOWN, message);
+                        let finding = finding.at(service.place_at(node.span)).subject(service.subject());
+                        self.findings
+                            .push(finding.help("name the port of the container, or give its number"));
+                        Draft::new(
+                            port,
+                            origin.by_rule("the Service's port, since the container's is unknown"),
+                        )
+                    })
+                }
+                (None, None) => Draft::new(port, written(node)),
+            },
+            None => Draft::new(
+                port,
+                written(found).by_rule("a Service's port is the container's when it names no other"),
+            ),
+        }
+    }
+
+    /// The Services that have something left to do.
+    fn services(&mut self) -> Vec<Object<'m, 'm>> {
+        let mut kept = Vec::new();
+        for (at, service) in self.objects.services.iter().enumerate() {
+            let ports = service.root.at(steps!("spec", "ports")).and_then(Node::as_sequence).unwrap_or(&[]);
+            let used = self.used.get(&at);
+            let only_webhooks = used.is_some_and(|used| {
+                ports.iter().all(|port| number(port.get("port")).is_some_and(|port| used.contains(&port)))
+            });
+            let name = service.name();
+            let olms = name.strip_suffix("-service").is_some_and(|stem| self.serving.contains(stem));
+            if self.compat.is_some() || !(only_webhooks || olms) {
+                kept.push(*service);
+                continue;
+            }
+            let why = if only_webhooks { "it only leads to webhooks" } else { "it has the name of OLM's" };
+            let message =
+                format!("`{}` is left out: {why}, and OLM makes a Service for those itself", service.id());
+            self.replaced(service, message, !only_webhooks);
+        }
+        kept
+    }
+
+    fn replaced(&mut self, object: &Object<'m, 'm>, message: String, matters: bool) {
+        let level = if matters { Level::Warning } else { Level::Info };
+        let finding = object.finding(&codes::REPLACED_BY_OLM, message, steps!("metadata", "name"));
+        self.findings.push(Finding { level, ..finding });
+    }
+
+    /// Leaves cert-manager's certificates for webhooks out, and the Deployments' mounts of them.
+    fn certificates(&mut self, deployments: &mut [Draft<'m>]) {
+        if self.compat.is_some() {
+            return;
+        }
+        let webhook_hosts: Vec<String> =
+            self.used.keys().map(|at| self.objects.services[*at].name().to_owned()).collect();
+        let for_webhooks = |certificate: &Object<'m, 'm>| {
+            let names =
+                certificate.root.at(steps!("spec", "dnsNames")).and_then(Node::as_sequence).unwrap_or(&[]);
+            let serves = |name: &Node<'_>| {
+                let host = name.as_str().and_then(|name| name.split('.').next());
+                host.is_some_and(|host| webhook_hosts.iter().any(|own| own == host))
+            };
+            !names.is_empty() && names.iter().all(serves)
+        };
+        let (mine, others): (Vec<_>, Vec<_>) = self
+            .objects
+            .certificates
+            .iter()
+            .partition(|object| object.kind() == "Certificate" && for_webhooks(object));
+        let issuer = |certificate: &&Object<'m, 'm>| certificate.text(steps!("spec", "issuerRef", "name"));
+        for object in &others {
+            let issues_mine = mine.iter().any(|own| issuer(own) == object.name());
+            let issues_others =
+                others.iter().any(|other| other.kind() == "Certificate" && issuer(other) == object.name());
+            if object.kind().ends_with("Issuer") && issues_mine && !issues_others {
+                let message =
+                    format!("`{}` is left out: OLM issues the certificates of webhooks itself", object.id());
+                self.replaced(object, message, false);
+            } else {
+                let message = format!(
+                    "a bundle cannot carry kind `{}`: `{}` is left out",
+                    object.kind(),
+                    object.name()
+                );
+                let finding = object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
+                self.findings
+                    .push(finding.help("have whoever installs the operator make it, or the operator itself"));
+            }
+        }
+        let mut secrets = BTreeMap::new();
+        for object in mine {
+            secrets.insert(object.text(steps!("spec", "secretName")), *object);
+            let message =
+                format!("`{}` is left out: OLM issues the certificates of webhooks itself", object.id());
+            self.replaced(object, message, false);
+        }
+        for deployment in deployments {
+            if self.serving.contains(deployment.text("name")) {
+                remount(deployment, &secrets);
+            }
+        }
+    }
+}
+
+/// Makes a Deployment take the certificate from OLM: what would be mounted where OLM mounts it goes, and other mounts of it
+/// get OLM's Secret.
+fn remount<'m>(deployment: &mut Draft<'m>, secrets: &BTreeMap<&str, Object<'m, 'm>>) {
+    let olms = format!("{}-service-cert", deployment.text("name"));
+    let Some(pod) = deployment.at_mut(&["spec", "template", "spec"]) else { return };
+    let mut gone = Vec::new();
+    let volumes = pod.at(&["volumes"]).map(Draft::items).unwrap_or_default();
+    let mine: Vec<(String, Origin<'m>)> = volumes
+        .iter()
+        .filter_map(|volume| {
+            let certificate = secrets.get(volume.at(&["secret"])?.text("secretName"))?;
+            let origin = Origin::manifest(certificate, steps!("spec", "secretName"));
+            Some((volume.text("name").to_owned(), origin.by_rule("OLM issues the certificates of webhooks")))
+        })
+        .collect();
+    for (name, rule) in mine {
+        let mut elsewhere = false;
+        for list in ["containers", "initContainers"] {
+            for container in pod.at_mut(&[list]).map(Draft::items_mut).unwrap_or_default() {
+                let Some(mounts) = container.at_mut(&["volumeMounts"]) else { continue };
+                mounts.retain(|mount| {
+                    let own = mount.text("name") == name;
+                    let at_olms = mount.text("mountPath").trim_end_matches('/') == OLM_MOUNT;
+                    elsewhere |= own && !at_olms;
+                    !(own && at_olms)
+                });
+                if mounts.is_empty() {
+                    container.remove("volumeMounts");
+                }
+            }
+        }
+        if !elsewhere {
+            gone.push(name);
+            continue;
+        }
+        let volumes = pod.at_mut(&["volumes"]).map(Draft::items_mut).unwrap_or_default();
+        for volume in volumes.iter_mut().filter(|volume| volume.text("name") == name) {
+            volume.set(&["secret", "secretName"], Draft::new(olms.as_str(), rule));
+        }
+    }
+    if let Some(volumes) = pod.at_mut(&["volumes"]) {
+        volumes.retain(|volume| !gone.iter().any(|name| name == volume.text("name")));
+        if volumes.is_empty() {
+            pod.remove("volumes");
+        }
+    }
+}
+
+/// Removes from a CRD's manifest what asks cert-manager for a certificate that is not there any more.
+pub(super) fn without_injection(manifest: &mut serde_json::Value) {
+    if let Some(annotations) =
+        manifest.pointer_mut("/metadata/annotations").and_then(|value| value.as_object_mut())
+    {
+        annotations.remove(INJECT_CA);
+    }
+}
+
+fn serve<'m>(entry: &mut Draft<'m>, server: Server<'m>) {
+    entry.set(&["deploymentName"], server.deployment);
+    if let Some(port) = server.port {
+        entry.set(&["containerPort"], port);
+    }
+    if let Some(target) = server.target {
+        entry.set(&["targetPort"], target);
+    }
+}
+
+/// The ports as operator-sdk takes them: those of the Service.
+fn as_in_service<'m>(
+    service_port: Option<(Object<'m, 'm>, &'m Node<'m>)>,
+) -> (Option<Draft<'m>>, Option<Draft<'m>>) {
+    let Some((service, port)) = service_port else { return (None, None) };
+    let take = |key| port.get(key).map(|node| Draft::node(node, service.source, By::Manifest));
+    let zero =
+        || Draft::new(0, Origin::written(By::Manifest, service.source, port.span).by_rule("Go's zero"));
+    (take("port"), Some(take("targetPort").unwrap_or_else(zero)))
+}
+
+fn port_number(reference: &Node<'_>) -> i64 {
+    number(reference.get("port")).unwrap_or(DEFAULT_PORT)
+}
+
+fn number(node: Option<&Node<'_>>) -> Option<i64> {
+    match node?.value {
+        crate::yaml::Value::Int(number) => Some(number),
+        _ => None,
+    }
+}
