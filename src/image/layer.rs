@@ -24,8 +24,11 @@ const IN_MEMORY: usize = 8 << 20;
 /// 3 10.1 MB in 0.32 s.
 const GZIP_LEVEL: u32 = 6;
 
-/// zstd's own default. Of the same catalogs it makes 2.9 MB in 0.07 s.
+/// zstd's own default, with a window of 8 MiB, the largest that every decoder has to take (RFC 8878, 3.1.1.1.2): catalogs
+/// repeat themselves over more than the usual 2 MiB. Of the same catalogs it makes 2.3 MB in 0.04 s; with the usual window,
+/// 2.9 MB in 0.07 s.
 const ZSTD_LEVEL: i32 = 3;
+const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// The compressor's input at a time, in bytes. Another size gives other compressed bytes.
 const PIECE: usize = 64 << 10;
@@ -204,7 +207,11 @@ impl<W: Write> Packer<W> {
                 let header = GzBuilder::new().mtime(0).operating_system(UNKNOWN_SYSTEM);
                 Encoder::Gzip(header.write(inner, flate2::Compression::new(GZIP_LEVEL)))
             }
-            Compression::Zstd => Encoder::Zstd(zstd::Encoder::new(inner, ZSTD_LEVEL)?),
+            Compression::Zstd => {
+                let mut encoder = zstd::Encoder::new(inner, ZSTD_LEVEL)?;
+                encoder.window_log(ZSTD_WINDOW_LOG)?;
+                Encoder::Zstd(encoder)
+            }
         };
         Ok(Self { encoder, piece: Vec::with_capacity(PIECE) })
     }
@@ -321,6 +328,14 @@ mod tests {
     fn the_compressed_digest_of_the_sample_is_that_of_the_locked_compressor() {
         let layer = Layer::build(&sample()).unwrap();
         assert_snapshot!(format!("{} {}", layer.blob().digest(), layer.blob().size()), @"sha256:b6d212b91d9921e984f4af9eb3290ede55eed7f7d80e809a1bb184d231d7c9e9 394");
+    }
+
+    /// Pinned for the locked version of zstd.
+    #[test]
+    fn zstd_makes_other_bytes_of_the_same_diff_id() {
+        let layer = Layer::build_with(&sample(), Compression::Zstd).unwrap();
+        assert_eq!(layer.diff_id(), Layer::build(&sample()).unwrap().diff_id());
+        assert_snapshot!(format!("{} {}", layer.blob().digest(), layer.blob().size()), @"sha256:7d3286d3ce95a570b93c14cb9be21e3da297e1170026ee9ab72e9e04230b7daf 408");
     }
 
     #[test]

@@ -214,7 +214,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// A directory with a bundle in it.
-fn workplace() -> TempDir {
+pub(crate) fn workplace() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (path, content) in [("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", ANNOTATIONS)] {
         let path = dir.path().join("bundle").join(path);
@@ -224,7 +224,7 @@ fn workplace() -> TempDir {
     dir
 }
 
-fn command(dir: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
     command
         .args(arguments)
@@ -238,7 +238,7 @@ fn command(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(dir: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(dir: &Path, arguments: &[&str]) -> Output {
     run_with(dir, arguments, "")
 }
 
@@ -250,12 +250,12 @@ fn run_with(dir: &Path, arguments: &[&str], input: &str) -> Output {
 }
 
 #[track_caller]
-fn check(output: &Output, code: i32) {
+pub(crate) fn check(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
 #[track_caller]
-fn says_nothing(output: &Output) {
+pub(crate) fn says_nothing(output: &Output) {
     for said in [&output.stdout, &output.stderr] {
         assert!(!text(said).contains(PASSWORD), "{}", text(said));
         // Nor as docker writes it.
@@ -267,7 +267,7 @@ fn count(output: &Output, words: &str) -> usize {
     text(&output.stderr).lines().filter(|line| line.contains(words)).count()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

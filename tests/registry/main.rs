@@ -13,6 +13,7 @@ mod proxy;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod surroundings;
 mod tokens;
 mod uploads;
 
@@ -24,5 +25,6 @@ fn main() {
     trials.extend(faults::trials());
     trials.extend(uploads::trials());
     trials.extend(tokens::trials());
+    trials.extend(surroundings::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

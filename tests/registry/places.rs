@@ -6,7 +6,7 @@ use std::slice::from_ref;
 use libtest_mimic::Trial;
 use olmkit::image::{GivenCredentials, Options, Place, Root, Unpack};
 
-use crate::server::{Kind, PASSWORD, Registry, USER, access, image, index, noise, output, quick};
+use crate::server::{Kind, PASSWORD, Registry, USER, access, image, index, noise, output, quick, sha256};
 use crate::support::trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -344,10 +344,4 @@ fn skopeo() -> Result<(), libtest_mimic::Failed> {
         }
     }
     Ok(())
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    use sha2::Digest as _;
-    let digest = sha2::Sha256::digest(bytes);
-    format!("sha256:{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }

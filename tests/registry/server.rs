@@ -11,6 +11,7 @@ use olmkit::image::{
     Access, Config, FileTree, Image, Index, Layer, Options, Patience, Place, Progress, Root,
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use sha2::Digest as _;
 use tempfile::TempDir;
 
 /// The user that registries with a login know, and the password, as bcrypt has it in `htpasswd`.
@@ -51,8 +52,10 @@ impl Registry {
                 format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", at("htpasswd").display())
             }
             Kind::Tls => {
-                let CertifiedKey { cert, signing_key } =
-                    generate_simple_self_signed(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+                let CertifiedKey { cert, signing_key } = generate_simple_self_signed(
+                    ["127.0.0.1", "localhost", "registry.test"].map(str::to_owned),
+                )
+                .unwrap();
                 fs::write(at("cert.pem"), cert.pem()).unwrap();
                 fs::write(at("key.pem"), signing_key.serialize_pem()).unwrap();
                 String::new()
@@ -218,4 +221,10 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {error}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The SHA-256 digest of bytes, as registries write it.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let digest = sha2::Sha256::digest(bytes);
+    format!("sha256:{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }

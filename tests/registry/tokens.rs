@@ -1,6 +1,7 @@
 //! A registry that wants tokens, and the server that gives them out, signed as docker-registry checks it.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -17,6 +18,9 @@ use serde_json::json;
 use crate::places::chain;
 use crate::server::{Kind, PASSWORD, Registry, USER, access, image, quick};
 use crate::support::trial;
+
+/// What docker keeps after a login in a browser, instead of a password.
+const IDENTITY: &str = "an-identity-token";
 
 /// The key that signs tokens, and its certificate.
 static ISSUER: LazyLock<CertifiedKey<KeyPair>> =
@@ -54,6 +58,18 @@ pub(crate) fn trials() -> Vec<Trial> {
             server.bad.store(1, Ordering::Relaxed);
             registry.place("team/app:v1").store(&root(), &access(options(&registry, PASSWORD))).unwrap();
             assert_eq!(registry.tags("team/app"), ["v1"]);
+            Ok(())
+        }),
+        trial("an_identity_token_is_exchanged", &["docker-registry"], || {
+            let server = Tokens::start();
+            let registry = Registry::start(Kind::Token(server.port));
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let entry = json!({"auths": {&registry.host: {"auth": STANDARD.encode("0:"), "identitytoken": IDENTITY}}});
+            fs::write(file.path(), entry.to_string()).unwrap();
+            let options = Options { auth_file: Some(file.path().into()), ..quick() };
+            registry.place("team/app:v1").store(&root(), &access(options)).unwrap();
+            assert_eq!(registry.tags("team/app"), ["v1"]);
+            assert!(server.scopes()[0].contains("grant_type=refresh_token"), "{:?}", server.scopes());
             Ok(())
         }),
         trial("who_gets_no_token_is_told_so", &["docker-registry"], || {
@@ -99,7 +115,7 @@ impl Tokens {
         Self { port, asked, bad }
     }
 
-    /// The query of each request.
+    /// The query of each request, or its form.
     fn scopes(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -110,17 +126,24 @@ fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>, bad: &AtomicUsize) 
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let login = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
-    let mut is_user = false;
+    let (mut is_user, mut length) = (false, 0);
     loop {
         let mut field = String::new();
         reader.read_line(&mut field)?;
-        if field.trim().is_empty() {
-            break;
+        let Some((name, value)) = field.trim().split_once(':') else { break };
+        match name.to_lowercase().as_str() {
+            "authorization" => is_user = value.trim() == login,
+            "content-length" => length = value.trim().parse().unwrap_or(0),
+            _ => {}
         }
-        is_user |=
-            field.trim().to_lowercase().starts_with("authorization:") && field.trim().ends_with(&login);
     }
-    let query = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut query = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    if line.starts_with("POST ") {
+        let mut form = vec![0; length];
+        reader.read_exact(&mut form)?;
+        query = String::from_utf8_lossy(&form).into_owned();
+        is_user = query.contains(&format!("refresh_token={IDENTITY}"));
+    }
     asked.lock().unwrap().push(query.clone());
     let (status, body) = if !is_user {
         ("401 Unauthorized", json!({"errors": [{"code": "UNAUTHORIZED", "message": "wrong password"}]}))

@@ -3,16 +3,15 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use olmkit::image::{Access, Event, Options, Patience, Progress, Root};
-use sha2::Digest as _;
 
 use crate::places::chain;
-use crate::server::{access, image, noise, place, quick};
+use crate::server::{access, image, noise, place, quick, sha256};
 use crate::support::trial;
 
 /// Events of a transfer, to be counted.
@@ -67,6 +66,17 @@ pub(crate) fn trials() -> Vec<Trial> {
             assert_eq!(events.count("Waiting"), 2, "{}", events.text());
             Ok(())
         }),
+        trial("no_more_blobs_move_at_once_than_are_allowed", &[], || {
+            let registry = Scripted::start(Script { slow: true, ..Script::default() });
+            let names: Vec<String> = (0..12).map(|number| format!("file-{number}")).collect();
+            let files: Vec<_> = names.iter().map(|name| (name.as_str(), name.clone().into_bytes())).collect();
+            let options = Options { parallel: ALLOWED, ..quick() };
+            place(&registry.host, "team/app:v1")
+                .store(&image("linux/amd64", &files).into(), &access(options))
+                .unwrap();
+            assert_eq!(registry.state.lock().unwrap().most, ALLOWED);
+            Ok(())
+        }),
         trial("an_endless_manifest_is_not_read", &[], || {
             let registry = Scripted::start(Script { endless: true, ..Script::default() });
             let error = chain(&place(&registry.host, "team/app:v1").load(&access(quick())).unwrap_err());
@@ -92,6 +102,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
+/// How many blobs may move at once where that is counted, and a request that waits for others to come.
+const ALLOWED: usize = 3;
+static ARRIVED: Condvar = Condvar::new();
+
 /// What a made-up registry does out of the ordinary.
 #[derive(Default, Clone)]
 struct Script {
@@ -105,6 +119,8 @@ struct Script {
     manifest: Option<(&'static str, &'static str)>,
     /// Errors hold escapes, and much text.
     rude: bool,
+    /// Whether blobs are there is answered when more wait for it than are allowed to, or after a while.
+    slow: bool,
 }
 
 #[derive(Default)]
@@ -114,6 +130,9 @@ struct State {
     received: usize,
     upload: Vec<u8>,
     blobs: Vec<String>,
+    /// How many requests wait for an answer, and the most that ever did.
+    waiting: usize,
+    most: usize,
 }
 
 /// A registry of as many lines as are needed to show one thing.
@@ -177,6 +196,15 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
             break;
         }
     }
+    if method == "HEAD" && script.lock().unwrap().slow {
+        let mut state = state.lock().unwrap();
+        state.waiting += 1;
+        state.most = state.most.max(state.waiting);
+        ARRIVED.notify_all();
+        let too_few = |state: &mut State| state.waiting <= ALLOWED;
+        let (mut state, _) = ARRIVED.wait_timeout_while(state, Duration::from_millis(100), too_few).unwrap();
+        state.waiting -= 1;
+    }
     let mut state = state.lock().unwrap();
     state.requests.push(line.clone());
     if is_upload {
@@ -228,9 +256,7 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
         }
         "PATCH" => say("202 Accepted", &format!("{location}{range}"), ""),
         "PUT" if is_upload => {
-            let hash = sha2::Sha256::digest(&state.upload);
-            let digest =
-                format!("sha256:{}", hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+            let digest = sha256(&state.upload);
             let named = path.replace("%3A", ":").ends_with(&format!("digest={digest}"));
             state.upload.clear();
             if !named {

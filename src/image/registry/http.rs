@@ -61,9 +61,17 @@ enum Security {
     Plain,
 }
 
-/// One client per kind of security, made when it is needed first: reading the system's certificates takes a while.
+/// What a client is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Route {
+    security: Security,
+    /// Whether the host is this machine, which no proxy knows: as Go's programs hold it, docker's and podman's among them.
+    is_local: bool,
+}
+
+/// One client per route, made when it is needed first: reading the system's certificates takes a while.
 pub(super) struct Http {
-    clients: Mutex<HashMap<Security, Client>>,
+    clients: Mutex<HashMap<Route, Client>>,
     ca_files: Vec<PathBuf>,
     plain: BTreeSet<String>,
     unverified: BTreeSet<String>,
@@ -96,13 +104,14 @@ impl Http {
         } else {
             Security::Verified
         };
-        Ok(self.client(security, &url)?.request(method, url))
+        let route = Route { security, is_local: is_loopback(&url) };
+        Ok(self.client(route, &url)?.request(method, url))
     }
 
-    fn client(&self, security: Security, url: &Url) -> Result<Client, RegistryError> {
+    fn client(&self, route: Route, url: &Url) -> Result<Client, RegistryError> {
         // A client is stored whole, so a panic elsewhere leaves none half made.
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&security) {
+        if let Some(client) = clients.get(&route) {
             return Ok(client.clone());
         }
         let mut builder = Client::builder()
@@ -110,7 +119,10 @@ impl Http {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(self.patience.connect)
             .read_timeout(self.patience.silence);
-        match security {
+        if route.is_local {
+            builder = builder.no_proxy();
+        }
+        match route.security {
             Security::Verified => builder = builder.tls_certs_merge(self.certificates()?),
             Security::Unverified => {
                 builder = builder.tls_certs_only([]).tls_danger_accept_invalid_certs(true);
@@ -120,7 +132,7 @@ impl Http {
         let client = builder
             .build()
             .map_err(|source| RegistryError::Unreachable { host: host_of(url), source: source.into() })?;
-        clients.insert(security, client.clone());
+        clients.insert(route, client.clone());
         Ok(client)
     }
 
@@ -334,4 +346,11 @@ fn names(hosts: &BTreeSet<String>, url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
     hosts.contains(host) || hosts.contains(&format!("{host}:{port}"))
+}
+
+/// Whether a URL leads to this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::auth::{self, Challenge, Token};
 use super::credentials::{CredentialStore, Credentials};
 use super::error::RegistryError;
-use super::http::{Http, Refusal, host_of, malformed, refusal};
+use super::http::{Http, Refusal, host_of, is_loopback, malformed, refusal};
 use crate::image::digest::Digest;
 use crate::image::progress::Progress;
 
@@ -86,8 +86,14 @@ impl Registry {
         if self.http.is_plain(&secure) || self.http.is_plain(&plain) {
             return self.greet(plain).await;
         }
-        if is_loopback(&plain) && !self.speaks_tls(&plain).await {
-            return self.greet(plain).await;
+        if is_loopback(&plain) {
+            // Whoever expects TLS refuses plain HTTP or hangs up.
+            match self.hail(&plain).await {
+                Ok(response) if is_greeting(response.status()) => return Contact::of(plain, &response),
+                Ok(response) if is_moody(response.status()) => return self.greet(plain).await,
+                Err(RegistryError::Unreachable { .. }) => return self.greet(plain).await,
+                _ => {}
+            }
         }
         match self.greet(secure).await {
             // It was only in a bad mood before.
@@ -96,36 +102,46 @@ impl Registry {
         }
     }
 
-    /// Whether a host of this machine is to be spoken to in TLS: whoever expects TLS refuses plain HTTP or hangs up.
-    async fn speaks_tls(&self, plain: &Url) -> bool {
-        let Ok(request) = self.http.request(Method::GET, plain.clone()) else { return true };
-        match self.http.send(request).await {
-            Ok(response) => !matches!(response.status().as_u16(), 200..=299 | 401 | 429 | 500..),
-            Err(RegistryError::Unreachable { .. }) => false,
-            Err(_) => true,
-        }
+    async fn hail(&self, base: &Url) -> Result<Response, RegistryError> {
+        self.http.send(self.http.request(Method::GET, base.clone())?).await
     }
 
     async fn greet(&self, base: Url) -> Result<Contact, RegistryError> {
         let attempt = || async {
-            let response = self.http.send(self.http.request(Method::GET, base.clone())?).await;
-            // Nobody has answered at that address yet: more likely a wrong name than a bad moment.
-            let response = match response {
+            let response = match self.hail(&base).await {
+                // Nobody has answered at that address yet: more likely a wrong name than a bad moment.
                 Err(RegistryError::Unreachable { host, source }) => return Ok(Err((host, source))),
                 other => other?,
             };
             let status = response.status();
-            match status.as_u16() {
-                200..=299 | 401 => Challenge::of(&base, status, response.headers()).map(Ok),
-                429 | 500.. | 408 => Err(refusal(response).await.into()),
-                _ => Err(malformed(&base, &format!("it answers `/v2/` with status {}", status.as_u16()))),
+            if is_greeting(status) {
+                Contact::of(base.clone(), &response).map(Ok)
+            } else if is_moody(status) {
+                Err(refusal(response).await.into())
+            } else {
+                Err(malformed(&base, &format!("it answers `/v2/` with status {}", status.as_u16())))
             }
         };
-        match self.http.retry(&self.host, attempt).await? {
-            Ok(challenge) => Ok(Contact { base, challenge }),
-            Err((host, source)) => Err(RegistryError::Unreachable { host, source }),
-        }
+        let contact = self.http.retry(&self.host, attempt).await?;
+        contact.map_err(|(host, source)| RegistryError::Unreachable { host, source })
     }
+}
+
+impl Contact {
+    fn of(base: Url, response: &Response) -> Result<Self, RegistryError> {
+        let challenge = Challenge::of(&base, response.status(), response.headers())?;
+        Ok(Self { base, challenge })
+    }
+}
+
+/// Whether a registry answers `/v2/` like this.
+fn is_greeting(status: StatusCode) -> bool {
+    status.is_success() || status == StatusCode::UNAUTHORIZED
+}
+
+/// Whether the same request may be answered otherwise later.
+fn is_moody(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500..)
 }
 
 impl Repository {
@@ -262,10 +278,4 @@ fn no_entry(
             RegistryError::Denied { host, action, user: credentials.user().to_owned(), message }
         }
     }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
