@@ -36,4 +36,4 @@ docs: ## the documentation of the code
 generate: ## renew the checked-in files that are made from code
 	release=$$($(CARGO) run --quiet -p redis-operator -- --version) && \
 	$(CARGO) run --quiet -p redis-operator -- manifests --output-dir operator/deploy/$${release##* }
-	OLMKIT_GENERATE=1 $(CARGO) test --locked --quiet --test docs --test demo
+	OLMKIT_GENERATE=1 $(CARGO) test --locked --quiet --test docs --test demo --test serve

@@ -2,6 +2,7 @@
 //! printed here.
 
 pub mod build;
+pub mod build_index;
 pub mod catalog;
 mod failures;
 pub mod findings;

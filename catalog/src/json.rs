@@ -65,6 +65,13 @@ pub(crate) fn marshal(value: &Json) -> String {
     out.text
 }
 
+/// The text of a value without white space, keys sorted: what opm stores of properties and blobs.
+pub(crate) fn compact(value: &Json) -> String {
+    let mut out = Out { text: String::new(), layout: &Layout::COMPACT, escape_html: false };
+    out.value(value, 0);
+    out.text
+}
+
 struct Out<'l> {
     text: String,
     layout: &'l Layout<'l>,

@@ -6,6 +6,7 @@
 //! - [`validate`](mod@validate) says what opm would refuse, all at once, each with its place;
 //! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
+//! - [`compiled`] is a catalog as servers want it;
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
 //! Start at [`fbc::Catalog`].
@@ -23,6 +24,7 @@
 
 pub mod add;
 mod base64;
+pub mod compiled;
 pub mod fbc;
 pub mod graph;
 mod ignore;

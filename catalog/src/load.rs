@@ -17,6 +17,8 @@ pub const MAX_BYTES: u64 = 2 << 30;
 pub const MAX_FILES: usize = 200_000;
 /// Directories nested deeper than this are not entered.
 pub const MAX_DEPTH: usize = 32;
+/// The largest `.indexignore`, in bytes.
+const MAX_IGNORE: u64 = 1 << 20;
 
 /// The files of a catalog, as text where they are text.
 #[derive(Debug, Clone, Default)]
@@ -73,18 +75,14 @@ impl CatalogFiles {
     /// When a directory cannot be listed, or there are more than [`MAX_FILES`] files. A file that cannot be read is
     /// remembered as such.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let failed = |source| LoadError::Path { path: path.to_owned(), source };
-        let root = fs::canonicalize(path).map_err(failed)?;
-        let mut walk =
-            Walk { root: &root, files: Vec::new(), ignore: Ignore::default(), bytes_left: MAX_BYTES };
-        if root.is_dir() {
-            walk.enter(&root, 0)?;
-        } else {
-            let content = walk.read(&root);
-            walk.files.push(CatalogFile { path: String::new(), content });
-        }
-        let mut files = walk.files;
-        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let (root, found) = list(path)?;
+        let mut bytes_left = MAX_BYTES;
+        let mut read = |found| match found {
+            Found::File(path) => read(&root, &path, &mut bytes_left),
+            Found::Unread(why) => Content::Unread(why),
+        };
+        let files =
+            found.into_iter().map(|(path, found)| CatalogFile { path, content: read(found) }).collect();
         Ok(Self { name: path.display().to_string(), files })
     }
 
@@ -103,12 +101,90 @@ impl CatalogFiles {
     }
 }
 
+/// Something at a catalog's path.
+pub(crate) enum Found {
+    /// It is to be read.
+    File(PathBuf),
+    /// It is not, and why.
+    Unread(String),
+}
+
+/// What belongs to a catalog, sorted by path, and its directory without links; nothing is read yet.
+///
+/// # Errors
+/// As [`CatalogFiles::load`].
+pub(crate) fn list(path: &Path) -> Result<(PathBuf, Vec<(String, Found)>), LoadError> {
+    let failed = |source| LoadError::Path { path: path.to_owned(), source };
+    let root = fs::canonicalize(path).map_err(failed)?;
+    let mut walk = Walk { root: &root, files: Vec::new(), ignore: Ignore::default() };
+    if root.is_dir() {
+        walk.enter(&root, 0)?;
+    } else {
+        walk.files.push((String::new(), Found::File(root.clone())));
+    }
+    let mut files = walk.files;
+    files.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok((root, files))
+}
+
+/// Opens a file of a catalog, and tells its size; or says why it is none.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn open(root: &Path, path: &Path) -> io::Result<Result<(fs::File, u64), String>> {
+    let (target, size) = match target(root, path)? {
+        Ok(target) => target,
+        Err(why) => return Ok(Err(why)),
+    };
+    Ok(Ok((fs::File::open(target)?, size)))
+}
+
+/// The size of a file of a catalog; or why it is none.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn size(root: &Path, path: &Path) -> io::Result<Result<u64, String>> {
+    Ok(target(root, path)?.map(|(_, size)| size))
+}
+
+/// The plain file that a path leads to, if it is one of the same tree.
+fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, u64), String>> {
+    let mut metadata = fs::symlink_metadata(path)?;
+    let mut target = path.to_owned();
+    if metadata.is_symlink() {
+        target = fs::canonicalize(path)?;
+        if !target.starts_with(root) {
+            return Ok(Err("it is a link to somewhere else".into()));
+        }
+        metadata = fs::metadata(&target)?;
+    }
+    // Before it is opened, since to open a pipe is to wait for its writer.
+    Ok(if metadata.is_file() { Ok((target, metadata.len())) } else { Err("it is not a plain file".into()) })
+}
+
+fn read(root: &Path, path: &Path, bytes_left: &mut u64) -> Content {
+    let mut try_read = || {
+        let (file, size) = match open(root, path)? {
+            Ok(opened) => opened,
+            Err(why) => return Ok(Content::Unread(why)),
+        };
+        let limit = *bytes_left;
+        let mut bytes = Vec::with_capacity(size.min(limit) as usize + 1);
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            return Ok(Content::Unread(format!("the catalog is larger than {} MiB", MAX_BYTES >> 20)));
+        }
+        *bytes_left -= bytes.len() as u64;
+        Ok(Content::from_bytes(bytes))
+    };
+    try_read().unwrap_or_else(|error: io::Error| Content::Unread(error.to_string()))
+}
+
 /// A walk through a directory, with what it has found.
 struct Walk<'a> {
     root: &'a Path,
-    files: Vec<CatalogFile>,
+    files: Vec<(String, Found)>,
     ignore: Ignore,
-    bytes_left: u64,
 }
 
 impl Walk<'_> {
@@ -119,12 +195,11 @@ impl Walk<'_> {
         entries.sort_by_key(fs::DirEntry::file_name);
         // First, since it speaks of everything beside and below it.
         if entries.iter().any(|entry| entry.file_name() == IGNORE_FILE) {
-            match self.read(&directory.join(IGNORE_FILE)) {
+            let path = directory.join(IGNORE_FILE);
+            match read(self.root, &path, &mut { MAX_IGNORE }) {
                 Content::Text(rules) => self.ignore.add(&self.below(directory), &rules),
-                content => {
-                    let path = self.below(&directory.join(IGNORE_FILE));
-                    self.files.push(CatalogFile { path, content });
-                }
+                Content::Unread(why) => self.files.push((self.below(&path), Found::Unread(why))),
+                _ => self.files.push((self.below(&path), Found::File(path))),
             }
         }
         for entry in entries {
@@ -135,12 +210,10 @@ impl Walk<'_> {
                 if depth < MAX_DEPTH {
                     self.enter(&path, depth + 1)?;
                 } else {
-                    let content = Content::Unread("the directory is nested too deeply".into());
-                    self.files.push(CatalogFile { path: below, content });
+                    self.files.push((below, Found::Unread("the directory is nested too deeply".into())));
                 }
             } else if entry.file_name() != IGNORE_FILE && !self.ignore.matches(&below) {
-                let content = self.read(&path);
-                self.files.push(CatalogFile { path: below, content });
+                self.files.push((below, Found::File(path)));
             }
             if self.files.len() > MAX_FILES {
                 return Err(LoadError::TooManyFiles { path: self.root.to_owned() });
@@ -152,33 +225,6 @@ impl Walk<'_> {
     /// A path below the root, with `/` between.
     fn below(&self, path: &Path) -> String {
         path.strip_prefix(self.root).unwrap_or(path).to_string_lossy().into_owned()
-    }
-
-    fn read(&mut self, path: &Path) -> Content {
-        match self.try_read(path) {
-            Ok(content) => content,
-            Err(error) => Content::Unread(error.to_string()),
-        }
-    }
-
-    fn try_read(&mut self, path: &Path) -> io::Result<Content> {
-        let target = fs::canonicalize(path)?;
-        if !target.starts_with(self.root) {
-            return Ok(Content::Unread("it is a link to somewhere else".into()));
-        }
-        // Before it is opened, since to open a pipe is to wait for its writer.
-        let metadata = fs::metadata(&target)?;
-        if !metadata.is_file() {
-            return Ok(Content::Unread("it is not a plain file".into()));
-        }
-        let limit = self.bytes_left;
-        let mut bytes = Vec::with_capacity(metadata.len().min(limit) as usize + 1);
-        fs::File::open(&target)?.take(limit + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > limit {
-            return Ok(Content::Unread(format!("the catalog is larger than {} MiB", MAX_BYTES >> 20)));
-        }
-        self.bytes_left -= bytes.len() as u64;
-        Ok(Content::from_bytes(bytes))
     }
 }
 

@@ -10,7 +10,7 @@ use olmkit_catalog::path;
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
-use crate::actions::{build, catalog, push, resolve};
+use crate::actions::{build, build_index, catalog, push, resolve};
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
 use crate::input::Input;
@@ -29,6 +29,8 @@ pub enum Verb {
     Resolve(Box<Resolve>),
     /// Put a catalog into an image
     Build(Box<Build>),
+    /// Compile a catalog to one file, which `catalog serve` opens in milliseconds
+    BuildIndex(Box<BuildIndex>),
     /// Send a catalog to a registry
     Push(Box<Push>),
 }
@@ -65,6 +67,10 @@ impl Verb {
                     cmd,
                 };
                 Ok(Box::new(build::catalog(&build::Request { input: catalog, output }, &ground, &access)?))
+            }
+            Self::BuildIndex(flags) => {
+                let BuildIndex { catalog, to, registry } = *flags;
+                Ok(Box::new(build_index::build_index(&catalog, &to, &registry.access()?)?))
             }
             Self::Push(flags) => {
                 let Push { catalog, reference, write } = *flags;
@@ -253,6 +259,25 @@ const BUILD_EXAMPLES: &str = "\
 Examples:
   olmkit catalog build catalog --to quay.io/example/catalog:v1
   olmkit catalog build catalog --base quay.io/operator-framework/opm:latest --to oci:images:catalog";
+
+/// Flags of `catalog build-index`.
+#[derive(Debug, Args)]
+#[command(after_help = BUILD_INDEX_EXAMPLES)]
+pub struct BuildIndex {
+    /// The catalog: its directory, or its image
+    #[arg(value_name = "CATALOG")]
+    catalog: Input,
+    /// The file, outside of the catalog's directory
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+const BUILD_INDEX_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog build-index catalog --to catalog.olmkit
+  olmkit catalog serve catalog --index catalog.olmkit";
 
 /// Flags of `catalog push`.
 #[derive(Debug, Args)]

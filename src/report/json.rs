@@ -136,6 +136,24 @@ pub struct Resolution {
     pub constraints: Vec<String>,
 }
 
+/// A compiled catalog: `catalog build-index`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Index {
+    /// `olmkit.index/v1`
+    pub schema: &'static str,
+    /// The file.
+    pub path: String,
+    /// The digest of the catalog's files: `sha256:…`
+    pub catalog_digest: String,
+    /// The file's size in bytes.
+    pub size: u64,
+    /// How many packages there are.
+    pub packages: usize,
+    /// How many bundles there are, each counted once.
+    pub bundles: usize,
+}
+
 /// A bundle that was unpacked: `bundle unpack`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -312,6 +330,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings-v1", schema_for!(Findings)),
         ("generated-v1", schema_for!(Generated)),
         ("image-v1", schema_for!(Image)),
+        ("index-v1", schema_for!(Index)),
         ("path-v1", schema_for!(Paths)),
         ("inspected-v1", schema_for!(Inspected)),
         ("resolution-v1", schema_for!(Resolution)),

@@ -24,8 +24,8 @@ pub(super) fn value(csv: &ClusterServiceVersion) -> Json {
     add("maturity", json(&spec.maturity));
     add("minKubeVersion", json(&spec.min_kube_version));
     add("nativeAPIs", json(&spec.native_apis));
-    fields.insert("apiServiceDefinitions".into(), descriptions(json(&spec.api_service_definitions)));
-    fields.insert("crdDescriptions".into(), descriptions(json(&spec.custom_resource_definitions)));
+    fields.insert("apiServiceDefinitions".into(), complete(json(&spec.api_service_definitions)));
+    fields.insert("crdDescriptions".into(), complete(json(&spec.custom_resource_definitions)));
     fields.insert("provider".into(), json(&spec.provider));
     Json::Object(fields)
 }
@@ -46,7 +46,7 @@ fn is_empty(value: &Json) -> bool {
 }
 
 /// Owned and required APIs as Go writes them: a resource always has a name, and a container port of 0 is none.
-fn descriptions(mut lists: Json) -> Json {
+pub(crate) fn complete(mut lists: Json) -> Json {
     let items =
         lists.as_object_mut().into_iter().flat_map(Map::values_mut).filter_map(Json::as_array_mut).flatten();
     for description in items.filter_map(Json::as_object_mut) {

@@ -1,0 +1,52 @@
+//! `catalog build-index`: a catalog to the file that a server opens.
+
+use std::path::Path;
+
+use olmkit_catalog::compiled::{self, BuildError};
+
+use crate::exit::Failure;
+use crate::files::FileError;
+use crate::image::Access;
+use crate::input::Input;
+use crate::report::IndexAnswer;
+
+/// The file would be read as a part of the catalog that it is made of.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` lies in the catalog's directory, where every file is read as a part of the catalog")]
+struct Inside(String);
+
+/// Compiles a catalog.
+///
+/// # Errors
+/// When it cannot be read, is not sound, or the file cannot be written.
+pub fn build_index(input: &Input, to: &Path, access: &Access) -> Result<IndexAnswer, Failure> {
+    if let Input::Disk(directory) = input
+        && is_inside(to, directory)
+    {
+        let error = Inside(to.display().to_string());
+        return Err(Failure::misuse(error).help("choose a file outside of it"));
+    }
+    let files = input.catalog(access)?;
+    let built = compiled::build(&files, to).map_err(|error| failure(error, input))?;
+    let fail = |source| FileError::Read { path: to.to_owned(), source };
+    Ok(IndexAnswer { path: to.to_owned(), size: std::fs::metadata(to).map_err(fail)?.len(), built })
+}
+
+/// What a catalog that cannot be compiled means for the command: the first of its errors, with its place.
+pub(super) fn failure(error: BuildError, input: &Input) -> Failure {
+    match &error {
+        BuildError::Invalid { findings, .. } => {
+            let place = findings.first().and_then(|finding| finding.place.clone());
+            Failure::no(error).at(place).help(format!("run `olmkit catalog validate {input}`"))
+        }
+        _ => Failure::unknown(error),
+    }
+}
+
+fn is_inside(file: &Path, directory: &Path) -> bool {
+    let parent = file.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    match (parent.canonicalize(), directory.canonicalize()) {
+        (Ok(parent), Ok(directory)) => parent.starts_with(directory),
+        _ => false,
+    }
+}

@@ -1,0 +1,40 @@
+//! What `catalog build-index` has made.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use olmkit_catalog::compiled::Built;
+
+use super::findings::plural;
+use super::progress::bytes;
+use super::{Answer, json, pretty, printable};
+
+/// A compiled catalog.
+#[derive(Debug)]
+pub struct IndexAnswer {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What is in it.
+    pub built: Built,
+}
+
+impl Answer for IndexAnswer {
+    fn json(&self) -> String {
+        pretty(&json::Index {
+            schema: "olmkit.index/v1",
+            path: self.path.display().to_string(),
+            catalog_digest: format!("sha256:{}", self.built.fingerprint.to_hex()),
+            size: self.size,
+            packages: self.built.packages,
+            bundles: self.built.bundles,
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        let (path, built) = (self.path.display().to_string(), &self.built);
+        let (packages, bundles) = (plural(built.packages, "package"), plural(built.bundles, "bundle"));
+        writeln!(out, "{} with {packages}, {bundles} ({})", printable(&path), bytes(self.size))
+    }
+}

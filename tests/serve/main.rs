@@ -1,0 +1,3 @@
+//! The catalog server as its clients see it: a program that runs, asked over the network.
+
+mod proto;

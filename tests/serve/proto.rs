@@ -1,0 +1,37 @@
+//! What is made from `registry.proto` is fresh. `make generate` renews it.
+
+use std::path::Path;
+
+use prost::Message as _;
+
+fn catalog() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/catalog"))
+}
+
+/// The descriptors of `registry.proto` and of what it imports.
+pub(crate) fn descriptors() -> prost_types::FileDescriptorSet {
+    let compiled = protox::compile(["registry.proto"], [catalog().join("proto")]);
+    compiled.expect("registry.proto is sound")
+}
+
+#[track_caller]
+fn fresh(path: &str, expected: &[u8]) {
+    let path = catalog().join(path);
+    if std::env::var_os("OLMKIT_GENERATE").is_some() {
+        std::fs::write(&path, expected).expect("the checkout can be written");
+    }
+    let found = std::fs::read(&path).unwrap_or_default();
+    assert!(found == expected, "{} is stale: run `make generate`", path.display());
+}
+
+#[test]
+fn messages() {
+    let dir = tempfile::tempdir().unwrap();
+    prost_build::Config::new().out_dir(dir.path()).compile_fds(descriptors()).unwrap();
+    fresh("src/compiled/api.rs", &std::fs::read(dir.path().join("api.rs")).unwrap());
+}
+
+#[test]
+fn descriptors_for_reflection() {
+    fresh("proto/registry.binpb", &descriptors().encode_to_vec());
+}
