@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 
-.PHONY: help demo check test corpus bench docs generate
+.PHONY: help demo check test corpus cluster cluster-down e2e bench docs generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -25,6 +25,15 @@ test: ## every test; ends with the counts
 
 corpus: ## compare with the recorded answers of OLM's own tools (OLMKIT_CORPUS, or ../shared/corpus)
 	$(CARGO) test --locked --test corpus
+
+cluster: ## a cluster for tests: kind's where its images are, else one from parts; as shell settings (docs/cluster.md)
+	@tests/cluster/up
+
+cluster-down: ## take it down
+	@tests/cluster/down
+
+e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them (E2E_KEEP=1 keeps what failed)
+	@tests/e2e/run
 
 bench: ## speed against other tools, where they are installed (CATALOG=DIR: of a catalog of yours)
 	$(CARGO) build --release --locked

@@ -1,0 +1,216 @@
+//! What `up` and `down` say when a cluster cannot be: which fault, and what to do, before anything is started.
+//!
+//! Nothing here starts a cluster. Faults of the machine are played by programs of the same name, first on `PATH`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::env;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Trial};
+use tempfile::TempDir;
+
+/// How long a bad case may take to be named.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+/// A machine on which all is well as far as `up --check` looks, but for what a test changes.
+struct Machine {
+    dir: TempDir,
+    settings: Vec<(&'static str, String)>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { dir: tempfile::tempdir().unwrap(), settings: Vec::new() };
+        machine
+            // Docker and kind are not here, root is, and everything that Debian has is installed.
+            .has("kind", "exit 1")
+            .has("docker", "exit 1")
+            .has("id", "echo 0")
+            .has("ip", "exit 0")
+            .has("unshare", "exit 0")
+            .has("apt-get", "exit 1")
+            .has("go", "case $1 in env) echo go1.26.0 ;; *) exit 0 ;; esac")
+            .has("stat", "echo ext2/ext3")
+            .has("df", "printf 'Filesystem 1M-blocks Used Available\\ndisk 99999 0 50000\\n'")
+            .sets("CLUSTER_NUMBER", "250")
+    }
+
+    /// Puts a program on the path, before all others.
+    fn has(self, program: &str, script: &str) -> Self {
+        let path = self.dir.path().join("bin").join(program);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    fn sets(mut self, name: &'static str, value: &str) -> Self {
+        self.settings.push((name, value.to_owned()));
+        self
+    }
+
+    fn run(&self, script: &str, arguments: &[&str]) -> Output {
+        let bin = self.dir.path().join("bin");
+        let path = env::join_paths([bin].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap())))
+            .unwrap();
+        let started = Instant::now();
+        let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster").join(script))
+            .args(arguments)
+            .env_remove("KUBECONFIG")
+            .env_remove("KUBECTL")
+            .env("PATH", path)
+            .env("XDG_CACHE_HOME", self.dir.path().join("cache"))
+            .env("CLUSTER_STATE", self.dir.path().join("state"))
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .output()
+            .unwrap();
+        assert!(started.elapsed() < AT_ONCE, "it took {:?}", started.elapsed());
+        output
+    }
+
+    /// What `up` says is wrong, and what to do.
+    #[track_caller]
+    fn faults(&self) -> String {
+        let output = self.run("up", &["--check"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(output.stdout.is_empty(), "nothing to be evaluated: {output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!self.dir.path().join("state").exists(), "something was started: {said}");
+        said.replace(self.dir.path().to_str().unwrap(), "DIR")
+    }
+}
+
+fn main() {
+    let tests: &[(&str, fn())] = &[
+        ("a_good_machine_is_not_complained_about", || {
+            let output = Machine::new().run("up", &["--check"]);
+            assert!(output.status.success(), "{output:?}");
+            assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+        }),
+        ("without_root", || {
+            insta::assert_snapshot!(Machine::new().has("id", "echo 1000").faults(), @r#"
+            error: a cluster from parts needs root: it makes containers, mounts and networks
+              = help: run as root, or use kind: with Docker, kind and its node image at hand it is chosen by itself (docs/cluster.md)
+            "#);
+        }),
+        ("without_go", || {
+            insta::assert_snapshot!(Machine::new().has("go", "exit 127").faults(), @r#"
+            error: go is not on PATH, or does not run: Kubernetes is built from source
+              = help: install Go 1.25.0 or newer (https://go.dev/dl), or keep PATH through sudo: sudo env PATH="$PATH" make cluster
+            "#);
+        }),
+        ("with_an_old_go", || {
+            insta::assert_snapshot!(Machine::new().has("go", "echo go1.19.8").faults(), @r#"
+            error: go is 1.19.8, Kubernetes and its parts need 1.25.0 or newer
+              = help: install it from https://go.dev/dl
+            "#);
+        }),
+        ("without_a_way_to_modules", || {
+            let go = "case $1 in env) echo go1.25.0 ;; *) echo 'dial tcp: lookup proxy: no such host' >&2; exit 1 ;; esac";
+            insta::assert_snapshot!(Machine::new().has("go", go).faults(), @r#"
+            error: Go's modules cannot be fetched: dial tcp: lookup proxy: no such host
+              = help: connect to the network, or set GOPROXY to a mirror that can be reached
+            "#);
+        }),
+        ("with_a_full_disk", || {
+            let df = "printf 'Filesystem 1M-blocks Used Available\\ndisk 99999 98999 1000\\n'";
+            insta::assert_snapshot!(Machine::new().has("df", df).faults(), @r#"
+            error: 1000 MiB are free for DIR/cache/olmkit/cluster, the build of Kubernetes needs 8000
+              = help: make room, or set XDG_CACHE_HOME to a directory on another disk
+            error: 1000 MiB are free for DIR/state, a running cluster needs 2000
+              = help: make room, or set CLUSTER_STATE to a directory on another disk
+            "#);
+        }),
+        ("on_an_overlay", || {
+            insta::assert_snapshot!(Machine::new().has("stat", "echo overlayfs").faults(), @r#"
+            error: DIR/state would be on an overlay filesystem, which cannot hold containers' roots
+              = help: set CLUSTER_STATE to a directory on a disk
+            "#);
+        }),
+        ("without_the_rights_of_a_node", || {
+            let unshare = "echo 'unshare: unshare failed: Operation not permitted' >&2; exit 1";
+            insta::assert_snapshot!(Machine::new().has("unshare", unshare).faults(), @r#"
+            error: this machine does not let its root make what containers need: unshare: unshare failed: Operation not permitted
+              = help: use a virtual machine, or a container with all privileges
+            "#);
+        }),
+        ("with_a_port_in_use", || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port().to_string();
+            let said = Machine::new().has("ss", "exit 0").sets("CLUSTER_REGISTRY_PORT", &port).faults();
+            insta::assert_snapshot!(said.replace(&port, "PORT"), @r#"
+            error: port PORT of 127.0.0.1 is in use, the registry needs it
+              = help: end that program, or choose another port with CLUSTER_REGISTRY_PORT
+            "#);
+        }),
+        ("with_addresses_in_use", || {
+            let ip =
+                "case \"$*\" in *address*) echo '7: wan0 inet 198.18.250.1/30 scope global wan0' ;; esac";
+            insta::assert_snapshot!(Machine::new().has("ip", ip).faults(), @r#"
+            error: the addresses 198.18.250.1 and 198.18.250.2 are in use by interface wan0
+              = help: if a cluster left it: ip link delete wan0. Else choose other addresses with CLUSTER_NUMBER (0 to 255)
+            "#);
+        }),
+        ("with_a_wrong_number", || {
+            insta::assert_snapshot!(Machine::new().sets("CLUSTER_NUMBER", "many").faults(), @r#"
+error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
+  = help: unset it
+"#);
+        }),
+        ("with_several_faults_at_once", || {
+            let said = Machine::new().has("id", "echo 1000").has("go", "exit 127").faults();
+            assert_eq!(said.matches("error: ").count(), 2, "{said}");
+            assert_eq!(said.matches("  = help: ").count(), 2, "{said}");
+        }),
+        ("with_the_kubeconfig_of_a_dead_cluster", || {
+            let kubectl = "echo 'E1121 memcache.go:265] something' >&2; \
+                           echo 'The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?' >&2; exit 1";
+            let machine = Machine::new().has("kubectl", kubectl).sets("KUBECONFIG", "/dead/kubeconfig");
+            insta::assert_snapshot!(machine.faults(), @r#"
+            error: the cluster of KUBECONFIG=/dead/kubeconfig does not answer: The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?
+              = help: start it, or unset KUBECONFIG to get a cluster made
+            "#);
+        }),
+        ("with_arguments_that_mean_nothing", || {
+            let output = Machine::new().run("up", &["--force"]);
+            assert_eq!(output.status.code(), Some(1));
+            insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: up takes --check or nothing, not `--force`");
+        }),
+        ("down_removes_what_a_crashed_run_left", || {
+            let machine = Machine::new();
+            let state = machine.dir.path().join("state");
+            fs::create_dir_all(state.join("log")).unwrap();
+            // The process ids of a run before the last boot: some other process may have them now.
+            let other = std::process::id();
+            fs::write(state.join("node.pid"), format!("{other} 1\n")).unwrap();
+            fs::write(state.join("node.namespace"), "pid:[1]\n").unwrap();
+            let output = machine.run("down", &[]);
+            assert!(output.status.success(), "{output:?}");
+            assert!(!state.exists());
+            insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"the cluster is down, nothing is left of it");
+            let again = machine.run("down", &[]);
+            assert!(again.status.success());
+            insta::assert_snapshot!(String::from_utf8(again.stderr).unwrap(), @"no cluster is up");
+        }),
+    ];
+    let trials: Vec<Trial> = tests
+        .iter()
+        .map(|&(name, test)| {
+            support::trial(name, &["bash", "awk", "flock"], move || {
+                test();
+                Ok(())
+            })
+        })
+        .collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}

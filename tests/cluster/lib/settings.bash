@@ -1,0 +1,75 @@
+# shellcheck shell=bash disable=SC2034 # the names are used by those who source this
+# What can be chosen, and where things lie. Sourced by every script here; the names in capitals come from here.
+
+# Answers go to stdout; this is the talk.
+say() {
+    printf '%s\n' "$*" >&2
+}
+
+# die WHAT [WHAT TO DO]
+die() {
+    say "error: $1"
+    [ $# -lt 2 ] || say "  = help: $2"
+    exit 1
+}
+
+# Several clusters can run side by side: each number has its own addresses, port and directory.
+NUMBER=${CLUSTER_NUMBER:-0}
+[[ $NUMBER =~ ^(0|[1-9][0-9]{0,2})$ && $NUMBER -le 255 ]] ||
+    die "CLUSTER_NUMBER is \`$NUMBER\`, expected a number from 0 to 255" "unset it"
+# Everything that a running cluster writes. It has to be on a real disk: containers' root filesystems are made in it.
+STATE=${CLUSTER_STATE:-/var/lib/olmkit-cluster-$NUMBER}
+# The registry's port on 127.0.0.1. Images have the same name for whoever pushes them and for the node that pulls them.
+REGISTRY_PORT=${CLUSTER_REGISTRY_PORT:-$((5000 + NUMBER))}
+# The programs that are built from source, kept between runs.
+CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/olmkit/cluster
+
+# The node has a network of its own, tied to this machine by a pair of interfaces. The addresses are from the range
+# that is set aside for tests of networks (RFC 2544), which nobody's office uses.
+LINK=olmkit$NUMBER
+HOST_IP=198.18.$NUMBER.1
+NODE_IP=198.18.$NUMBER.2
+NODE_NAME=node
+# The node's control group, below which kubelet puts pods.
+CGROUP=olmkit-cluster-$NUMBER
+
+# Services get addresses from this network, pods from the other.
+SERVICE_NET=10.96.0.0/16
+API_SERVICE_IP=10.96.0.1
+DNS_IP=10.96.0.10
+POD_NET=10.244.0.0/24
+
+# With kind: the names of its cluster and of the registry beside it, and the registry's port.
+KIND_NAME=olmkit
+KIND_REGISTRY=olmkit-registry
+KIND_REGISTRY_PORT=${CLUSTER_REGISTRY_PORT:-5001}
+KIND_REGISTRY_CONFIG=/etc/docker/registry/config.yml
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+HERE=$TOP/tests/cluster
+
+# Whether a process is still the one that was started: `PID START_TIME`, as `identity` wrote it.
+alive() {
+    local pid=${1%% *}
+    [ -n "$pid" ] && [ "$(identity "$pid")" = "$1" ]
+}
+
+# A process's id and the time at which it started, in ticks since boot: ids are used again, pairs are not.
+identity() {
+    local stat
+    read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+    # The name stands in brackets and may hold anything; the start time is the 20th field after it.
+    # shellcheck disable=SC2086 # words on purpose
+    set -- "$1" ${stat##*) }
+    echo "$1 ${21}"
+}
+
+# within SECONDS COMMAND…: runs a command again and again until it succeeds; its output is dropped.
+within() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$deadline" ] || return 1
+        sleep 0.1
+    done
+}

@@ -1,0 +1,43 @@
+//! olmkit on a real cluster: what it builds is pushed, pulled, unpacked and run.
+//!
+//! `make e2e` finds or makes the cluster (`tests/cluster/up`) and sets `E2E=1`. Without it these tests are listed as not
+//! run; with it, a cluster that does not answer is a failure. Each test has a namespace of its own; `E2E_KEEP=1` keeps
+//! those of failed tests. Where to start reading: `harness.rs` says what a test is, `images.rs` is a simple one.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a test program says what it does not run, and how long the rest took"
+)]
+
+mod cluster;
+mod diagnostics;
+mod harness;
+mod images;
+mod junit;
+mod network;
+mod operators;
+#[path = "../support/program.rs"]
+mod program;
+mod registry;
+
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = harness::trials();
+    trials.extend(images::trials());
+    trials.extend(network::trials());
+    trials.extend(operators::trials());
+    trials.extend(registry::trials());
+    if !harness::enabled() && !arguments.list {
+        eprintln!("not run: the tests on a cluster, since E2E is not set (`make e2e` runs them)");
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if harness::enabled() && !arguments.list {
+        harness::report();
+    }
+    conclusion.exit_code()
+}

@@ -1,0 +1,41 @@
+//! Programs as images: one executable with the shared libraries that it needs, and nothing else.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use olmkit::image::{Access, Compression, Config, FileTree, Image, Layer, Place, Root};
+
+/// Makes an image of a program, which lies at `/NAME` in it, and puts it into a registry.
+pub(crate) fn push(reference: &str, program: &Path, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let name = program.file_name().and_then(|name| name.to_str()).ok_or("the program has no name")?;
+    let mut tree = FileTree::new();
+    tree.add_executable(name, fs::read(program)?)?;
+    for library in libraries(program)? {
+        // Of the libraries, only the loader is executed, but it does not hurt the others.
+        tree.add_executable(library.trim_start_matches('/'), fs::read(&library)?)?;
+    }
+
+    let entrypoint = [format!("/{name}")].into_iter().chain(arguments.iter().cloned()).collect();
+    let config = Config { entrypoint, ..Config::default() };
+    // It runs on this machine or one like it.
+    let platform = format!("linux/{}", env::consts::ARCH).parse()?;
+    let image = Image::new(&platform, &config, &[Layer::build_with(&tree, Compression::Zstd)?]);
+    let place: Place = format!("docker://{reference}").parse()?;
+    place.store(&Root::from(image), &Access::default())?;
+    Ok(())
+}
+
+/// The paths of the shared libraries of a program, the loader among them, as the loader of this machine finds them.
+fn libraries(program: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let output = Command::new("ldd").arg(program).env("LC_ALL", "C").output()?;
+    let said = String::from_utf8(output.stdout)?;
+    if said.contains("not found") {
+        return Err(format!("{} lacks libraries:\n{said}", program.display()).into());
+    }
+    // `NAME => PATH (ADDRESS)`, or `PATH (ADDRESS)`; what the kernel gives has no path. A static program has none.
+    let paths = said.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    Ok(paths.map(str::to_owned).collect())
+}
