@@ -7,3 +7,6 @@
 pub mod cli;
 pub mod crd;
 pub mod manifests;
+pub mod metrics;
+pub mod plan;
+pub mod server;

@@ -1,0 +1,596 @@
+//! The steps of a plan, in their order. The first that has something to do, or to wait for, ends the search.
+//!
+//! Why this order: addresses come before forgetting, because a forgotten id is banned for a minute; open
+//! slots are closed before anything else moves data; and nobody joins, leaves or moves before the members that
+//! are there understand one another.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use super::{Absence, Action, Link, Member, Move, NodeId, Place, Slots, Step, Topology, Wait};
+
+/// A replica whose link is down for longer is told again whom to copy: Redis forgets to try a new address.
+const LINK_PATIENCE_SECONDS: u64 = 10;
+
+/// Slots in one plan: what follows is planned anew, with fresh eyes.
+const BATCH: usize = 64;
+
+type Found = Option<(Step, Vec<Action>)>;
+
+pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
+    if let Some(found) = form(topology) {
+        return found;
+    }
+    let steps: [fn(&Topology<'_>) -> Found; 11] = [
+        nothing_left,
+        heal_addresses,
+        relink,
+        close_slots,
+        forget,
+        join,
+        wait_for_owners,
+        roles,
+        moves,
+        shrink,
+        wait_for_the_rest,
+    ];
+    steps.iter().find_map(|step| step(topology)).unwrap_or((Step::Settled, vec![]))
+}
+
+/// Pods that the StatefulSet has to have: as many as wanted, and every one that is still a member, or that may
+/// come back with slots.
+pub(super) fn replicas(topology: &Topology<'_>) -> u32 {
+    let members = topology.core.iter().filter(|member| !member.node.alone()).map(|member| member.pod.ordinal);
+    let awaited = topology
+        .absent
+        .iter()
+        .filter(|(id, absence)| **absence == Absence::MayReturn && topology.owned.contains_key(id))
+        .filter_map(|(id, _)| {
+            let name = topology.core.iter().find_map(|member| member.node.peer(*id)?.pod.as_deref())?;
+            name.rsplit_once('-')?.1.parse::<u32>().ok()
+        });
+    members.chain(awaited).map(|ordinal| ordinal + 1).max().unwrap_or(0).max(topology.goal.size)
+}
+
+fn wait(wait: Wait) -> Found {
+    Some((Step::Wait(wait), vec![]))
+}
+
+fn act(step: Step, actions: Vec<Action>) -> Found {
+    (!actions.is_empty()).then_some((step, actions))
+}
+
+/// Forms the cluster, or goes on forming it: only while it was never formed, every pod answers and none of them
+/// holds a single key.
+fn form(topology: &Topology<'_>) -> Found {
+    let goal = topology.goal;
+    if goal.initialized || topology.covered() == usize::from(goal.slots) {
+        return None;
+    }
+    let nodes: Vec<Member<'_>> = topology
+        .observed
+        .pods
+        .iter()
+        .filter_map(|pod| Some(Member { pod, node: pod.redis.as_ref()? }))
+        .collect();
+    let present: BTreeSet<u32> = nodes.iter().map(|member| member.pod.ordinal).collect();
+    if !(0..goal.size).all(|ordinal| present.contains(&ordinal)) || nodes.len() < topology.observed.pods.len()
+    {
+        return wait(Wait::Pods);
+    }
+    if nodes.iter().any(|member| member.node.keys > 0) {
+        // Volumes of an earlier cluster, perhaps: not for us to overwrite.
+        return wait(Wait::SlotsLost);
+    }
+    let (wanted, surplus): (Vec<Member<'_>>, Vec<Member<'_>>) =
+        nodes.iter().partition(|member| member.pod.ordinal < goal.size);
+    let names: BTreeSet<&str> = nodes.iter().map(|member| member.pod.name.as_str()).collect();
+    let ids: BTreeSet<NodeId> = wanted.iter().map(|member| member.node.id).collect();
+    let peers = || nodes.iter().flat_map(|member| &member.node.table).filter(|peer| !peer.handshake);
+    if peers().any(|peer| !peer.pod.as_deref().is_none_or(|name| names.contains(name))) {
+        return wait(Wait::Stranger);
+    }
+
+    let mut shares = Shares::new(goal.slots, goal.shards());
+    let fits = wanted.iter().all(|member| {
+        let own = member.node.slots();
+        own.is_empty() || (member.is_primary() && shares.keep(member.node.id, &own))
+    });
+    let strange =
+        peers().any(|peer| !ids.contains(&peer.id)) || surplus.iter().any(|member| !member.node.alone());
+    if !fits || strange {
+        // Begun for another size, or a node was replaced half-way. Nothing is lost by beginning anew.
+        let resets = nodes.iter().filter(|member| !member.node.alone() || !member.node.slots().is_empty());
+        let resets = resets.filter_map(Member::place).map(|node| Action::Reset { node }).collect();
+        return act(Step::Form, resets);
+    }
+    // Primaries on as many hosts as there are.
+    let mut per_host: BTreeMap<&Option<String>, u32> = BTreeMap::new();
+    let mut order: Vec<(u32, u32, NodeId)> = vec![];
+    for member in &wanted {
+        let rank = per_host.entry(&member.pod.host).or_default();
+        order.push((*rank, member.pod.ordinal, member.node.id));
+        *rank += 1;
+    }
+    order.sort_unstable();
+    shares.give(order.into_iter().map(|(_, _, id)| id));
+
+    let mut actions = vec![];
+    for (epoch, member) in (1..).zip(&wanted) {
+        if member.node.alone() && member.node.epoch() == 0 {
+            actions.extend(member.place().map(|node| Action::SetEpoch { node, epoch }));
+        }
+    }
+    let (first, rest) = wanted.split_first()?;
+    for member in rest {
+        if first.node.peer(member.node.id).is_none()
+            && let (Some(viewer), Some(node)) = (first.place(), member.place())
+        {
+            actions.push(Action::Meet { viewer, node });
+        }
+    }
+    for member in &wanted {
+        let share = shares.of(member.node.id);
+        let missing = share.minus(&member.node.slots());
+        if !missing.is_empty()
+            && let Some(node) = member.place()
+        {
+            actions.push(Action::AddSlots { node, slots: missing });
+        }
+    }
+    if actions.is_empty() { wait(Wait::Gossip) } else { act(Step::Form, actions) }
+}
+
+/// The slots in as many parts as there are shards, and who gets which.
+struct Shares(Vec<(Slots, Option<NodeId>)>);
+
+impl Shares {
+    fn new(slots: u16, shards: u32) -> Self {
+        let bound = |part: u32| {
+            u16::try_from(u64::from(slots) * u64::from(part) / u64::from(shards.max(1))).unwrap_or(slots)
+        };
+        let parts = (0..shards).filter(|&part| bound(part) < bound(part + 1));
+        Self(parts.map(|part| (Slots::range(bound(part), bound(part + 1) - 1), None)).collect())
+    }
+
+    /// Leaves a node the part that it has slots of; false when there is none such, or it has another owner.
+    fn keep(&mut self, id: NodeId, own: &Slots) -> bool {
+        match self.0.iter_mut().find(|(share, _)| own.minus(share).is_empty()) {
+            Some((_, owner @ None)) => {
+                *owner = Some(id);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives the parts that are left to the first that have none.
+    fn give(&mut self, ids: impl Iterator<Item = NodeId>) {
+        let taken: BTreeSet<_> = self.0.iter().filter_map(|(_, owner)| *owner).collect();
+        let free = ids.filter(|id| !taken.contains(id));
+        for ((_, owner), id) in self.0.iter_mut().filter(|(_, owner)| owner.is_none()).zip(free) {
+            *owner = Some(id);
+        }
+    }
+
+    fn of(&self, id: NodeId) -> Slots {
+        self.0
+            .iter()
+            .find(|(_, owner)| *owner == Some(id))
+            .map(|(share, _)| share.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// A cluster that was formed and owns nothing any more has lost its data; forming it anew would hide that.
+fn nothing_left(topology: &Topology<'_>) -> Found {
+    if topology.core.is_empty() {
+        return wait(Wait::Pods);
+    }
+    if !topology.owned.is_empty() {
+        return None;
+    }
+    // Somebody who did not answer may still know better.
+    wait(if topology.observed.pods.iter().all(|pod| pod.redis.is_some()) {
+        Wait::DataLost
+    } else {
+        Wait::Pods
+    })
+}
+
+/// Tells one member, the first whose table is out of date, where the others are. Gossip does the rest.
+fn heal_addresses(topology: &Topology<'_>) -> Found {
+    let stale = |viewer: &Member<'_>| -> Vec<Action> {
+        let wrong = topology.core.iter().filter(|member| {
+            member.node.id != viewer.node.id
+                && viewer.node.peer(member.node.id).is_some_and(|peer| peer.ip != member.pod.ip)
+        });
+        wrong
+            .filter_map(|member| Some(Action::Meet { viewer: viewer.place()?, node: member.place()? }))
+            .collect()
+    };
+    act(
+        Step::HealAddresses,
+        topology.core.iter().map(stale).find(|meets| !meets.is_empty()).unwrap_or_default(),
+    )
+}
+
+/// After its primary moved, a replica can stay bound to the old address for good, while every table is right.
+fn relink(topology: &Topology<'_>) -> Found {
+    let broken = topology
+        .core
+        .iter()
+        .filter(|member| matches!(member.node.link, Link::Down(seconds) if seconds >= LINK_PATIENCE_SECONDS));
+    let again = broken.filter_map(|member| {
+        // One that was demoted itself has nothing to copy: its replicas are given another in `roles`.
+        let primary = topology.member(member.node.primary()?).filter(Member::is_primary)?;
+        Some(Action::Replicate { node: member.place()?, primary: primary.node.id })
+    });
+    act(Step::Relink, again.collect())
+}
+
+/// Finishes each slot that was left half-way, forward where that is possible. An open slot is known to two
+/// primaries only and does not survive a failover of either, so this cannot wait for anything.
+fn close_slots(topology: &Topology<'_>) -> Found {
+    let mut open: BTreeSet<u16> = BTreeSet::new();
+    for member in &topology.core {
+        open.extend(member.node.migrating.keys().chain(member.node.importing.keys()));
+    }
+    let mut actions = vec![];
+    for slot in open {
+        close_slot(topology, slot, &mut actions);
+    }
+    act(Step::CloseSlots, actions)
+}
+
+fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
+    // Whoever owned it may come back, or have a successor elected, and then it goes on.
+    let Some(owner) = topology.owner(slot).and_then(|id| topology.member(id)) else { return };
+    let stable = |member: &Member<'_>| member.place().map(|node| Action::Stable { node, slot });
+    let others = || topology.core.iter().filter(|member| member.node.id != owner.node.id);
+
+    actions.extend(others().filter(|member| member.node.migrating.contains_key(&slot)).filter_map(stable));
+    if owner.node.importing.contains_key(&slot) {
+        actions.extend(stable(&owner));
+    }
+    let importers: Vec<_> = others().filter(|member| member.node.importing.contains_key(&slot)).collect();
+    let keys = topology.observed.open_keys.get(&slot);
+    let holds = |member: &&Member<'_>| {
+        keys.and_then(|keys| keys.get(&member.node.id)).is_some_and(|count| *count > 0)
+    };
+    let target = owner.node.migrating.get(&slot);
+    // Keys must not be left behind; then where it was meant to go.
+    let to = others()
+        .find(|member| member.is_primary() && holds(member))
+        .or_else(|| others().find(|member| member.is_primary() && Some(&member.node.id) == target))
+        .or_else(|| importers.iter().copied().find(|member| member.is_primary()));
+    match to {
+        Some(to) => {
+            let rest = importers.iter().filter(|member| member.node.id != to.node.id);
+            actions.extend(rest.filter_map(|member| stable(member)));
+            let (Some(from), Some(place)) = (owner.place(), to.place()) else { return };
+            // After a failover of the source, the destination still believes in the old one.
+            if to.node.peer(owner.node.id).is_none_or(|peer| !peer.slots.contains(slot)) {
+                actions.push(Action::Own { node: place.clone(), slot, owner: owner.node.id });
+            }
+            actions.push(Action::Move(moving(topology, from, place, Slots::range(slot, slot))));
+        }
+        None => {
+            // The other end is gone, perhaps with keys: they come back with it or with its replica.
+            let awaited = target.is_some_and(|id| {
+                topology.absent.get(id) == Some(&Absence::MayReturn)
+                    || topology.replicas_of(*id).next().is_some()
+            });
+            if target.is_some() && !awaited {
+                actions.extend(stable(&owner));
+            }
+        }
+    }
+}
+
+fn moving(topology: &Topology<'_>, from: Place, to: Place, slots: Slots) -> Move {
+    let others = topology
+        .owners()
+        .filter(|member| ![from.id, to.id].contains(&member.node.id))
+        .filter_map(|member| member.place())
+        .collect();
+    Move { from, to, slots, others }
+}
+
+/// Strikes ids whose pod is gone for good, once they own nothing and nobody copies them.
+fn forget(topology: &Topology<'_>) -> Found {
+    let gone = topology.absent.iter().filter(|(id, absence)| {
+        **absence == Absence::Gone
+            && !topology.owned.contains_key(id)
+            && topology.replicas_of(**id).next().is_none()
+    });
+    let mut actions = vec![];
+    for (&id, _) in gone {
+        let knows = topology.core.iter().filter(|member| member.node.peer(id).is_some());
+        actions.extend(knows.filter_map(|member| Some(Action::Forget { node: member.place()?, id })));
+    }
+    act(Step::Forget, actions)
+}
+
+/// Takes in pods that are wanted and empty. Joining with an epoch above all others lets a replacement claim slots that
+/// a ghost still holds; at epoch 0 it would become the ghost's replica.
+fn join(topology: &Topology<'_>) -> Found {
+    let viewer = topology.core.first()?.place()?;
+    let mut epoch = topology.current_epoch();
+    let (mut joins, mut resets, mut strangers) = (vec![], vec![], false);
+    let mut gossip = false;
+    for member in &topology.outsiders {
+        let Some(node) = member.place() else { continue };
+        let wanted = member.pod.ordinal < topology.goal.size;
+        let names_us = topology.core.iter().any(|core| member.node.peer(core.node.id).is_some());
+        let we_name_it = topology.core.iter().any(|core| core.node.peer(member.node.id).is_some());
+        let introduced = member.node.table.iter().any(|peer| peer.handshake);
+        if member.node.blank() {
+            if wanted {
+                epoch += 1;
+                if member.node.epoch() == 0 {
+                    joins.push(Action::SetEpoch { node: node.clone(), epoch });
+                }
+                joins.push(Action::Meet { viewer: viewer.clone(), node });
+            }
+        } else if we_name_it || (introduced && !names_us) {
+            gossip = wanted;
+        } else if names_us
+            && (member.node.keys == 0 || !member.is_primary())
+            && covers(topology, &member.node.slots())
+        {
+            // Forgotten while it was away; what it holds is held by others.
+            if resets.is_empty() {
+                resets.push(Action::Reset { node });
+            }
+        } else {
+            strangers = true;
+        }
+    }
+    if resets.is_empty() { act(Step::Join, joins) } else { act(Step::Join, resets) }
+        .or_else(|| if strangers { wait(Wait::Stranger) } else { None })
+        .or_else(|| if gossip { wait(Wait::Gossip) } else { None })
+}
+
+fn covers(topology: &Topology<'_>, slots: &Slots) -> bool {
+    slots.iter().all(|slot| topology.owner(slot).is_some_and(|id| topology.member(id).is_some()))
+}
+
+/// Nothing moves while an owner of slots is missing.
+fn wait_for_owners(topology: &Topology<'_>) -> Found {
+    let missing: Vec<NodeId> =
+        topology.owned.keys().copied().filter(|id| topology.member(*id).is_none()).collect();
+    let electing = missing.iter().any(|id| topology.replicas_of(*id).next().is_some());
+    if !missing.is_empty() && !topology.has_quorum() {
+        wait(Wait::Quorum)
+    } else if electing {
+        wait(Wait::Election)
+    } else if !topology.lost().is_empty() {
+        wait(Wait::SlotsLost)
+    } else if !missing.is_empty() {
+        wait(Wait::Pods)
+    } else {
+        None
+    }
+}
+
+/// Who is to own slots in the end, and who is to copy whom.
+struct Shape<'a> {
+    /// Primaries that stay or become owners, lowest ordinal first.
+    primaries: Vec<Member<'a>>,
+}
+
+impl<'a> Shape<'a> {
+    fn of(topology: &Topology<'a>) -> Self {
+        let wanted = topology.goal.shards() as usize;
+        let stays = |member: &Member<'a>| member.pod.ordinal < topology.goal.size && member.is_primary();
+        let (owners, free): (Vec<Member<'a>>, Vec<Member<'a>>) = topology
+            .core
+            .iter()
+            .copied()
+            .filter(stays)
+            .partition(|member| topology.owned.contains_key(&member.node.id));
+        let mut primaries: Vec<Member<'a>> = owners.into_iter().chain(free).take(wanted).collect();
+        primaries.sort_by_key(|member| member.pod.ordinal);
+        Self { primaries }
+    }
+
+    fn has(&self, id: NodeId) -> bool {
+        self.primaries.iter().any(|member| member.node.id == id)
+    }
+}
+
+fn stays(topology: &Topology<'_>, member: &Member<'_>) -> bool {
+    member.pod.ordinal < topology.goal.size
+}
+
+/// Gives every member that stays its place: primaries first, then replicas where the fewest are.
+fn roles(topology: &Topology<'_>) -> Found {
+    let goal = topology.goal;
+    let staying = topology.core.iter().filter(|member| stays(topology, member)).count();
+    if staying < goal.size as usize {
+        return wait_unless_absent(topology);
+    }
+    let shape = Shape::of(topology);
+    let wanted = goal.shards() as usize;
+    if shape.primaries.len() < wanted {
+        return more_primaries(topology, &shape);
+    }
+
+    let per_shard = goal.replicas_per_shard as usize;
+    let mut replicas: BTreeMap<NodeId, Vec<Member<'_>>> =
+        shape.primaries.iter().map(|primary| (primary.node.id, vec![])).collect();
+    let mut idle = vec![];
+    for member in topology.core.iter().filter(|member| stays(topology, member)) {
+        match member.node.primary() {
+            None if shape.has(member.node.id) => {}
+            // It still gives its slots away.
+            None if topology.owned.contains_key(&member.node.id) => {}
+            None => idle.push(*member),
+            Some(primary) => match replicas.get_mut(&primary) {
+                Some(list) => list.push(*member),
+                // Its primary still gives its slots away, and until then a copy is worth having.
+                None if topology.owned.contains_key(&primary) => {}
+                None => idle.push(*member),
+            },
+        }
+    }
+    // Those that one shard has too many of, where another has too few.
+    let lacking: usize = replicas.values().map(|list| per_shard.saturating_sub(list.len())).sum();
+    let mut spare = lacking.saturating_sub(idle.len());
+    for list in replicas.values_mut() {
+        while spare > 0 && list.len() > per_shard {
+            idle.extend(list.pop());
+            spare -= 1;
+        }
+    }
+    let mut actions = vec![];
+    for member in idle {
+        let best = shape.primaries.iter().min_by_key(|primary| {
+            let copies = replicas.get(&primary.node.id);
+            let together = primary.pod.host.is_some() && primary.pod.host == member.pod.host;
+            (copies.map_or(0, Vec::len), together, primary.pod.ordinal)
+        });
+        let (Some(primary), Some(node)) = (best, member.place()) else { continue };
+        // Until it has heard of the primary it would answer "Unknown node".
+        if member.node.peer(primary.node.id).is_none_or(|peer| peer.primary.is_some()) {
+            return wait(Wait::Gossip);
+        }
+        replicas.entry(primary.node.id).or_default().push(member);
+        actions.push(Action::Replicate { node, primary: primary.node.id });
+    }
+    act(Step::Roles, actions)
+}
+
+/// Members that should be there are not: that is nobody's fault but the pods', unless Redis is at work on it.
+fn wait_unless_absent(topology: &Topology<'_>) -> Found {
+    let answer = (0..topology.goal.size).all(|ordinal| {
+        topology.observed.pods.iter().any(|pod| pod.ordinal == ordinal && pod.redis.is_some())
+    });
+    wait(if answer { Wait::Gossip } else { Wait::Pods })
+}
+
+/// Fewer primaries stay than shards are wanted: one that leaves hands over to its replica, or a replica too many starts
+/// afresh. One at a time.
+fn more_primaries(topology: &Topology<'_>, shape: &Shape<'_>) -> Found {
+    let leaving = topology.owners().filter(|member| !stays(topology, member));
+    let mut candidates = false;
+    for primary in leaving {
+        for replica in topology.replicas_of(primary.node.id).filter(|replica| stays(topology, replica)) {
+            if topology.may_take_over(replica, primary)
+                && let Some(node) = replica.place()
+            {
+                return act(Step::Roles, vec![Action::Failover { node }]);
+            }
+            candidates = true;
+        }
+    }
+    if candidates {
+        return wait(Wait::Sync);
+    }
+    let per_shard = topology.goal.replicas_per_shard as usize;
+    let surplus = shape
+        .primaries
+        .iter()
+        .filter_map(|primary| {
+            let mut copies: Vec<_> =
+                topology.replicas_of(primary.node.id).filter(|replica| stays(topology, replica)).collect();
+            let too_many = copies.len() > per_shard;
+            copies.pop().filter(|_| too_many)
+        })
+        .max_by_key(|member| member.pod.ordinal)
+        .or_else(|| {
+            // Replicas of a primary that owns nothing copy nothing.
+            let idle = topology.core.iter().filter(|member| stays(topology, member));
+            idle.filter(|member| member.node.primary().is_some_and(|id| !topology.owned.contains_key(&id)))
+                .max_by_key(|member| member.pod.ordinal)
+                .copied()
+        });
+    match surplus.and_then(|member| member.place()) {
+        Some(node) => act(Step::Roles, vec![Action::Reset { node }]),
+        None => wait(Wait::Gossip),
+    }
+}
+
+/// Moves slots from those that have too many, or should have none, to those that have too few: no more than it takes.
+fn moves(topology: &Topology<'_>) -> Found {
+    let shape = Shape::of(topology);
+    let count = |member: &Member<'_>| topology.owned.get(&member.node.id).map_or(0, Slots::len);
+    let shards = shape.primaries.len();
+    if shards == 0 {
+        return wait(Wait::Pods);
+    }
+    // Whoever has most keeps the odd slot, so that as few as possible move.
+    let (base, odd) = (usize::from(topology.goal.slots) / shards, usize::from(topology.goal.slots) % shards);
+    let mut by_count = shape.primaries.clone();
+    by_count.sort_by_key(|member| (Reverse(count(member)), member.pod.ordinal));
+    let target: BTreeMap<NodeId, usize> = by_count
+        .iter()
+        .enumerate()
+        .map(|(rank, member)| (member.node.id, base + usize::from(rank < odd)))
+        .collect();
+    let aim = |member: &Member<'_>| target.get(&member.node.id).copied().unwrap_or(0);
+
+    let mut givers: Vec<_> = topology.owners().filter(|member| count(member) > aim(member)).collect();
+    givers.sort_by_key(|member| (shape.has(member.node.id), member.pod.ordinal));
+    let takers = shape.primaries.iter().filter(|member| count(member) < aim(member));
+    let pair = givers.first().zip(takers.min_by_key(|member| (count(member), member.pod.ordinal)));
+    let (giver, taker) = pair?;
+
+    if !topology.slots_agree() || !topology.core.iter().all(|member| member.node.ok) {
+        return wait(Wait::Gossip);
+    }
+    // A replica of the giver or taker that is being filled would get every key twice.
+    if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
+        return wait(Wait::Sync);
+    }
+    let all = count(giver);
+    let moved = (all - aim(giver)).min(aim(taker) - count(taker));
+    let (used, limit) = taker.node.memory;
+    let (giver_used, _) = giver.node.memory;
+    let share = u128::from(giver_used) * moved as u128 / all.max(1) as u128;
+    // An empty Redis uses memory too, which does not move; a giver with few keys is no reason to stop.
+    if limit > 0 && giver.node.keys > 0 && u128::from(used) + share > u128::from(limit) {
+        return wait(Wait::Memory);
+    }
+    let (from, to) = (giver.place()?, taker.place()?);
+    let slots = topology.owned.get(&giver.node.id)?.highest(moved.min(BATCH));
+    act(Step::Move, vec![Action::Move(moving(topology, from, to, slots))])
+}
+
+/// Lets go of one member that is not wanted any more and owns nothing: forgotten by the others first, then reset, so that
+/// it cannot come back on its own.
+fn shrink(topology: &Topology<'_>) -> Found {
+    let mut leavers = topology.core.iter().rev().filter(|member| !stays(topology, member)).peekable();
+    leavers.peek()?;
+    // Nobody can forget the primary that it copies, so replicas go first.
+    let free = |member: &&Member<'_>| {
+        !topology.owned.contains_key(&member.node.id) && topology.replicas_of(member.node.id).next().is_none()
+    };
+    let Some(leaver) = leavers.find(free) else { return wait(Wait::Gossip) };
+    let mut actions = vec![];
+    for member in topology.core.iter().filter(|member| member.node.id != leaver.node.id) {
+        if member.node.peer(leaver.node.id).is_some() {
+            actions.extend(member.place().map(|node| Action::Forget { node, id: leaver.node.id }));
+        }
+    }
+    actions.extend(leaver.place().map(|node| Action::Reset { node }));
+    act(Step::Shrink, actions)
+}
+
+/// Nothing is left to do but for others.
+fn wait_for_the_rest(topology: &Topology<'_>) -> Found {
+    if !topology.absent.is_empty() {
+        return wait(Wait::Pods);
+    }
+    if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
+        return wait(Wait::Sync);
+    }
+    let down = topology.core.iter().any(|member| matches!(member.node.link, Link::Down(_)));
+    if down || !topology.tables_agree() || !topology.core.iter().all(|member| member.node.ok) {
+        return wait(Wait::Gossip);
+    }
+    None
+}

@@ -1,0 +1,247 @@
+//! Carries out a plan. Whoever is spoken with is asked for its id first, and the lease is looked at before every
+//! command; the first refusal ends it, because then the cluster is not what the plan was made for.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use redis::{Cmd, cmd};
+
+use super::{Access, COMMAND_DEADLINE, CommandError, Connection};
+use crate::plan::{Action, Move, NodeId, Place};
+
+/// Keys that are moved at once.
+const KEYS_AT_ONCE: usize = 100;
+/// How long the move of these may take: the two nodes serve nobody else meanwhile.
+const MIGRATE_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a plan may move slots before the cluster is looked at again.
+const MOVE_BUDGET: Duration = Duration::from_secs(5);
+
+/// Why a plan was broken off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActError {
+    /// Another operator may act now.
+    #[error("this operator does not lead any more")]
+    NotLeading,
+    /// Nobody answers there.
+    #[error("cannot reach the Redis of pod `{pod}`")]
+    Unreachable {
+        /// The pod.
+        pod: String,
+        /// What went wrong.
+        source: CommandError,
+    },
+    /// Somebody else answers there.
+    #[error("expected node {expected} at pod `{pod}`, found {found}")]
+    Replaced {
+        /// The pod.
+        pod: String,
+        /// Who was there when the plan was made.
+        expected: NodeId,
+        /// Who is there now.
+        found: String,
+    },
+    /// Redis refused a command.
+    #[error("the Redis of pod `{pod}` refused")]
+    Refused {
+        /// The pod.
+        pod: String,
+        /// The command, and what Redis said.
+        source: CommandError,
+    },
+}
+
+/// What decides whether to go on.
+pub trait Permit: Send + Sync {
+    /// Whether this operator leads, and will for at least so long.
+    fn holds_for(&self, time: Duration) -> bool;
+    /// Whether something more urgent waits for this cluster.
+    fn should_yield(&self) -> bool {
+        false
+    }
+}
+
+/// A permit that never ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Always;
+
+impl Permit for Always {
+    fn holds_for(&self, _: Duration) -> bool {
+        true
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Actions that were carried out.
+    pub actions: usize,
+    /// Slots that have a new owner.
+    pub slots: u64,
+}
+
+/// Carries out the actions in their order.
+///
+/// # Errors
+/// At the first that cannot be carried out. Those before it stay done; the plan is simply made anew.
+pub async fn act(access: &Access, permit: &dyn Permit, actions: &[Action]) -> Result<Done, ActError> {
+    let mut actor = Actor { access, permit, connections: BTreeMap::new() };
+    let mut done = Done::default();
+    for action in actions {
+        match action {
+            Action::Move(moving) => done.slots += actor.slots(moving).await?,
+            action => actor.one(action).await?,
+        }
+        done.actions += 1;
+    }
+    Ok(done)
+}
+
+struct Actor<'a> {
+    access: &'a Access,
+    permit: &'a dyn Permit,
+    connections: BTreeMap<(IpAddr, NodeId), Connection>,
+}
+
+impl Actor<'_> {
+    /// A connection to the node that is meant, and to no other.
+    async fn at(&mut self, place: &Place) -> Result<Connection, ActError> {
+        if let Some(connection) = self.connections.get(&(place.ip, place.id)) {
+            return Ok(connection.clone());
+        }
+        let unreachable = |source| ActError::Unreachable { pod: place.pod.clone(), source };
+        let mut connection = self.access.connect(place.ip).await.map_err(unreachable)?;
+        let found: String = connection.send("MYID", cmd("CLUSTER").arg("MYID")).await.map_err(unreachable)?;
+        if found != place.id.to_string() {
+            return Err(ActError::Replaced { pod: place.pod.clone(), expected: place.id, found });
+        }
+        self.connections.insert((place.ip, place.id), connection.clone());
+        Ok(connection)
+    }
+
+    async fn tell(&mut self, place: &Place, name: &'static str, command: &Cmd) -> Result<(), ActError> {
+        let mut connection = self.at(place).await?;
+        // As late as can be: the command is the next thing that happens.
+        if !self.permit.holds_for(COMMAND_DEADLINE) {
+            return Err(ActError::NotLeading);
+        }
+        let refused = |source| ActError::Refused { pod: place.pod.clone(), source };
+        connection.send::<()>(name, command).await.map_err(refused)
+    }
+
+    async fn one(&mut self, action: &Action) -> Result<(), ActError> {
+        let cluster = || cmd("CLUSTER");
+        let setslot = |slot: u16, what: &str| cluster().arg("SETSLOT").arg(slot).arg(what).take();
+        match action {
+            Action::SetEpoch { node, epoch } => {
+                self.tell(node, "SET-CONFIG-EPOCH", cluster().arg("SET-CONFIG-EPOCH").arg(*epoch)).await
+            }
+            Action::Meet { viewer, node } => {
+                // An introduction to the wrong cluster merges the two and destroys data, so who is there
+                // is asked for now, not when the plan was made.
+                self.connections.remove(&(node.ip, node.id));
+                self.at(node).await?;
+                let port = self.access.port;
+                self.tell(viewer, "MEET", cluster().arg("MEET").arg(node.ip.to_string()).arg(port)).await
+            }
+            Action::AddSlots { node, slots } => {
+                let mut command = cluster();
+                command.arg("ADDSLOTSRANGE");
+                for (first, last) in slots.ranges() {
+                    command.arg(*first).arg(*last);
+                }
+                self.tell(node, "ADDSLOTSRANGE", &command).await
+            }
+            Action::Replicate { node, primary } => {
+                self.tell(node, "REPLICATE", cluster().arg("REPLICATE").arg(primary.to_string())).await
+            }
+            Action::Forget { node, id } => {
+                match self.tell(node, "FORGET", cluster().arg("FORGET").arg(id.to_string())).await {
+                    // Somebody forgot it already, which is what was wanted.
+                    Err(ActError::Refused { source, .. }) if source.message().contains("Unknown node") => {
+                        Ok(())
+                    }
+                    result => result,
+                }
+            }
+            Action::Reset { node } => {
+                let done = self.tell(node, "RESET", cluster().arg("RESET").arg("HARD")).await;
+                // Its id is another now.
+                self.connections.remove(&(node.ip, node.id));
+                done
+            }
+            Action::Failover { node } => self.tell(node, "FAILOVER", cluster().arg("FAILOVER")).await,
+            Action::Own { node, slot, owner } => {
+                self.tell(node, "SETSLOT", setslot(*slot, "NODE").arg(owner.to_string())).await
+            }
+            Action::Stable { node, slot } => self.tell(node, "SETSLOT", &setslot(*slot, "STABLE")).await,
+            Action::Import { node, slot, from } => {
+                self.tell(node, "SETSLOT", setslot(*slot, "IMPORTING").arg(from.to_string())).await
+            }
+            Action::Export { node, slot, to } => {
+                self.tell(node, "SETSLOT", setslot(*slot, "MIGRATING").arg(to.to_string())).await
+            }
+            Action::Keys { from, to, slot } => self.keys(from, to, *slot).await,
+            Action::Move(moving) => self.slots(moving).await.map(|_| ()),
+        }
+    }
+
+    /// Moves slots until they are moved, time is up or something more urgent waits.
+    async fn slots(&mut self, moving: &Move) -> Result<u64, ActError> {
+        let started = Instant::now();
+        let mut moved = 0;
+        for slot in moving.slots.iter() {
+            let slot_started = Instant::now();
+            for step in moving.steps(slot) {
+                Box::pin(self.one(&step)).await?;
+            }
+            self.access.metrics.slot_moved(slot_started.elapsed());
+            moved += 1;
+            if started.elapsed() > MOVE_BUDGET || self.permit.should_yield() {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
+    async fn keys(&mut self, from: &Place, to: &Place, slot: u16) -> Result<(), ActError> {
+        self.at(to).await?;
+        let mut source = self.at(from).await?;
+        let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
+        let mut replace = false;
+        loop {
+            let question = cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(KEYS_AT_ONCE).take();
+            let keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
+            if keys.is_empty() {
+                return Ok(());
+            }
+            if !self.permit.holds_for(MIGRATE_DEADLINE) {
+                return Err(ActError::NotLeading);
+            }
+            let command = self.migrate(to, &keys, replace);
+            match source.send_within::<()>("MIGRATE", &command, MIGRATE_DEADLINE).await {
+                Ok(()) => {}
+                // Both hold the key, after a move that was broken off. Clients could write to the source's last.
+                Err(error) if !replace && error.message().contains("BUSYKEY") => replace = true,
+                Err(error) => return Err(refused(error)),
+            }
+        }
+    }
+
+    fn migrate(&self, to: &Place, keys: &[Vec<u8>], replace: bool) -> Cmd {
+        let mut command = cmd("MIGRATE");
+        let timeout = u64::try_from(MIGRATE_DEADLINE.as_millis()).unwrap_or(u64::MAX);
+        command.arg(to.ip.to_string()).arg(self.access.port).arg("").arg(0).arg(timeout);
+        if replace {
+            command.arg("REPLACE");
+        }
+        if let Some(password) = &self.access.password {
+            command.arg("AUTH").arg(password.reveal());
+        }
+        command.arg("KEYS").arg(keys);
+        command
+    }
+}

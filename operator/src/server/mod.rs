@@ -1,0 +1,177 @@
+//! Speaking with redis-server: what it says ([`observe`](observe::observe)), and telling it what to do
+//! ([`act`](act::act)). Every command has a deadline, and every command that changes something asks first
+//! whether this operator still leads.
+
+pub mod act;
+pub mod observe;
+pub mod parse;
+
+use std::{
+    fmt,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use redis::{
+    Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, Pipeline, RedisConnectionInfo,
+    RedisError, aio::MultiplexedConnection,
+};
+
+use crate::metrics::Metrics;
+
+/// How long one command may take.
+pub const COMMAND_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A word that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    /// Takes it out of the sight of logs.
+    pub fn new(password: String) -> Self {
+        Self(password)
+    }
+
+    /// What is given to Redis.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// How the nodes of a cluster are spoken with.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The port that every node listens on.
+    pub port: u16,
+    /// The cluster's password.
+    pub password: Option<Password>,
+    /// Where commands are counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Why a command had no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// It took too long.
+    #[error("{command} took longer than {} s", .limit.as_secs())]
+    TimedOut {
+        /// The command.
+        command: &'static str,
+        /// What it was given.
+        limit: Duration,
+    },
+    /// Redis refused it, or the connection broke.
+    #[error("{command} failed")]
+    Failed {
+        /// The command.
+        command: &'static str,
+        /// What Redis said.
+        source: Box<RedisError>,
+    },
+}
+
+impl CommandError {
+    /// What Redis said, when it said something.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Failed { source, .. } => source.to_string(),
+            Self::TimedOut { .. } => self.to_string(),
+        }
+    }
+
+    fn class(&self) -> &'static str {
+        match self {
+            Self::TimedOut { .. } => "timeout",
+            Self::Failed { source, .. } if source.is_io_error() => "connection",
+            Self::Failed { .. } => "refused",
+        }
+    }
+}
+
+/// A connection to one node: to one process, so whoever was at the other end once is there until it closes.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    inner: MultiplexedConnection,
+    metrics: Arc<Metrics>,
+}
+
+impl Access {
+    /// Connects, and says the password.
+    ///
+    /// # Errors
+    /// When nobody answers in time, or the password is not theirs.
+    pub async fn connect(&self, ip: IpAddr) -> Result<Connection, CommandError> {
+        let failed = |source| CommandError::Failed { command: "CONNECT", source: Box::new(source) };
+        let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+        if let Some(password) = &self.password {
+            settings = settings.set_password(password.reveal());
+        }
+        let info = ConnectionAddr::Tcp(ip.to_string(), self.port).into_connection_info().map_err(failed)?;
+        let client = Client::open(info.set_redis_settings(settings)).map_err(failed)?;
+        let connecting = client.get_multiplexed_async_connection();
+        let inner = timed(&self.metrics, "CONNECT", COMMAND_DEADLINE, connecting).await?;
+        Ok(Connection { inner, metrics: self.metrics.clone() })
+    }
+}
+
+impl Connection {
+    /// Sends one command.
+    ///
+    /// # Errors
+    /// When Redis refuses it, or does not answer in time.
+    pub async fn send<T: FromRedisValue>(
+        &mut self,
+        name: &'static str,
+        command: &Cmd,
+    ) -> Result<T, CommandError> {
+        self.send_within(name, command, COMMAND_DEADLINE).await
+    }
+
+    /// Sends one command that may take longer.
+    ///
+    /// # Errors
+    /// When Redis refuses it, or does not answer in time.
+    pub async fn send_within<T: FromRedisValue>(
+        &mut self,
+        name: &'static str,
+        command: &Cmd,
+        limit: Duration,
+    ) -> Result<T, CommandError> {
+        timed(&self.metrics, name, limit, command.query_async(&mut self.inner)).await
+    }
+
+    /// Sends several commands at once.
+    ///
+    /// # Errors
+    /// When Redis refuses one, or does not answer in time.
+    pub async fn send_all<T: FromRedisValue>(
+        &mut self,
+        name: &'static str,
+        commands: &Pipeline,
+    ) -> Result<T, CommandError> {
+        timed(&self.metrics, name, COMMAND_DEADLINE, commands.query_async(&mut self.inner)).await
+    }
+}
+
+async fn timed<T>(
+    metrics: &Metrics,
+    command: &'static str,
+    limit: Duration,
+    work: impl Future<Output = Result<T, RedisError>>,
+) -> Result<T, CommandError> {
+    let started = Instant::now();
+    let result = match tokio::time::timeout(limit, work).await {
+        Ok(result) => result.map_err(|source| CommandError::Failed { command, source: Box::new(source) }),
+        Err(_) => Err(CommandError::TimedOut { command, limit }),
+    };
+    metrics.redis_command(command, started.elapsed(), result.as_ref().err().map(CommandError::class));
+    result
+}

@@ -1,0 +1,84 @@
+//! Asks every pod's Redis, all at once. One that does not answer is a value, not an error.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::{StreamExt, stream};
+use redis::{cmd, pipe};
+use tracing::debug;
+
+use super::{Access, CommandError, parse};
+use crate::plan::{Node, NodeId, Pod};
+
+/// Connections at once for one cluster.
+const AT_ONCE: usize = 32;
+
+/// Why a node could not be seen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+enum SeeError {
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    #[error(transparent)]
+    Parse(#[from] parse::ParseError),
+}
+
+/// Fills in what the Redis of each pod says, and for slots that are open somewhere the keys that each primary holds in them.
+pub async fn observe(access: &Access, pods: &mut [Pod]) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
+    let seen: Vec<(usize, Option<Node>)> = stream::iter(pods.iter().enumerate())
+        .map(|(index, pod)| async move { (index, see(access, pod).await) })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    for (index, node) in seen {
+        pods[index].redis = node;
+    }
+    open_keys(access, pods).await
+}
+
+async fn see(access: &Access, pod: &Pod) -> Option<Node> {
+    match try_see(access, pod).await {
+        Ok(node) => node,
+        Err(error) => {
+            debug!(pod = pod.name, error = &error as &dyn std::error::Error, "no answer");
+            None
+        }
+    }
+}
+
+async fn try_see(access: &Access, pod: &Pod) -> Result<Option<Node>, SeeError> {
+    let Some(ip) = pod.ip else { return Ok(None) };
+    let mut connection = access.connect(ip).await?;
+    let mut questions = pipe();
+    questions
+        .cmd("CLUSTER")
+        .arg("NODES")
+        .cmd("CLUSTER")
+        .arg("INFO")
+        .cmd("INFO")
+        .arg(&["replication", "memory", "server"])
+        .cmd("DBSIZE");
+    let (nodes, cluster, info, keys): (String, String, String, u64) =
+        connection.send_all("OBSERVE", &questions).await?;
+    Ok(Some(parse::node(&nodes, &cluster, &info, keys)?))
+}
+
+async fn open_keys(access: &Access, pods: &[Pod]) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
+    let nodes = || pods.iter().filter_map(|pod| Some((pod, pod.redis.as_ref()?)));
+    let open: BTreeSet<u16> =
+        nodes().flat_map(|(_, node)| node.migrating.keys().chain(node.importing.keys())).copied().collect();
+    let mut found: BTreeMap<u16, BTreeMap<NodeId, u64>> = BTreeMap::new();
+    if open.is_empty() {
+        return found;
+    }
+    for (pod, node) in nodes().filter(|(_, node)| node.primary().is_none()) {
+        let Some(ip) = pod.ip else { continue };
+        let Ok(mut connection) = access.connect(ip).await else { continue };
+        for slot in &open {
+            let question = cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(*slot).take();
+            if let Ok(count) = connection.send("COUNTKEYSINSLOT", &question).await {
+                found.entry(*slot).or_default().insert(node.id, count);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,700 @@
+//! A Redis Cluster in memory: tables, gossip, epochs, elections, half-moved slots, and pods that come and go.
+//!
+//! It follows redis-server 7.0 where that decides whether data survives: the claim with the higher epoch wins, a primary
+//! that loses its last slots to one node becomes its replica and drops its keys, an open slot is known to two
+//! nodes alone, a forgotten id is banned for a while, and a replica may stay bound to an old address.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, Ipv4Addr},
+};
+
+use redis_operator::plan::{
+    Action, Goal, Link, Node, NodeId, Observed, Peer, Place, Plan, Pod, Slots, Topology, plan,
+};
+
+/// How long a forgotten id stays banned, in rounds.
+const BAN: u64 = 30;
+/// Seconds that a round stands for.
+const ROUND_SECONDS: u64 = 5;
+
+#[derive(Clone, Debug)]
+struct Entry {
+    ip: IpAddr,
+    pod: String,
+    primary: Option<NodeId>,
+    epoch: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Redis {
+    id: NodeId,
+    table: BTreeMap<NodeId, Entry>,
+    owner: Vec<Option<NodeId>>,
+    keys: BTreeSet<(u16, u8)>,
+    primary: Option<NodeId>,
+    bound: Option<IpAddr>,
+    down: u64,
+    epoch: u64,
+    current: u64,
+    migrating: BTreeMap<u16, NodeId>,
+    importing: BTreeMap<u16, NodeId>,
+    banned: BTreeMap<NodeId, u64>,
+    meets: BTreeSet<IpAddr>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    uid: u32,
+    ip: IpAddr,
+    /// Rounds until it runs.
+    starts_in: u32,
+    redis: Redis,
+}
+
+/// The whole of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) goal: Goal,
+    /// Whether a pod keeps its data when it is replaced.
+    pub(crate) persistent: bool,
+    pub(crate) replicas: u32,
+    pods: BTreeMap<u32, Slot>,
+    /// Ordinals that nobody reaches, the operator neither.
+    pub(crate) cut_off: BTreeSet<u32>,
+    /// Bits that decide which gossip is lost this round.
+    pub(crate) lost_gossip: u64,
+    round: u64,
+    made: u32,
+}
+
+/// A command that Redis refused.
+#[derive(Debug)]
+pub(crate) struct Refused(
+    #[expect(dead_code, reason = "read by whoever debugs a failing case")] &'static str,
+);
+
+fn name(ordinal: u32) -> String {
+    format!("rc-{ordinal}")
+}
+
+fn id(number: u32) -> NodeId {
+    // Spread, so that the order of ids is not that of creation.
+    format!("{:08x}{number:032x}", number.wrapping_mul(2_654_435_761)).parse().unwrap()
+}
+
+impl Model {
+    pub(crate) fn new(size: u32, replicas_per_shard: u32, slots: u16, persistent: bool) -> Self {
+        Self {
+            goal: Goal { size, replicas_per_shard, slots, initialized: false },
+            persistent,
+            replicas: 0,
+            pods: BTreeMap::new(),
+            cut_off: BTreeSet::new(),
+            lost_gossip: 0,
+            round: 0,
+            made: 0,
+        }
+    }
+
+    fn fresh_ip(&mut self) -> IpAddr {
+        self.made += 1;
+        Ipv4Addr::from(0x0a00_0000 + self.made).into()
+    }
+
+    fn blank(&mut self) -> Redis {
+        self.made += 1;
+        Redis {
+            id: id(self.made),
+            table: BTreeMap::new(),
+            owner: vec![None; usize::from(self.goal.slots)],
+            keys: BTreeSet::new(),
+            primary: None,
+            bound: None,
+            down: 0,
+            epoch: 0,
+            current: 0,
+            migrating: BTreeMap::new(),
+            importing: BTreeMap::new(),
+            banned: BTreeMap::new(),
+            meets: BTreeSet::new(),
+        }
+    }
+
+    /// Replaces a pod: another address, and another node unless there is a volume.
+    pub(crate) fn replace(&mut self, ordinal: u32, starts_in: u32) {
+        let Some(old) = self.pods.get(&ordinal).cloned() else { return };
+        let ip = self.fresh_ip();
+        let redis = if self.persistent {
+            Redis { bound: None, down: 0, meets: BTreeSet::new(), banned: BTreeMap::new(), ..old.redis }
+        } else {
+            self.blank()
+        };
+        self.made += 1;
+        self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in, redis });
+    }
+
+    pub(crate) fn ordinals(&self) -> Vec<u32> {
+        self.pods.keys().copied().collect()
+    }
+
+    /// Whether losing this node alone loses keys: it is a primary with slots and no replica in step.
+    pub(crate) fn is_only_copy(&self, ordinal: u32) -> bool {
+        let Some(pod) = self.pods.get(&ordinal) else { return false };
+        let me = pod.redis.id;
+        pod.redis.primary.is_none()
+            && (!pod.redis.keys.is_empty() || pod.redis.owner.contains(&Some(me)))
+            && !self.pods.iter().any(|(other, copy)| {
+                *other != ordinal
+                    && self.up(*other)
+                    && copy.redis.primary == Some(me)
+                    && copy.redis.keys == pod.redis.keys
+                    && copy.redis.bound == Some(pod.ip)
+            })
+    }
+
+    /// Puts two keys into every slot, at its owner.
+    pub(crate) fn fill(&mut self) {
+        for pod in self.pods.values_mut().filter(|pod| pod.redis.primary.is_none()) {
+            let own =
+                (0..self.goal.slots).filter(|slot| pod.redis.owner[usize::from(*slot)] == Some(pod.redis.id));
+            pod.redis.keys = own.flat_map(|slot| [(slot, 0), (slot, 1)]).collect();
+        }
+        self.replicate();
+    }
+
+    /// Keys that no owner of their slot holds, and so are lost to clients.
+    pub(crate) fn missing_keys(&self) -> Vec<(u16, u8)> {
+        let all = (0..self.goal.slots).flat_map(|slot| [(slot, 0), (slot, 1)]);
+        all.filter(|key| {
+            !self.pods.values().any(|pod| {
+                pod.redis.primary.is_none()
+                    && pod.redis.owner[usize::from(key.0)] == Some(pod.redis.id)
+                    && pod.redis.keys.contains(key)
+            })
+        })
+        .collect()
+    }
+
+    fn up(&self, ordinal: u32) -> bool {
+        self.pods.get(&ordinal).is_some_and(|pod| pod.starts_in == 0) && !self.cut_off.contains(&ordinal)
+    }
+
+    /// Who runs at an address.
+    fn at(&self, ip: IpAddr) -> Option<u32> {
+        self.pods
+            .iter()
+            .find(|(ordinal, pod)| pod.ip == ip && self.up(**ordinal))
+            .map(|(ordinal, _)| *ordinal)
+    }
+
+    /// Whether `a` has a connection to the node `b`.
+    fn connected(&self, a: u32, b: NodeId) -> bool {
+        let Some(entry) = self.pods[&a].redis.table.get(&b) else { return false };
+        self.at(entry.ip).is_some_and(|ordinal| ordinal != a && self.pods[&ordinal].redis.id == b)
+    }
+
+    /// One round: the StatefulSet, gossip, elections, replication.
+    pub(crate) fn step(&mut self) {
+        self.round += 1;
+        for ordinal in 0..self.replicas {
+            if !self.pods.contains_key(&ordinal) {
+                let (ip, redis) = (self.fresh_ip(), self.blank());
+                self.made += 1;
+                self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in: 1, redis });
+            }
+        }
+        self.pods.retain(|ordinal, _| *ordinal < self.replicas);
+        for pod in self.pods.values_mut() {
+            pod.starts_in = pod.starts_in.saturating_sub(1);
+        }
+        for _ in 0..2 {
+            self.introduce();
+            self.gossip();
+        }
+        self.elect();
+        self.replicate();
+        self.lost_gossip = 0;
+    }
+
+    fn introduce(&mut self) {
+        for a in self.ordinals() {
+            if !self.up(a) {
+                continue;
+            }
+            for ip in std::mem::take(&mut self.pods.get_mut(&a).unwrap().redis.meets) {
+                let Some(b) = self.at(ip).filter(|b| *b != a) else { continue };
+                self.know(a, b);
+                self.know(b, a);
+            }
+        }
+    }
+
+    fn entry(&self, ordinal: u32) -> Entry {
+        let Slot { ip, redis, .. } = &self.pods[&ordinal];
+        Entry { ip: *ip, pod: name(ordinal), primary: redis.primary, epoch: redis.epoch }
+    }
+
+    fn know(&mut self, viewer: u32, other: u32) {
+        let (entry, other, round) = (self.entry(other), self.pods[&other].redis.id, self.round);
+        let redis = &mut self.pods.get_mut(&viewer).unwrap().redis;
+        if redis.banned.get(&other).is_none_or(|until| *until < round) {
+            redis.table.insert(other, entry);
+        }
+    }
+
+    fn gossip(&mut self) {
+        let ordinals = self.ordinals();
+        for (i, &a) in ordinals.iter().enumerate() {
+            for (j, &b) in ordinals.iter().enumerate() {
+                if a == b || !self.up(a) || !self.up(b) || self.lost_gossip >> ((i * 7 + j) % 64) & 1 == 1 {
+                    continue;
+                }
+                if self.connected(a, self.pods[&b].redis.id) {
+                    self.ping(a, b);
+                }
+            }
+        }
+    }
+
+    /// `b` hears from `a`.
+    fn ping(&mut self, a: u32, b: u32) {
+        let sender = self.pods[&a].redis.clone();
+        if !self.pods[&b].redis.table.contains_key(&sender.id) {
+            return;
+        }
+        self.know(b, a);
+        let own = |slot: &u16| sender.owner[usize::from(*slot)] == Some(sender.id);
+        let claims: Vec<u16> =
+            if sender.primary.is_none() { (0..self.goal.slots).filter(own).collect() } else { vec![] };
+        self.claim(b, sender.id, sender.epoch, &claims);
+
+        let receiver = &mut self.pods.get_mut(&b).unwrap().redis;
+        receiver.current = receiver.current.max(sender.current).max(sender.epoch);
+        if receiver.primary.is_none()
+            && sender.primary.is_none()
+            && receiver.epoch == sender.epoch
+            && receiver.id < sender.id
+        {
+            receiver.current += 1;
+            receiver.epoch = receiver.current;
+        }
+        // What the sender says of others.
+        for (other, entry) in &sender.table {
+            let receiver = &self.pods[&b].redis;
+            if *other == receiver.id || receiver.banned.get(other).is_some_and(|until| *until >= self.round) {
+                continue;
+            }
+            let news = match receiver.table.get(other) {
+                None => true,
+                Some(known) => known.ip != entry.ip && !self.connected(b, *other),
+            };
+            // Only what somebody can be reached at is worth telling.
+            if news && self.connected(a, *other) {
+                let entry = Entry { primary: None, epoch: 0, ..entry.clone() };
+                let table = &mut self.pods.get_mut(&b).unwrap().redis.table;
+                let known = table.entry(*other).or_insert(entry.clone());
+                known.ip = entry.ip;
+            }
+        }
+        // Who claims what another has taken since is told so.
+        let receiver = self.pods[&b].redis.clone();
+        let mut newer: BTreeMap<NodeId, Vec<u16>> = BTreeMap::new();
+        for slot in &claims {
+            if let Some(owner) = receiver.owner[usize::from(*slot)]
+                && owner != sender.id
+                && owner != receiver.id
+                && receiver.table.get(&owner).is_some_and(|entry| entry.epoch > sender.epoch)
+            {
+                newer.entry(owner).or_default();
+            }
+        }
+        for (owner, _) in newer {
+            let (epoch, all) = (
+                receiver.table[&owner].epoch,
+                (0..self.goal.slots)
+                    .filter(|slot| receiver.owner[usize::from(*slot)] == Some(owner))
+                    .collect::<Vec<_>>(),
+            );
+            let banned = self.pods[&a].redis.banned.get(&owner).is_some_and(|until| *until >= self.round);
+            if !banned && self.pods[&a].redis.table.contains_key(&owner) {
+                self.pods.get_mut(&a).unwrap().redis.table.get_mut(&owner).unwrap().epoch = epoch;
+                self.claim(a, owner, epoch, &all);
+            }
+        }
+    }
+
+    /// A node hears that another claims slots.
+    fn claim(&mut self, viewer: u32, claimant: NodeId, epoch: u64, slots: &[u16]) {
+        let redis = &mut self.pods.get_mut(&viewer).unwrap().redis;
+        let me = redis.id;
+        let cur = redis.primary.unwrap_or(me);
+        let (mut lost, mut from_current) = (vec![], 0);
+        for &slot in slots {
+            if redis.importing.contains_key(&slot) {
+                continue;
+            }
+            let owner = redis.owner[usize::from(slot)];
+            let known = match owner {
+                Some(owner) if owner == me => redis.epoch,
+                Some(owner) => redis.table.get(&owner).map_or(0, |entry| entry.epoch),
+                None => 0,
+            };
+            if owner == Some(claimant) || (owner.is_some() && known >= epoch) {
+                continue;
+            }
+            if owner == Some(cur) {
+                from_current += 1;
+            }
+            if owner == Some(me) {
+                lost.push(slot);
+            }
+            redis.owner[usize::from(slot)] = Some(claimant);
+        }
+        let left = redis.owner.contains(&Some(cur));
+        if from_current > 0 && !left && slots.len() == from_current && claimant != me {
+            // As after a failover: follow whoever took everything.
+            redis.primary = Some(claimant);
+            redis.bound = redis.table.get(&claimant).map(|entry| entry.ip);
+            redis.migrating.clear();
+            redis.importing.clear();
+            redis.epoch = epoch;
+        } else {
+            redis.keys.retain(|(slot, _)| !lost.contains(slot));
+        }
+    }
+
+    fn elect(&mut self) {
+        for ordinal in self.ordinals() {
+            let Some(primary) = self.pods[&ordinal].redis.primary else { continue };
+            if !self.up(ordinal)
+                || self.connected(ordinal, primary)
+                || self.pods[&ordinal].redis.down < 2 * ROUND_SECONDS
+            {
+                continue;
+            }
+            let redis = &self.pods[&ordinal].redis;
+            let slots: Vec<u16> = (0..self.goal.slots)
+                .filter(|slot| redis.owner[usize::from(*slot)] == Some(primary))
+                .collect();
+            let owners: BTreeSet<NodeId> = redis.owner.iter().flatten().copied().collect();
+            let voters: Vec<u32> = self
+                .ordinals()
+                .into_iter()
+                .filter(|voter| {
+                    let other = &self.pods[voter].redis;
+                    self.up(*voter)
+                        && owners.contains(&other.id)
+                        && other.primary.is_none()
+                        && self.connected(ordinal, other.id)
+                        && self.connected(*voter, redis.id)
+                        && !self.connected(*voter, primary)
+                })
+                .collect();
+            if slots.is_empty() || voters.len() * 2 <= owners.len() {
+                continue;
+            }
+            let epoch = redis.current + 1;
+            for voter in voters {
+                let voter = &mut self.pods.get_mut(&voter).unwrap().redis;
+                voter.current = voter.current.max(epoch);
+            }
+            self.promote(ordinal, epoch, &slots);
+        }
+    }
+
+    fn promote(&mut self, ordinal: u32, epoch: u64, slots: &[u16]) {
+        let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
+        redis.primary = None;
+        redis.bound = None;
+        redis.down = 0;
+        (redis.epoch, redis.current) = (epoch, epoch);
+        for &slot in slots {
+            redis.owner[usize::from(slot)] = Some(redis.id);
+        }
+    }
+
+    fn replicate(&mut self) {
+        for ordinal in self.ordinals() {
+            let Some(primary) = self.pods[&ordinal].redis.primary else { continue };
+            let source = self.at_id(primary).filter(|source| self.up(*source) && self.up(ordinal));
+            let bound = self.pods[&ordinal]
+                .redis
+                .bound
+                .or_else(|| self.pods[&ordinal].redis.table.get(&primary).map(|entry| entry.ip));
+            let keys = source
+                .filter(|source| bound == Some(self.pods[source].ip))
+                .map(|source| self.pods[&source].redis.keys.clone());
+            let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
+            redis.bound = bound;
+            match keys {
+                Some(keys) => (redis.keys, redis.down) = (keys, 0),
+                None => redis.down += ROUND_SECONDS,
+            }
+        }
+    }
+
+    fn at_id(&self, id: NodeId) -> Option<u32> {
+        self.pods.iter().find(|(_, pod)| pod.redis.id == id).map(|(ordinal, _)| *ordinal)
+    }
+
+    fn ok(&self, ordinal: u32) -> bool {
+        let redis = &self.pods[&ordinal].redis;
+        redis
+            .owner
+            .iter()
+            .all(|owner| owner.is_some_and(|owner| owner == redis.id || self.connected(ordinal, owner)))
+    }
+
+    /// What an operator sees.
+    pub(crate) fn observe(&self) -> Observed {
+        let pods: Vec<Pod> = self
+            .pods
+            .iter()
+            .map(|(&ordinal, pod)| Pod {
+                ordinal,
+                name: name(ordinal),
+                uid: pod.uid.to_string(),
+                ip: Some(pod.ip),
+                terminating: false,
+                host: Some(format!("host-{}", ordinal % 3)),
+                trouble: None,
+                revision: None,
+                redis: self.up(ordinal).then(|| self.node(ordinal)),
+            })
+            .collect();
+        let open: BTreeSet<u16> = pods
+            .iter()
+            .filter_map(|pod| pod.redis.as_ref())
+            .flat_map(|node| node.migrating.keys().chain(node.importing.keys()).copied().collect::<Vec<_>>())
+            .collect();
+        let keys = |slot: u16| {
+            let primaries =
+                self.pods.iter().filter(|(ordinal, pod)| self.up(**ordinal) && pod.redis.primary.is_none());
+            primaries
+                .map(|(_, pod)| {
+                    (pod.redis.id, pod.redis.keys.iter().filter(|key| key.0 == slot).count() as u64)
+                })
+                .collect()
+        };
+        Observed {
+            pods,
+            replicas: Some(self.replicas),
+            open_keys: open.into_iter().map(|slot| (slot, keys(slot))).collect(),
+        }
+    }
+
+    fn node(&self, ordinal: u32) -> Node {
+        let pod = &self.pods[&ordinal];
+        let redis = &pod.redis;
+        let line = |id: NodeId, entry: &Entry, connected: bool| Peer {
+            id,
+            ip: Some(entry.ip),
+            pod: Some(entry.pod.clone()),
+            primary: entry.primary,
+            handshake: false,
+            failed: !connected,
+            suspected: false,
+            connected,
+            epoch: entry.epoch,
+            slots: (0..self.goal.slots).filter(|slot| redis.owner[usize::from(*slot)] == Some(id)).collect(),
+        };
+        let mut table = vec![line(redis.id, &self.entry(ordinal), true)];
+        table.extend(redis.table.iter().map(|(id, entry)| line(*id, entry, self.connected(ordinal, *id))));
+        table.extend(redis.meets.iter().enumerate().map(|(i, ip)| Peer {
+            id: id(u32::MAX - i as u32),
+            ip: Some(*ip),
+            pod: None,
+            primary: None,
+            handshake: true,
+            failed: false,
+            suspected: false,
+            connected: false,
+            epoch: 0,
+            slots: Slots::default(),
+        }));
+        Node {
+            id: redis.id,
+            table,
+            ok: self.ok(ordinal),
+            current_epoch: redis.current,
+            keys: redis.keys.len() as u64,
+            memory: (1000, 0),
+            link: match redis.primary {
+                None => Link::None,
+                Some(_) if redis.down > 0 || redis.bound.is_none() => Link::Down(redis.down),
+                Some(_) => Link::Up,
+            },
+            offset: 0,
+            migrating: redis.migrating.clone(),
+            importing: redis.importing.clone(),
+            version: "7.0.15".into(),
+        }
+    }
+
+    /// What an operator would do now.
+    pub(crate) fn plan(&self) -> Plan {
+        plan(&Topology::of(self.goal, &self.observe()))
+    }
+
+    fn redis(&mut self, place: &Place) -> Result<&mut Redis, Refused> {
+        let ordinal = self.at(place.ip).ok_or(Refused("nobody answers"))?;
+        let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
+        if redis.id == place.id { Ok(redis) } else { Err(Refused("another node answers")) }
+    }
+
+    /// Does one thing, as Redis would.
+    pub(crate) fn act(&mut self, action: &Action) -> Result<(), Refused> {
+        let round = self.round;
+        match action {
+            Action::SetEpoch { node, epoch } => {
+                let redis = self.redis(node)?;
+                if !redis.table.is_empty() || !redis.meets.is_empty() || redis.epoch != 0 {
+                    return Err(Refused("knows others, or has an epoch"));
+                }
+                redis.epoch = *epoch;
+                redis.current = redis.current.max(*epoch);
+            }
+            Action::Meet { viewer, node } => {
+                self.redis(node)?;
+                self.redis(viewer)?.meets.insert(node.ip);
+            }
+            Action::AddSlots { node, slots } => {
+                let redis = self.redis(node)?;
+                if redis.primary.is_some()
+                    || slots.iter().any(|slot| redis.owner[usize::from(slot)].is_some())
+                {
+                    return Err(Refused("already busy"));
+                }
+                for slot in slots.iter() {
+                    redis.owner[usize::from(slot)] = Some(redis.id);
+                }
+            }
+            Action::Replicate { node, primary } => {
+                let redis = self.redis(node)?;
+                let Some(entry) = redis.table.get(primary) else { return Err(Refused("unknown node")) };
+                if entry.primary.is_some() {
+                    return Err(Refused("only primaries are copied"));
+                }
+                let owns = redis.owner.contains(&Some(redis.id));
+                if redis.primary.is_none() && (owns || !redis.keys.is_empty()) {
+                    return Err(Refused("not empty"));
+                }
+                redis.bound = Some(entry.ip);
+                redis.primary = Some(*primary);
+                redis.migrating.clear();
+                redis.importing.clear();
+                self.replicate();
+            }
+            Action::Forget { node, id } => {
+                let redis = self.redis(node)?;
+                if *id == redis.id || redis.primary == Some(*id) {
+                    return Err(Refused("myself or my primary"));
+                }
+                redis.table.remove(id).ok_or(Refused("unknown node"))?;
+                for owner in redis.owner.iter_mut().filter(|owner| **owner == Some(*id)) {
+                    *owner = None;
+                }
+                redis.banned.insert(*id, round + BAN);
+            }
+            Action::Reset { node } => {
+                let place = node.clone();
+                let redis = self.redis(&place)?;
+                if redis.primary.is_none() && !redis.keys.is_empty() {
+                    return Err(Refused("holds keys"));
+                }
+                let blank = self.blank();
+                *self.redis(&place)? = blank;
+            }
+            Action::Failover { node } => {
+                let (me, primary) = {
+                    let redis = self.redis(node)?;
+                    (redis.id, redis.primary.ok_or(Refused("not a replica"))?)
+                };
+                let (Some(new), Some(old)) = (self.at_id(me), self.at_id(primary)) else {
+                    return Err(Refused("primary is down"));
+                };
+                if !self.up(old) || self.pods[&new].redis.keys != self.pods[&old].redis.keys {
+                    return Err(Refused("out of step"));
+                }
+                let slots: Vec<u16> = (0..self.goal.slots)
+                    .filter(|slot| self.pods[&new].redis.owner[usize::from(*slot)] == Some(primary))
+                    .collect();
+                let epoch = self.pods[&new].redis.current + 1;
+                self.promote(new, epoch, &slots);
+            }
+            Action::Own { node, slot, owner } => {
+                let redis = self.redis(node)?;
+                if redis.primary.is_some() {
+                    return Err(Refused("a replica"));
+                }
+                let known = redis.table.get(owner).is_some_and(|entry| entry.primary.is_none());
+                if *owner != redis.id && !known {
+                    return Err(Refused("unknown node, or a replica"));
+                }
+                let holds = redis.keys.iter().any(|key| key.0 == *slot);
+                if redis.owner[usize::from(*slot)] == Some(redis.id) && *owner != redis.id && holds {
+                    return Err(Refused("still holds keys"));
+                }
+                if !holds {
+                    redis.migrating.remove(slot);
+                }
+                redis.owner[usize::from(*slot)] = Some(*owner);
+                if *owner == redis.id && redis.importing.remove(slot).is_some() {
+                    redis.current += 1;
+                    redis.epoch = redis.current;
+                }
+            }
+            Action::Stable { node, slot } => {
+                let redis = self.redis(node)?;
+                redis.migrating.remove(slot);
+                redis.importing.remove(slot);
+            }
+            Action::Import { node, slot, from } => {
+                let redis = self.redis(node)?;
+                let known = redis.table.contains_key(from);
+                if redis.primary.is_some() || !known || redis.owner[usize::from(*slot)] == Some(redis.id) {
+                    return Err(Refused("cannot import"));
+                }
+                redis.importing.insert(*slot, *from);
+            }
+            Action::Export { node, slot, to } => {
+                let redis = self.redis(node)?;
+                let known = redis.table.contains_key(to);
+                if redis.primary.is_some() || !known || redis.owner[usize::from(*slot)] != Some(redis.id) {
+                    return Err(Refused("cannot export"));
+                }
+                redis.migrating.insert(*slot, *to);
+            }
+            Action::Keys { from, to, slot } => {
+                // One key at a time: `half` breaks off between them.
+                while self.one_key(from, to, *slot)? {}
+            }
+            Action::Move(_) => unreachable!("taken apart by whoever acts"),
+        }
+        Ok(())
+    }
+
+    /// Moves one key of a slot, and says whether there was one.
+    pub(crate) fn one_key(&mut self, from: &Place, to: &Place, slot: u16) -> Result<bool, Refused> {
+        self.redis(to)?;
+        let source = self.redis(from)?;
+        let Some(key) = source.keys.iter().find(|key| key.0 == slot).copied() else { return Ok(false) };
+        source.keys.remove(&key);
+        self.redis(to)?.keys.insert(key);
+        self.replicate_now();
+        Ok(true)
+    }
+
+    /// The replicas that are in step hear of a moved key; nothing else happens.
+    fn replicate_now(&mut self) {
+        let down: BTreeMap<u32, u64> =
+            self.pods.iter().map(|(ordinal, pod)| (*ordinal, pod.redis.down)).collect();
+        self.replicate();
+        for (ordinal, pod) in &mut self.pods {
+            if pod.redis.down > 0 {
+                pod.redis.down = down[ordinal];
+            }
+        }
+    }
+}

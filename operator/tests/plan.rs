@@ -1,0 +1,392 @@
+//! The planner against a model of Redis: it forms, scales and heals, whatever breaks and wherever it is broken off.
+#![expect(clippy::unwrap_used, reason = "what the tests share is a test as well")]
+
+mod model;
+
+use std::collections::BTreeSet;
+
+use model::Model;
+use proptest::prelude::*;
+use redis_operator::plan::{Action, Lane, Plan, Step, Wait};
+
+/// Slots of the model: few, so that thousands of clusters can be run; odd, so that they do not divide evenly.
+const SLOTS: u16 = 61;
+
+/// Carries out plans, and dies after so many actions, once.
+struct Operator {
+    dies_after: Option<usize>,
+    acted: usize,
+}
+
+impl Operator {
+    fn immortal() -> Self {
+        Self { dies_after: None, acted: 0 }
+    }
+
+    /// Whether it lives on after one more action.
+    fn lives(&mut self) -> bool {
+        self.acted += 1;
+        if self.dies_after == Some(self.acted) {
+            self.dies_after = None;
+            return false;
+        }
+        true
+    }
+
+    /// One reconcile. What Redis refuses ends it, as it does in the real one.
+    fn reconcile(&mut self, model: &mut Model) -> Plan {
+        let plan = model.plan();
+        check(model, &plan);
+        model.replicas = plan.replicas;
+        if model.missing_slots() == 0 {
+            model.goal.initialized = true;
+        }
+        for action in &plan.actions {
+            let parts: Vec<Action> = match action {
+                Action::Move(moving) => moving.slots.iter().flat_map(|slot| moving.steps(slot)).collect(),
+                other => vec![other.clone()],
+            };
+            for part in parts {
+                if let Action::Keys { from, to, slot } = &part {
+                    // It may die between two keys as well.
+                    match model.one_key(from, to, *slot) {
+                        Err(_) => return plan,
+                        Ok(_) if !self.lives() => return plan,
+                        Ok(_) => {}
+                    }
+                }
+                if model.act(&part).is_err() || !self.lives() {
+                    return plan;
+                }
+            }
+        }
+        plan
+    }
+}
+
+impl Model {
+    /// Slots that nobody who answers owns.
+    fn missing_slots(&self) -> usize {
+        let observed = self.observe();
+        let topology = redis_operator::plan::Topology::of(self.goal, &observed);
+        usize::from(self.goal.slots) - topology.covered()
+    }
+
+    /// Rounds and reconciles until nothing is to be done, or panics after `limit`.
+    fn settle(&mut self, operator: &mut Operator, limit: usize) {
+        let mut seen = vec![];
+        for _ in 0..limit {
+            let plan = operator.reconcile(self);
+            self.step();
+            seen.push(plan.step);
+            if plan.step == Step::Settled && self.plan().step == Step::Settled {
+                return self.settled();
+            }
+        }
+        let tail = &seen[seen.len().saturating_sub(12)..];
+        panic!("not settled after {limit} rounds: {tail:?} {:?}", self.plan().actions);
+    }
+
+    /// What holds once nothing is to be done.
+    fn settled(&self) {
+        let plan = self.plan();
+        assert_eq!((plan.replicas, plan.actions.len()), (self.goal.size, 0));
+        let observed = self.observe();
+        let counts: Vec<usize> = observed
+            .pods
+            .iter()
+            .map(|pod| pod.redis.as_ref().unwrap())
+            .filter(|node| node.primary().is_none())
+            .map(|node| node.slots().len())
+            .collect();
+        assert_eq!(counts.len(), self.goal.shards() as usize, "{counts:?}");
+        assert_eq!(counts.iter().sum::<usize>(), usize::from(self.goal.slots));
+        assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
+        for pod in &observed.pods {
+            let node = pod.redis.as_ref().unwrap();
+            assert_eq!(node.table.len(), self.goal.size as usize, "{} knows {:?}", pod.name, node.table);
+            assert!(node.migrating.is_empty() && node.importing.is_empty());
+            if let Some(primary) = node.primary() {
+                assert!(observed.pods.iter().any(|pod| pod.redis.as_ref().unwrap().id == primary));
+            }
+        }
+        let mut copies: Vec<usize> = observed
+            .pods
+            .iter()
+            .map(|pod| pod.redis.as_ref().unwrap())
+            .filter(|node| node.primary().is_none())
+            .map(|node| {
+                observed
+                    .pods
+                    .iter()
+                    .filter(|pod| pod.redis.as_ref().unwrap().primary() == Some(node.id))
+                    .count()
+            })
+            .collect();
+        copies.dedup();
+        assert_eq!(copies, [self.goal.replicas_per_shard as usize]);
+    }
+}
+
+/// What holds for every plan.
+fn check(model: &Model, plan: &Plan) {
+    assert_eq!(*plan, model.plan(), "the same cluster, the same plan");
+    let observed = model.observe();
+    for pod in &observed.pods {
+        let owns = pod.redis.as_ref().is_some_and(|node| !node.alone() && !node.slots().is_empty());
+        assert!(!owns || pod.ordinal < plan.replicas, "{} still owns slots", pod.name);
+    }
+    let disrupts = |action: &&Action| matches!(action, Action::Reset { .. } | Action::Failover { .. });
+    let disruptive = plan.actions.iter().filter(disrupts).count();
+    assert!(disruptive <= 1 || plan.step == Step::Form, "{:?}", plan.actions);
+    for action in &plan.actions {
+        if let Action::Meet { node, .. } = action {
+            let pod = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            assert_eq!(pod.ip, Some(node.ip));
+            assert_eq!(
+                pod.redis.as_ref().map(|redis| redis.id),
+                Some(node.id),
+                "met without having answered"
+            );
+        }
+        if let Action::Reset { node } = action {
+            let pod = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            let redis = pod.redis.as_ref().unwrap();
+            assert!(redis.keys == 0 || redis.primary().is_some(), "{} holds the only copy", pod.name);
+        }
+    }
+}
+
+fn formed(size: u32, replicas_per_shard: u32, persistent: bool) -> Model {
+    let mut model = Model::new(size, replicas_per_shard, SLOTS, persistent);
+    model.settle(&mut Operator::immortal(), 40);
+    model.fill();
+    model
+}
+
+/// From one shape to another, with all keys.
+fn reshape(from: (u32, u32), to: (u32, u32), operator: &mut Operator) {
+    let mut model = formed(from.0, from.1, false);
+    (model.goal.size, model.goal.replicas_per_shard) = to;
+    model.settle(operator, 120);
+    assert_eq!(model.missing_keys(), []);
+}
+
+#[test]
+fn clusters_form() {
+    for (size, replicas_per_shard) in
+        [(1, 0), (2, 0), (3, 0), (5, 0), (6, 1), (9, 2), (2, 1), (12, 3), (30, 1)]
+    {
+        formed(size, replicas_per_shard, false);
+    }
+}
+
+#[test]
+fn a_cluster_forms_from_wherever_it_was_left() {
+    let mut whole = Operator::immortal();
+    Model::new(6, 1, SLOTS, false).settle(&mut whole, 40);
+    assert!(whole.acted > 12, "{}", whole.acted);
+    for dies_after in 1..=whole.acted {
+        let mut operator = Operator { dies_after: Some(dies_after), acted: 0 };
+        Model::new(6, 1, SLOTS, false).settle(&mut operator, 60);
+    }
+}
+
+#[test]
+fn a_cluster_that_changes_its_mind_while_forming() {
+    for rounds in 1..6 {
+        for size in [2, 3, 4, 7] {
+            let mut model = Model::new(5, 0, SLOTS, false);
+            for _ in 0..rounds {
+                Operator::immortal().reconcile(&mut model);
+                model.step();
+            }
+            model.goal.size = size;
+            model.settle(&mut Operator::immortal(), 60);
+        }
+    }
+}
+
+const SHAPES: [((u32, u32), (u32, u32)); 11] = [
+    ((3, 0), (5, 0)),
+    ((5, 0), (3, 0)),
+    ((3, 0), (1, 0)),
+    ((1, 0), (3, 0)),
+    ((6, 1), (8, 1)),
+    ((8, 1), (6, 1)),
+    ((6, 1), (4, 1)),
+    ((3, 0), (6, 1)),
+    ((6, 1), (3, 0)),
+    ((6, 1), (6, 0)),
+    ((6, 0), (6, 1)),
+];
+
+#[test]
+fn clusters_change_their_shape() {
+    for (from, to) in SHAPES {
+        reshape(from, to, &mut Operator::immortal());
+    }
+}
+
+/// The operator is killed after every single action of every change, and a new one goes on.
+#[test]
+fn every_prefix_of_every_action_list_converges() {
+    for (from, to) in SHAPES {
+        let mut whole = Operator::immortal();
+        reshape(from, to, &mut whole);
+        for dies_after in 1..=whole.acted {
+            reshape(from, to, &mut Operator { dies_after: Some(dies_after), acted: 0 });
+        }
+    }
+}
+
+#[test]
+fn all_addresses_change_at_once() {
+    let mut model = formed(6, 1, true);
+    for ordinal in 0..6 {
+        model.replace(ordinal, 2);
+    }
+    model.settle(&mut Operator::immortal(), 40);
+    assert_eq!(model.missing_keys(), []);
+}
+
+#[test]
+fn a_node_without_a_volume_is_replaced_and_its_ghost_forgotten() {
+    for ordinal in 0..6 {
+        let mut model = formed(6, 1, false);
+        model.replace(ordinal, 1);
+        model.settle(&mut Operator::immortal(), 40);
+        assert_eq!(model.missing_keys(), []);
+    }
+}
+
+#[test]
+fn a_cluster_that_lost_everything_is_not_formed_anew() {
+    let mut model = formed(6, 1, false);
+    for ordinal in 0..6 {
+        model.replace(ordinal, 1);
+    }
+    for _ in 0..20 {
+        model.step();
+        let plan = Operator::immortal().reconcile(&mut model);
+        assert!(plan.actions.is_empty(), "{plan:?}");
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::DataLost));
+}
+
+#[test]
+fn lost_slots_wait_for_their_user() {
+    let mut model = formed(3, 0, false);
+    model.replace(1, 1);
+    for _ in 0..20 {
+        model.step();
+        Operator::immortal().reconcile(&mut model);
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::SlotsLost));
+}
+
+#[test]
+fn a_pod_that_never_starts_does_not_hold_up_shrinking() {
+    let mut model = formed(3, 0, false);
+    model.goal.size = 4;
+    Operator::immortal().reconcile(&mut model);
+    model.cut_off = BTreeSet::from([3]);
+    for _ in 0..5 {
+        model.step();
+        assert_eq!(Operator::immortal().reconcile(&mut model).step, Step::Wait(Wait::Pods));
+    }
+    model.goal.size = 3;
+    model.settle(&mut Operator::immortal(), 10);
+}
+
+#[test]
+fn repairs_are_the_business_of_health() {
+    let mut model = formed(6, 1, true);
+    for ordinal in 0..6 {
+        model.replace(ordinal, 1);
+    }
+    model.step();
+    let plan = model.plan();
+    assert_eq!((plan.step, plan.step.lane()), (Step::HealAddresses, Lane::Health));
+    assert_eq!(plan.actions.len(), 5, "N - 1 from one node: {:?}", plan.actions);
+}
+
+#[derive(Clone, Debug)]
+enum Fault {
+    Replace(u32, u32),
+    CutOff(u32, u32),
+    LoseGossip(u64),
+    KillOperator(usize),
+    Resize(u32),
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        (0u32..8, 1u32..4).prop_map(|(ordinal, rounds)| Fault::Replace(ordinal, rounds)),
+        (0u32..8, 1u32..6).prop_map(|(ordinal, rounds)| Fault::CutOff(ordinal, rounds)),
+        any::<u64>().prop_map(Fault::LoseGossip),
+        (1usize..80).prop_map(Fault::KillOperator),
+        (1u32..5).prop_map(Fault::Resize),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 700, max_shrink_iters: 300, ..ProptestConfig::default() })]
+
+    /// Up to four faults at any time while a cluster changes its shape; then quiet. It settles, and no key is lost.
+    #[test]
+    fn faults_end_well(
+        shards in 1u32..5,
+        replicas in 0u32..3,
+        persistent in any::<bool>(),
+        target in 1u32..5,
+        faults in prop::collection::vec((0usize..25, fault()), 0..4),
+    ) {
+        let per_shard = 1 + replicas;
+        let mut model = formed(shards * per_shard, replicas, persistent);
+        model.goal.size = target * per_shard;
+        let mut operator = Operator::immortal();
+        let mut heals = 0;
+        for round in 0..30 {
+            for (_, fault) in faults.iter().filter(|(at, _)| *at == round) {
+                match fault {
+                    // Losing the only copy loses data, whatever an operator does; and losing most primaries at
+                    // once leaves nobody to elect their successors.
+                    Fault::Replace(ordinal, starts_in) => {
+                        if persistent || (model.all_up() && !model.is_only_copy(*ordinal) && model.can_elect()) {
+                            model.replace(*ordinal, *starts_in);
+                        }
+                    }
+                    Fault::CutOff(ordinal, rounds) => {
+                        model.cut_off = BTreeSet::from([*ordinal]);
+                        heals = round + *rounds as usize;
+                    }
+                    Fault::LoseGossip(bits) => model.lost_gossip = *bits,
+                    Fault::KillOperator(after) => operator.dies_after = Some(operator.acted + after),
+                    Fault::Resize(shards) => model.goal.size = shards * per_shard,
+                }
+            }
+            if round >= heals {
+                model.cut_off.clear();
+            }
+            operator.reconcile(&mut model);
+            model.step();
+        }
+        model.cut_off.clear();
+        model.settle(&mut operator, 150);
+        prop_assert_eq!(model.missing_keys(), vec![]);
+    }
+}
+
+impl Model {
+    fn all_up(&self) -> bool {
+        self.observe().pods.iter().all(|pod| pod.redis.is_some())
+    }
+
+    /// Whether a majority is left when one of the owners of slots goes.
+    fn can_elect(&self) -> bool {
+        let observed = self.observe();
+        let owners = observed.pods.iter().filter_map(|pod| pod.redis.as_ref());
+        owners.filter(|node| node.primary().is_none() && !node.slots().is_empty()).count() > 2
+    }
+}

@@ -1,0 +1,195 @@
+//! Observing and acting against real redis-server processes, without Kubernetes: clusters form, scale under load, heal.
+//!
+//! `redis-server` is Debian's package of this name. Without it these tests are listed as not run.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
+
+mod servers;
+#[path = "../../../tests/support/mod.rs"]
+mod support;
+mod writer;
+
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::{Duration, Instant},
+};
+
+use libtest_mimic::{Arguments, Trial};
+use redis::cmd;
+use redis_operator::{
+    plan::{Action, Step},
+    server::act::{ActError, Permit, act},
+};
+use servers::Servers;
+use writer::{ClusterClient, Writer};
+
+fn main() {
+    let trials = vec![
+        trial("three_nodes_form_a_cluster", three_nodes_form_a_cluster),
+        trial("slots_move_while_clients_write", slots_move_while_clients_write),
+        trial("a_killed_primary_is_replaced", a_killed_primary_is_replaced),
+        trial("all_nodes_come_back_elsewhere", all_nodes_come_back_elsewhere),
+        trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
+        trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
+        trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn trial<F>(name: &str, test: fn() -> F) -> Trial
+where
+    F: Future<Output = ()> + 'static,
+{
+    support::trial(name, &["redis-server"], move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(test());
+        Ok(())
+    })
+}
+
+const A_WHILE: Duration = Duration::from_secs(60);
+
+async fn formed(size: u32, replicas_per_shard: u32, persistent: bool) -> Servers {
+    let mut servers = Servers::new(size, replicas_per_shard, persistent);
+    servers.scale(size);
+    servers.settle(A_WHILE).await;
+    servers
+}
+
+async fn three_nodes_form_a_cluster() {
+    let mut servers = Servers::new(3, 0, false);
+    servers.scale(3);
+    let started = Instant::now();
+    let steps = servers.settle(A_WHILE).await;
+    assert_eq!(steps[0], Step::Form);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert_eq!(servers.slots().await, [5461, 5461, 5462]);
+    // And nothing more is to be done.
+    let (plan, _) = servers.reconcile(&redis_operator::server::act::Always).await;
+    assert_eq!((plan.step, plan.actions.len()), (Step::Settled, 0));
+}
+
+async fn fill(servers: &Servers, keys: u64) {
+    let mut client = ClusterClient::new(servers.access.clone(), servers.ip(0));
+    for key in 0..keys {
+        let key = format!("key-{key}");
+        client.send::<()>(&key, cmd("SET").arg(&key).arg("x".repeat(64))).await.unwrap();
+    }
+    servers.in_step().await;
+}
+
+async fn slots_move_while_clients_write() {
+    let mut servers = formed(3, 0, false).await;
+    fill(&servers, 3000).await;
+    let writer = Writer::start(servers.access.clone(), servers.ip(0), 500);
+    servers.goal.size = 5;
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.slots().await, [3276, 3277, 3277, 3277, 3277]);
+    servers.goal.size = 3;
+    servers.settle(A_WHILE).await;
+    let written = writer.stop().await;
+    assert_eq!(servers.slots().await.iter().sum::<usize>(), 16384);
+    assert_eq!(written.lost(&servers.access, servers.ip(0)).await, [""; 0]);
+    assert_eq!(written.errors, Default::default(), "clients saw more than redirections");
+    assert_eq!(servers.keys().await, 3000 + written.acknowledged.len() as u64);
+    for pod in servers.observe().await.pods {
+        assert_eq!(pod.redis.unwrap().table.len(), 3);
+    }
+}
+
+async fn a_killed_primary_is_replaced() {
+    let mut servers = formed(6, 1, false).await;
+    fill(&servers, 1000).await;
+    let observed = servers.observe().await;
+    let primary = observed.pods.iter().find(|pod| !pod.redis.as_ref().unwrap().slots().is_empty()).unwrap();
+    let old = primary.redis.as_ref().unwrap().id;
+    servers.replace(primary.ordinal);
+    let steps = servers.settle(A_WHILE).await;
+    assert!(steps.contains(&Step::Join) && steps.contains(&Step::Forget), "{steps:?}");
+    assert_eq!(servers.keys().await, 1000);
+    for pod in servers.observe().await.pods {
+        let node = pod.redis.unwrap();
+        assert!(node.peer(old).is_none(), "{} still knows {old}", pod.name);
+        assert_eq!(node.table.len(), 6);
+    }
+}
+
+async fn all_nodes_come_back_elsewhere() {
+    let mut servers = formed(6, 1, true).await;
+    fill(&servers, 1000).await;
+    for ordinal in 0..6 {
+        servers.kill(ordinal);
+    }
+    for ordinal in 0..6 {
+        servers.replace(ordinal);
+    }
+    let steps = servers.settle(A_WHILE).await;
+    assert!(steps.contains(&Step::HealAddresses), "{steps:?}");
+    assert_eq!(servers.keys().await, 1000);
+}
+
+/// Permits so many commands, then no more.
+struct Mortal(AtomicI64);
+
+impl Permit for Mortal {
+    fn holds_for(&self, _: Duration) -> bool {
+        self.0.fetch_sub(1, Ordering::Relaxed) > 0
+    }
+}
+
+/// The first eighteen commands of a change are three whole slot moves: it dies within each of their steps.
+async fn an_operator_dies_between_any_two_commands() {
+    let mut servers = formed(2, 0, false).await;
+    fill(&servers, 2000).await;
+    servers.goal.size = 3;
+    for commands in 1..18 {
+        let permit = Mortal(AtomicI64::new(commands));
+        let (_, done) = servers.reconcile(&permit).await;
+        assert!(matches!(done, Ok(()) | Err(ActError::NotLeading | ActError::Refused { .. })), "{done:?}");
+    }
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.keys().await, 2000);
+    for pod in servers.observe().await.pods {
+        let node = pod.redis.unwrap();
+        assert!(node.migrating.is_empty() && node.importing.is_empty());
+    }
+}
+
+async fn a_foreign_node_is_not_met() {
+    let ours = formed(3, 0, false).await;
+    let theirs = formed(3, 0, false).await;
+    let observed = ours.observe().await;
+    let places: Vec<_> = observed
+        .pods
+        .iter()
+        .map(|pod| redis_operator::plan::Place {
+            pod: pod.name.clone(),
+            ip: pod.ip.unwrap(),
+            id: pod.redis.as_ref().unwrap().id,
+        })
+        .collect();
+    // The address passed to a node of another cluster after it was looked at.
+    let stale = redis_operator::plan::Place { ip: theirs.ip(0), ..places[1].clone() };
+    let meet = Action::Meet { viewer: places[0].clone(), node: stale };
+    let error = act(&ours.access, &redis_operator::server::act::Always, &[meet]).await.unwrap_err();
+    assert!(matches!(error, ActError::Replaced { .. }), "{error}");
+    for servers in [&ours, &theirs] {
+        for pod in servers.observe().await.pods {
+            assert_eq!(pod.redis.unwrap().table.len(), 3);
+        }
+    }
+}
+
+async fn without_the_lease_nothing_is_said() {
+    let mut servers = Servers::new(3, 0, false);
+    servers.scale(3);
+    for _ in 0..3 {
+        let (plan, done) = servers.reconcile(&Mortal(AtomicI64::new(0))).await;
+        assert_eq!(plan.step, Step::Form);
+        assert!(matches!(done, Err(ActError::NotLeading)));
+    }
+    for pod in servers.observe().await.pods {
+        assert!(pod.redis.unwrap().blank());
+    }
+}

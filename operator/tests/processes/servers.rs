@@ -1,0 +1,242 @@
+//! Real redis-server processes, each at an address of its own in 127/8, as the pods of a StatefulSet.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write,
+    net::{IpAddr, Ipv4Addr},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use redis_operator::{
+    metrics::Metrics,
+    plan::{Goal, Observed, Plan, Pod, SLOTS, Step, Topology, plan},
+    server::{
+        Access, Password,
+        act::{ActError, Always, Permit, act},
+        observe::observe,
+    },
+};
+
+/// The password of every cluster here.
+pub(crate) const PASSWORD: &str = "walrus";
+/// Where every node listens.
+pub(crate) const PORT: u16 = 17379;
+
+/// Tests run side by side: each has a network of its own.
+static NETWORKS: AtomicU8 = AtomicU8::new(1);
+
+struct Server {
+    uid: u32,
+    ip: IpAddr,
+    process: Child,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A StatefulSet of redis-servers.
+pub(crate) struct Servers {
+    pub(crate) goal: Goal,
+    pub(crate) access: Access,
+    persistent: bool,
+    dir: tempfile::TempDir,
+    network: u8,
+    started: u32,
+    replicas: u32,
+    servers: BTreeMap<u32, Server>,
+}
+
+impl Servers {
+    pub(crate) fn new(size: u32, replicas_per_shard: u32, persistent: bool) -> Self {
+        Self {
+            goal: Goal { size, replicas_per_shard, slots: SLOTS, initialized: false },
+            access: Access {
+                port: PORT,
+                password: Some(Password::new(PASSWORD.into())),
+                metrics: Arc::new(Metrics::default()),
+            },
+            persistent,
+            dir: tempfile::tempdir().unwrap(),
+            network: NETWORKS.fetch_add(1, Ordering::Relaxed),
+            started: 0,
+            replicas: 0,
+            servers: BTreeMap::new(),
+        }
+    }
+
+    /// Starts and stops processes until there are as many as `replicas`.
+    pub(crate) fn scale(&mut self, replicas: u32) {
+        self.replicas = replicas;
+        self.servers.retain(|ordinal, _| *ordinal < replicas);
+        for ordinal in 0..replicas {
+            if !self.servers.contains_key(&ordinal) {
+                // The volume of a pod that was scaled away is gone.
+                let _ = fs::remove_dir_all(self.dir.path().join(ordinal.to_string()));
+                self.start(ordinal);
+            }
+        }
+    }
+
+    fn start(&mut self, ordinal: u32) {
+        self.started += 1;
+        let ip = Ipv4Addr::new(127, 77, self.network, u8::try_from(self.started).unwrap());
+        let process = launch(
+            &self.dir.path().join(ordinal.to_string()),
+            ip.into(),
+            &format!("rc-{ordinal}"),
+            self.persistent,
+        );
+        self.servers.insert(ordinal, Server { uid: self.started, ip: ip.into(), process });
+    }
+
+    /// Kills a server, and starts another at a new address: with its data where there is a volume.
+    pub(crate) fn replace(&mut self, ordinal: u32) {
+        self.kill(ordinal);
+        if !self.persistent {
+            fs::remove_dir_all(self.dir.path().join(ordinal.to_string())).unwrap();
+        }
+        self.start(ordinal);
+    }
+
+    /// Ends it without a word of farewell, as `kill -9` does.
+    pub(crate) fn kill(&mut self, ordinal: u32) {
+        drop(self.servers.remove(&ordinal));
+    }
+
+    pub(crate) fn ip(&self, ordinal: u32) -> IpAddr {
+        self.servers[&ordinal].ip
+    }
+
+    pub(crate) async fn observe(&self) -> Observed {
+        let mut pods: Vec<Pod> = self
+            .servers
+            .iter()
+            .map(|(&ordinal, server)| Pod {
+                ordinal,
+                name: format!("rc-{ordinal}"),
+                uid: server.uid.to_string(),
+                ip: Some(server.ip),
+                terminating: false,
+                host: None,
+                trouble: None,
+                revision: None,
+                redis: None,
+            })
+            .collect();
+        let open_keys = observe(&self.access, &mut pods).await;
+        Observed { pods, replicas: Some(self.replicas), open_keys }
+    }
+
+    /// One reconcile.
+    pub(crate) async fn reconcile(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
+        let observed = self.observe().await;
+        let topology = Topology::of(self.goal, &observed);
+        let plan = plan(&topology);
+        if topology.serves() {
+            self.goal.initialized = true;
+        }
+        let done = act(&self.access, permit, &plan.actions).await;
+        self.scale(plan.replicas);
+        (plan, done.map(|_| ()))
+    }
+
+    /// Reconciles until nothing is to be done. Returns the steps that it took, without repetitions.
+    pub(crate) async fn settle(&mut self, within: Duration) -> Vec<Step> {
+        let deadline = Instant::now() + within;
+        let mut steps: Vec<Step> = vec![];
+        let mut last = None;
+        while Instant::now() < deadline {
+            let (plan, done) = self.reconcile(&Always).await;
+            if plan.step == Step::Settled {
+                return steps;
+            }
+            if steps.last() != Some(&plan.step) {
+                steps.push(plan.step);
+            }
+            // What Redis refuses while its nodes are still hearing of one another is asked again.
+            last = done.err().map(|error| format!("{error}: {:?}", std::error::Error::source(&error)));
+            if plan.actions.is_empty() || last.is_some() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        panic!("not settled after {within:?}: {steps:?}, last {last:?}\n{:#?}", self.observe().await);
+    }
+
+    /// The number of keys at the primaries.
+    pub(crate) async fn keys(&self) -> u64 {
+        let observed = self.observe().await;
+        let nodes = observed.pods.iter().filter_map(|pod| pod.redis.as_ref());
+        nodes.filter(|node| node.primary().is_none()).map(|node| node.keys).sum()
+    }
+
+    /// Waits until every replica has read all that its primary wrote: what is acknowledged before that can be lost with
+    /// the primary.
+    pub(crate) async fn in_step(&self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let observed = self.observe().await;
+            let nodes: Vec<_> = observed.pods.iter().filter_map(|pod| pod.redis.as_ref()).collect();
+            let behind = nodes.iter().filter(|node| {
+                let primary = node.primary().map(|id| nodes.iter().find(|other| other.id == id));
+                primary.is_some_and(|primary| primary.is_none_or(|primary| primary.offset != node.offset))
+            });
+            if behind.count() == 0 {
+                return;
+            }
+            assert!(Instant::now() < deadline, "replicas stay behind: {nodes:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Slots per primary, fewest first.
+    pub(crate) async fn slots(&self) -> Vec<usize> {
+        let observed = self.observe().await;
+        let nodes = observed.pods.iter().filter_map(|pod| pod.redis.as_ref());
+        let mut slots: Vec<_> =
+            nodes.filter(|node| node.primary().is_none()).map(|node| node.slots().len()).collect();
+        slots.sort_unstable();
+        slots
+    }
+}
+
+/// Starts a redis-server with the directives that the operator gives it, and waits until it listens.
+fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
+    fs::create_dir_all(dir).unwrap();
+    let save = if persistent { "appendonly yes\nappendfsync everysec" } else { "save \"\"\nappendonly no" };
+    let config = format!(
+        "port {PORT}\nbind {ip}\ndir {}\n{save}\nrequirepass {PASSWORD}\nmasterauth {PASSWORD}\n\
+         cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout 2000\ncluster-announce-ip {ip}\n\
+         cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
+         cluster-allow-replica-migration no\ncluster-replica-validity-factor 0\nrepl-diskless-sync-delay 0\n",
+        dir.display()
+    );
+    let mut process = Command::new("redis-server")
+        .arg("-")
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(fs::File::create(dir.join("log")).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while std::net::TcpStream::connect((ip, PORT)).is_err() {
+        if Instant::now() > deadline || process.try_wait().unwrap().is_some() {
+            panic!("redis-server does not listen: {}", fs::read_to_string(dir.join("log")).unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    process
+}

@@ -1,0 +1,152 @@
+//! A client that knows of clusters: it follows redirections, and remembers every write that was acknowledged.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::cmd;
+use redis_operator::server::{Access, CommandError, Connection};
+use tokio::task::JoinHandle;
+
+/// What became of the writes.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// The last acknowledged value of each key.
+    pub(crate) acknowledged: BTreeMap<String, u64>,
+    /// Errors other than redirections, by their text.
+    pub(crate) errors: BTreeMap<String, u64>,
+}
+
+/// A client of one cluster.
+pub(crate) struct ClusterClient {
+    access: Access,
+    connections: BTreeMap<IpAddr, Connection>,
+    places: BTreeMap<String, IpAddr>,
+    seed: IpAddr,
+}
+
+impl ClusterClient {
+    pub(crate) fn new(access: Access, seed: IpAddr) -> Self {
+        Self { access, connections: BTreeMap::new(), places: BTreeMap::new(), seed }
+    }
+
+    /// Sends a command about a key to whoever has it.
+    pub(crate) async fn send<T: redis::FromRedisValue>(
+        &mut self,
+        key: &str,
+        command: &redis::Cmd,
+    ) -> Result<T, CommandError> {
+        let mut asking = false;
+        let mut tries = 0;
+        loop {
+            let ip = *self.places.get(key).unwrap_or(&self.seed);
+            let connection = match self.connections.get(&ip) {
+                Some(connection) => connection.clone(),
+                None => {
+                    let connection = match self.access.connect(ip).await {
+                        Ok(connection) => connection,
+                        Err(error) => {
+                            self.places.remove(key);
+                            return Err(error);
+                        }
+                    };
+                    self.connections.insert(ip, connection.clone());
+                    connection
+                }
+            };
+            let mut connection = connection;
+            if asking {
+                connection.send::<()>("ASKING", &cmd("ASKING")).await?;
+            }
+            let error = match connection.send("CLIENT", command).await {
+                Ok(value) => {
+                    if asking {
+                        self.places.remove(key);
+                    }
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            tries += 1;
+            let CommandError::Failed { source, .. } = &error else {
+                self.connections.remove(&ip);
+                return Err(error);
+            };
+            match (source.code(), source.redirect_node()) {
+                (Some(code @ ("MOVED" | "ASK")), Some((address, _))) if tries < 20 => {
+                    asking = code == "ASK";
+                    let ip = address.rsplit_once(':').unwrap().0.parse().unwrap();
+                    self.places.insert(key.into(), ip);
+                }
+                _ => {
+                    if source.is_io_error() {
+                        self.connections.remove(&ip);
+                        self.places.remove(key);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// Writes until it is told to stop.
+pub(crate) struct Writer {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<Written>,
+}
+
+impl Writer {
+    pub(crate) fn start(access: Access, seed: IpAddr, keys: u64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            let mut client = ClusterClient::new(access, seed);
+            let mut written = Written::default();
+            let mut count = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                count += 1;
+                let key = format!("writer-{}", count % keys);
+                match client.send::<()>(&key, cmd("SET").arg(&key).arg(count)).await {
+                    Ok(()) => {
+                        written.acknowledged.insert(key, count);
+                    }
+                    Err(error) => {
+                        *written.errors.entry(error.message()).or_default() += 1;
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+            }
+            written
+        });
+        Self { stop, task }
+    }
+
+    /// Stops, and says what was written.
+    pub(crate) async fn stop(self) -> Written {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await.unwrap()
+    }
+}
+
+impl Written {
+    /// Acknowledged writes whose value is not there any more.
+    pub(crate) async fn lost(&self, access: &Access, seed: IpAddr) -> Vec<String> {
+        let mut client = ClusterClient::new(access.clone(), seed);
+        let mut lost = vec![];
+        for (key, value) in &self.acknowledged {
+            let found: Option<u64> = client.send(key, cmd("GET").arg(key)).await.unwrap();
+            // A write whose answer was lost may have happened all the same: later is fine, earlier is not.
+            if found.is_none_or(|found| found < *value) {
+                lost.push(format!("{key}: acknowledged {value}, found {found:?}"));
+            }
+        }
+        lost
+    }
+}
