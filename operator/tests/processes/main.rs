@@ -119,7 +119,7 @@ async fn all_nodes_come_back_elsewhere() {
     let mut servers = formed(6, 1, true).await;
     fill(&servers, 1000).await;
     for ordinal in 0..6 {
-        servers.kill(ordinal);
+        servers.terminate(ordinal);
     }
     for ordinal in 0..6 {
         servers.replace(ordinal);

@@ -115,6 +115,14 @@ impl Servers {
         drop(self.servers.remove(&ordinal));
     }
 
+    /// Ends it as Kubernetes does: `kill -9` would take the last second of the append-only file with it.
+    pub(crate) fn terminate(&mut self, ordinal: u32) {
+        let mut server = self.servers.remove(&ordinal).unwrap();
+        let told = Command::new("kill").arg(server.process.id().to_string()).status().unwrap();
+        assert!(told.success());
+        server.process.wait().unwrap();
+    }
+
     pub(crate) fn ip(&self, ordinal: u32) -> IpAddr {
         self.servers[&ordinal].ip
     }
