@@ -13,6 +13,8 @@ pub mod json;
 mod paths;
 mod progress;
 mod resolution;
+mod stream;
+mod tables;
 
 use std::io::{self, Write};
 
@@ -32,6 +34,8 @@ pub use index::IndexAnswer;
 pub use paths::PathsAnswer;
 pub use progress::transfers;
 pub use resolution::{ResolutionAnswer, ResolutionResult};
+pub use stream::StreamAnswer;
+pub use tables::ListAnswer;
 
 /// How answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,6 +58,11 @@ pub trait Answer {
     /// # Errors
     /// When a stream cannot be written.
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()>;
+
+    /// What is printed in any format, word for word: for answers that are files themselves.
+    fn verbatim(&self) -> Option<&str> {
+        None
+    }
 
     /// How the command ends.
     fn exit(&self) -> Exit {
@@ -85,9 +94,10 @@ impl Printer {
 
     /// Prints an answer.
     pub fn answer(&mut self, answer: &dyn Answer) -> Exit {
-        let printed = match self.format {
-            Format::Text => answer.text(&mut self.out, &mut self.talk),
-            _ => self.json(answer.json()),
+        let printed = match (answer.verbatim(), self.format) {
+            (Some(text), _) => self.out.write_all(text.as_bytes()),
+            (None, Format::Text) => answer.text(&mut self.out, &mut self.talk),
+            (None, _) => self.json(answer.json()),
         };
         self.finish(printed, answer.exit())
     }

@@ -5,6 +5,7 @@
 //! - [`load`] reads a directory, [`fbc`] takes its text apart without losing any of it, and writes it again;
 //! - [`validate`](mod@validate) says what opm would refuse, all at once, each with its place;
 //! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
+//! - [`list`] and [`draw`] show what is there;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
 //! - [`compiled`] is a catalog as servers want it;
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
@@ -25,11 +26,13 @@
 pub mod add;
 mod base64;
 pub mod compiled;
+pub mod draw;
 pub mod fbc;
 pub mod graph;
 mod ignore;
 mod index;
 mod json;
+pub mod list;
 pub mod load;
 pub mod path;
 mod property;

@@ -37,6 +37,8 @@ pub struct Query<'q> {
     pub from: Option<&'q str>,
     /// By these rules.
     pub rules: Rules,
+    /// Also from what this older catalog released and the new one no longer has.
+    pub since: Option<&'q Catalog<'q>>,
 }
 
 /// A version's way to the head of a channel.
@@ -51,7 +53,7 @@ pub struct Path<'p> {
     pub from: &'p str,
     /// The bundles that are installed one after another, `from` not among them.
     pub hops: Vec<&'p str>,
-    /// The channel's head.
+    /// The channel's head; empty when the channel is gone.
     pub head: &'p str,
     /// Whether the way ends there.
     pub reaches_head: bool,
@@ -109,7 +111,8 @@ pub struct Paths {
 struct ChannelWays {
     package: String,
     channel: String,
-    ways: Ways,
+    /// None when the channel is gone.
+    ways: Option<Ways>,
     from: Vec<Start>,
 }
 
@@ -136,24 +139,41 @@ enum Start {
 /// When what is asked about is not there, or a channel has no head or several of them.
 pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<Paths, PathError> {
     let index = Index::new(catalog);
+    let older = query.since.map(Index::new);
     let within = || query.package.unwrap_or(catalog.name).to_owned();
-    if let Some(package) = query.package.filter(|package| !index.packages.contains_key(package)) {
+    let is_known = |package: &str| {
+        let indices = std::iter::once(&index).chain(&older);
+        indices.into_iter().any(|index| index.packages.contains_key(package))
+    };
+    if let Some(package) = query.package.filter(|package| !is_known(package)) {
         return Err(PathError::Package { catalog: catalog.name.to_owned(), package: package.to_owned() });
     }
+    let none = index::Package::default();
+    let released = older.iter().flat_map(|older| older.packages.keys());
+    let names: BTreeSet<&str> = index.packages.keys().chain(released).copied().collect();
     let mut ways = Vec::new();
     let mut channel_found = false;
-    for (name, package) in &index.packages {
-        if query.package.is_some_and(|wanted| wanted != *name) {
+    for name in names {
+        if query.package.is_some_and(|wanted| wanted != name) {
             continue;
         }
-        let mut channels: Vec<_> = package.channels.iter().map(|channel| channel.blob).collect();
-        channels.sort_by(|a, b| a.name.as_str().cmp(&b.name));
+        let package = index.packages.get(name).unwrap_or(&none);
+        let older = older.as_ref().and_then(|older| older.packages.get(name)).unwrap_or(&none);
+        let channels = package.channels.iter().chain(&older.channels);
+        let channels: BTreeSet<&str> = channels.map(|channel| &*channel.blob.name).collect();
         for channel in channels {
-            if query.channel.is_some_and(|wanted| wanted != &*channel.name) {
+            if query.channel.is_some_and(|wanted| wanted != channel) {
                 continue;
             }
             channel_found = true;
-            let found = ChannelWays::of(name, package, channel, query)?;
+            let mut found = match package.channels.iter().find(|found| *found.blob.name == *channel) {
+                Some(found) => ChannelWays::of(name, package, found.blob, query)?,
+                None => {
+                    let (package, channel) = (name.to_owned(), channel.to_owned());
+                    ChannelWays { package, channel, ways: None, from: Vec::new() }
+                }
+            };
+            found.add_released(older, query);
             if !found.from.is_empty() {
                 ways.push(found);
             }
@@ -205,11 +225,42 @@ impl ChannelWays {
                 None => Vec::new(),
             },
         };
-        Ok(Self { package: name.to_owned(), channel: channel.name.to_string(), ways, from })
+        Ok(Self { package: name.to_owned(), channel: channel.name.to_string(), ways: Some(ways), from })
+    }
+
+    /// Adds what an older state of the package had in the channel, and this one has not.
+    fn add_released(&mut self, older: &index::Package<'_, '_>, query: &Query<'_>) {
+        let ways = self.ways.as_ref();
+        let mut released: Vec<&str> = older
+            .channels
+            .iter()
+            .filter(|channel| *channel.blob.name == *self.channel)
+            .flat_map(|channel| &channel.blob.entries)
+            .map(|entry| &*entry.name)
+            .filter(|name| query.from.is_none_or(|from| from == *name))
+            .filter(|name| ways.is_none_or(|ways| !ways.names.contains_key(*name)))
+            .collect();
+        released.sort_by_key(|name| (older.version(name), *name));
+        released.dedup();
+        // A query from one of them may have found it already, without its version.
+        self.from
+            .retain(|start| !matches!(start, Start::Outside(name, _) if released.contains(&name.as_str())));
+        let start = |name: &str| {
+            Start::Outside(name.to_owned(), ways.and_then(|ways| ways.next_of(name, older.version(name))))
+        };
+        let starts: Vec<_> = released.into_iter().map(start).collect();
+        self.from.splice(0..0, starts);
     }
 
     fn path<'p>(&'p self, start: &'p Start) -> Path<'p> {
-        let ways = &self.ways;
+        let Some(ways) = &self.ways else {
+            let from = match start {
+                Start::Outside(name, _) => name.as_str(),
+                Start::Entry(_) => "",
+            };
+            let (package, channel) = (&self.package, &self.channel);
+            return Path { package, channel, from, hops: Vec::new(), head: "", reaches_head: false };
+        };
         let (from, first) = match start {
             Start::Entry(entry) => {
                 (ways.name(*entry), if *entry == ways.head { None } else { ways.next[*entry] })
@@ -241,7 +292,8 @@ impl Paths {
     /// Whether every one of them ends at a head.
     pub fn all_reach_the_head(&self) -> bool {
         self.ways.iter().all(|channel| {
-            let reaches = channel.ways.reaches();
+            let Some(ways) = &channel.ways else { return false };
+            let reaches = ways.reaches();
             channel.from.iter().all(|start| match start {
                 Start::Entry(entry) => reaches[*entry],
                 Start::Outside(_, next) => next.is_some_and(|entry| reaches[entry]),

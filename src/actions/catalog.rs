@@ -13,13 +13,13 @@ use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::path::{PathError, Query, Rules, paths};
 use olmkit_catalog::render::{self, Rendered};
-use olmkit_catalog::validate;
+use olmkit_catalog::{draw, list, validate};
 
 use crate::exit::Failure;
 use crate::files;
 use crate::image::{Access, Place};
 use crate::input::Input;
-use crate::report::{AddedAnswer, FindingsAnswer, PathsAnswer};
+use crate::report::{AddedAnswer, FindingsAnswer, ListAnswer, PathsAnswer, StreamAnswer};
 
 /// What to add, and where to.
 #[derive(Debug)]
@@ -175,6 +175,8 @@ pub struct PathRequest {
     pub from: Option<String>,
     /// Whose rules decide.
     pub rules: Rules,
+    /// An older catalog, whose bundles must still have their ways.
+    pub since: Option<Input>,
 }
 
 /// Each version's way to the head of its channel.
@@ -184,7 +186,10 @@ pub struct PathRequest {
 pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failure> {
     let files = request.catalog.catalog(access)?;
     let catalog = Catalog::parse(&files);
+    let older = request.since.as_ref().map(|older| older.catalog(access)).transpose()?;
+    let older = older.as_ref().map(Catalog::parse);
     let query = Query {
+        since: older.as_ref(),
         package: request.package.as_deref(),
         channel: request.channel.as_deref(),
         from: request.from.as_deref(),
@@ -198,4 +203,87 @@ pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failu
         }
     })?;
     Ok(PathsAnswer { paths })
+}
+
+/// What to list.
+#[derive(Clone, Copy, Debug)]
+pub enum Listed {
+    /// Packages.
+    Packages,
+    /// Channels.
+    Channels,
+    /// Bundles.
+    Bundles,
+}
+
+/// What a catalog holds.
+///
+/// # Errors
+/// When the catalog cannot be read, or does not have the package.
+pub fn list(
+    what: Listed,
+    catalog: &Input,
+    package: Option<&str>,
+    access: &Access,
+) -> Result<ListAnswer, Failure> {
+    let files = catalog.catalog(access)?;
+    let parsed = Catalog::parse(&files);
+    complete(&parsed, catalog)?;
+    if let Some(package) = package
+        && parsed.packages.iter().all(|found| *found.name != *package)
+    {
+        return Err(Failure::no(format!("`{catalog}` has no package `{package}`")));
+    }
+    Ok(match what {
+        Listed::Packages => ListAnswer::packages(&list::packages(&parsed, package)),
+        Listed::Channels => ListAnswer::channels(&list::channels(&parsed, package)),
+        Listed::Bundles => ListAnswer::bundles(&list::bundles(&parsed, package)),
+    })
+}
+
+/// Refuses a catalog of which a part cannot be read: what is missing would not be missed.
+pub(super) fn complete(catalog: &Catalog<'_>, input: &Input) -> Result<(), Failure> {
+    match catalog.faults.first() {
+        None => Ok(()),
+        Some(fault) => {
+            let error = format!("a part of `{input}` cannot be read");
+            let help = format!("run `olmkit catalog validate {input}`");
+            Err(Failure::no(error).at(Some(catalog.place(fault.at))).help(help))
+        }
+    }
+}
+
+/// What to draw.
+#[derive(Debug)]
+pub struct GraphRequest {
+    /// The catalog.
+    pub catalog: Input,
+    /// Of this package only.
+    pub package: Option<String>,
+    /// Of this channel only.
+    pub channel: Option<String>,
+    /// From this bundle's version on.
+    pub minimum_edge: Option<String>,
+    /// Whether to mark what OLM v0 does not go through.
+    pub v0_semantics: bool,
+    /// How.
+    pub format: draw::Format,
+}
+
+/// The upgrade graph as a picture.
+///
+/// # Errors
+/// When the catalog cannot be read, or what is asked for is not there.
+pub fn graph(request: &GraphRequest, access: &Access) -> Result<StreamAnswer, Failure> {
+    let files = request.catalog.catalog(access)?;
+    let catalog = Catalog::parse(&files);
+    complete(&catalog, &request.catalog)?;
+    let options = draw::Options {
+        package: request.package.as_deref(),
+        channel: request.channel.as_deref(),
+        minimum_edge: request.minimum_edge.as_deref(),
+        v0_semantics: request.v0_semantics,
+    };
+    let drawing = draw::Drawing::of(&catalog, &options).map_err(Failure::no)?;
+    Ok(StreamAnswer { text: drawing.text(request.format) })
 }

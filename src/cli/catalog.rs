@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use olmkit_bundle::names::ChannelName;
 use olmkit_catalog::add::{self, Policy};
 use olmkit_catalog::fbc::write;
-use olmkit_catalog::path;
+use olmkit_catalog::{draw, path};
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
@@ -25,6 +25,10 @@ pub enum Verb {
     Validate(Box<Validate>),
     /// Show each version's way to the head of its channel
     Path(Box<Path>),
+    /// Show what a catalog holds
+    List(Box<List>),
+    /// Draw the upgrade graph
+    Graph(Box<Graph>),
     /// Say what OLM would install next, or why it cannot
     Resolve(Box<Resolve>),
     /// Put a catalog into an image
@@ -47,9 +51,32 @@ impl Verb {
                 Ok(Box::new(catalog::validate(&catalogs, &levels.levels()?, &registry.access()?)?))
             }
             Self::Path(flags) => {
-                let Path { catalog, package, channel, from, rules, registry } = *flags;
-                let request = catalog::PathRequest { catalog, package, channel, from, rules: rules.into() };
+                let Path { catalog, package, channel, from, rules, since, registry } = *flags;
+                let rules = rules.into();
+                let request = catalog::PathRequest { catalog, package, channel, from, rules, since };
                 Ok(Box::new(catalog::path(&request, &registry.access()?)?))
+            }
+            Self::List(flags) => {
+                let List { what, catalog, package, registry } = *flags;
+                let what = match what {
+                    Listed::Packages => catalog::Listed::Packages,
+                    Listed::Channels => catalog::Listed::Channels,
+                    Listed::Bundles => catalog::Listed::Bundles,
+                };
+                Ok(Box::new(catalog::list(what, &catalog, package.as_deref(), &registry.access()?)?))
+            }
+            Self::Graph(flags) => {
+                let Graph { catalog, package, channel, minimum_edge, draw_v0_semantics, format, registry } =
+                    *flags;
+                let format = match format {
+                    Picture::Mermaid => draw::Format::Mermaid,
+                    Picture::Dot => draw::Format::Dot,
+                    Picture::Svg => draw::Format::Svg,
+                };
+                let v0_semantics = draw_v0_semantics;
+                let request =
+                    catalog::GraphRequest { catalog, package, channel, minimum_edge, v0_semantics, format };
+                Ok(Box::new(catalog::graph(&request, &registry.access()?)?))
             }
             Self::Resolve(flags) => {
                 let Resolve { catalogs, subscriptions, existing, registry } = *flags;
@@ -175,6 +202,9 @@ pub struct Path {
     /// Whose rules decide what comes next
     #[arg(long, value_enum, default_value_t = Rules::V0)]
     rules: Rules,
+    /// An older state of the catalog: what it released must still have its way
+    #[arg(long, value_name = "CATALOG")]
+    since: Option<Input>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -201,6 +231,82 @@ impl From<Rules> for path::Rules {
         }
     }
 }
+
+/// Flags of `catalog list`.
+#[derive(Debug, Args)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct List {
+    /// What to list
+    #[arg(value_enum)]
+    what: Listed,
+    /// The catalog: its directory, or its image
+    #[arg(value_name = "CATALOG")]
+    catalog: Input,
+    /// Of this package only
+    #[arg(long, value_name = "NAME")]
+    package: Option<String>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// What to list.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Listed {
+    /// Packages, their default channels and all channels
+    Packages,
+    /// Channels and their heads
+    Channels,
+    /// Bundles and their edges
+    Bundles,
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog list packages catalog
+  olmkit catalog list bundles quay.io/example/catalog:v1 --package redis-operator --output json";
+
+/// Flags of `catalog graph`.
+#[derive(Debug, Args)]
+#[command(after_help = GRAPH_EXAMPLES)]
+pub struct Graph {
+    /// The catalog: its directory, or its image
+    #[arg(value_name = "CATALOG")]
+    catalog: Input,
+    /// Of this package only
+    #[arg(long, value_name = "NAME")]
+    package: Option<String>,
+    /// Of this channel only
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Only edges from the version of this bundle on
+    #[arg(long, value_name = "CSV")]
+    minimum_edge: Option<String>,
+    /// Mark in Mermaid what OLM v0 does not go through, because it is skipped
+    #[arg(long)]
+    draw_v0_semantics: bool,
+    /// What the picture is written in
+    #[arg(long, value_enum, default_value_t = Picture::Mermaid)]
+    format: Picture,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// What a picture is written in.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Picture {
+    /// Mermaid, as opm writes it
+    Mermaid,
+    /// Graphviz
+    Dot,
+    /// SVG that needs no other file
+    Svg,
+}
+
+const GRAPH_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog graph catalog --package redis-operator > graph.mermaid
+  olmkit catalog graph catalog --format svg > graph.svg
+  olmkit catalog graph catalog --format dot | dot -Tpng > graph.png";
 
 /// Flags of `catalog resolve`.
 #[derive(Debug, Args)]

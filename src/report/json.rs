@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_catalog::add::Account;
+use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
 use olmkit_catalog::path::Path;
 use olmkit_catalog::resolve::Install;
 use schemars::{JsonSchema, Schema, schema_for};
@@ -119,6 +120,27 @@ pub struct Paths<'p> {
     pub schema: &'static str,
     /// The ways, sorted by package, channel and version.
     pub paths: Vec<Path<'p>>,
+}
+
+/// What a catalog holds: `catalog list packages`, `channels` and `bundles`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct List<'i, T> {
+    /// `olmkit.list/v1`
+    pub schema: &'static str,
+    /// The items: packages by name, channels by package and name, bundles by package, version and name.
+    pub items: &'i [T],
+}
+
+/// What may be in a [`List`].
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ListItem<'c> {
+    /// Of `catalog list packages`.
+    Package(PackageItem<'c>),
+    /// Of `catalog list channels`.
+    Channel(ChannelItem<'c>),
+    /// Of `catalog list bundles`.
+    Bundle(BundleItem<'c>),
 }
 
 /// What OLM would install next: `catalog resolve`.
@@ -331,6 +353,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("generated-v1", schema_for!(Generated)),
         ("image-v1", schema_for!(Image)),
         ("index-v1", schema_for!(Index)),
+        ("list-v1", schema_for!(List<'_, ListItem<'_>>)),
         ("path-v1", schema_for!(Paths)),
         ("inspected-v1", schema_for!(Inspected)),
         ("resolution-v1", schema_for!(Resolution)),

@@ -24,8 +24,11 @@ impl Answer for PathsAnswer {
         for path in self.paths.iter() {
             if (path.package, path.channel) != group {
                 group = (path.package, path.channel);
-                let head = printable(short(path.head, path.package));
-                writeln!(out, "{} in {}, head {head}", printable(path.package), printable(path.channel))?;
+                let head = match path.head {
+                    "" => "gone".into(),
+                    head => format!("head {}", printable(short(head, path.package))),
+                };
+                writeln!(out, "{} in {}, {head}", printable(path.package), printable(path.channel))?;
             }
             writeln!(out, "  {}", way(&path))?;
         }

@@ -9,6 +9,7 @@ use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::{self, AddError, Policy, Request};
+use olmkit_catalog::draw::{self, Drawing};
 use olmkit_catalog::fbc::write::Format;
 use olmkit_catalog::fbc::{self, Catalog};
 use olmkit_catalog::graph::VersionRelease;
@@ -28,6 +29,7 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
         trial("sound", |corpus| verdicts(corpus, "opm-validate")),
         trial("defective", |corpus| verdicts(corpus, "fbc-defects")),
         trial("render", render),
+        trial("graph", graph),
         trial("next", next),
         trial("resolve", resolved),
         trial("add_to_nothing", add_to_nothing),
@@ -97,6 +99,56 @@ fn first_difference(what: &str, ours: &Value, theirs: &Value, path: &str) -> Str
             different.map(|(at, (a, b))| inner(a, b, &at.to_string())).unwrap_or_default()
         }
         _ => format!("{what}: at {path} ours is {ours:.300}, theirs {theirs:.300}\n"),
+    }
+}
+
+/// We draw the lines that `opm alpha render-graph` draws, in whatever order.
+fn graph(corpus: &Path) -> Result<(), Failed> {
+    let mut differences = String::new();
+    let mut drawn = 0;
+    for entry in std::fs::read_dir(corpus.join("expected/graph"))? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|ending| ending != "call") {
+            continue;
+        }
+        let call = std::fs::read_to_string(&path)?;
+        let words: Vec<&str> = call.split_whitespace().collect();
+        let directory = words.get(3).ok_or("no catalog")?;
+        let behind = |flag: &str| Some(*words.get(words.iter().position(|word| *word == flag)? + 1)?);
+        let files = CatalogFiles::load(&corpus.join(directory))?;
+        let options = draw::Options {
+            package: behind("-p"),
+            minimum_edge: behind("--minimum-edge"),
+            v0_semantics: words.contains(&"--draw-v0-semantics"),
+            ..draw::Options::default()
+        };
+        let ours = Drawing::of(&Catalog::parse(&files), &options)?.text(draw::Format::Mermaid);
+        let theirs = std::fs::read_to_string(path.with_extension("mermaid"))?;
+        let links = |text: &str| {
+            // Numbers of links go by the order of lines.
+            let link = text.lines().filter(|line| line.contains("-->")).collect::<Vec<_>>();
+            let numbers = text.lines().find_map(|line| line.strip_prefix("linkStyle ")?.split(' ').next());
+            let numbers = numbers.into_iter().flat_map(|list| list.split(','));
+            let mut marked: Vec<String> =
+                numbers.filter_map(|at| Some((*link.get(at.parse::<usize>().ok()?)?).to_owned())).collect();
+            marked.sort();
+            marked
+        };
+        let sorted = |text: &str| {
+            let mut lines: Vec<_> =
+                text.lines().filter(|line| !line.starts_with("linkStyle")).map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        drawn += 1;
+        if (sorted(&ours), links(&ours)) != (sorted(&theirs), links(&theirs)) {
+            differences += &format!("{call}: ours is\n{ours}");
+        }
+    }
+    if differences.is_empty() && drawn > 5 {
+        Ok(())
+    } else {
+        Err(format!("{drawn} drawn\n{differences}").into())
     }
 }
 

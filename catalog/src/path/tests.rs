@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::load::CatalogFiles;
 use crate::testing::entries;
 
 /// The version in a name such as `v1.2.3`.
@@ -153,7 +154,7 @@ fn queries() {
     let files = crate::load::CatalogFiles::from_text("catalog.yaml", text);
     let catalog = Catalog::parse(&files);
     let ask = |package, channel, from| {
-        let query = Query { package, channel, from, rules: Rules::V0 };
+        let query = Query { package, channel, from, ..Query::default() };
         match paths(&catalog, &query) {
             Ok(found) => {
                 assert_eq!(found.all_reach_the_head(), found.iter().all(|path| path.reaches_head));
@@ -258,4 +259,43 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_was_released_must_keep_its_way() {
+    let bundle = |name: &str, version: &str| {
+        format!(
+            "{{schema: olm.bundle, package: p, name: {name}, properties: [{{type: olm.package, value: {{packageName: p, version: {version}}}}}]}}\n---\n"
+        )
+    };
+    let channel = |name: &str, entries: &str| {
+        format!("{{schema: olm.channel, package: p, name: {name}, entries: [{entries}]}}\n---\n")
+    };
+    let old = bundle("v1", "1.0.0")
+        + &bundle("v2", "2.0.0")
+        + &channel("stable", "{name: v1}, {name: v2, replaces: v1}")
+        + &channel("fast", "{name: v2}");
+    let check = |new: &str, expected: &[&str]| {
+        let (old, new) = (CatalogFiles::from_text("old", old.as_str()), CatalogFiles::from_text("new", new));
+        let (old, new) = (Catalog::parse(&old), Catalog::parse(&new));
+        let found = paths(&new, &Query { since: Some(&old), ..Query::default() }).unwrap();
+        let shown: Vec<String> = found
+            .iter()
+            .map(|path| {
+                format!("{} {} {} {}", path.channel, path.from, path.hops.join(","), path.reaches_head)
+            })
+            .collect();
+        assert_eq!(shown, expected);
+        assert_eq!(found.all_reach_the_head(), found.iter().all(|path| path.reaches_head));
+    };
+    check(
+        &channel("stable", "{name: v3, skips: [v2]}"),
+        &["fast v2  false", "stable v1  false", "stable v2 v3 true", "stable v3  true"],
+    );
+    let both =
+        channel("stable", "{name: v3, skipRange: '<3.0.0'}") + &channel("fast", "{name: v3, replaces: v2}");
+    check(
+        &both,
+        &["fast v2 v3 true", "fast v3  true", "stable v1 v3 true", "stable v2 v3 true", "stable v3  true"],
+    );
 }
