@@ -9,6 +9,7 @@ pub mod findings;
 pub mod generate;
 pub mod image;
 mod layout;
+pub mod operator;
 pub mod push;
 pub mod resolve;
 mod split;

@@ -4,6 +4,7 @@ mod bundle;
 mod catalog;
 mod image;
 mod levels;
+mod operator;
 mod registry;
 
 use std::ffi::OsString;
@@ -41,6 +42,9 @@ pub enum Noun {
     /// Look at images and copy them
     #[command(subcommand)]
     Image(image::Verb),
+    /// Install, upgrade and remove operators through OLM
+    #[command(subcommand)]
+    Operator(Box<operator::Verb>),
 }
 
 impl Noun {
@@ -53,6 +57,7 @@ impl Noun {
             Self::Bundle(verb) => verb.run(),
             Self::Catalog(verb) => verb.run(),
             Self::Image(verb) => verb.run(),
+            Self::Operator(verb) => verb.run(),
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod exit;
 pub mod files;
 pub mod image;
 pub mod input;
+pub mod lifecycle;
 pub mod report;
 
 use std::ffi::OsString;

@@ -6,3 +6,20 @@
 fn transcripts() {
     trycmd::TestCases::new().case("tests/cli/*.trycmd");
 }
+
+/// What a page shows of commands is a part of a transcript, so that nothing shown is not so.
+#[test]
+fn pages_show_what_transcripts_say() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let transcript = read("tests/cli/operator.trycmd");
+    let page = read("docs/operator.md");
+    let blocks: Vec<&str> =
+        page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() > 5, "docs/operator.md shows too little");
+    for block in blocks {
+        assert!(
+            transcript.contains(block.trim_end()),
+            "no transcript has this block of docs/operator.md:\n{block}"
+        );
+    }
+}

@@ -12,6 +12,8 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 use super::ResolutionResult;
+use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::uninstall::Removed;
 
 /// Findings about some inputs: `bundle validate`, `catalog validate`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -263,6 +265,89 @@ pub struct InspectedLayer {
     pub media_type: String,
 }
 
+/// An operator on a cluster: `operator status`, `install`, `upgrade`, `approve`, `rollback`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OperatorReport<'o> {
+    /// `olmkit.operator/v1`
+    pub schema: &'static str,
+    /// The operator.
+    #[serde(flatten)]
+    pub operator: &'o Operator,
+}
+
+/// Everything about an operator: `operator describe`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DescriptionReport<'o> {
+    /// `olmkit.description/v1`
+    pub schema: &'static str,
+    /// The operator.
+    #[serde(flatten)]
+    pub description: &'o Description,
+}
+
+/// The operators of a cluster: `operator list`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OperatorList<'o> {
+    /// `olmkit.operators/v1`
+    pub schema: &'static str,
+    /// The operators, by namespace and name.
+    pub operators: &'o [Operator],
+}
+
+/// What became of an operator's parts: `operator uninstall`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RemovedReport<'o> {
+    /// `olmkit.removed/v1`
+    pub schema: &'static str,
+    /// The parts.
+    #[serde(flatten)]
+    pub parts: &'o Removed,
+}
+
+/// What would be written: the operator verbs with `--dry-run`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DryRun {
+    /// `olmkit.dry-run/v1`
+    pub schema: &'static str,
+    /// The writes, in their order.
+    pub writes: Vec<Write>,
+}
+
+/// A write that was not done.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Write {
+    /// `create`, `patch` or `delete`.
+    pub verb: &'static str,
+    /// The object's kind.
+    pub kind: String,
+    /// Its namespace, empty where it has none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The object, or what is merged into it; null for a deletion.
+    pub document: serde_json::Value,
+}
+
+/// What came of a verb on each of several clusters.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Contexts {
+    /// `olmkit.contexts/v1`
+    pub schema: &'static str,
+    /// The clusters, in the order they were named.
+    pub contexts: Vec<Context>,
+}
+
+/// What came of a verb on one of several clusters.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Context {
+    /// The cluster.
+    pub context: String,
+    /// What the verb prints on a single cluster; null when it failed.
+    pub answer: Option<serde_json::Value>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
 /// Why something could not be done; any command.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Error {
@@ -346,7 +431,10 @@ impl Place {
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("added-v1", schema_for!(Account)),
+        ("contexts-v1", schema_for!(Contexts)),
+        ("description-v1", schema_for!(DescriptionReport)),
         ("digest-v1", schema_for!(ImageDigest)),
+        ("dry-run-v1", schema_for!(DryRun)),
         ("error-v1", schema_for!(Error)),
         ("explained-v1", schema_for!(Explained)),
         ("findings-v1", schema_for!(Findings)),
@@ -357,6 +445,11 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("path-v1", schema_for!(Paths)),
         ("inspected-v1", schema_for!(Inspected)),
         ("resolution-v1", schema_for!(Resolution)),
+        ("operator-v1", schema_for!(OperatorReport)),
+        ("operators-v1", schema_for!(OperatorList)),
+        ("path-v1", schema_for!(Paths)),
+        ("inspected-v1", schema_for!(Inspected)),
+        ("removed-v1", schema_for!(RemovedReport)),
         ("unpacked-v1", schema_for!(Unpacked)),
     ]
 }

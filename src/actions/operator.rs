@@ -1,0 +1,188 @@
+//! The operator verbs: which cluster, which catalogs, and what is kept of it.
+
+mod simulated;
+mod sources;
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::PathBuf;
+
+use crate::exit::{Exit, Failure};
+use crate::image::Access;
+use crate::input::Input;
+use crate::lifecycle::cluster::{Cluster, ClusterError};
+use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
+use crate::lifecycle::install::Install;
+use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::rollback::Rollback;
+use crate::lifecycle::uninstall::{Removed, Uninstall};
+use crate::lifecycle::upgrade::Upgrade;
+use crate::report::OperatorAnswer;
+
+use sources::Sources;
+
+/// Which cluster it is about, and where what its catalogs hold is read.
+#[derive(Debug, Default)]
+pub struct Target {
+    /// Files with the states of simulated clusters.
+    pub simulate: Vec<PathBuf>,
+    /// The catalog, where it is read from another place than the CatalogSource names.
+    pub catalog_from: Option<Input>,
+    /// A directory with the bundles of a simulated registry.
+    pub bundles_from: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub enum Verb {
+    /// `operator install`
+    Install(Box<Install>),
+    /// `operator upgrade`
+    Upgrade(Upgrade),
+    /// `operator approve`
+    Approve {
+        /// The Subscription, or its package.
+        name: String,
+        /// Its namespace.
+        namespace: Option<String>,
+        /// Bundles of others that the plan may carry.
+        accept: BTreeSet<String>,
+    },
+    /// `operator status`
+    Status {
+        /// The Subscription, or its package.
+        name: String,
+        /// Its namespace.
+        namespace: Option<String>,
+    },
+    /// `operator describe`
+    Describe {
+        /// The Subscription, or its package.
+        name: String,
+        /// Its namespace.
+        namespace: Option<String>,
+    },
+    /// `operator list`
+    List {
+        /// The namespace; none for all.
+        namespace: Option<String>,
+    },
+    /// `operator uninstall`
+    Uninstall(Uninstall),
+    /// `operator rollback`
+    Rollback {
+        /// What, and how far.
+        request: Rollback,
+        /// Where custom resources are kept.
+        backup: PathBuf,
+    },
+}
+
+/// What came of a verb on one cluster.
+#[derive(Debug)]
+pub enum Outcome {
+    /// An operator.
+    Operator(Operator),
+    /// An operator that something was asked about.
+    Status(Operator),
+    /// All about an operator.
+    Description(Description),
+    /// Operators.
+    List(Vec<Operator>),
+    /// What was removed.
+    Removed(Removed),
+    /// What would be written.
+    Planned(Vec<Planned>),
+}
+
+/// Does a verb on every cluster that is meant, one after another.
+///
+/// # Errors
+/// On a single cluster, why it could not be done; of several, each tells its own.
+pub fn run(
+    target: &Target,
+    verb: &Verb,
+    options: &Options,
+    access: &Access,
+    progress: &dyn Progress,
+) -> Result<OperatorAnswer, Failure> {
+    if target.simulate.is_empty() {
+        return Err(Failure::misuse("no cluster is named").help("simulate one with --simulate FILE"));
+    }
+    let mut outcomes = Vec::new();
+    for path in &target.simulate {
+        let done = simulated::with(path, target, access, !options.dry_run, |cluster, sources| {
+            one(cluster, sources, verb, options, access, progress)
+        });
+        outcomes.push((path.display().to_string(), done));
+    }
+    if outcomes.len() == 1
+        && let Some((_, done)) = outcomes.pop()
+    {
+        return Ok(OperatorAnswer { outcomes: vec![(String::new(), Ok(done?))] });
+    }
+    Ok(OperatorAnswer { outcomes })
+}
+
+fn one(
+    cluster: &mut dyn Cluster,
+    sources: &Sources,
+    verb: &Verb,
+    options: &Options,
+    access: &Access,
+    progress: &dyn Progress,
+) -> Result<Outcome, Failure> {
+    let mut engine = Engine::new(cluster, sources, progress, options.clone());
+    let outcome = match verb {
+        Verb::Install(request) => engine.install(request).map(Outcome::Operator),
+        Verb::Upgrade(request) => engine.upgrade(request).map(Outcome::Operator),
+        Verb::Approve { name, namespace, accept } => {
+            engine.approve(name, namespace.as_deref(), accept).map(Outcome::Operator)
+        }
+        Verb::Status { name, namespace } => engine.status(name, namespace.as_deref()).map(Outcome::Status),
+        Verb::Describe { name, namespace } => {
+            engine.describe(name, namespace.as_deref()).map(Outcome::Description)
+        }
+        Verb::List { namespace } => engine.list(namespace.as_deref()).map(Outcome::List),
+        Verb::Uninstall(request) => engine.uninstall(request).map(Outcome::Removed),
+        Verb::Rollback { request, backup } => {
+            let archive = sources::Backup { sources, access, directory: backup, dry_run: options.dry_run };
+            engine.rollback(request, &archive).map(Outcome::Operator)
+        }
+    };
+    let changed = !engine.planned.is_empty();
+    match outcome {
+        // Its answer says itself what would be done, and what would be kept.
+        Ok(Outcome::Removed(removed)) => Ok(Outcome::Removed(removed)),
+        Ok(_) if options.dry_run => Ok(Outcome::Planned(engine.planned)),
+        Ok(outcome) => Ok(outcome),
+        Err(error) => Err(failure(error, changed && !options.dry_run)),
+    }
+}
+
+/// What is said when a verb did something and did not get to its end.
+const LEFT: &str = "what was done is left as it is; the same command, run again, goes on from there";
+
+/// How a verb's failure ends the command, and the way out.
+fn failure(error: EngineError, changed: bool) -> Failure {
+    let (exit, mut help) = match &error {
+        EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
+        EngineError::Refused { help, .. } => (Exit::No, help.clone()),
+        EngineError::TimedOut { suspicion, .. } => {
+            let why = suspicion.as_ref().map(|stuck| match &stuck.help {
+                Some(help) => format!("{}: {help}", stuck.sentence),
+                None => stuck.sentence.clone(),
+            });
+            (Exit::TimedOut, why)
+        }
+        EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, None),
+        EngineError::Cluster(error) => (Exit::Unknown, error.help()),
+        EngineError::Catalog { .. } => {
+            (Exit::Unknown, Some("say where the catalog can be read with --catalog-from".into()))
+        }
+    };
+    if changed {
+        help = Some(help.map_or_else(|| LEFT.to_owned(), |help| format!("{help}\n{LEFT}")));
+    }
+    Failure { exit, error: Box::<dyn Error + Send + Sync>::from(error), place: None, help }
+}

@@ -1,0 +1,110 @@
+//! A simulated cluster between two commands: a file with its objects, and a CatalogSource that names a catalog on disk.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::Target;
+use super::sources::{Sources, manifests};
+use crate::exit::Failure;
+use crate::files;
+use crate::image::Access;
+use crate::input::Input;
+use crate::lifecycle::api::{CatalogSource, Key, Object, known};
+use crate::lifecycle::cluster::Cluster;
+use crate::lifecycle::simulate::{Registry, Simulation};
+
+/// The namespace of OLM, whose catalogs every other one sees.
+const OLM: &str = "olm";
+/// The CatalogSource that `--catalog-from` makes.
+const CATALOG: &str = "catalog";
+/// Where its bundles are.
+const BUNDLES: &str = "olmkit.io/bundles-from";
+
+/// Does something with a simulated cluster and keeps what it has become, also when that failed.
+pub(super) fn with<T>(
+    path: &Path,
+    target: &Target,
+    access: &Access,
+    keep: bool,
+    work: impl FnOnce(&mut dyn Cluster, &Sources) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut cluster = if path.exists() {
+        let text = files::read_text(path)?;
+        Simulation::load(&text, Registry::default()).map_err(|error| {
+            Failure::unknown(error)
+                .help(format!("`{}` holds something else: name another file", path.display()))
+        })?
+    } else {
+        Simulation::new(Registry::default())
+    };
+    let sources = serve(&mut cluster, target, access)?;
+    let done = work(&mut cluster, &sources);
+    if keep {
+        files::write(path, cluster.save().as_bytes())?;
+    }
+    done
+}
+
+/// Puts the catalog that is named into the cluster, and what every CatalogSource names into the registry.
+fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<Sources, Failure> {
+    let mut sources =
+        Sources { instead: None, access: access.clone(), bundles: BTreeMap::new(), read: Mutex::default() };
+    let key = Key::new(&known::CATALOG_SOURCE, OLM, CATALOG);
+    if let Some(input) = &target.catalog_from {
+        let object = json!({
+            "apiVersion": known::CATALOG_SOURCE.api_version(), "kind": known::CATALOG_SOURCE.kind,
+            "metadata": {"name": CATALOG, "namespace": OLM},
+            "spec": {"sourceType": "grpc", "image": input.to_string(), "displayName": "A catalog"},
+        });
+        if cluster.store().get(&key).is_none() {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OLM}});
+            let made = cluster.store().create(namespace).and_then(|_| cluster.store().create(object.clone()));
+            made.map_err(Failure::unknown)?;
+        }
+        let patch = json!({"spec": {"image": input.to_string()}});
+        cluster.store().patch(&key, &patch).map_err(Failure::unknown)?;
+    }
+    if let Some(bundles) = &target.bundles_from {
+        let patch = json!({"metadata": {"annotations": {BUNDLES: bundles.display().to_string()}}});
+        cluster.store().patch(&key, &patch).map_err(|error| {
+            Failure::misuse(error).help("name the catalog that the bundles belong to with --catalog-from")
+        })?;
+    }
+    let catalogs: Vec<Value> = cluster.store().list(&known::CATALOG_SOURCE, None).cloned().collect();
+    if catalogs.is_empty() {
+        return Err(Failure::misuse("the simulated cluster has no catalog")
+            .help("name one with --catalog-from: a directory, or an image"));
+    }
+    for catalog in catalogs {
+        let Ok(catalog) = Object::<CatalogSource>::read(catalog) else { continue };
+        let input: Input = catalog.spec.image.parse().map_err(Failure::unknown)?;
+        let offer = sources.offer_from(&catalog.spec.image, &input)?;
+        cluster.registry().catalogs.insert(catalog.spec.image.clone(), Arc::clone(&offer));
+        if let Some(directory) = catalog.metadata.annotations.as_ref().and_then(|all| all.get(BUNDLES)) {
+            sources.bundles.append(&mut bundles(Path::new(directory), access)?);
+        }
+    }
+    cluster.registry().bundles.clone_from(&sources.bundles);
+    Ok(sources)
+}
+
+/// The bundles in the directories below a directory, by name.
+fn bundles(directory: &Path, access: &Access) -> Result<BTreeMap<String, Vec<Value>>, Failure> {
+    let failed = |source| files::FileError::Read { path: directory.into(), source };
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let manifests = manifests(&Input::Disk(path), access)?;
+        let csv = manifests.iter().find(|object| object["kind"] == olmkit_bundle::csv::KIND);
+        if let Some(name) = csv.map(|csv| Key::of(csv).name) {
+            found.insert(name, manifests);
+        }
+    }
+    Ok(found)
+}

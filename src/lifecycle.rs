@@ -1,0 +1,23 @@
+//! Life on a cluster: an operator installed, upgraded and removed through OLM, while its ClusterServiceVersion is watched.
+//!
+//! Observe, decide, act: [`observe`] looks at what is there, [`decide`](mod@decide) says what comes next (pure: no client, no
+//! clock). Nothing is remembered between two rounds but what stands on the cluster, so a command that was interrupted is run
+//! again and goes on.
+//!
+//! [`cluster::Cluster`] is the world that is acted on; [`simulate`] is one, OLM in memory by the rules of its source. The
+//! trait blocks: one command does one thing after another, and the only concurrency is in a client's watches.
+
+pub mod api;
+pub mod checks;
+pub mod cluster;
+pub mod decide;
+pub mod engine;
+pub mod install;
+pub mod look;
+pub mod observe;
+pub mod offer;
+pub mod rollback;
+pub mod schema;
+pub mod simulate;
+pub mod uninstall;
+pub mod upgrade;

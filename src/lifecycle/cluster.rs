@@ -1,0 +1,187 @@
+//! What the engine needs of a cluster, and the documents and patches that go over it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::api::{Key, Resource};
+
+/// A cluster, real or simulated. Calls block.
+pub trait Cluster {
+    /// The name of the context, for messages; empty when there is only one.
+    fn context(&self) -> &str;
+
+    /// The objects of a kind, in one namespace or in all, sorted by namespace and name.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; a kind that the cluster does not serve is [`ClusterError::NotServed`].
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError>;
+
+    /// An object, if it is there.
+    ///
+    /// # Errors
+    /// [`ClusterError`]
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError>;
+
+    /// Creates an object and returns it as it is stored.
+    ///
+    /// # Errors
+    /// [`ClusterError::Exists`] when there is one already.
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError>;
+
+    /// Merges a patch into an object. A `metadata.resourceVersion` in it must be the one stored.
+    ///
+    /// # Errors
+    /// [`ClusterError::NotFound`], [`ClusterError::Conflict`]
+    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError>;
+
+    /// Deletes an object; one that is not there is no error.
+    ///
+    /// # Errors
+    /// [`ClusterError`]
+    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError>;
+
+    /// Blocks until something may have changed, or the time is over; says which. Spurious wake-ups are allowed.
+    ///
+    /// # Errors
+    /// [`ClusterError`]
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError>;
+
+    /// The time since some moment.
+    fn now(&self) -> Duration;
+}
+
+/// Why a cluster did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The object is not there.
+    #[error("{key} is not there")]
+    NotFound {
+        /// The object.
+        key: Key,
+    },
+    /// There is such an object already.
+    #[error("{key} exists already")]
+    Exists {
+        /// The object.
+        key: Key,
+    },
+    /// Somebody else changed the object meanwhile.
+    #[error("{key} was changed meanwhile")]
+    Conflict {
+        /// The object.
+        key: Key,
+    },
+    /// The cluster does not know the kind.
+    #[error("the cluster does not serve `{resource}`")]
+    NotServed {
+        /// The kind, `PLURAL.GROUP`.
+        resource: String,
+    },
+    /// The right is missing.
+    #[error("not allowed to {verb} `{resource}`{}", within(.namespace))]
+    Forbidden {
+        /// The verb of the rule.
+        verb: &'static str,
+        /// The resource of the rule, `PLURAL.GROUP`.
+        resource: String,
+        /// The namespace; none where the right must hold everywhere.
+        namespace: Option<String>,
+    },
+    /// The cluster refused what was sent.
+    #[error("{key} was refused: {message}")]
+    Refused {
+        /// The object.
+        key: Key,
+        /// What it said.
+        message: String,
+    },
+    /// The cluster did not answer.
+    #[error("the cluster does not answer")]
+    Unreachable {
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn within(namespace: &Option<String>) -> String {
+    namespace.as_ref().map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default()
+}
+
+impl ClusterError {
+    /// The way out, where there is one.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Forbidden { verb, resource, namespace } => {
+                let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+                let role = if namespace.is_some() { "a Role there" } else { "a ClusterRole" };
+                Some(format!(
+                    "the rule `{{apiGroups: [\"{group}\"], resources: [\"{plural}\"], verbs: [\"{verb}\"]}}` is missing: \
+                     add it to {role}"
+                ))
+            }
+            Self::NotServed { resource } if resource.ends_with("operators.coreos.com") => {
+                Some("there is no OLM on this cluster: install it first".into())
+            }
+            Self::Unreachable { .. } => Some("check the kubeconfig, the context and the network".into()),
+            _ => None,
+        }
+    }
+}
+
+/// Merges a patch into a document by RFC 7386: null takes a field away, a map is merged, all else replaces.
+pub fn merge(document: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *document = patch.clone();
+        return;
+    };
+    if !document.is_object() {
+        *document = Value::Object(serde_json::Map::new());
+    }
+    let Some(fields) = document.as_object_mut() else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(name);
+        } else {
+            merge(fields.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn merging_follows_the_rfc() {
+        let mut document = json!({"a": 1, "b": {"c": [1, 2], "d": 3}, "e": "x"});
+        merge(&mut document, &json!({"a": null, "b": {"c": [3], "f": {"g": null, "h": 1}}, "e": {"i": 2}}));
+        assert_eq!(document, json!({"b": {"c": [3], "d": 3, "f": {"h": 1}}, "e": {"i": 2}}));
+    }
+
+    #[test]
+    fn a_missing_right_is_named_as_a_rule() {
+        let error = ClusterError::Forbidden {
+            verb: "patch",
+            resource: "installplans.operators.coreos.com".into(),
+            namespace: Some("redis".into()),
+        };
+        assert_eq!(
+            error.to_string(),
+            "not allowed to patch `installplans.operators.coreos.com` in the namespace `redis`"
+        );
+        insta::assert_snapshot!(error.help().unwrap(), @r#"the rule `{apiGroups: ["operators.coreos.com"], resources: ["installplans"], verbs: ["patch"]}` is missing: add it to a Role there"#);
+    }
+}

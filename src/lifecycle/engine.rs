@@ -1,0 +1,471 @@
+//! Observe, decide, act, and wait for a change: the loop that every verb drives an operator with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::api::{Approval, CatalogSource, Key, Named as _, Object, Resource, Subscription, known, label};
+use super::checks::{self, Check};
+use super::cluster::{Cluster, ClusterError, merge};
+use super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
+use super::observe::Observed;
+use super::offer::Offer;
+
+/// How long a suspicion has to stand before it is believed. A catalog needs up to half a minute to be reached, and OLM
+/// resolves now and then only.
+const GRACE: Duration = Duration::from_secs(60);
+/// How often the state is looked at when nothing is heard.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Shows what happens as it happens.
+pub trait Progress {
+    /// An object has a new state; `at` is the time since the verb began.
+    fn state(&self, at: Duration, object: &str, state: &str);
+    /// Something was done, or is to be said.
+    fn said(&self, at: Duration, text: &str);
+}
+
+/// Where offers come from: the contents of CatalogSources.
+pub trait Catalogs {
+    /// What a CatalogSource offers.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn offer(
+        &self,
+        source: &Object<CatalogSource>,
+    ) -> Result<Arc<Offer>, Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// A write that was done, or would be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// `create`, `patch` or `delete`.
+    pub verb: &'static str,
+    /// The object.
+    pub key: Key,
+    /// The object as it is created, or what is merged into it; null for a deletion.
+    pub document: Value,
+}
+
+/// Why a verb did not get where it should.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The cluster did not do what was asked.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Nothing will come of waiting.
+    #[error("{}", .0.sentence)]
+    Stuck(Stuck),
+    /// The input asks for something that is not there or must not be.
+    #[error("{what}")]
+    Refused {
+        /// What.
+        what: String,
+        /// The way out.
+        help: Option<String>,
+    },
+    /// A catalog cannot be read.
+    #[error("cannot read what the CatalogSource `{name}` offers")]
+    Catalog {
+        /// Its name.
+        name: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It took too long.
+    #[error("waited {} s for {awaited}", .after.as_secs())]
+    TimedOut {
+        /// How long.
+        after: Duration,
+        /// For what.
+        awaited: String,
+        /// What may be wrong.
+        suspicion: Option<Stuck>,
+    },
+}
+
+impl EngineError {
+    pub(super) fn refused(what: impl Into<String>) -> Self {
+        Self::Refused { what: what.into(), help: None }
+    }
+
+    pub(super) fn refused_help(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Refused { what: what.into(), help: Some(help.into()) }
+    }
+}
+
+/// How long to wait and what to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long a verb may take; none of it is spent when `wait` is false.
+    pub timeout: Duration,
+    /// How long the last version has to stay well.
+    pub settle: Duration,
+    /// Whether to wait for the goal at all.
+    pub wait: bool,
+    /// Whether nothing is written.
+    pub dry_run: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(600),
+            settle: Duration::from_secs(10),
+            wait: true,
+            dry_run: false,
+        }
+    }
+}
+
+/// A verb at work on one cluster.
+pub struct Engine<'e> {
+    /// The cluster.
+    pub cluster: &'e mut dyn Cluster,
+    /// What catalogs offer.
+    pub catalogs: &'e dyn Catalogs,
+    /// Who is told.
+    pub progress: &'e dyn Progress,
+    /// How long, and what.
+    pub options: Options,
+    /// What was written, or would be.
+    pub planned: Vec<Planned>,
+    begun: Duration,
+    told: Option<Vec<(String, String)>>,
+}
+
+impl<'e> Engine<'e> {
+    /// An engine that begins now.
+    pub fn new(
+        cluster: &'e mut dyn Cluster,
+        catalogs: &'e dyn Catalogs,
+        progress: &'e dyn Progress,
+        options: Options,
+    ) -> Self {
+        let begun = cluster.now();
+        Self { cluster, catalogs, progress, options, planned: Vec::new(), begun, told: None }
+    }
+
+    /// The time since the verb began.
+    pub fn elapsed(&self) -> Duration {
+        self.cluster.now().saturating_sub(self.begun)
+    }
+
+    pub(super) fn say(&self, text: impl AsRef<str>) {
+        self.progress.said(self.elapsed(), text.as_ref());
+    }
+
+    /// Creates an object, unless this is a dry run.
+    pub(super) fn create(&mut self, resource: &Resource, document: Value) -> Result<(), EngineError> {
+        if !self.options.dry_run {
+            match self.cluster.create(resource, &document) {
+                // Somebody was faster, or an earlier run of this command: what is there is looked at next.
+                Ok(_) | Err(ClusterError::Exists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.planned.push(Planned { verb: "create", key: Key::of(&document), document });
+        Ok(())
+    }
+
+    /// Merges a patch into an object, unless this is a dry run.
+    pub(super) fn patch(&mut self, resource: &Resource, key: &Key, patch: Value) -> Result<(), EngineError> {
+        if !self.options.dry_run {
+            self.cluster.patch(resource, key, &patch)?;
+        }
+        self.planned.push(Planned { verb: "patch", key: key.clone(), document: patch });
+        Ok(())
+    }
+
+    /// Deletes an object, unless this is a dry run.
+    pub(super) fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), EngineError> {
+        if !self.options.dry_run {
+            self.cluster.delete(resource, key)?;
+        }
+        self.planned.push(Planned { verb: "delete", key: key.clone(), document: Value::Null });
+        Ok(())
+    }
+
+    /// Looks at a namespace and tells what has changed.
+    pub fn look(&mut self, namespace: &str, subscription: &str) -> Result<Observed, EngineError> {
+        let observed = Observed::look(self.cluster, namespace, subscription)?;
+        let lines = observed.lines();
+        // What was there before is no change.
+        if let Some(told) = self.told.replace(lines.clone()) {
+            for (object, state) in lines.iter().filter(|line| !told.contains(line)) {
+                self.progress.state(self.elapsed(), object, state);
+            }
+            for (object, _) in told.iter().filter(|told| lines.iter().all(|line| line.0 != told.0)) {
+                self.progress.state(self.elapsed(), object, "gone");
+            }
+        }
+        Ok(observed)
+    }
+
+    /// Drives an operator to a goal, and leaves its Subscription as it was but for that.
+    ///
+    /// # Errors
+    /// It got stuck, it took too long, or the cluster does not answer or allow it.
+    pub fn reach(
+        &mut self,
+        namespace: &str,
+        subscription: &str,
+        goal: &Goal,
+    ) -> Result<Observed, EngineError> {
+        let deadline = self.cluster.now() + self.options.timeout;
+        let mut suspected: Option<(Stuck, Duration)> = None;
+        let mut well_since: Option<Duration> = None;
+        let mut checked = String::new();
+        loop {
+            let observed = self.look(namespace, subscription)?;
+            let (awaited, suspicion) = match decide(goal, &observed) {
+                Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
+                Decision::Act(step) => {
+                    let wrong = match (&step, observed.installed()) {
+                        (Step::Approve { .. }, Some(csv)) if csv.name() != checked => {
+                            let name = csv.name().to_owned();
+                            let wrong = self.wrong(&observed, &name)?;
+                            checked = if wrong.is_none() { name } else { checked };
+                            wrong
+                        }
+                        _ => None,
+                    };
+                    match wrong {
+                        Some(wrong) => ("a healthy version to go on from".to_owned(), Some(wrong)),
+                        None => {
+                            self.act(&observed, step)?;
+                            continue;
+                        }
+                    }
+                }
+                Decision::Arrived => {
+                    let name = goal.way.last().cloned().unwrap_or_default();
+                    let wrong = self.wrong(&observed, &name)?;
+                    let now = self.cluster.now();
+                    if wrong.is_none() {
+                        let since = *well_since.get_or_insert(now);
+                        if now.saturating_sub(since) >= self.options.settle {
+                            return Ok(observed);
+                        }
+                    } else {
+                        well_since = None;
+                    }
+                    ("the new version to settle".to_owned(), wrong)
+                }
+                Decision::Wait { awaited, suspicion } => {
+                    well_since = None;
+                    (sentence(&awaited), suspicion)
+                }
+            };
+            let now = self.cluster.now();
+            suspected = match (suspected, suspicion) {
+                (Some((old, since)), Some(new)) if old == new => Some((old, since)),
+                (_, new) => new.map(|new| (new, now)),
+            };
+            if let Some((stuck, since)) = &suspected
+                && now.saturating_sub(*since) >= GRACE
+            {
+                return Err(EngineError::Stuck(stuck.clone()));
+            }
+            if now >= deadline {
+                let suspicion = suspected.map(|(stuck, _)| stuck);
+                return Err(EngineError::TimedOut { after: self.options.timeout, awaited, suspicion });
+            }
+            let mut pause = (deadline - now).min(LOOK_AGAIN);
+            if let Some((_, since)) = &suspected {
+                pause = pause.min((*since + GRACE).saturating_sub(now));
+            }
+            if let Some(since) = well_since {
+                pause = pause.min((since + self.options.settle).saturating_sub(now));
+            }
+            self.cluster.wait(pause.max(Duration::from_millis(1)))?;
+        }
+    }
+
+    /// What is wrong with a version that has come up, if anything is.
+    fn wrong(&mut self, observed: &Observed, csv: &str) -> Result<Option<Stuck>, EngineError> {
+        let Some(csv) = observed.csv(csv) else { return Ok(None) };
+        let checks = checks::after_hop(self.cluster, observed, csv)?;
+        let fault = checks.into_iter().find_map(|Check { what, fault }| Some((what, fault?)));
+        Ok(fault.map(|(what, fault)| Stuck {
+            code: "check-failed",
+            sentence: format!("`{}` has succeeded, but not: {what}: {fault}", csv.name()),
+            help: None,
+        }))
+    }
+
+    fn act(&mut self, observed: &Observed, step: Step) -> Result<(), EngineError> {
+        let Some(subscription) = &observed.subscription else { return Ok(()) };
+        let done = match step {
+            Step::Hold { channel, remember } => {
+                let mut patch = json!({"metadata": version_of(subscription)});
+                if let Some(channel) = channel {
+                    patch["spec"]["channel"] = json!(channel);
+                }
+                if let Some(before) = remember {
+                    patch["spec"]["installPlanApproval"] = json!(Approval::Manual.as_str());
+                    if remembered(subscription).is_none() {
+                        merge(
+                            &mut patch,
+                            &json!({"metadata": {"annotations": {label::APPROVAL_BEFORE: before.as_str()}}}),
+                        );
+                    }
+                }
+                self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
+            }
+            Step::Approve { plan, .. } => {
+                let Some(plan) = observed.plans.iter().find(|found| found.name() == plan) else {
+                    return Ok(());
+                };
+                let patch = json!({"metadata": version_of(plan), "spec": {"approved": true}});
+                self.patch(&known::INSTALL_PLAN, &plan.key(), patch)
+            }
+        };
+        match done {
+            // Somebody else was at it: what is there now is looked at again.
+            Err(EngineError::Cluster(ClusterError::Conflict { .. } | ClusterError::NotFound { .. })) => {
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Gives a Subscription back the approval that it had. One that was Automatic stays Manual below the channel's head,
+    /// since OLM would go on to it at once.
+    pub(super) fn restore(
+        &mut self,
+        namespace: &str,
+        subscription: &str,
+        at_head: bool,
+    ) -> Result<Observed, EngineError> {
+        loop {
+            let observed = self.look(namespace, subscription)?;
+            let Some((found, before)) =
+                observed.subscription.as_ref().and_then(|found| Some((found, remembered(found)?)))
+            else {
+                return Ok(observed);
+            };
+            let keep = before == Approval::Automatic && !at_head;
+            if keep {
+                self.say(
+                    "the approval stays Manual, since Automatic would go on to the channel's head; \
+                     `olmkit operator upgrade --approval Automatic` changes it",
+                );
+            }
+            let approval = if keep { Approval::Manual } else { before };
+            let mut patch = json!({
+                "metadata": {"annotations": {label::APPROVAL_BEFORE: null}},
+                "spec": {"installPlanApproval": approval.as_str()},
+            });
+            merge(&mut patch, &json!({"metadata": version_of(found)}));
+            match self.patch(&known::SUBSCRIPTION, &found.key(), patch) {
+                Err(EngineError::Cluster(ClusterError::Conflict { .. })) => {}
+                done => done?,
+            }
+            if self.options.dry_run {
+                return Ok(observed);
+            }
+        }
+    }
+
+    /// Waits until an object is gone.
+    pub(super) fn gone(&mut self, resource: &Resource, key: &Key) -> Result<(), EngineError> {
+        let deadline = self.cluster.now() + self.options.timeout;
+        while !self.options.dry_run && self.cluster.get(resource, &key.namespace, &key.name)?.is_some() {
+            let now = self.cluster.now();
+            if now >= deadline {
+                let (after, awaited) = (self.options.timeout, format!("{key} to go"));
+                return Err(EngineError::TimedOut { after, awaited, suspicion: None });
+            }
+            self.cluster.wait((deadline - now).min(LOOK_AGAIN))?;
+        }
+        Ok(())
+    }
+
+    /// The Subscription that a name means: one of that name, or the only one of the package.
+    pub fn find(
+        &mut self,
+        name: &str,
+        namespace: Option<&str>,
+    ) -> Result<Option<Object<Subscription>>, EngineError> {
+        let documents = self.cluster.list(&known::SUBSCRIPTION, namespace)?;
+        let all: Vec<Object<Subscription>> =
+            documents.into_iter().filter_map(|document| Object::read(document).ok()).collect();
+        let named: Vec<_> = all.iter().filter(|found| found.name() == name).collect();
+        let meant = if named.is_empty() {
+            all.iter().filter(|found| found.spec.package == name).collect()
+        } else {
+            named
+        };
+        match &meant[..] {
+            [] => Ok(None),
+            [one] => Ok(Some((*one).clone())),
+            several => {
+                let names: Vec<String> =
+                    several.iter().map(|found| format!("{}/{}", found.namespace(), found.name())).collect();
+                Err(EngineError::refused_help(
+                    format!("`{name}` means {} Subscriptions: {}", several.len(), names.join(", ")),
+                    "name one of them, and its namespace with -n",
+                ))
+            }
+        }
+    }
+
+    /// As [`Engine::find`]; that there is none is an error with the nearest names.
+    pub fn expect(
+        &mut self,
+        name: &str,
+        namespace: Option<&str>,
+    ) -> Result<Object<Subscription>, EngineError> {
+        if let Some(found) = self.find(name, namespace)? {
+            return Ok(found);
+        }
+        let documents = self.cluster.list(&known::SUBSCRIPTION, namespace)?;
+        let names: Vec<String> = documents.iter().map(|document| Key::of(document).name).collect();
+        let place = namespace.map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default();
+        let what = format!("there is no Subscription `{name}`{place}");
+        let help = olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str));
+        Err(EngineError::Refused { what, help })
+    }
+
+    /// What a Subscription's catalog offers.
+    pub fn offer(&mut self, subscription: &Subscription) -> Result<Arc<Offer>, EngineError> {
+        let spec = &subscription.spec;
+        let document = self.cluster.get(&known::CATALOG_SOURCE, &spec.source_namespace, &spec.source)?;
+        let source = document.and_then(|document| Object::<CatalogSource>::read(document).ok());
+        let Some(source) = source else {
+            return Err(EngineError::refused(format!(
+                "the CatalogSource `{}` is not in the namespace `{}`",
+                spec.source, spec.source_namespace
+            )));
+        };
+        self.offer_of(&source)
+    }
+
+    pub(super) fn offer_of(&self, source: &Object<CatalogSource>) -> Result<Arc<Offer>, EngineError> {
+        self.catalogs
+            .offer(source)
+            .map_err(|error| EngineError::Catalog { name: source.name().to_owned(), source: error })
+    }
+}
+
+/// The version that a patch is about, so that it does not undo what somebody else did meanwhile.
+fn version_of<T: super::api::Named>(object: &Object<T>) -> Value {
+    json!({"resourceVersion": object.metadata().resource_version})
+}
+
+fn sentence(awaited: &Awaited) -> String {
+    match awaited {
+        Awaited::Plan(csv) => format!("a plan that leads to `{csv}`"),
+        Awaited::Steps(plan) => format!("the steps of installplan/{plan}"),
+        Awaited::Approval(plan) => format!("somebody's approval of installplan/{plan}"),
+        Awaited::Install(plan) => format!("installplan/{plan} to install"),
+        Awaited::Success(csv) => format!("`{csv}` to succeed"),
+        Awaited::Replacement(csv) => format!("`{csv}` to be replaced"),
+        Awaited::Bookkeeping(csv) => format!("the Subscription to know `{csv}`"),
+    }
+}

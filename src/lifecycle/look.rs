@@ -1,0 +1,286 @@
+//! Operators as people ask about them: one row of a table, or everything there is to say about one.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::api::{
+    ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup, Subscription, known,
+};
+use super::checks;
+use super::cluster::ClusterError;
+use super::engine::{Engine, EngineError};
+use super::observe::Observed;
+
+/// An operator: a Subscription and what has become of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Operator {
+    /// The Subscription.
+    pub subscription: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The package.
+    pub package: String,
+    /// The channel; empty for the package's default.
+    pub channel: String,
+    /// The CatalogSource, as `NAMESPACE/NAME`.
+    pub catalog: String,
+    /// `Automatic` or `Manual`.
+    pub approval: String,
+    /// The Subscription's state.
+    pub state: String,
+    /// What OLM resolved last.
+    #[serde(rename = "currentCSV")]
+    pub current_csv: String,
+    /// What is installed, healthy or not.
+    #[serde(rename = "installedCSV")]
+    pub installed_csv: String,
+    /// How that is doing, in a word; empty when it is not there.
+    pub csv_phase: String,
+    /// How that is doing, in two.
+    pub csv_reason: String,
+    /// The channel's head; empty when the catalog cannot be read.
+    pub head: String,
+    /// The plan that is not over.
+    pub pending_plan: Option<PendingPlan>,
+    /// Which namespaces it watches, as install modes name it; empty without an OperatorGroup.
+    pub install_mode: String,
+    /// These namespaces; one empty name means all.
+    pub target_namespaces: Vec<String>,
+}
+
+/// A plan that is not over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PendingPlan {
+    /// Its name.
+    pub name: String,
+    /// What it brings.
+    pub csvs: Vec<String>,
+    /// Whether it was approved.
+    pub approved: bool,
+}
+
+/// Everything there is to say about an operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Description {
+    /// The row.
+    #[serde(flatten)]
+    pub operator: Operator,
+    /// The conditions of the Subscription that hold, as `TYPE: REASON: MESSAGE`.
+    pub conditions: Vec<String>,
+    /// The CRDs that it owns or needs.
+    pub crds: Vec<CrdUse>,
+    /// Its deployments, as `NAME: AVAILABLE of WANTED`.
+    pub deployments: Vec<String>,
+    /// The newest events about its objects, oldest first.
+    pub events: Vec<String>,
+}
+
+/// A CRD that an operator has to do with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CrdUse {
+    /// Its name.
+    pub name: String,
+    /// Whether the operator brings it; otherwise it needs it.
+    pub owned: bool,
+    /// The versions that are served; none when the CRD is not there.
+    pub versions: Vec<String>,
+    /// How many custom resources there are; none when they may not be read.
+    pub resources: Option<usize>,
+}
+
+/// The events that a description shows at most.
+const EVENTS: usize = 10;
+
+impl Operator {
+    /// The row of a Subscription; `head` is the channel's.
+    pub fn of(observed: &Observed, subscription: &Object<Subscription>, head: String) -> Self {
+        let spec = &subscription.spec;
+        let status = &subscription.status;
+        let csv = observed.csv(&status.installed_csv);
+        let targets = observed.groups.first().map(targets).unwrap_or_default();
+        let plan = observed.plans.iter().find(|plan| {
+            let owners = plan.metadata.owner_references.iter().flatten();
+            let mut owners = owners.map(|owner| owner.name.as_str());
+            !plan.is_over()
+                && (plan.name() == status.plan() || owners.any(|name| name == subscription.name()))
+        });
+        let mode = match observed.groups.len() {
+            1 => InstallModeKind::of(&observed.namespace, &targets).to_string(),
+            _ => String::new(),
+        };
+        Self {
+            subscription: subscription.name().to_owned(),
+            namespace: subscription.namespace().to_owned(),
+            package: spec.package.clone(),
+            channel: spec.channel.clone(),
+            catalog: format!("{}/{}", spec.source_namespace, spec.source),
+            approval: spec.install_plan_approval.to_string(),
+            state: status.state.to_string(),
+            current_csv: status.current_csv.clone(),
+            installed_csv: status.installed_csv.clone(),
+            csv_phase: csv.map(|csv| csv.status.phase.to_string()).unwrap_or_default(),
+            csv_reason: csv.map(|csv| csv.status.reason.clone()).unwrap_or_default(),
+            head,
+            pending_plan: plan.map(|plan| PendingPlan {
+                name: plan.name().to_owned(),
+                csvs: plan.spec.cluster_service_version_names.clone(),
+                approved: plan.spec.approved,
+            }),
+            install_mode: mode,
+            target_namespaces: targets,
+        }
+    }
+
+    /// Whether it is well: installed and up. A plan that waits for approval is no illness.
+    pub fn is_well(&self) -> bool {
+        self.csv_phase == "Succeeded"
+    }
+}
+
+/// The namespaces that a group is about, as far as it says.
+pub(super) fn targets(group: &Object<OperatorGroup>) -> Vec<String> {
+    let found = &group.status.namespaces;
+    match (found.is_empty(), group.spec.target_namespaces.is_empty()) {
+        (false, _) => found.clone(),
+        (true, false) => group.spec.target_namespaces.clone(),
+        (true, true) if group.spec.selector.is_none() => vec![String::new()],
+        (true, true) => Vec::new(),
+    }
+}
+
+impl Engine<'_> {
+    /// The row of one operator.
+    ///
+    /// # Errors
+    /// There is none of the name, or the cluster does not answer.
+    pub fn status(&mut self, name: &str, namespace: Option<&str>) -> Result<Operator, EngineError> {
+        let subscription = self.expect(name, namespace)?;
+        self.row(&subscription)
+    }
+
+    /// The row of a Subscription.
+    pub(super) fn row(&mut self, subscription: &Object<Subscription>) -> Result<Operator, EngineError> {
+        let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
+        let fresh = observed.subscription.clone().unwrap_or_else(|| subscription.clone());
+        let head = self.head(&fresh);
+        Ok(Operator::of(&observed, &fresh, head))
+    }
+
+    /// The head of a Subscription's channel; empty when nobody can say.
+    fn head(&mut self, subscription: &Object<Subscription>) -> String {
+        let spec = &subscription.spec;
+        let offered = self.offer(subscription).ok().and_then(|offer| {
+            let package = offer.packages.get(&spec.package)?;
+            package.channel(&spec.channel)?.head().map(str::to_owned)
+        });
+        offered.or_else(|| self.head_by_manifest(subscription)).unwrap_or_default()
+    }
+
+    /// The head as OLM's own API of packages says it.
+    fn head_by_manifest(&mut self, subscription: &Object<Subscription>) -> Option<String> {
+        let spec = &subscription.spec;
+        let document =
+            self.cluster.get(&known::PACKAGE_MANIFEST, subscription.namespace(), &spec.package).ok()??;
+        let manifest = Object::<super::api::PackageManifest>::read(document).ok()?;
+        let channel = if spec.channel.is_empty() { &manifest.status.default_channel } else { &spec.channel };
+        let found = manifest.status.channels.iter().find(|found| found.name == *channel)?;
+        Some(found.current_csv.clone())
+    }
+
+    /// The rows of a namespace, or of all.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or has no OLM.
+    pub fn list(&mut self, namespace: Option<&str>) -> Result<Vec<Operator>, EngineError> {
+        let documents = self.cluster.list(&known::SUBSCRIPTION, namespace)?;
+        let mut rows = Vec::new();
+        for subscription in
+            documents.into_iter().filter_map(|document| Object::<Subscription>::read(document).ok())
+        {
+            rows.push(self.row(&subscription)?);
+        }
+        Ok(rows)
+    }
+
+    /// Everything about one operator.
+    ///
+    /// # Errors
+    /// There is none of the name, or the cluster does not answer.
+    pub fn describe(&mut self, name: &str, namespace: Option<&str>) -> Result<Description, EngineError> {
+        let subscription = self.expect(name, namespace)?;
+        let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
+        let operator = self.row(&subscription)?;
+        let holding = subscription.status.conditions.iter().filter(|condition| condition.is_true());
+        let conditions =
+            holding.map(|found| format!("{}: {}: {}", found.kind, found.reason, found.message)).collect();
+        let csv = observed.csv(&operator.installed_csv);
+        let mut crds = Vec::new();
+        if let Some(csv) = csv {
+            crds = self.crds(csv)?;
+        }
+        let deployments = observed
+            .deployments
+            .iter()
+            .filter(|workload| csv.is_some_and(|csv| csv.name() == workload.owner))
+            .map(|workload| format!("{}: {} of {}", workload.name, workload.available, workload.wanted))
+            .collect();
+        let events = self.events(&observed)?;
+        Ok(Description { operator, conditions, crds, deployments, events })
+    }
+
+    /// The CRDs of an operator, by name, with how many custom resources there are.
+    pub(super) fn crds(&mut self, csv: &ClusterServiceVersion) -> Result<Vec<CrdUse>, EngineError> {
+        let definitions = &csv.spec.custom_resource_definitions;
+        let owned = definitions.owned.iter().map(|crd| (crd.name.clone(), true));
+        let required = definitions.required.iter().map(|crd| (crd.name.clone(), false));
+        let mut names: Vec<(String, bool)> = owned.chain(required).collect();
+        names.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        names.dedup_by(|a, b| a.0 == b.0);
+        let mut crds = Vec::new();
+        for (name, owned) in names {
+            let mut versions = Vec::new();
+            let mut resources = None;
+            if let Some(crd) = self.cluster.get(&known::CRD, "", &name)? {
+                let served = checks::served(&crd);
+                versions = served.iter().map(|resource| resource.version.clone()).collect();
+                if let Some(resource) = served.first() {
+                    resources = match self.cluster.list(resource, None) {
+                        Ok(found) => Some(found.len()),
+                        Err(ClusterError::Forbidden { .. }) => None,
+                        Err(error) => return Err(error.into()),
+                    };
+                }
+            }
+            crds.push(CrdUse { name, owned, versions, resources });
+        }
+        Ok(crds)
+    }
+
+    /// The newest events about an operator's objects.
+    fn events(&mut self, observed: &Observed) -> Result<Vec<String>, EngineError> {
+        let mut about: Vec<String> = observed.csvs.iter().map(|csv| csv.name().to_owned()).collect();
+        about.extend(observed.plans.iter().map(|plan| plan.name().to_owned()));
+        about.extend(observed.deployments.iter().map(|found| found.name.clone()));
+        let mut events: Vec<(String, String)> = self
+            .cluster
+            .list(&known::EVENT, Some(&observed.namespace))?
+            .iter()
+            .filter_map(|event| {
+                let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or("");
+                let name = text("/involvedObject/name");
+                about.iter().any(|own| name == own || name.starts_with(&format!("{own}-"))).then(|| {
+                    let kind = text("/involvedObject/kind").to_lowercase();
+                    let line = format!("{kind}/{name}: {}: {}", text("/reason"), text("/message"));
+                    (text("/lastTimestamp").to_owned(), line)
+                })
+            })
+            .collect();
+        events.sort();
+        let skip = events.len().saturating_sub(EVENTS);
+        Ok(events.into_iter().skip(skip).map(|(_, line)| line).collect())
+    }
+}

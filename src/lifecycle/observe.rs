@@ -1,0 +1,210 @@
+//! What is there: the objects of one namespace that an operator's life hangs on, at one moment.
+
+use serde_json::Value;
+
+use super::api::{
+    CatalogSource, ClusterServiceVersion, InstallPlan, Key, Named as _, Object, OperatorCondition,
+    OperatorGroup, Resource, Subscription, known, label,
+};
+use super::cluster::{Cluster, ClusterError};
+
+/// The objects of a namespace.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The namespace.
+    pub namespace: String,
+    /// The Subscription that it is about, when it is there.
+    pub subscription: Option<Object<Subscription>>,
+    /// The other Subscriptions.
+    pub others: Vec<Object<Subscription>>,
+    /// The InstallPlans, the newest first.
+    pub plans: Vec<Object<InstallPlan>>,
+    /// The ClusterServiceVersions, copies not among them.
+    pub csvs: Vec<Object<ClusterServiceVersion>>,
+    /// The OperatorGroups.
+    pub groups: Vec<Object<OperatorGroup>>,
+    /// What operators say of themselves.
+    pub conditions: Vec<Object<OperatorCondition>>,
+    /// The CatalogSource of the Subscription, when it is there.
+    pub catalog: Option<Object<CatalogSource>>,
+    /// The Deployments that ClusterServiceVersions own.
+    pub deployments: Vec<Workload>,
+}
+
+/// A Deployment, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// The ClusterServiceVersion that owns it.
+    pub owner: String,
+    /// The images of its containers.
+    pub images: Vec<String>,
+    /// How many pods there should be.
+    pub wanted: u64,
+    /// How many of them are of the newest template.
+    pub updated: u64,
+    /// How many are available.
+    pub available: u64,
+    /// Whether all of this is about the newest spec.
+    pub current: bool,
+}
+
+/// The kinds that are looked at, all of them in the Subscription's namespace but CatalogSources.
+pub fn kinds() -> [&'static Resource; 7] {
+    [
+        &known::SUBSCRIPTION,
+        &known::INSTALL_PLAN,
+        &known::CSV,
+        &known::OPERATOR_GROUP,
+        &known::OPERATOR_CONDITION,
+        &known::CATALOG_SOURCE,
+        &known::DEPLOYMENT,
+    ]
+}
+
+impl Observed {
+    /// Looks at a namespace of a cluster.
+    ///
+    /// # Errors
+    /// The cluster does not answer, has no OLM, or does not allow it.
+    pub fn look(
+        cluster: &mut dyn Cluster,
+        namespace: &str,
+        subscription: &str,
+    ) -> Result<Self, ClusterError> {
+        let mut documents = Vec::new();
+        for kind in kinds() {
+            let everywhere = kind.kind == known::CATALOG_SOURCE.kind;
+            if !everywhere {
+                documents.extend(cluster.list(kind, Some(namespace))?);
+            }
+        }
+        let source = documents.iter().find(|document| {
+            document["kind"] == known::SUBSCRIPTION.kind.as_str()
+                && document["metadata"]["name"] == subscription
+        });
+        let text =
+            |path: &str| source.and_then(|found| found.pointer(path)).and_then(Value::as_str).unwrap_or("");
+        let (name, within) = (text("/spec/source").to_owned(), text("/spec/sourceNamespace").to_owned());
+        if !name.is_empty() {
+            documents.extend(cluster.get(&known::CATALOG_SOURCE, &within, &name)?);
+        }
+        Ok(Self::of(documents.iter(), namespace, subscription))
+    }
+
+    /// Sorts documents. What does not fit its type is passed over: OLM does not see it either.
+    pub fn of<'d>(documents: impl Iterator<Item = &'d Value>, namespace: &str, subscription: &str) -> Self {
+        let mut observed = Self { namespace: namespace.to_owned(), ..Self::default() };
+        let mut catalogs: Vec<Object<CatalogSource>> = Vec::new();
+        for document in documents {
+            let key = Key::of(document);
+            let here = key.namespace == namespace;
+            match key.kind.as_str() {
+                "Subscription" if here && key.name == subscription => {
+                    observed.subscription = Object::read(document.clone()).ok();
+                }
+                "Subscription" if here => push(&mut observed.others, document),
+                "InstallPlan" if here => push(&mut observed.plans, document),
+                "ClusterServiceVersion" if here => push(&mut observed.csvs, document),
+                "OperatorGroup" if here => push(&mut observed.groups, document),
+                "OperatorCondition" if here => push(&mut observed.conditions, document),
+                "Deployment" if here => observed.deployments.extend(Workload::of(document)),
+                "CatalogSource" => push(&mut catalogs, document),
+                _ => {}
+            }
+        }
+        observed.csvs.retain(|csv| !csv.is_copied());
+        observed.plans.sort_by_key(|plan| -plan.spec.generation);
+        let wanted = observed.subscription.as_ref().map(|found| &found.spec);
+        observed.catalog = catalogs.into_iter().find(|catalog| {
+            wanted.is_some_and(|spec| {
+                (catalog.name(), catalog.namespace())
+                    == (spec.source.as_str(), spec.source_namespace.as_str())
+            })
+        });
+        observed
+    }
+
+    /// A ClusterServiceVersion by name.
+    pub fn csv(&self, name: &str) -> Option<&Object<ClusterServiceVersion>> {
+        self.csvs.iter().find(|csv| csv.name() == name)
+    }
+
+    /// The ClusterServiceVersion that the Subscription has installed, when it is there.
+    pub fn installed(&self) -> Option<&Object<ClusterServiceVersion>> {
+        self.csv(&self.subscription.as_ref()?.status.installed_csv)
+    }
+
+    /// The plan that is not over and carries something.
+    pub fn open_plan(&self, csv: &str) -> Option<&Object<InstallPlan>> {
+        self.plans.iter().find(|plan| {
+            !plan.is_over() && plan.spec.cluster_service_version_names.iter().any(|name| name == csv)
+        })
+    }
+
+    /// What changed states, one line each, in the order of OLM's work.
+    pub fn lines(&self) -> Vec<(String, String)> {
+        let mut lines = Vec::new();
+        if let Some(subscription) = &self.subscription {
+            let status = &subscription.status;
+            let state = match (status.state.as_str(), status.current_csv.as_str()) {
+                ("", _) => "created".to_owned(),
+                (state, csv) => format!("{state} {csv}"),
+            };
+            lines.push((subscription.key().to_string(), state));
+        }
+        for plan in self.plans.iter().rev() {
+            let phase = match plan.status.phase.as_str() {
+                "" => "Planning",
+                phase => phase,
+            };
+            lines.push((
+                plan.key().to_string(),
+                format!("{phase} {}", plan.spec.cluster_service_version_names.join(" ")),
+            ));
+        }
+        for csv in &self.csvs {
+            let status = &csv.status;
+            let phase = match status.phase.as_str() {
+                "" => "created".to_owned(),
+                phase if phase == "Succeeded" => phase.to_owned(),
+                phase => format!("{phase} ({})", status.reason),
+            };
+            lines.push((csv.key().to_string(), phase));
+        }
+        for workload in &self.deployments {
+            let line = format!("{} of {} available", workload.available, workload.wanted);
+            lines.push((format!("deployment/{}", workload.name), line));
+        }
+        lines
+    }
+}
+
+fn push<T: serde::de::DeserializeOwned>(list: &mut Vec<Object<T>>, document: &Value) {
+    list.extend(Object::read(document.clone()).ok());
+}
+
+impl Workload {
+    fn of(document: &Value) -> Option<Self> {
+        let owner = document.pointer("/metadata/labels")?.get(label::OWNER)?.as_str()?;
+        let number = |path: &str| document.pointer(path).and_then(Value::as_u64);
+        let containers = document.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+        let images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
+        Some(Self {
+            name: Key::of(document).name,
+            owner: owner.to_owned(),
+            images: images.map(str::to_owned).collect(),
+            wanted: number("/spec/replicas").unwrap_or(1),
+            updated: number("/status/updatedReplicas").unwrap_or(0),
+            available: number("/status/availableReplicas").unwrap_or(0),
+            current: number("/status/observedGeneration").unwrap_or(0)
+                >= number("/metadata/generation").unwrap_or(0),
+        })
+    }
+
+    /// Whether every pod is there and of the newest template.
+    pub fn is_well(&self) -> bool {
+        self.current && self.updated >= self.wanted && self.available >= self.wanted
+    }
+}

@@ -1,0 +1,222 @@
+//! OLM in memory: what OLM's two operators, the API server and the kubelet do about Subscriptions, as rules over the objects
+//! that are there.
+//!
+//! [`rules::due`] looks at a state and names every change that is due, each with its delay; nothing else is remembered, as
+//! OLM remembers nothing. [`Simulation`] does them one after another on a clock of its own, so an upgrade that takes OLM a
+//! minute takes a millisecond. The rules are those of OLM 0.46's source and of what it was seen to do; `tests/lifecycle`
+//! compares them with recordings of it, object by object.
+//!
+//! Not simulated: the scheduler and pods, the conditions of Subscriptions but for failed resolutions, copies of
+//! ClusterServiceVersions in other namespaces, certificates of webhooks.
+
+mod names;
+mod plan;
+mod resolve;
+pub mod rules;
+mod store;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::api::{Key, Resource};
+use super::cluster::{Cluster, ClusterError};
+use super::offer::Offer;
+
+pub(super) use names::unpack as unpack_name;
+pub(super) use resolve::package_of;
+pub use rules::{Change, Write};
+pub use store::{Event, EventKind, Store};
+
+/// What is in registries: catalogs by image or address, and the manifests of bundles by name.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// By image or address.
+    pub catalogs: BTreeMap<String, Arc<Offer>>,
+    /// By the name of the ClusterServiceVersion; the ClusterServiceVersion is among them.
+    pub bundles: BTreeMap<String, Vec<Value>>,
+    /// Images that cannot be pulled.
+    pub missing_images: std::collections::BTreeSet<String>,
+}
+
+/// A catalog as it is being served.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The image or address.
+    pub source: String,
+    /// What is offered.
+    pub offer: Arc<Offer>,
+}
+
+/// A cluster with OLM on it.
+#[derive(Clone, Debug, Default)]
+pub struct Simulation {
+    store: Store,
+    registry: Registry,
+    served: BTreeMap<Key, Served>,
+    /// Since when each change has been due.
+    pending: BTreeMap<String, Duration>,
+    context: String,
+}
+
+/// What of a simulation is kept between two commands.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    schema: String,
+    store: Store,
+}
+
+/// The schema of saved simulations.
+const SCHEMA: &str = "olmkit.simulation/v1";
+
+/// A text that is no saved simulation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedError {
+    /// It cannot be read.
+    #[error("it is not the state of a simulation")]
+    Json(#[from] serde_json::Error),
+    /// It was written by another version.
+    #[error("it has the schema `{found}`, not `{SCHEMA}`")]
+    Schema {
+        /// The schema that it has.
+        found: String,
+    },
+}
+
+impl Simulation {
+    /// A cluster with nothing on it but OLM.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, ..Self::default() }
+    }
+
+    /// Reads what [`Simulation::save`] wrote.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn load(text: &str, registry: Registry) -> Result<Self, SavedError> {
+        let saved: Saved = serde_json::from_str(text)?;
+        if saved.schema != SCHEMA {
+            return Err(SavedError::Schema { found: saved.schema });
+        }
+        Ok(Self { store: saved.store, registry, ..Self::default() })
+    }
+
+    /// The state as text.
+    pub fn save(&self) -> String {
+        let saved = Saved { schema: SCHEMA.to_owned(), store: self.store.clone() };
+        // Maps have text keys and numbers are finite: nothing can refuse.
+        serde_json::to_string_pretty(&saved).unwrap_or_default() + "\n"
+    }
+
+    /// What is in registries, to be changed as somebody's push would.
+    pub fn registry(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    /// The objects.
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// Everything that happened since the last call.
+    pub fn events(&mut self) -> Vec<Event> {
+        self.store.take_events()
+    }
+
+    /// Lets time pass up to the next change, at most until `deadline`; says whether there was one.
+    pub fn step(&mut self, deadline: Duration) -> bool {
+        let now = self.store.now();
+        let due =
+            rules::due(&rules::View { store: &self.store, served: &self.served, registry: &self.registry });
+        self.pending.retain(|name, _| due.iter().any(|change| change.name == *name));
+        for change in &due {
+            self.pending.entry(change.name.clone()).or_insert(now);
+        }
+        // The earliest; of several the first that the rules named.
+        let next = due.into_iter().map(|change| (self.pending[&change.name] + change.delay, change));
+        let next = next.reduce(|first, other| if other.0 < first.0 { other } else { first });
+        match next {
+            Some((at, change)) if at <= deadline => {
+                self.store.set_now(now.max(at));
+                self.pending.remove(&change.name);
+                for write in change.writes {
+                    self.apply(write);
+                }
+                true
+            }
+            _ => {
+                self.store.set_now(now.max(deadline));
+                false
+            }
+        }
+    }
+
+    /// Lets time pass until a moment.
+    pub fn run_until(&mut self, deadline: Duration) {
+        while self.step(deadline) {}
+    }
+
+    fn apply(&mut self, write: Write) {
+        // Rules read what they change from this very store, so a write that is refused is one that another rule's write
+        // has overtaken; it will be due again if it still is.
+        let _ = match write {
+            Write::Create(object) => self.store.create(object).map(drop),
+            Write::Patch { key, patch, .. } => self.store.patch(&key, &patch).map(drop),
+            Write::Delete(key) => {
+                self.store.delete(&key);
+                Ok(())
+            }
+            Write::Serve { key, source } => {
+                if let Some(offer) = self.registry.catalogs.get(&source) {
+                    self.served.insert(key, Served { source, offer: Arc::clone(offer) });
+                }
+                Ok(())
+            }
+        };
+    }
+}
+
+impl Cluster for Simulation {
+    fn context(&self) -> &str {
+        &self.context
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        Ok(self.store.list(resource, namespace).cloned().collect())
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        Ok(self.store.get(&Key::new(resource, namespace, name)).cloned())
+    }
+
+    fn create(&mut self, _: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.store.create(object.clone())
+    }
+
+    fn patch(&mut self, _: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        self.store.patch(key, patch)
+    }
+
+    fn delete(&mut self, _: &Resource, key: &Key) -> Result<(), ClusterError> {
+        self.store.delete(key);
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        let deadline = self.store.now() + timeout;
+        Ok(self.step(deadline))
+    }
+
+    fn now(&self) -> Duration {
+        self.store.now()
+    }
+}

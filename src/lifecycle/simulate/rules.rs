@@ -1,0 +1,436 @@
+//! What is due in a state: one function for each thing that OLM, the API server or the kubelet would do about it.
+//!
+//! A rule reads objects and names the writes that come next. It is due as long as the state stays as it is, and happens
+//! once its delay is over; the delays keep the orders that OLM was seen to keep.
+
+mod csv;
+mod plans;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::resolve::{self, Failed, Scope};
+use super::store::Store;
+use super::{Registry, Served, names};
+use crate::lifecycle::api::{
+    CatalogSource, Key, Named as _, Object, OperatorGroup, Subscription, SubscriptionState, condition, known,
+    label,
+};
+
+/// What rules look at.
+pub struct View<'v> {
+    /// The objects.
+    pub store: &'v Store,
+    /// The catalogs that are being served.
+    pub served: &'v BTreeMap<Key, Served>,
+    /// What is in registries.
+    pub registry: &'v Registry,
+}
+
+/// Something that is due.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Tells it apart from other changes of this state, and stays the same while it waits.
+    pub name: String,
+    /// How long it has to be due before it happens.
+    pub delay: Duration,
+    /// What is written, in this order.
+    pub writes: Vec<Write>,
+}
+
+/// A write.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// A new object.
+    Create(Value),
+    /// A change of an object.
+    Patch {
+        /// The object.
+        key: Key,
+        /// What is merged into it.
+        patch: Value,
+        /// Whether it goes to the status.
+        status: bool,
+    },
+    /// A deletion.
+    Delete(Key),
+    /// A catalog begins to be served from a source. No object changes.
+    Serve {
+        /// The CatalogSource.
+        key: Key,
+        /// The image or address.
+        source: String,
+    },
+}
+
+impl Change {
+    fn new(name: impl Into<String>, millis: u64, writes: Vec<Write>) -> Self {
+        Self { name: name.into(), delay: Duration::from_millis(millis), writes }
+    }
+
+    /// A change that is one patch of a status.
+    fn status(name: impl Into<String>, millis: u64, key: Key, patch: Value) -> Self {
+        Self::new(name, millis, vec![Write::Patch { key, patch: json!({"status": patch}), status: true }])
+    }
+}
+
+/// Everything that is due.
+pub fn due(view: &View<'_>) -> Vec<Change> {
+    let mut due = Vec::new();
+    for source in resolve::read::<CatalogSource>(view.store.list(&known::CATALOG_SOURCE, None)) {
+        due.extend(catalog(view, &source));
+    }
+    for group in resolve::read::<OperatorGroup>(view.store.list(&known::OPERATOR_GROUP, None)) {
+        due.extend(operator_group(view, &group));
+    }
+    let mut namespaces = BTreeSet::new();
+    for resource in [&*known::SUBSCRIPTION, &*known::CSV, &*known::INSTALL_PLAN] {
+        namespaces.extend(view.store.list(resource, None).map(|object| Key::of(object).namespace));
+    }
+    for namespace in &namespaces {
+        let scope = resolve::scope(view.store, view.served, namespace);
+        due.extend(subscriptions(view, &scope));
+        due.extend(resolution(view, &scope));
+        due.extend(plans::due(view, &scope));
+        due.extend(csv::due(view, &scope));
+    }
+    for object in view.store.list(&known::DEPLOYMENT, None) {
+        due.extend(deployment(view, object));
+    }
+    for object in view.store.list(&known::CRD, None) {
+        due.extend(crd(object));
+    }
+    due
+}
+
+/// The catalog-operator starts a catalog's pod and connects to it; with an address it connects alone.
+fn catalog(view: &View<'_>, source: &Object<CatalogSource>) -> Option<Change> {
+    let key = source.key();
+    let name = |what: &str| format!("{what} {}/{}", source.namespace(), source.name());
+    let by_address = !source.spec.address.is_empty();
+    if source.document().pointer("/status/registryService").is_none() {
+        let mut service = json!({"protocol": "grpc", "createdAt": view.store.timestamp()});
+        if !by_address {
+            service["serviceName"] = json!(source.name());
+            service["serviceNamespace"] = json!(source.namespace());
+            service["port"] = json!("50051");
+        }
+        return Some(Change::status(name("register"), 300, key, json!({"registryService": service})));
+    }
+    let state = |state: &str| {
+        let host = format!("{}.{}.svc:50051", source.name(), source.namespace());
+        let address = if by_address { source.spec.address.clone() } else { host };
+        json!({"connectionState": {"address": address, "lastConnect": view.store.timestamp(), "lastObservedState": state}})
+    };
+    let wanted = source.source();
+    let Some(fresh) = view.registry.catalogs.get(wanted) else {
+        let fails = source.connection() != "TRANSIENT_FAILURE";
+        return fails.then(|| Change::status(name("fail"), 2_000, key, state("TRANSIENT_FAILURE")));
+    };
+    let served = view.served.get(&key);
+    let current = served.filter(|served| served.source == wanted);
+    match current {
+        None if served.is_some() && source.connection() == "READY" => {
+            Some(Change::status(name("reconnect"), 500, key, state("IDLE")))
+        }
+        None => {
+            let mut change = Change::status(
+                name("connect"),
+                if by_address { 1_000 } else { 3_000 },
+                key.clone(),
+                state("READY"),
+            );
+            change.writes.insert(0, Write::Serve { key, source: wanted.to_owned() });
+            Some(change)
+        }
+        Some(_) if !source.is_ready() => Some(Change::status(name("ready"), 500, key, state("READY"))),
+        Some(served) => {
+            // A moved tag is seen by polling alone.
+            let polls = source.document().pointer("/spec/updateStrategy/registryPoll").is_some();
+            let stale = polls && !std::sync::Arc::ptr_eq(&served.offer, fresh);
+            stale.then(|| {
+                Change::new(name("poll"), 20_000, vec![Write::Serve { key, source: wanted.to_owned() }])
+            })
+        }
+    }
+}
+
+/// The olm-operator finds out which namespaces a group is about, and makes the roles that go with it.
+fn operator_group(view: &View<'_>, group: &Object<OperatorGroup>) -> Option<Change> {
+    let mut namespaces = group.spec.target_namespaces.clone();
+    if let (true, Some(selector)) = (namespaces.is_empty(), &group.spec.selector) {
+        let labels = selector.match_labels.clone().unwrap_or_default();
+        let matches = |namespace: &&Value| {
+            let own = namespace.pointer("/metadata/labels");
+            labels.iter().all(|(key, value)| {
+                own.and_then(|own| own.get(key)).and_then(Value::as_str) == Some(value.as_str())
+            })
+        };
+        let found = view.store.list(&known::NAMESPACE, None).filter(matches);
+        namespaces.extend(found.map(|namespace| Key::of(namespace).name));
+    } else if namespaces.is_empty() {
+        namespaces.push(String::new());
+    }
+    namespaces.sort();
+    if group.status.namespaces == namespaces {
+        return None;
+    }
+    let mut change = Change::status(
+        format!("target {}/{}", group.namespace(), group.name()),
+        10,
+        group.key(),
+        json!({"namespaces": namespaces, "lastUpdated": view.store.timestamp()}),
+    );
+    for level in ["admin", "edit", "view"] {
+        let hash = names::hash(&format!("{}/{}/{level}", group.namespace(), group.name()));
+        let name = format!("olm.og.{}.{level}-{hash}", group.name());
+        if view.store.get(&Key::new(&known::CLUSTER_ROLE, "", &name)).is_none() {
+            change.writes.push(Write::Create(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": {"name": name, "labels": {
+                    label::MANAGED: "true", label::OWNER: group.name(), label::OWNER_NAMESPACE: group.namespace(),
+                    label::OWNER_KIND: "OperatorGroup",
+                }},
+            })));
+        }
+    }
+    Some(change)
+}
+
+/// The catalog-operator keeps Subscriptions in step with plans and ClusterServiceVersions.
+fn subscriptions(view: &View<'_>, scope: &Scope<'_>) -> Vec<Change> {
+    let plans = plans::newest_first(view, scope.namespace);
+    scope
+        .subscriptions
+        .iter()
+        .filter_map(|subscription| {
+            let name = subscription.name();
+            let status = &subscription.status;
+            let follows = |plan: &str, csv: &str| {
+                let reference = json!({
+                    "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan", "name": plan,
+                    "namespace": scope.namespace,
+                });
+                Change::status(
+                    format!("follow {}/{name} {csv}", scope.namespace),
+                    150,
+                    subscription.key(),
+                    json!({
+                        "state": "UpgradePending", "currentCSV": csv, "installPlanRef": reference,
+                        "installplan": reference, "lastUpdated": view.store.timestamp(),
+                    }),
+                )
+            };
+            // One that a plan made refers to that plan.
+            if let Some(plan) =
+                subscription.annotation(label::GENERATED_BY).filter(|_| status.plan().is_empty())
+            {
+                return Some(follows(plan, &subscription.spec.starting_csv));
+            }
+            // One that a plan was made for goes where the plan goes.
+            let uid = subscription.metadata.uid.as_deref();
+            let target =
+                scope.target(subscription).ok().flatten().filter(|target| target.csv != status.current_csv);
+            let plan = target.as_ref().and_then(|target| {
+                plans.iter().find(|plan| {
+                    let owners = plan.metadata.owner_references.iter().flatten();
+                    let mut owners = owners.map(|owner| owner.uid.as_str());
+                    plan.spec.cluster_service_version_names.contains(&target.csv)
+                        && owners.any(|owner| Some(owner) == uid)
+                })
+            });
+            if let Some((plan, target)) = plan.zip(target.as_ref()) {
+                return Some(follows(plan.name(), &target.csv));
+            }
+            if status.current_csv.is_empty() {
+                return None;
+            }
+            let (state, installed) = if scope.exists(&status.current_csv) {
+                (SubscriptionState::AtLatestKnown, &status.current_csv)
+            } else {
+                (SubscriptionState::UpgradePending, &status.installed_csv)
+            };
+            (status.state != state).then(|| {
+                let mut patch = json!({"state": state.as_str(), "lastUpdated": view.store.timestamp()});
+                if !installed.is_empty() {
+                    patch["installedCSV"] = json!(installed);
+                }
+                let name = format!("state {}/{name} {state}", scope.namespace);
+                Change::status(name, 1_000, subscription.key(), patch)
+            })
+        })
+        .collect()
+}
+
+/// The catalog-operator resolves all Subscriptions of a namespace together, unpacks what is new, and makes a plan.
+fn resolution(view: &View<'_>, scope: &Scope<'_>) -> Vec<Change> {
+    let waits = |subscription: &Object<Subscription>| {
+        subscription.status.state == SubscriptionState::UpgradePending
+            && !subscription.status.plan().is_empty()
+    };
+    if scope.groups.len() != 1 || scope.subscriptions.iter().all(waits) {
+        return Vec::new();
+    }
+    let chosen = match scope.resolve() {
+        Ok(chosen) => chosen,
+        Err(why) => return failed(view, scope, Some(&why)),
+    };
+    let mut due = failed(view, scope, None);
+    if chosen.is_empty() {
+        return due;
+    }
+    let unpacking: Vec<Change> = chosen
+        .iter()
+        .filter(|one| one.bundle.manifests.is_empty() && !one.bundle.image.is_empty())
+        .filter_map(|one| unpack(view, &one.bundle.image, &one.catalog))
+        .collect();
+    if unpacking.is_empty() {
+        due.extend(plans::create(view, scope, &chosen));
+    } else {
+        due.extend(unpacking);
+    }
+    due
+}
+
+/// The condition that nothing could be resolved comes and goes on every Subscription of the namespace.
+fn failed(view: &View<'_>, scope: &Scope<'_>, why: Option<&Failed>) -> Vec<Change> {
+    let wanted = why.map(|why| match why {
+        Failed::Constraints(message) => ("ConstraintsNotSatisfiable", message),
+        Failed::Prevented(message) => ("ErrorPreventedResolution", message),
+    });
+    let change = |subscription: &Object<Subscription>| {
+        let found = subscription.status.condition(condition::RESOLUTION_FAILED);
+        let found = found.map(|found| (found.reason.as_str(), &found.message));
+        if found == wanted {
+            return None;
+        }
+        let others = subscription.status.conditions.iter();
+        let mut conditions: Vec<Value> = others
+            .filter(|other| other.kind != condition::RESOLUTION_FAILED)
+            .map(|other| json!({"type": other.kind, "status": other.status, "reason": other.reason, "message": other.message}))
+            .collect();
+        conditions.extend(wanted.map(|(reason, message)| {
+            json!({"type": condition::RESOLUTION_FAILED, "status": "True", "reason": reason, "message": message})
+        }));
+        let name = format!(
+            "{} {}/{}",
+            wanted.map_or("resolved", |(reason, _)| reason),
+            scope.namespace,
+            subscription.name()
+        );
+        // OLM's resolver runs every now and then; it is not caught by what passes.
+        let delay = if wanted.is_some() { 15_000 } else { 1_000 };
+        let patch = json!({"conditions": conditions, "lastUpdated": view.store.timestamp()});
+        Some(Change::status(name, delay, subscription.key(), patch))
+    };
+    scope.subscriptions.iter().filter_map(change).collect()
+}
+
+/// A Job that unpacks a bundle's image into a ConfigMap, with the rights it needs; none when it is done.
+fn unpack(view: &View<'_>, image: &str, catalog: &(String, String)) -> Option<Change> {
+    let (catalog, namespace) = catalog;
+    let name = names::unpack(image);
+    if view.store.get(&Key::new(&known::JOB, namespace, &name)).is_some() {
+        return None;
+    }
+    let source = view.store.get(&Key::new(&known::CATALOG_SOURCE, namespace, catalog))?;
+    let owner = |kind: &str, api_version: &str, name: &str, uid: &Value| {
+        json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": false,
+                "blockOwnerDeletion": false}])
+    };
+    let by_catalog =
+        owner("CatalogSource", "operators.coreos.com/v1alpha1", catalog, &source["metadata"]["uid"]);
+    let labels = json!({label::MANAGED: "true", label::UNPACK: name});
+    let object = |api_version: &str, kind: &str| {
+        json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": by_catalog},
+        })
+    };
+    let mut job = object("batch/v1", "Job");
+    job["spec"] = json!({"ttlSecondsAfterFinished": 300, "backoffLimit": 3});
+    job["status"] = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let writes = [
+        object("v1", "ConfigMap"),
+        object("v1", "ServiceAccount"),
+        object(rbac, "Role"),
+        object(rbac, "RoleBinding"),
+        job,
+    ];
+    // A Job that was cleaned up leaves the rest behind.
+    let new = writes.into_iter().filter(|object| view.store.get(&Key::of(object)).is_none());
+    Some(Change::new(format!("unpack {namespace}/{name}"), 2_000, new.map(Write::Create).collect()))
+}
+
+/// The deployment controller and the kubelet bring a Deployment up, unless its image cannot be pulled.
+fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
+    let key = Key::of(object);
+    let generation = object.pointer("/metadata/generation")?.as_u64()?;
+    let observed = object.pointer("/status/observedGeneration").and_then(Value::as_u64).unwrap_or(0);
+    let containers = object.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+    let images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
+    let broken = images.into_iter().any(|image| view.registry.missing_images.contains(image));
+    let available = object.pointer("/status/availableReplicas").and_then(Value::as_u64).unwrap_or(0) > 0;
+    let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    let condition = |kind: &str, status: &str, reason: &str| {
+        json!({"type": kind, "status": status, "reason": reason, "lastUpdateTime": view.store.timestamp(),
+               "lastTransitionTime": view.store.timestamp()})
+    };
+    if observed == generation && (available || broken) {
+        let progressing = object.pointer("/status/conditions/0")?;
+        let deadline = object.pointer("/spec/progressDeadlineSeconds").and_then(Value::as_u64).unwrap_or(600);
+        let exceeded = progressing["reason"] == "ProgressDeadlineExceeded";
+        return (broken && !exceeded).then(|| {
+            let patch = json!({"conditions": [
+                condition("Progressing", "False", "ProgressDeadlineExceeded"),
+                condition("Available", "False", "MinimumReplicasUnavailable"),
+            ]});
+            Change::status(format!("deadline {}/{}", key.namespace, key.name), deadline * 1_000, key, patch)
+        });
+    }
+    if broken {
+        let patch = json!({
+            "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+            "unavailableReplicas": replicas, "availableReplicas": 0, "readyReplicas": 0,
+            "conditions": [
+                condition("Progressing", "True", "ReplicaSetUpdated"),
+                condition("Available", "False", "MinimumReplicasUnavailable"),
+            ],
+        });
+        return Some(Change::status(format!("pull {}/{}", key.namespace, key.name), 300, key, patch));
+    }
+    let patch = json!({
+        "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+        "unavailableReplicas": null, "availableReplicas": replicas, "readyReplicas": replicas,
+        "conditions": [
+            condition("Progressing", "True", "NewReplicaSetAvailable"),
+            condition("Available", "True", "MinimumReplicasAvailable"),
+        ],
+    });
+    Some(Change::status(format!("roll {}/{} {generation}", key.namespace, key.name), 600, key, patch))
+}
+
+/// The API server begins to serve a CRD, and remembers the versions that objects are stored at.
+fn crd(object: &Value) -> Option<Change> {
+    let versions = object.pointer("/spec/versions")?.as_array()?;
+    let storage = versions.iter().find(|version| version["storage"] == true)?["name"].clone();
+    let mut stored =
+        object.pointer("/status/storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
+    if stored.contains(&storage) {
+        return None;
+    }
+    stored.push(storage);
+    let key = Key::of(object);
+    let patch = json!({
+        "storedVersions": stored,
+        "acceptedNames": object.pointer("/spec/names"),
+        "conditions": [
+            {"type": "NamesAccepted", "status": "True", "reason": "NoConflicts"},
+            {"type": "Established", "status": "True", "reason": "InitialNamesAccepted"},
+        ],
+    });
+    Some(Change::status(format!("serve {}", key.name), 20, key, patch))
+}

@@ -1,0 +1,582 @@
+//! The olm-operator's state machine of a ClusterServiceVersion (operator-lifecycle-manager
+//! `pkg/controller/operators/olm/operator.go`, `transitionCSVState`).
+
+use olmkit_bundle::csv::DeploymentDescription;
+use serde_json::{Value, json};
+
+use super::super::names;
+use super::super::resolve::Scope;
+use super::{Change, View, Write};
+use crate::lifecycle::api::{
+    ClusterServiceVersion, CsvPhase, InstallModeKind, Key, Named as _, Object, OperatorCondition,
+    Subscription, known, label,
+};
+use crate::lifecycle::cluster::merge;
+
+/// How long deployments may take before OLM installs them anew.
+const INSTALL_MILLIS: u64 = 300_000;
+/// How many conditions a ClusterServiceVersion remembers.
+const HISTORY: usize = 20;
+/// The version of the simulated cluster.
+pub(super) const KUBERNETES: (u64, u64) = (1, 34);
+
+type Csv = Object<ClusterServiceVersion>;
+
+/// What is due for the ClusterServiceVersions of a namespace.
+pub(super) fn due(view: &View<'_>, scope: &Scope<'_>) -> Vec<Change> {
+    scope.csvs.iter().flat_map(|csv| Operator { view, scope, csv }.due()).collect()
+}
+
+/// A ClusterServiceVersion among the others of its namespace.
+#[derive(Clone, Copy)]
+struct Operator<'o, 'v> {
+    view: &'o View<'v>,
+    scope: &'o Scope<'v>,
+    csv: &'o Csv,
+}
+
+/// How the deployments are.
+enum Health {
+    Well,
+    Waits(String),
+    Missing(String),
+    GivenUp(String),
+}
+
+impl<'o> Operator<'o, '_> {
+    fn due(self) -> Vec<Change> {
+        if self.csv.is_being_deleted() {
+            return vec![self.clean_up()];
+        }
+        let phase = self.transition();
+        phase.into_iter().chain(self.operator_condition()).chain(self.roles()).collect()
+    }
+
+    fn name(self, what: &str) -> String {
+        format!("{what} {}/{}", self.scope.namespace, self.csv.name())
+    }
+
+    /// The next phase.
+    fn transition(self) -> Option<Change> {
+        let phase = &self.csv.status.phase;
+        if let Some(change) = self.group_fault() {
+            return Some(change).filter(|_| *phase != CsvPhase::Failed);
+        }
+        let reason = self.csv.status.reason.as_str();
+        match phase {
+            CsvPhase::None => Some(self.first_seen()),
+            CsvPhase::Pending => self.pending(),
+            CsvPhase::InstallReady => Some(self.install()),
+            CsvPhase::Installing => self.installing(),
+            CsvPhase::Succeeded => match (self.successor(), self.health()) {
+                (Some(next), _) => {
+                    let message = format!("being replaced by csv: {}", next.name());
+                    Some(self.to(CsvPhase::Replacing, "BeingReplaced", &message, 60))
+                }
+                (None, Health::Missing(message)) => Some(self.to(
+                    CsvPhase::Failed,
+                    "ComponentUnhealthy",
+                    &format!("installing: {message}"),
+                    200,
+                )),
+                _ => None,
+            },
+            CsvPhase::Replacing => {
+                let next = self.successor().filter(|next| next.status.phase == CsvPhase::Succeeded)?;
+                let message = format!("has been replaced by a newer ClusterServiceVersion {}", next.name());
+                Some(self.to(CsvPhase::Deleting, "Replaced", &message, 80))
+            }
+            CsvPhase::Deleting => {
+                Some(Change::new(self.name("delete"), 20, vec![Write::Delete(self.csv.key())]))
+            }
+            CsvPhase::Failed => match (reason, self.health()) {
+                ("UnsupportedOperatorGroup" | "NoOperatorGroup" | "TooManyOperatorGroups", _) => {
+                    let message = "InstallModes now support target namespaces";
+                    Some(self.to(CsvPhase::Pending, "RequirementsUnknown", message, 200))
+                }
+                (_, Health::GivenUp(_)) => None,
+                ("InstallCheckFailed" | "ComponentUnhealthy", Health::Well) => {
+                    Some(self.to(CsvPhase::Succeeded, "InstallSucceeded", INSTALLED, 200))
+                }
+                ("InstallCheckFailed" | "ComponentUnhealthy", _) => {
+                    let message = "installing: deployments are to be made anew";
+                    Some(self.to(CsvPhase::Pending, "NeedsReinstall", message, 200))
+                }
+                _ => None,
+            },
+            CsvPhase::Unknown | CsvPhase::Other(_) => None,
+        }
+    }
+
+    fn pending(self) -> Option<Change> {
+        let predecessor = self.predecessor();
+        if let Some(why) = predecessor.and_then(|old| self.not_upgradeable(old)) {
+            let message = format!("operator is not upgradeable: the operator is not upgradeable: {why}");
+            let known = self.csv.status.message == message;
+            let reason = "OperatorConditionNotUpgradeable";
+            return (!known).then(|| self.to(CsvPhase::Pending, reason, &message, 100));
+        }
+        let (met, requirements) = self.requirements();
+        if !met {
+            let told = self.csv.status.reason == "RequirementsNotMet"
+                && self.csv.document().pointer("/status/requirementStatus") == Some(&requirements);
+            let message = "one or more requirements couldn't be found";
+            return (!told).then(|| {
+                let mut patch = self.phase(CsvPhase::Pending, "RequirementsNotMet", message);
+                patch["requirementStatus"] = requirements;
+                Change::status(self.name("unmet"), 60, self.csv.key(), patch)
+            });
+        }
+        if predecessor.is_some_and(|old| old.status.phase != CsvPhase::Replacing) {
+            return None;
+        }
+        let owner = self.other_owner(predecessor);
+        if let Some(other) = owner {
+            let message = format!("owner conflict: {other} provides the same APIs");
+            return Some(self.to(CsvPhase::Failed, "OwnerConflict", &message, 100));
+        }
+        let message = "all requirements found, attempting install";
+        let mut patch = self.phase(CsvPhase::InstallReady, "AllRequirementsMet", message);
+        patch["requirementStatus"] = requirements;
+        Some(Change::status(self.name("ready"), 300, self.csv.key(), patch))
+    }
+
+    fn installing(self) -> Option<Change> {
+        match self.health() {
+            Health::Well => Some(self.to(CsvPhase::Succeeded, "InstallSucceeded", INSTALLED, 100)),
+            Health::GivenUp(name) => {
+                let message = format!(
+                    "install failed: deployment {name} not ready before timeout: deployment {name:?} exceeded its \
+                     progress deadline"
+                );
+                Some(self.to(CsvPhase::Failed, "InstallCheckFailed", &message, 100))
+            }
+            Health::Missing(message) | Health::Waits(message) => {
+                if self.csv.status.reason != "InstallWaiting" {
+                    let message = format!("installing: {message}");
+                    return Some(self.to(CsvPhase::Installing, "InstallWaiting", &message, 100));
+                }
+                Some(self.to(CsvPhase::Failed, "InstallCheckFailed", "install timeout", INSTALL_MILLIS))
+            }
+        }
+    }
+
+    /// The patch that a change of phase is.
+    fn phase(self, phase: CsvPhase, reason: &str, message: &str) -> Value {
+        let now = self.view.store.timestamp();
+        let history = self.csv.document().pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = history.cloned().unwrap_or_default();
+        conditions.push(json!({
+            "phase": phase.as_str(), "reason": reason, "message": message, "lastTransitionTime": now,
+            "lastUpdateTime": now,
+        }));
+        conditions.drain(..conditions.len().saturating_sub(HISTORY));
+        json!({
+            "phase": phase.as_str(), "reason": reason, "message": message, "lastTransitionTime": now,
+            "lastUpdateTime": now, "conditions": conditions,
+        })
+    }
+
+    fn to(self, phase: CsvPhase, reason: &str, message: &str, millis: u64) -> Change {
+        let name = self.name(&format!("{phase} {reason}"));
+        Change::status(name, millis, self.csv.key(), self.phase(phase, reason, message))
+    }
+
+    fn first_seen(self) -> Change {
+        // Called with one group alone; see `group_fault`.
+        let group = self.scope.groups.first();
+        let annotations = json!({
+            "olm.operatorGroup": group.map(|group| group.name()), "olm.operatorNamespace": self.scope.namespace,
+            "olm.targetNamespaces": group.map(|group| group.status.namespaces.join(",")),
+        });
+        let mut change =
+            self.to(CsvPhase::Pending, "RequirementsUnknown", "requirements not yet checked", 50);
+        let patch = json!({"metadata": {"annotations": annotations}});
+        change.writes.insert(0, Write::Patch { key: self.csv.key(), patch, status: false });
+        change
+    }
+
+    /// What is wrong with the OperatorGroup, as the phase that it leads to.
+    fn group_fault(self) -> Option<Change> {
+        let fail = |reason: &str, message: &str| self.to(CsvPhase::Failed, reason, message, 100);
+        let group = match &self.scope.groups[..] {
+            [] => return Some(fail("NoOperatorGroup", "csv in namespace with no operatorgroups")),
+            [group] => group,
+            _ => {
+                let message =
+                    "csv created in namespace with multiple operatorgroups, can't pick one automatically";
+                return Some(fail("TooManyOperatorGroups", message));
+            }
+        };
+        let targets = &group.status.namespaces;
+        if targets.is_empty() {
+            return None;
+        }
+        let supported = |mode: InstallModeKind| {
+            self.csv.install_modes().iter().any(|found| found.kind == mode.as_str() && found.supported)
+        };
+        let missing = InstallModeKind::needed(self.scope.namespace, targets)
+            .into_iter()
+            .find(|mode| !supported(*mode))?;
+        let what = match missing {
+            InstallModeKind::AllNamespaces => "all namespaces",
+            InstallModeKind::OwnNamespace => "own namespace",
+            InstallModeKind::SingleNamespace => "one namespace",
+            InstallModeKind::MultiNamespace => "multiple namespaces",
+        };
+        let message = format!("{missing} InstallModeType not supported, cannot configure to watch {what}");
+        Some(fail("UnsupportedOperatorGroup", &message))
+    }
+
+    fn predecessor(self) -> Option<&'o Csv> {
+        let replaces = self.csv.spec.replaces.as_str();
+        self.scope.csvs.iter().find(|other| !replaces.is_empty() && other.name() == replaces)
+    }
+
+    fn successor(self) -> Option<&'o Csv> {
+        self.scope.csvs.iter().find(|other| other.spec.replaces == self.csv.name())
+    }
+
+    /// Another operator that owns one of our CRDs and is not being replaced.
+    fn other_owner(self, predecessor: Option<&Csv>) -> Option<String> {
+        fn owns(csv: &Csv) -> impl Iterator<Item = &str> {
+            csv.spec.custom_resource_definitions.owned.iter().map(|crd| crd.name.as_str())
+        }
+        let own: Vec<&str> = owns(self.csv).collect();
+        let rival = self.scope.csvs.iter().find(|other| {
+            other.name() != self.csv.name()
+                && predecessor.is_none_or(|old| old.name() != other.name())
+                && !matches!(other.status.phase, CsvPhase::Replacing | CsvPhase::Deleting)
+                && owns(other).any(|crd| own.contains(&crd))
+        });
+        rival.map(|rival| rival.name().to_owned())
+    }
+
+    fn not_upgradeable(self, old: &Csv) -> Option<String> {
+        let key = Key::new(&known::OPERATOR_CONDITION, self.scope.namespace, old.name());
+        let found = Object::<OperatorCondition>::read(self.view.store.get(&key)?.clone()).ok()?;
+        found.not_upgradeable().map(|condition| condition.message.clone())
+    }
+
+    /// Whether everything that it needs is there, and what that is.
+    fn requirements(self) -> (bool, Value) {
+        let mut met = true;
+        let mut list = Vec::new();
+        let mut need = |group: &str, kind: &str, name: &str, present: bool, message: &str| {
+            met &= present;
+            let status = if present { "Present" } else { "NotPresent" };
+            let message = if present { "" } else { message };
+            list.push(json!({"group": group, "kind": kind, "name": name, "status": status, "message": message, "version": "v1"}));
+        };
+        let store = self.view.store;
+        let spec = &self.csv.spec;
+        let wanted: Option<Vec<u64>> = spec
+            .min_kube_version
+            .trim_start_matches('v')
+            .split('.')
+            .take(2)
+            .map(|part| part.parse().ok())
+            .collect();
+        if let Some([major, minor]) = wanted.as_deref() {
+            let message =
+                "CSV version requirement not met: minKubeVersion is higher than the server's version";
+            let enough = (*major, *minor) <= KUBERNETES;
+            need("operators.coreos.com", olmkit_bundle::csv::KIND, self.csv.name(), enough, message);
+        }
+        let crds = &spec.custom_resource_definitions;
+        for crd in crds.owned.iter().chain(&crds.required) {
+            let found = store.get(&Key::new(&known::CRD, "", &crd.name));
+            let versions = found.and_then(|crd| crd.pointer("/spec/versions")).and_then(Value::as_array);
+            let served = versions.is_some_and(|versions| {
+                versions.iter().any(|version| version["name"] == crd.version && version["served"] == true)
+            });
+            let established = found.is_some_and(|crd| crd.pointer("/status/conditions").is_some());
+            need(
+                "apiextensions.k8s.io",
+                "CustomResourceDefinition",
+                &crd.name,
+                served && established,
+                "CRD is not present",
+            );
+        }
+        for native in &spec.native_apis {
+            let built_in = !native.group.contains('.') || native.group.ends_with(".k8s.io");
+            let crd = store.list(&known::CRD, None).any(|crd| {
+                crd.pointer("/spec/group") == Some(&json!(native.group))
+                    && crd.pointer("/spec/names/kind") == Some(&json!(native.kind))
+            });
+            need(&native.group, &native.kind, &native.kind, built_in || crd, "Native API does not exist");
+        }
+        let rules = &spec.install.spec;
+        for permission in &rules.permissions {
+            let account = &permission.service_account_name;
+            let role = names::role(self.csv.name(), permission);
+            let bound = store.get(&Key::new(&known::ROLE_BINDING, self.scope.namespace, &role)).is_some();
+            let there = account == "default"
+                || store.get(&Key::new(&known::SERVICE_ACCOUNT, self.scope.namespace, account)).is_some();
+            need(
+                "",
+                "ServiceAccount",
+                account,
+                there && bound,
+                "Policy rule not satisfied for service account",
+            );
+        }
+        for permission in &rules.cluster_permissions {
+            let account = &permission.service_account_name;
+            let role = names::cluster_role(self.csv.name(), self.scope.namespace, permission);
+            let bound = store.get(&Key::new(&known::CLUSTER_ROLE_BINDING, "", &role)).is_some();
+            let there = account == "default"
+                || store.get(&Key::new(&known::SERVICE_ACCOUNT, self.scope.namespace, account)).is_some();
+            need(
+                "",
+                "ServiceAccount",
+                account,
+                there && bound,
+                "Policy rule not satisfied for service account",
+            );
+        }
+        (met, Value::Array(list))
+    }
+
+    fn deployments(self) -> &'o [DeploymentDescription] {
+        &self.csv.spec.install.spec.deployments
+    }
+
+    fn health(self) -> Health {
+        for description in self.deployments() {
+            let name = &description.name;
+            let key = Key::new(&known::DEPLOYMENT, self.scope.namespace, name);
+            let found = self.view.store.get(&key).filter(|found| {
+                found
+                    .pointer("/metadata/labels")
+                    .is_some_and(|labels| labels[label::OWNER] == self.csv.name())
+            });
+            let Some(found) = found else {
+                return Health::Missing(format!("missing deployment with name={name}"));
+            };
+            let conditions = found.pointer("/status/conditions").and_then(Value::as_array);
+            let mut conditions = conditions.into_iter().flatten();
+            if conditions.any(|condition| condition["reason"] == "ProgressDeadlineExceeded") {
+                return Health::GivenUp(name.clone());
+            }
+            let number = |path: &str| found.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+            let seen = number("/status/observedGeneration") >= number("/metadata/generation");
+            let available = number("/status/availableReplicas") > 0 || number("/status/replicas") == 0;
+            if !seen || !available {
+                return Health::Waits(format!(
+                    "waiting for deployment {name} to become ready: deployment {name:?} not available: Deployment does \
+                     not have minimum availability."
+                ));
+            }
+        }
+        Health::Well
+    }
+
+    /// The install strategy is run: deployments and webhooks are made, or taken over from the predecessor.
+    fn install(self) -> Change {
+        let mut writes = Vec::new();
+        for description in self.deployments() {
+            let object = self.deployment(description);
+            let key = Key::of(&object);
+            match self.view.store.get(&key) {
+                Some(_) => writes.push(Write::Patch { key, patch: object, status: false }),
+                None => writes.push(Write::Create(object)),
+            }
+        }
+        writes.extend(self.webhooks());
+        let message = "waiting for install components to report healthy";
+        let mut change = self.to(CsvPhase::Installing, "InstallSucceeded", message, 50);
+        writes.append(&mut change.writes);
+        Change { writes, ..change }
+    }
+
+    fn owned(self) -> Value {
+        json!({
+            label::MANAGED: "true", label::OWNER: self.csv.name(), label::OWNER_NAMESPACE: self.scope.namespace,
+            label::OWNER_KIND: olmkit_bundle::csv::KIND,
+        })
+    }
+
+    fn owner(self, controller: bool) -> Value {
+        json!([{
+            "apiVersion": olmkit_bundle::csv::API_VERSION, "kind": olmkit_bundle::csv::KIND, "name": self.csv.name(),
+            "uid": self.csv.metadata.uid, "controller": controller, "blockOwnerDeletion": false,
+        }])
+    }
+
+    /// A Deployment with what OLM adds: the annotations, the name of the OperatorCondition, the Subscription's wishes.
+    fn deployment(self, description: &DeploymentDescription) -> Value {
+        let mut spec = serde_json::to_value(&description.spec).unwrap_or_default();
+        merge(&mut spec, &json!({"revisionHistoryLimit": 1}));
+        merge(&mut spec, &json!({"template": {"metadata": {"annotations": self.csv.metadata.annotations}}}));
+        let config = self.subscription().and_then(|subscription| subscription.spec.config.clone());
+        if let Some(pod) = spec.pointer_mut("/template/spec") {
+            let config = config.unwrap_or_default();
+            for field in ["nodeSelector", "affinity"] {
+                if let Some(value) = config.get(field) {
+                    pod[field] = value.clone();
+                }
+            }
+            for container in pod.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten() {
+                let mut env = container.get("env").and_then(Value::as_array).cloned().unwrap_or_default();
+                let added = config.get("env").and_then(Value::as_array).cloned().unwrap_or_default();
+                let name = json!({"name": "OPERATOR_CONDITION_NAME", "value": self.csv.name()});
+                for variable in added.into_iter().chain([name]) {
+                    env.retain(|other| other["name"] != variable["name"]);
+                    env.push(variable);
+                }
+                container["env"] = Value::Array(env);
+                if let Some(resources) = config.get("resources") {
+                    container["resources"] = resources.clone();
+                }
+            }
+        }
+        let mut labels = self.owned();
+        labels["olm.deployment-spec-hash"] = json!(names::hash(&spec.to_string()));
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {
+                "name": description.name, "namespace": self.scope.namespace, "labels": labels,
+                "ownerReferences": self.owner(false),
+            },
+            "spec": spec,
+        })
+    }
+
+    fn subscription(self) -> Option<&'o Object<Subscription>> {
+        self.scope.subscriptions.iter().find(|found| found.status.installed_csv == self.csv.name())
+    }
+
+    /// The configurations of admission webhooks, and conversion by the new operator.
+    fn webhooks(self) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for webhook in &self.csv.spec.webhook_definitions {
+            let (kind, resource) = match webhook.kind.as_str() {
+                "ValidatingAdmissionWebhook" => {
+                    ("ValidatingWebhookConfiguration", &*known::VALIDATING_WEBHOOK)
+                }
+                "MutatingAdmissionWebhook" => ("MutatingWebhookConfiguration", &*known::MUTATING_WEBHOOK),
+                _ => {
+                    let service = format!("{}-service", webhook.deployment_name);
+                    let path = webhook.webhook_path.as_deref().unwrap_or("/");
+                    let conversion = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {
+                        "clientConfig": {"service": {
+                            "name": service, "namespace": self.scope.namespace, "path": path,
+                            "port": webhook.container_port.unwrap_or(443),
+                        }},
+                        "conversionReviewVersions": webhook.admission_review_versions,
+                    }}}});
+                    writes.extend(webhook.conversion_crds.iter().map(|crd| Write::Patch {
+                        key: Key::new(&known::CRD, "", crd),
+                        patch: conversion.clone(),
+                        status: false,
+                    }));
+                    continue;
+                }
+            };
+            let mut labels = self.owned();
+            labels["olm.webhook-description-generate-name"] = json!(webhook.generate_name);
+            let mine = |object: &&Value| {
+                let own = object.pointer("/metadata/labels");
+                own.is_some_and(|own| {
+                    own["olm.webhook-description-generate-name"] == webhook.generate_name.as_str()
+                })
+            };
+            match self.view.store.list(resource, None).find(mine) {
+                Some(found) => writes.push(Write::Patch {
+                    key: Key::of(found),
+                    patch: json!({"metadata": {"labels": labels}}),
+                    status: false,
+                }),
+                None => writes.push(Write::Create(json!({
+                    "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+                    "metadata": {"generateName": format!("{}-", webhook.generate_name), "labels": labels},
+                    "webhooks": [{"name": webhook.generate_name, "rules": webhook.rules}],
+                }))),
+            }
+        }
+        writes
+    }
+
+    /// Every ClusterServiceVersion has an OperatorCondition.
+    fn operator_condition(self) -> Option<Change> {
+        let key = Key::new(&known::OPERATOR_CONDITION, self.scope.namespace, self.csv.name());
+        if self.view.store.get(&key).is_some() {
+            return None;
+        }
+        let strategy = &self.csv.spec.install.spec;
+        let permissions = strategy.permissions.iter().chain(&strategy.cluster_permissions);
+        let accounts: std::collections::BTreeSet<_> =
+            permissions.map(|permission| &permission.service_account_name).collect();
+        let deployments: Vec<_> = self.deployments().iter().map(|deployment| &deployment.name).collect();
+        let object = json!({
+            "apiVersion": "operators.coreos.com/v2", "kind": "OperatorCondition",
+            "metadata": {
+                "name": self.csv.name(), "namespace": self.scope.namespace, "ownerReferences": self.owner(true),
+            },
+            "spec": {"deployments": deployments, "serviceAccounts": accounts},
+        });
+        Some(Change::new(self.name("condition"), 30, vec![Write::Create(object)]))
+    }
+
+    /// The aggregated roles of the APIs that a healthy operator provides.
+    fn roles(self) -> Option<Change> {
+        if self.csv.status.phase != CsvPhase::Succeeded {
+            return None;
+        }
+        let owned = &self.csv.spec.custom_resource_definitions.owned;
+        let roles = owned.iter().flat_map(|crd| {
+            ["admin", "crdview", "edit", "view"].map(|level| format!("{}-{}-{level}", crd.name, crd.version))
+        });
+        let missing =
+            roles.filter(|name| self.view.store.get(&Key::new(&known::CLUSTER_ROLE, "", name)).is_none());
+        let create = |name: String| {
+            Write::Create(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": {"name": name, "labels": {label::MANAGED: "true"}},
+            }))
+        };
+        let writes: Vec<Write> = missing.map(create).collect();
+        (!writes.is_empty()).then(|| Change::new(self.name("roles"), 100, writes))
+    }
+
+    /// The finalizer takes away what garbage collection does not reach, and gives the object free.
+    fn clean_up(self) -> Change {
+        let mut writes = Vec::new();
+        for resource in [
+            &*known::CLUSTER_ROLE,
+            &*known::CLUSTER_ROLE_BINDING,
+            &*known::VALIDATING_WEBHOOK,
+            &*known::MUTATING_WEBHOOK,
+        ] {
+            let mine = |object: &&Value| {
+                object.pointer("/metadata/labels").is_some_and(|labels| {
+                    labels[label::OWNER] == self.csv.name()
+                        && labels[label::OWNER_NAMESPACE] == self.scope.namespace
+                })
+            };
+            writes.extend(
+                self.view
+                    .store
+                    .list(resource, None)
+                    .filter(mine)
+                    .map(|object| Write::Delete(Key::of(object))),
+            );
+        }
+        if self.successor().is_none() {
+            for webhook in &self.csv.spec.webhook_definitions {
+                writes.extend(webhook.conversion_crds.iter().map(|crd| Write::Patch {
+                    key: Key::new(&known::CRD, "", crd),
+                    patch: json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}),
+                    status: false,
+                }));
+            }
+        }
+        let release = json!({"metadata": {"finalizers": null}});
+        writes.push(Write::Patch { key: self.csv.key(), patch: release, status: false });
+        Change::new(self.name("release"), 100, writes)
+    }
+}
+
+const INSTALLED: &str = "install strategy completed with no errors";

@@ -1,0 +1,204 @@
+//! The catalog-operator's work on InstallPlans: made, approved, done step by step.
+
+use serde_json::{Value, json};
+
+use super::super::plan;
+use super::super::resolve::{self, Chosen, Scope};
+use super::{Change, View, Write};
+use crate::lifecycle::api::{
+    Approval, InstallPlan, InstallPlanPhase, Key, Named as _, Object, StepStatus, known, label, resource_of,
+};
+
+/// How long OLM tries a step that fails before the plan has failed.
+const RETRY_MILLIS: u64 = 60_000;
+
+/// The plans of a namespace, the newest first.
+pub(super) fn newest_first(view: &View<'_>, namespace: &str) -> Vec<Object<InstallPlan>> {
+    let mut plans: Vec<Object<InstallPlan>> =
+        resolve::read(view.store.list(&known::INSTALL_PLAN, Some(namespace)));
+    plans.sort_by_key(|plan| -plan.spec.generation);
+    plans
+}
+
+/// A plan for what was chosen, unless there is one already.
+pub(super) fn create(view: &View<'_>, scope: &Scope<'_>, chosen: &[Chosen]) -> Option<Change> {
+    let names: Vec<&str> = chosen.iter().map(|chosen| chosen.csv.as_str()).collect();
+    let plans = newest_first(view, scope.namespace);
+    let has_all = |plan: &Object<InstallPlan>| {
+        let in_plan = &plan.spec.cluster_service_version_names;
+        names.iter().all(|name| in_plan.iter().any(|other| other == name))
+    };
+    // Until the Subscriptions refer to it.
+    if plans.iter().any(|plan| !plan.is_over() && has_all(plan)) {
+        return None;
+    }
+    let manual = scope.subscriptions.iter().any(|found| found.spec.install_plan_approval == Approval::Manual);
+    let approval = if manual { Approval::Manual } else { Approval::Automatic };
+    let owner = |subscription: &Object<crate::lifecycle::api::Subscription>| {
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "name": subscription.name(),
+            "uid": subscription.metadata.uid, "controller": false, "blockOwnerDeletion": false,
+        })
+    };
+    let generation = plans.first().map_or(0, |plan| plan.spec.generation) + 1;
+    let object = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "InstallPlan",
+        "metadata": {
+            "generateName": "install-", "namespace": scope.namespace, "labels": {label::MANAGED: "true"},
+            "ownerReferences": scope.subscriptions.iter().map(owner).collect::<Vec<_>>(),
+        },
+        "spec": {
+            "approval": approval.as_str(), "approved": !manual, "clusterServiceVersionNames": names,
+            "generation": generation,
+        },
+    });
+    // The first plan comes at once; later ones when OLM looks again.
+    let delay = if scope.csvs.is_empty() { 1_000 } else { 5_000 };
+    let name = format!("plan {} {}", scope.namespace, names.join(" "));
+    Some(Change::new(name, delay, vec![Write::Create(object)]))
+}
+
+/// What is due for the plans of a namespace.
+pub(super) fn due(view: &View<'_>, scope: &Scope<'_>) -> Vec<Change> {
+    newest_first(view, scope.namespace).iter().filter_map(|plan| one(view, scope, plan)).collect()
+}
+
+fn one(view: &View<'_>, scope: &Scope<'_>, plan: &Object<InstallPlan>) -> Option<Change> {
+    let name = |what: &str| format!("{what} {}/{}", scope.namespace, plan.name());
+    match plan.status.phase {
+        InstallPlanPhase::None => {
+            let chosen = chosen_again(scope, plan)?;
+            let steps = plan::steps(&chosen, scope.namespace, view.registry);
+            let phase = if plan.spec.approved { "Installing" } else { "RequiresApproval" };
+            let catalogs: std::collections::BTreeSet<_> = chosen.iter().map(|one| &one.catalog.0).collect();
+            let lookups: Vec<Value> =
+                chosen.iter().filter(|one| one.bundle.manifests.is_empty()).map(lookup).collect();
+            let patch =
+                json!({"phase": phase, "plan": steps, "catalogSources": catalogs, "bundleLookups": lookups});
+            Some(Change::status(name("steps"), 200, plan.key(), patch))
+        }
+        InstallPlanPhase::RequiresApproval if plan.spec.approved => {
+            Some(Change::status(name("install"), 500, plan.key(), json!({"phase": "Installing"})))
+        }
+        InstallPlanPhase::Installing if scope.groups.len() == 1 => {
+            let undone = |status: &StepStatus| !matches!(status, StepStatus::Created | StepStatus::Present);
+            match plan.status.plan.iter().position(|step| undone(&step.status)) {
+                Some(at) => step(view, plan, at),
+                None => {
+                    let installed = json!([{"type": "Installed", "status": "True",
+                        "lastTransitionTime": view.store.timestamp(), "lastUpdateTime": view.store.timestamp()}]);
+                    let patch = json!({"phase": "Complete", "conditions": installed});
+                    Some(Change::status(name("complete"), 1_500, plan.key(), patch))
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+/// What a plan was made for: chosen again, since it is a function of the state.
+fn chosen_again(scope: &Scope<'_>, plan: &Object<InstallPlan>) -> Option<Vec<Chosen>> {
+    let names = &plan.spec.cluster_service_version_names;
+    let targets = scope.subscriptions.iter().filter_map(|subscription| scope.target(subscription).ok()?);
+    let targets: Vec<Chosen> = targets.filter(|target| names.contains(&target.csv)).collect();
+    let dependencies = scope.dependencies(&targets).ok()?;
+    let chosen: Vec<Chosen> = dependencies.into_iter().chain(targets).collect();
+    (!chosen.is_empty()).then_some(chosen)
+}
+
+/// Where a bundle was unpacked from.
+fn lookup(chosen: &Chosen) -> Value {
+    json!({
+        "path": chosen.bundle.image, "identifier": chosen.csv, "replaces": chosen.replaces,
+        "catalogSourceRef": {"name": chosen.catalog.0, "namespace": chosen.catalog.1},
+    })
+}
+
+/// One step: the object is made or brought up to date, and the step says so.
+fn step(view: &View<'_>, plan: &Object<InstallPlan>, at: usize) -> Option<Change> {
+    let step = plan.status.plan.get(at)?;
+    let change_name = format!("step {}/{} {at}", plan.namespace(), plan.name());
+    let mut steps = plan.document().pointer("/status/plan")?.as_array()?.clone();
+    let mut object: Value = serde_json::from_str(&step.resource.manifest).ok()?;
+    let key = Key::of(&object);
+    let unsupported = resource_of(&object).is_none()
+        && !olmkit_bundle::kinds::SUPPORTED.iter().any(|kind| kind.name == key.kind && kind.installed);
+    let fault = if unsupported {
+        steps[at]["status"] = json!("UnsupportedResource");
+        Some("the InstallPlan contains invalid data".to_owned())
+    } else {
+        lost_version(view, &object)
+    };
+    if let Some(fault) = fault {
+        return Some(failing(view, plan, steps, fault));
+    }
+    let owner = view.store.get(&Key::new(&known::CSV, plan.namespace(), &step.resolving));
+    let existing = view.store.get(&key);
+    let write = match (key.kind.as_str(), existing) {
+        // A ClusterServiceVersion that is there is never changed.
+        ("ClusterServiceVersion" | "Subscription", Some(_)) => None,
+        ("Subscription", None) => {
+            object["metadata"]["annotations"] = json!({label::GENERATED_BY: plan.name()});
+            Some(Write::Create(object))
+        }
+        ("ClusterServiceVersion", None) => Some(Write::Create(object)),
+        (_, existing) => {
+            if let Some(owner) = owner.filter(|_| !key.namespace.is_empty()) {
+                object["metadata"]["ownerReferences"] = owned_by(owner, existing);
+            }
+            Some(match existing {
+                None => Write::Create(object),
+                Some(_) => Write::Patch { key, patch: object, status: false },
+            })
+        }
+    };
+    steps[at]["status"] = json!(if existing.is_some() { "Present" } else { "Created" });
+    let done = Write::Patch { key: plan.key(), patch: json!({"status": {"plan": steps}}), status: true };
+    Some(Change::new(change_name, 60, write.into_iter().chain([done]).collect()))
+}
+
+/// The owners of an object, one more among them.
+fn owned_by(owner: &Value, existing: Option<&Value>) -> Value {
+    let mut owners = existing
+        .and_then(|object| object.pointer("/metadata/ownerReferences"))
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let uid = &owner["metadata"]["uid"];
+    if !owners.iter().any(|other| other["uid"] == *uid) {
+        owners.push(json!({
+            "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+            "uid": uid, "controller": false, "blockOwnerDeletion": false,
+        }));
+    }
+    Value::Array(owners)
+}
+
+/// A version that objects are stored at and a new CRD no longer has.
+fn lost_version(view: &View<'_>, object: &Value) -> Option<String> {
+    let key = Key::of(object);
+    let existing = view.store.get(&key).filter(|_| key.kind == "CustomResourceDefinition")?;
+    let versions = object.pointer("/spec/versions")?.as_array()?;
+    let stored = existing.pointer("/status/storedVersions")?.as_array()?;
+    let lost = stored.iter().find(|stored| !versions.iter().any(|version| version["name"] == **stored))?;
+    Some(format!(
+        "risk of data loss updating {:?}: new CRD removes version {} that is listed as a stored version on the existing CRD",
+        key.name,
+        lost.as_str().unwrap_or("")
+    ))
+}
+
+/// A step that fails is tried again for a minute; then the plan has failed.
+fn failing(view: &View<'_>, plan: &Object<InstallPlan>, steps: Vec<Value>, fault: String) -> Change {
+    let retrying = format!("retrying execution due to error: {fault}");
+    let key = plan.key();
+    let name = |what: &str| format!("{what} {}/{}", plan.namespace(), plan.name());
+    if plan.status.message != retrying {
+        let patch = json!({"plan": steps, "message": retrying, "startTime": view.store.timestamp()});
+        return Change::status(name("retry"), 60, key, patch);
+    }
+    let condition = json!([{"type": "Installed", "status": "False", "reason": "InstallComponentFailed", "message": fault}]);
+    let patch = json!({"phase": "Failed", "message": fault, "conditions": condition});
+    Change::status(name("fail"), RETRY_MILLIS, key, patch)
+}

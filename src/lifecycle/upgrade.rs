@@ -1,0 +1,304 @@
+//! `operator upgrade` and `operator approve`: along the channel's edges, one hop after another.
+
+use std::collections::BTreeSet;
+
+use olmkit_bundle::suggest::did_you_mean;
+use olmkit_bundle::version::{Version, precedence};
+use olmkit_catalog::graph::VersionRelease;
+use serde_json::json;
+
+use super::api::{Approval, ClusterServiceVersion, Named as _, Object, Subscription, known};
+use super::decide::{Goal, remembered};
+use super::engine::{Engine, EngineError};
+use super::look::Operator;
+use super::observe::Observed;
+use super::offer::{OfferedChannel, OfferedPackage};
+
+/// What to upgrade, and how far.
+#[derive(Clone, Debug, Default)]
+pub struct Upgrade {
+    /// The Subscription, or its package.
+    pub name: String,
+    /// Its namespace; none to look everywhere.
+    pub namespace: Option<String>,
+    /// The version to stop at; none for the channel's head.
+    pub to: Option<String>,
+    /// The channel to switch to.
+    pub channel: Option<String>,
+    /// The approval that the Subscription is to have afterwards.
+    pub approval: Option<Approval>,
+    /// Bundles of other Subscriptions that a plan may carry as well.
+    pub accept: BTreeSet<String>,
+}
+
+/// The way that an upgrade takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// What is installed, and what follows.
+    pub bundles: Vec<String>,
+    /// Whether it ends at the channel's head.
+    pub to_head: bool,
+}
+
+impl Engine<'_> {
+    /// Upgrades an operator hop by hop.
+    ///
+    /// # Errors
+    /// There is no way, which is said before anything is changed; or a hop went wrong.
+    pub fn upgrade(&mut self, request: &Upgrade) -> Result<Operator, EngineError> {
+        let subscription = self.expect(&request.name, request.namespace.as_deref())?;
+        let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
+        let observed = self.look(&namespace, &name)?;
+        if let Some(approval) = &request.approval {
+            self.set_approval(&subscription, approval)?;
+            if request.to.is_none() && request.channel.is_none() {
+                return self.row(&subscription);
+            }
+        }
+        let way = self.way(request, &subscription, &observed)?;
+        let hops = way.bundles.len().saturating_sub(1);
+        if hops > 0 {
+            self.say(format!(
+                "{} {}: {}",
+                hops,
+                if hops == 1 { "hop" } else { "hops" },
+                way.bundles.join(" → ")
+            ));
+        } else {
+            self.say(format!("`{}` is where it should be", way.bundles.join("")));
+        }
+        let goal = Goal {
+            way: way.bundles,
+            // Who is there already leaves the Subscription alone.
+            approve: hops > 0 || remembered(&subscription).is_some(),
+            channel: request.channel.clone(),
+            accept: request.accept.clone(),
+        };
+        if self.options.dry_run {
+            self.plan_upgrade(&subscription, &goal)?;
+            return self.row(&subscription);
+        }
+        if self.options.wait {
+            self.reach(&namespace, &name, &goal)?;
+            self.restore(&namespace, &name, way.to_head)?;
+        } else {
+            self.one_step(&namespace, &name, &goal)?;
+        }
+        self.row(&subscription)
+    }
+
+    /// The bundles from what is installed to the destination.
+    fn way(
+        &mut self,
+        request: &Upgrade,
+        subscription: &Object<Subscription>,
+        observed: &Observed,
+    ) -> Result<Way, EngineError> {
+        let spec = &subscription.spec;
+        let offer = self.offer(subscription)?;
+        let Some(package) = offer.packages.get(&spec.package) else {
+            let what = format!("the catalog `{}` has no package `{}` any more", spec.source, spec.package);
+            return Err(EngineError::refused(what));
+        };
+        let channel_name = request.channel.as_deref().unwrap_or(&spec.channel);
+        let channel = channel_of(package, &spec.package, channel_name)?;
+        let Some(csv) = observed.installed() else {
+            return Err(EngineError::refused_help(
+                format!("{} has nothing installed", subscription.key()),
+                "see `olmkit operator status`",
+            ));
+        };
+        let version = Version::parse(&csv.spec.version).ok().map(VersionRelease::from);
+        find_way(package, channel, csv, version.as_ref(), request.to.as_deref())
+    }
+
+    fn set_approval(
+        &mut self,
+        subscription: &Object<Subscription>,
+        approval: &Approval,
+    ) -> Result<(), EngineError> {
+        if subscription.spec.install_plan_approval == *approval {
+            return Ok(());
+        }
+        let patch = json!({"spec": {"installPlanApproval": approval.as_str()}});
+        self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
+    }
+
+    /// What an upgrade would write, as far as it can be known before OLM has made its plans.
+    fn plan_upgrade(&mut self, subscription: &Object<Subscription>, goal: &Goal) -> Result<(), EngineError> {
+        if !goal.approve && goal.channel.is_none() {
+            return Ok(());
+        }
+        let mut patch = json!({"spec": {"installPlanApproval": "Manual"}});
+        if let Some(channel) = &goal.channel {
+            patch["spec"]["channel"] = json!(channel);
+        }
+        self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)?;
+        for csv in goal.way.iter().skip(1) {
+            let observed = self.look(subscription.namespace(), subscription.name())?;
+            let plan =
+                observed.open_plan(csv).map_or_else(|| format!("(for {csv})"), |plan| plan.name().to_owned());
+            let key = super::api::Key::new(&known::INSTALL_PLAN, subscription.namespace(), &plan);
+            self.patch(&known::INSTALL_PLAN, &key, json!({"spec": {"approved": true}}))?;
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done now, and does not wait for what comes of it.
+    pub(super) fn one_step(&mut self, namespace: &str, name: &str, goal: &Goal) -> Result<(), EngineError> {
+        self.options.timeout = std::time::Duration::ZERO;
+        match self.reach(namespace, name, goal) {
+            Ok(_) | Err(EngineError::TimedOut { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Approves the plan that waits, after showing what it carries.
+    ///
+    /// # Errors
+    /// There is none, or it carries more than was named.
+    pub fn approve(
+        &mut self,
+        name: &str,
+        namespace: Option<&str>,
+        accept: &BTreeSet<String>,
+    ) -> Result<Operator, EngineError> {
+        let subscription = self.expect(name, namespace)?;
+        let observed = self.look(subscription.namespace(), subscription.name())?;
+        let current =
+            observed.subscription.as_ref().map(|found| found.status.current_csv.clone()).unwrap_or_default();
+        let plan = observed.open_plan(&current).filter(|plan| plan.waits_for_approval());
+        let Some(plan) = plan else {
+            return Err(EngineError::refused(format!(
+                "no plan of {} waits for approval",
+                subscription.key()
+            )));
+        };
+        let goal = Goal { way: vec![current.clone()], approve: true, channel: None, accept: accept.clone() };
+        let csvs = plan.spec.cluster_service_version_names.join(" ");
+        self.say(format!("approving {}: {csvs}", plan.key()));
+        match super::decide::approve(&goal, plan, &current) {
+            super::decide::Decision::Act(_) => {
+                let patch = json!({
+                    "metadata": {"resourceVersion": plan.metadata.resource_version}, "spec": {"approved": true},
+                });
+                self.patch(&known::INSTALL_PLAN, &plan.key(), patch)?;
+            }
+            super::decide::Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
+            _ => {}
+        }
+        if self.options.wait && !self.options.dry_run {
+            let goal = Goal { approve: false, ..goal };
+            self.reach(subscription.namespace(), subscription.name(), &goal)?;
+        }
+        self.row(&subscription)
+    }
+}
+
+/// A channel that must be there.
+pub(super) fn channel_of<'p>(
+    package: &'p OfferedPackage,
+    name: &str,
+    channel: &str,
+) -> Result<&'p OfferedChannel, EngineError> {
+    let Some(found) = package.channel(channel) else {
+        let names: Vec<&str> = package.channels.keys().map(String::as_str).collect();
+        let help = did_you_mean(channel, names.iter().copied())
+            .unwrap_or_else(|| format!("the package has {}", names.join(", ")));
+        return Err(EngineError::refused_help(format!("`{name}` has no channel `{channel}`"), help));
+    };
+    match found.fault() {
+        None => Ok(found),
+        Some(fault) => Err(EngineError::refused(format!(
+            "the channel `{channel}` of `{name}` cannot be followed: {fault}"
+        ))),
+    }
+}
+
+/// The bundle of a channel that a version names.
+pub(super) fn bundle_of(
+    package: &OfferedPackage,
+    channel: &OfferedChannel,
+    version: &str,
+) -> Result<String, EngineError> {
+    package.find(channel, version).ok_or_else(|| {
+        let versions: Vec<String> =
+            channel.entries.iter().map(|entry| package.version(&entry.name)).collect();
+        let help = did_you_mean(version, versions.iter().map(String::as_str))
+            .unwrap_or_else(|| format!("the channel has {}", versions.join(", ")));
+        EngineError::refused_help(format!("the channel has no version `{version}`"), help)
+    })
+}
+
+/// The bundles that OLM's rules lead through, from what is installed to the destination.
+fn find_way(
+    package: &OfferedPackage,
+    channel: &OfferedChannel,
+    installed: &ClusterServiceVersion,
+    version: Option<&VersionRelease>,
+    to: Option<&str>,
+) -> Result<Way, EngineError> {
+    let from = installed.name();
+    let mut way = vec![from.to_owned()];
+    way.extend(channel.way(from, version));
+    let head = channel.head().unwrap_or_default();
+    let destination = match to {
+        Some(to) => bundle_of(package, channel, to)?,
+        None => match way.last() {
+            Some(last) if last == head => head.to_owned(),
+            last => {
+                let last = last.map_or("", String::as_str);
+                let what =
+                    format!("OLM stays at `{last}`: the channel has no edge from there to its head `{head}`");
+                return Err(EngineError::refused(what));
+            }
+        },
+    };
+    match way.iter().position(|name| *name == destination) {
+        Some(at) => {
+            way.truncate(at + 1);
+            let to_head = destination == head;
+            Ok(Way { bundles: way, to_head })
+        }
+        None => Err(passed_over(package, channel, &way, &destination)),
+    }
+}
+
+/// Why OLM does not come by a version: the edge that jumps over it, or the end of the way.
+fn passed_over(
+    package: &OfferedPackage,
+    channel: &OfferedChannel,
+    way: &[String],
+    destination: &str,
+) -> EngineError {
+    let version = |name: &str| {
+        package.bundles.get(name).and_then(|bundle| bundle.version.as_ref()).map(|found| &found.version)
+    };
+    let is_above = |name: &str| {
+        let both = version(name).zip(version(destination));
+        both.is_some_and(|(own, wanted)| precedence(own, wanted).is_gt())
+    };
+    if way.first().is_some_and(|from| is_above(from)) {
+        return EngineError::refused_help(
+            format!("`{destination}` is older than what is installed, and OLM does not go back"),
+            "`olmkit operator rollback` installs it anew",
+        );
+    }
+    let jump = way.windows(2).find(|hop| is_above(&hop[1]));
+    let what = match jump {
+        Some(hop) => {
+            let edge = channel.entry(&hop[1]).map(|entry| entry.edge_from(&hop[0])).unwrap_or_default();
+            format!(
+                "OLM passes over `{destination}`: from `{}` it goes to `{}`, since {edge}",
+                hop[0], hop[1]
+            )
+        }
+        None => {
+            let last = way.last().map_or("", String::as_str);
+            format!(
+                "OLM does not come to `{destination}`: it stays at `{last}`, which no edge leads away from"
+            )
+        }
+    };
+    EngineError::refused(what)
+}

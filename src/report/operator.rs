@@ -1,0 +1,339 @@
+//! Operators on clusters: what happens to them as it happens, and how they are.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{Answer, json, pretty, printable};
+use crate::actions::operator::Outcome;
+use crate::exit::{Exit, Failure};
+use crate::lifecycle::engine::{Planned, Progress};
+use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::uninstall::Removed;
+
+/// Redraws in a second.
+const REDRAWS: u8 = 10;
+
+/// Shows what happens to an operator in the way that standard error asks for: a live view on a terminal, a line for each
+/// change of state elsewhere.
+pub fn operators() -> Box<dyn Progress + Sync> {
+    let bars = io::stderr()
+        .is_terminal()
+        .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
+    Box::new(Live { bars, rows: Mutex::default() })
+}
+
+struct Live {
+    bars: Option<MultiProgress>,
+    /// The row of each object.
+    rows: Mutex<BTreeMap<String, ProgressBar>>,
+}
+
+impl Live {
+    fn line(&self, text: &str) {
+        let text = printable(text);
+        // A stream that is gone cannot be told so.
+        match &self.bars {
+            Some(bars) => drop(bars.println(text)),
+            None => drop(writeln!(io::stderr(), "{text}")),
+        }
+    }
+}
+
+impl Progress for Live {
+    fn state(&self, at: Duration, object: &str, state: &str) {
+        let Some(bars) = &self.bars else { return self.line(&format!("{object}: {state}")) };
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let row = rows.entry(object.to_owned()).or_insert_with(|| {
+            let style = ProgressStyle::with_template("{spinner} {prefix:44} {msg}");
+            let bar = ProgressBar::new_spinner()
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            let bar = bars.add(bar.with_prefix(printable(object).into_owned()));
+            bar.enable_steady_tick(Duration::from_millis(100));
+            bar
+        });
+        let text = format!("{}  {} s", printable(state), at.as_secs());
+        if state == "gone" {
+            row.finish_and_clear();
+            rows.remove(object);
+        } else if state.starts_with("Succeeded") || state.starts_with("Complete") {
+            row.finish_with_message(text);
+        } else {
+            row.set_message(text);
+        }
+    }
+
+    fn said(&self, _: Duration, text: &str) {
+        self.line(text);
+    }
+}
+
+/// What came of a verb, on one cluster or on each of several.
+#[derive(Debug)]
+pub struct OperatorAnswer {
+    /// The clusters' names with what came of it; the name of a single one is empty.
+    pub outcomes: Vec<(String, Result<Outcome, Failure>)>,
+}
+
+impl Answer for OperatorAnswer {
+    fn json(&self) -> String {
+        match &self.outcomes[..] {
+            [(_, Ok(outcome))] => outcome_json(outcome),
+            several => pretty(&json::Contexts {
+                schema: "olmkit.contexts/v1",
+                contexts: several
+                    .iter()
+                    .map(|(context, done)| json::Context {
+                        context: context.clone(),
+                        answer: done
+                            .as_ref()
+                            .ok()
+                            .and_then(|outcome| serde_json::from_str(&outcome_json(outcome)).ok()),
+                        error: done.as_ref().err().map(ToString::to_string),
+                    })
+                    .collect(),
+            }),
+        }
+    }
+
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+        let several = self.outcomes.len() > 1;
+        if several && let Some(table) = self.one_table() {
+            return table.print(out).and_then(|()| self.failures(talk));
+        }
+        for (context, done) in &self.outcomes {
+            if several {
+                writeln!(out, "{}:", printable(context))?;
+            }
+            if let Ok(outcome) = done {
+                outcome_text(outcome, out)?;
+            }
+        }
+        self.failures(talk)
+    }
+
+    fn exit(&self) -> Exit {
+        let exits = self.outcomes.iter().map(|(_, done)| match done {
+            Ok(Outcome::Status(operator)) if !operator.is_well() => Exit::No,
+            Ok(_) => Exit::Yes,
+            Err(failure) => failure.exit,
+        });
+        exits.max_by_key(|exit| *exit as u8).unwrap_or(Exit::Yes)
+    }
+}
+
+impl OperatorAnswer {
+    fn failures(&self, talk: &mut dyn Write) -> io::Result<()> {
+        self.outcomes.iter().filter_map(|(context, done)| Some((context, done.as_ref().err()?))).try_for_each(
+            |(context, failure)| {
+                write!(talk, "{}: ", printable(context))?;
+                super::failure_text(failure, talk)
+            },
+        )
+    }
+
+    /// One table of operators, when that is what each cluster has to tell.
+    fn one_table(&self) -> Option<Table> {
+        let mut table = Table::of_operators(true);
+        for (context, done) in &self.outcomes {
+            match done {
+                Ok(Outcome::Operator(operator) | Outcome::Status(operator)) => {
+                    table.operator(Some(context), operator)
+                }
+                Ok(Outcome::List(operators)) => {
+                    operators.iter().for_each(|operator| table.operator(Some(context), operator));
+                }
+                Ok(_) => return None,
+                Err(_) => {}
+            }
+        }
+        Some(table)
+    }
+}
+
+fn outcome_json(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Operator(operator) | Outcome::Status(operator) => {
+            pretty(&json::OperatorReport { schema: "olmkit.operator/v1", operator })
+        }
+        Outcome::Description(description) => {
+            pretty(&json::DescriptionReport { schema: "olmkit.description/v1", description })
+        }
+        Outcome::List(operators) => pretty(&json::OperatorList { schema: "olmkit.operators/v1", operators }),
+        Outcome::Removed(removed) => {
+            pretty(&json::RemovedReport { schema: "olmkit.removed/v1", parts: removed })
+        }
+        Outcome::Planned(planned) => pretty(&json::DryRun {
+            schema: "olmkit.dry-run/v1",
+            writes: planned
+                .iter()
+                .map(|one| json::Write {
+                    verb: one.verb,
+                    kind: one.key.kind.clone(),
+                    namespace: one.key.namespace.clone(),
+                    name: one.key.name.clone(),
+                    document: one.document.clone(),
+                })
+                .collect(),
+        }),
+    }
+}
+
+fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    match outcome {
+        Outcome::Operator(operator) | Outcome::Status(operator) => status(operator, out),
+        Outcome::Description(description) => describe(description, out),
+        Outcome::List(operators) => {
+            let mut table = Table::of_operators(false);
+            operators.iter().for_each(|operator| table.operator(None, operator));
+            table.print(out)
+        }
+        Outcome::Removed(removed) => removal(removed, out),
+        Outcome::Planned(planned) => planned.iter().try_for_each(|one| dry_run(one, out)),
+    }
+}
+
+fn status(operator: &Operator, out: &mut dyn Write) -> io::Result<()> {
+    let text = |text: &str| printable(text).into_owned();
+    let installed =
+        if operator.installed_csv.is_empty() { "nothing installed" } else { &operator.installed_csv };
+    let phase = match (operator.csv_phase.as_str(), operator.csv_reason.as_str()) {
+        ("", _) => String::new(),
+        (phase @ "Succeeded", _) | (phase, "") => format!(" {phase}"),
+        (phase, reason) => format!(" {phase} ({reason})"),
+    };
+    let (namespace, subscription) = (text(&operator.namespace), text(&operator.subscription));
+    writeln!(out, "{namespace}/{subscription}: {}{}", text(installed), text(&phase))?;
+    let channel = if operator.channel.is_empty() { "default" } else { &operator.channel };
+    let head =
+        if operator.head.is_empty() { String::new() } else { format!(", head {}", text(&operator.head)) };
+    writeln!(
+        out,
+        "  package {}, channel {}{head}, catalog {}",
+        text(&operator.package),
+        text(channel),
+        text(&operator.catalog)
+    )?;
+    if !operator.approval.is_empty() {
+        let mode = if operator.install_mode.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", operator.install_mode)
+        };
+        writeln!(out, "  approval {}{}", text(&operator.approval), text(&mode))?;
+    }
+    match &operator.pending_plan {
+        Some(plan) => {
+            let wait = if plan.approved { "runs" } else { "waits for approval" };
+            writeln!(out, "  installplan/{} {wait}: {}", text(&plan.name), text(&plan.csvs.join(" ")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn describe(description: &Description, out: &mut dyn Write) -> io::Result<()> {
+    status(&description.operator, out)?;
+    let mut list = |title: &str, lines: &[String]| -> io::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "  {title}:")?;
+        lines.iter().try_for_each(|line| writeln!(out, "    {}", printable(line)))
+    };
+    list("conditions", &description.conditions)?;
+    let crds: Vec<String> = description
+        .crds
+        .iter()
+        .map(|crd| {
+            let whose = if crd.owned { "owned" } else { "needed" };
+            let count = crd
+                .resources
+                .map_or("custom resources unknown".into(), |count| format!("{count} custom resources"));
+            let versions = if crd.versions.is_empty() { "absent".into() } else { crd.versions.join(" ") };
+            format!("{} {whose}, {versions}, {count}", crd.name)
+        })
+        .collect();
+    list("CRDs", &crds)?;
+    list("deployments", &description.deployments)?;
+    list("events", &description.events)
+}
+
+fn removal(removed: &Removed, out: &mut dyn Write) -> io::Result<()> {
+    let name = |part: &crate::lifecycle::uninstall::Part| {
+        let name = format!("{}/{}", part.kind.to_lowercase(), part.name);
+        let place = if part.namespace.is_empty() { String::new() } else { format!(" in {}", part.namespace) };
+        printable(&(name + &place)).into_owned()
+    };
+    let (removes, keeps) = if removed.dry_run { ("would remove", "would keep") } else { ("removed", "kept") };
+    for part in &removed.removed {
+        writeln!(out, "{removes} {}", name(part))?;
+    }
+    for part in &removed.kept {
+        writeln!(out, "{keeps} {}: {}", name(part), printable(&part.reason))?;
+    }
+    Ok(())
+}
+
+fn dry_run(planned: &Planned, out: &mut dyn Write) -> io::Result<()> {
+    let Planned { verb, key, document } = planned;
+    let place = if key.namespace.is_empty() { String::new() } else { format!(" in {}", key.namespace) };
+    writeln!(out, "# {verb} {}{}", printable(&key.to_string()), printable(&place))?;
+    if document.is_null() {
+        return Ok(());
+    }
+    let text = olmkit_bundle::yaml::write::to_string(document).map_err(io::Error::other)?;
+    writeln!(out, "{}---", printable(&text))
+}
+
+/// Columns of text.
+struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn of_operators(contexts: bool) -> Self {
+        let mut titles =
+            vec!["NAMESPACE", "NAME", "PACKAGE", "VERSION", "PHASE", "MODE", "NAMESPACES", "CHANNEL", "HEAD"];
+        if contexts {
+            titles.insert(0, "CONTEXT");
+        }
+        Self { rows: vec![titles.into_iter().map(str::to_owned).collect()] }
+    }
+
+    fn operator(&mut self, context: Option<&str>, operator: &Operator) {
+        let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+        let short = |csv: &str| dash(super::paths::short(csv, &operator.package));
+        let targets = match &operator.target_namespaces[..] {
+            [all] if all.is_empty() => "all".to_owned(),
+            targets => dash(&targets.join(",")),
+        };
+        let mut row: Vec<String> = context.map(str::to_owned).into_iter().collect();
+        row.extend([
+            operator.namespace.clone(),
+            operator.subscription.clone(),
+            operator.package.clone(),
+            short(&operator.installed_csv),
+            dash(&operator.csv_phase),
+            dash(&operator.install_mode),
+            targets,
+            dash(&operator.channel),
+            short(&operator.head),
+        ]);
+        self.rows.push(row);
+    }
+
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let widths: Vec<usize> = (0..columns)
+            .map(|at| self.rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+            .collect();
+        for row in &self.rows {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            writeln!(out, "{}", printable(cells.collect::<Vec<_>>().join("  ").trim_end()))?;
+        }
+        Ok(())
+    }
+}

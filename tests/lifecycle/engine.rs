@@ -1,0 +1,546 @@
+//! The engine on a simulated cluster: the verbs, what they refuse, and that they go on where they were interrupted.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Approval, CatalogSource, Key, Object, Resource, known};
+use olmkit::lifecycle::cluster::{Cluster, ClusterError};
+use olmkit::lifecycle::engine::{Catalogs, Engine, EngineError, Options, Progress};
+use olmkit::lifecycle::install::Install;
+use olmkit::lifecycle::look::Operator;
+use olmkit::lifecycle::offer::{Offer, OfferedBundle};
+use olmkit::lifecycle::rollback::{Archive, Rollback};
+use olmkit::lifecycle::simulate::{Registry, Simulation};
+use olmkit::lifecycle::uninstall::Uninstall;
+use olmkit::lifecycle::upgrade::Upgrade;
+use olmkit_bundle::load::BundleFiles;
+use olmkit_bundle::parse::Bundle;
+use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::load::CatalogFiles;
+use serde_json::{Value, json};
+
+const NS: &str = "ns";
+
+fn inputs(number: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces/inputs").join(number)
+}
+
+/// A cluster with a catalog of the recordings' inputs, and a namespace.
+struct World {
+    cluster: Simulation,
+    offer: Arc<Offer>,
+    said: RefCell<Vec<String>>,
+    kept: RefCell<Vec<Value>>,
+}
+
+impl Catalogs for World {
+    fn offer(&self, _: &Object<CatalogSource>) -> Result<Arc<Offer>, Box<dyn Error + Send + Sync>> {
+        Ok(Arc::clone(&self.offer))
+    }
+}
+
+impl Progress for World {
+    fn state(&self, _: Duration, object: &str, state: &str) {
+        self.said.borrow_mut().push(format!("{object}: {state}"));
+    }
+
+    fn said(&self, _: Duration, text: &str) {
+        self.said.borrow_mut().push(text.to_owned());
+    }
+}
+
+/// Reads bundles from the registry of the world, and keeps in memory.
+struct Memory<'m> {
+    registry: Registry,
+    world: &'m World,
+}
+
+impl Archive for Memory<'_> {
+    fn manifests(&self, name: &str, _: &OfferedBundle) -> Result<Vec<Value>, Box<dyn Error + Send + Sync>> {
+        Ok(self.registry.bundles[name].clone())
+    }
+
+    fn keep(&self, name: &str, objects: &[Value]) -> Result<String, Box<dyn Error + Send + Sync>> {
+        self.world.kept.borrow_mut().extend(objects.iter().cloned());
+        Ok(name.to_owned())
+    }
+}
+
+impl World {
+    fn of(number: &str) -> Self {
+        let files = CatalogFiles::load(&inputs(number).join("catalog-1")).unwrap();
+        let offer = Arc::new(Offer::of(&Catalog::parse(&files)));
+        let mut registry = Registry::default();
+        registry.catalogs.insert("catalog".into(), Arc::clone(&offer));
+        for directory in std::fs::read_dir(inputs(number).join("bundles")).unwrap() {
+            let directory = directory.unwrap();
+            let files = BundleFiles::load(&directory.path()).unwrap();
+            let manifests = Bundle::parse(&files).objects().map(|object| object.root.to_json()).collect();
+            registry.bundles.insert(directory.file_name().to_string_lossy().into_owned(), manifests);
+        }
+        let mut cluster = Simulation::new(registry);
+        for document in [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}),
+            json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+                "metadata": {"name": "catalog", "namespace": "olm"}, "spec": {"sourceType": "grpc", "image": "catalog"},
+            }),
+        ] {
+            cluster.store().create(document).unwrap();
+        }
+        Self { cluster, offer, said: RefCell::default(), kept: RefCell::default() }
+    }
+
+    /// Something that is there from the start.
+    fn with(mut self, document: Value) -> Self {
+        self.cluster.store().create(document).unwrap();
+        self
+    }
+
+    /// Does something with an engine on the cluster.
+    fn run<T>(&mut self, work: impl FnOnce(&mut Engine<'_>, &World) -> T) -> T {
+        let mut cluster = std::mem::take(&mut self.cluster);
+        let done = work(&mut Engine::new(&mut cluster, self, self, Options::default()), self);
+        self.cluster = cluster;
+        done
+    }
+
+    fn install(&mut self, request: Install) -> Result<Operator, EngineError> {
+        self.run(|engine, _| engine.install(&request))
+    }
+
+    fn upgrade(&mut self, to: Option<&str>, channel: Option<&str>) -> Result<Operator, EngineError> {
+        let request = Upgrade {
+            name: "demo".into(),
+            namespace: Some(NS.into()),
+            to: to.map(Into::into),
+            channel: channel.map(Into::into),
+            ..Upgrade::default()
+        };
+        self.run(|engine, _| engine.upgrade(&request))
+    }
+
+    fn names(&mut self, resource: &Resource) -> Vec<String> {
+        self.cluster.store().list(resource, None).map(|object| Key::of(object).name).collect()
+    }
+
+    fn subscription(&mut self) -> Value {
+        self.cluster.store().get(&Key::new(&known::SUBSCRIPTION, NS, "demo")).unwrap().clone()
+    }
+
+    /// A custom resource at the only version of its CRD.
+    fn make_demo(&mut self, number: &str, size: i64) {
+        let document = json!({
+            "apiVersion": format!("t{number}.example.com/v1"), "kind": "Demo",
+            "metadata": {"name": "example", "namespace": NS}, "spec": {"size": size},
+        });
+        self.cluster.store().create(document).unwrap();
+    }
+}
+
+fn demo(version: Option<&str>) -> Install {
+    Install {
+        package: "demo".into(),
+        namespace: NS.into(),
+        version: version.map(Into::into),
+        ..Install::default()
+    }
+}
+
+fn group(name: &str, targets: &[&str]) -> Value {
+    let spec = if targets.is_empty() { json!({}) } else { json!({"targetNamespaces": targets}) };
+    json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": name, "namespace": NS}, "spec": spec,
+    })
+}
+
+/// What an error says, and its way out.
+fn told(error: EngineError) -> String {
+    let help = match &error {
+        EngineError::Stuck(stuck) => stuck.help.clone(),
+        EngineError::Refused { help, .. } => help.clone(),
+        _ => None,
+    };
+    format!("{error}\n{}", help.unwrap_or_default()).trim_end().to_owned()
+}
+
+#[test]
+fn installs_the_head_and_leaves_the_approval_automatic() {
+    let mut world = World::of("01");
+    let operator = world.install(demo(None)).unwrap();
+    assert_eq!((operator.installed_csv.as_str(), operator.csv_phase.as_str()), ("demo.v0.3.0", "Succeeded"));
+    assert_eq!((operator.approval.as_str(), operator.install_mode.as_str()), ("Automatic", "OwnNamespace"));
+    // Again, it is done already.
+    let writes = world.run(|engine, _| {
+        engine.install(&demo(None)).unwrap();
+        engine.planned.len()
+    });
+    assert_eq!(writes, 0);
+}
+
+#[test]
+fn upgrades_hop_by_hop_and_restores_the_approval() {
+    let mut world = World::of("01");
+    let first = Install { approval: Some(Approval::Automatic), ..demo(Some("0.1.0")) };
+    world.install(first).unwrap();
+    // Below the head it stays Manual, or OLM would go on by itself.
+    assert_eq!(world.subscription()["spec"]["installPlanApproval"], "Manual");
+    let patch = json!({"spec": {"installPlanApproval": "Automatic"}});
+    world.cluster.store().patch(&Key::new(&known::SUBSCRIPTION, NS, "demo"), &patch).unwrap();
+    world.said.borrow_mut().clear();
+    let operator = world.upgrade(None, None).unwrap();
+    assert_eq!((operator.installed_csv.as_str(), operator.approval.as_str()), ("demo.v0.3.0", "Automatic"));
+    let subscription = world.subscription();
+    assert_eq!(subscription.pointer("/metadata/annotations/olmkit.io~1approval-before"), None);
+    let said = world.said.borrow().join("\n");
+    let at = |what: &str| said.find(what).unwrap_or_else(|| panic!("{what}\n{said}"));
+    assert!(at("demo.v0.2.0: Succeeded") < at("clusterserviceversion/demo.v0.3.0: created"), "{said}");
+    assert!(at("2 hops: demo.v0.1.0 → demo.v0.2.0 → demo.v0.3.0") < at("demo.v0.2.0: Succeeded"));
+}
+
+#[test]
+fn says_before_anything_else_that_olm_passes_over_a_version() {
+    let mut world = World::of("04");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let before = world.cluster.save();
+    insta::assert_snapshot!(told(world.upgrade(Some("0.2.0"), None).unwrap_err()), @"OLM passes over `demo.v0.2.0`: from `demo.v0.1.0` it goes to `demo.v0.3.0`, since `demo.v0.3.0` skips `demo.v0.1.0`");
+    insta::assert_snapshot!(told(world.upgrade(Some("0.9.9"), None).unwrap_err()), @"
+    the channel has no version `0.9.9`
+    the channel has 0.1.0, 0.2.0, 0.3.0
+    ");
+    insta::assert_snapshot!(told(world.upgrade(None, Some("stabel")).unwrap_err()), @"
+    `demo` has no channel `stabel`
+    did you mean `stable`?
+    ");
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    assert_eq!(world.upgrade(None, None).unwrap().installed_csv, "demo.v0.3.0");
+    insta::assert_snapshot!(told(world.upgrade(Some("0.1.0"), None).unwrap_err()), @"
+    `demo.v0.1.0` is older than what is installed, and OLM does not go back
+    `olmkit operator rollback` installs it anew
+    ");
+}
+
+#[test]
+fn a_channel_without_an_edge_is_refused_where_olm_is_silent() {
+    let mut world = World::of("06b");
+    world.install(demo(None)).unwrap();
+    insta::assert_snapshot!(told(world.upgrade(None, Some("preview")).unwrap_err()), @"OLM stays at `demo.v0.2.0`: the channel has no edge from there to its head `demo.v0.9.0`");
+}
+
+#[test]
+fn bad_input_is_said_before_anything_is_changed() {
+    let check = |mut world: World, request: Install| {
+        let before = world.cluster.save();
+        let said = told(world.install(request).unwrap_err());
+        assert_eq!(world.cluster.save(), before, "something was changed: {said}");
+        said
+    };
+    let misspelt = Install { package: "demmo".into(), ..demo(None) };
+    let channel = Install { channel: Some("stabel".into()), ..demo(None) };
+    let catalog = Install { catalog: Some(("katalog".into(), None)), ..demo(None) };
+    let everywhere = Install { watch: Some(Vec::new()), ..demo(None) };
+    let elsewhere = Install { watch: Some(vec!["other".into()]), ..demo(None) };
+    let said = [
+        check(World::of("01"), misspelt),
+        check(World::of("01"), channel),
+        check(World::of("01"), demo(Some("0.1.1"))),
+        check(World::of("01"), catalog),
+        check(World::of("01"), everywhere),
+        check(World::of("01").with(group("a", &[NS])), elsewhere),
+        check(World::of("01").with(group("a", &[])), demo(None)),
+        check(World::of("01").with(group("a", &[NS])).with(group("b", &[NS])), demo(None)),
+    ];
+    insta::assert_snapshot!(said.join("\n\n"), @"
+    no catalog offers a package `demmo`
+    did you mean `demo`?
+
+    `demo` has no channel `stabel`
+    did you mean `stable`?
+
+    the channel has no version `0.1.1`
+    did you mean `0.1.0`?
+
+    no CatalogSource `katalog` can be seen from the namespace `ns`
+    did you mean `catalog`?
+
+    the operator does not support the install mode AllNamespaces, only OwnNamespace, SingleNamespace
+    choose the namespaces with --watch, or the operator's own with -n
+
+    operatorgroup/a of the namespace is about ns
+    leave --watch out, or take another namespace for the operator
+
+    the operator does not support the install mode AllNamespaces, only OwnNamespace, SingleNamespace
+    choose the namespaces with --watch, or the operator's own with -n
+
+    the namespace `ns` has 2 OperatorGroups: a, b
+    leave one
+    ");
+}
+
+#[test]
+fn a_plan_that_carries_more_than_was_expected_is_not_approved() {
+    let mut world = World::of("26");
+    let other = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "cache-db", "namespace": NS},
+        "spec": {
+            "name": "cache-db", "channel": "stable", "source": "catalog", "sourceNamespace": "olm",
+            "installPlanApproval": "Manual",
+        },
+    });
+    world.cluster.store().create(other).unwrap();
+    let request = Install { approval: Some(Approval::Manual), ..demo(None) };
+    let said = told(world.install(request.clone()).unwrap_err());
+    insta::assert_snapshot!(without_random(&said), @"
+    installplan/install-XXXXX carries `cache-db.v1.0.0` besides `demo.v0.1.0`: approving one approves all
+    say yes to it with `--accept cache-db.v1.0.0`, or give the other Subscription a namespace of its own
+    ");
+    assert_eq!(world.names(&known::CSV), Vec::<String>::new());
+    let accepting = Install { accept: BTreeSet::from(["cache-db.v1.0.0".to_owned()]), ..request };
+    assert_eq!(world.install(accepting).unwrap().installed_csv, "demo.v0.1.0");
+}
+
+/// A message without the random part of a plan's name.
+fn without_random(text: &str) -> String {
+    let at = text.find("install-").map(|at| at + "install-".len());
+    at.map_or_else(|| text.to_owned(), |at| format!("{}XXXXX{}", &text[..at], &text[at + 5..]))
+}
+
+#[test]
+fn an_operator_that_never_comes_up_is_named_and_left_as_it_is() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.cluster.registry().missing_images.insert("127.0.0.1:5000/pause:1".into());
+    let said = told(world.upgrade(Some("0.2.0"), None).unwrap_err());
+    insta::assert_snapshot!(said, @"
+    `demo.v0.2.0` has not come up in five minutes: deployment demo-controller
+    `olmkit operator doctor` names the cause
+    ");
+    // Once the image is there, the same command goes on.
+    world.cluster.registry().missing_images.clear();
+    assert_eq!(world.upgrade(Some("0.2.0"), None).unwrap().installed_csv, "demo.v0.2.0");
+}
+
+#[test]
+fn uninstall_names_what_it_keeps_and_why() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 3);
+    let request = Uninstall { name: "demo".into(), namespace: Some(NS.into()), ..Uninstall::default() };
+    let removed = world.run(|engine, _| engine.uninstall(&request)).unwrap();
+    let kept: Vec<String> =
+        removed.kept.iter().map(|part| format!("{} {}: {}", part.kind, part.name, part.reason)).collect();
+    insta::assert_snapshot!(kept.join("\n"), @"
+    Demo example: its CRD stays
+    ClusterRole demos.t01.example.com-v1-admin: the CRD `demos.t01.example.com` stays
+    ClusterRole demos.t01.example.com-v1-crdview: the CRD `demos.t01.example.com` stays
+    ClusterRole demos.t01.example.com-v1-edit: the CRD `demos.t01.example.com` stays
+    ClusterRole demos.t01.example.com-v1-view: the CRD `demos.t01.example.com` stays
+    CustomResourceDefinition demos.t01.example.com: without it its custom resources go too; --delete-crds removes both
+    ");
+    assert_eq!(world.names(&known::DEPLOYMENT), Vec::<String>::new());
+    assert_eq!(world.names(&known::OPERATOR_GROUP), Vec::<String>::new());
+    assert_eq!(world.names(&known::CRD), ["demos.t01.example.com"]);
+    assert_eq!(world.names(&known::JOB), Vec::<String>::new());
+}
+
+#[test]
+fn uninstall_with_the_crds_leaves_nothing() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 3);
+    let request = Uninstall {
+        name: "demo".into(),
+        namespace: Some(NS.into()),
+        delete_crds: true,
+        ..Uninstall::default()
+    };
+    let removed = world.run(|engine, _| engine.uninstall(&request)).unwrap();
+    assert_eq!(removed.kept, []);
+    let left: Vec<Key> = world.cluster.store().all().map(|(key, _)| key.clone()).collect();
+    let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+    assert_eq!(left, ["namespace/ns", "catalogsource/catalog"]);
+}
+
+#[test]
+fn rollback_keeps_custom_resources_and_installs_the_old_version() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 3);
+    let request = Rollback { name: "demo".into(), to: "0.2.0".into(), ..Rollback::default() };
+    let registry = world.cluster.registry().clone();
+    let operator = world
+        .run(|engine, world| engine.rollback(&request, &Memory { registry: registry.clone(), world }))
+        .unwrap();
+    assert_eq!((operator.installed_csv.as_str(), operator.approval.as_str()), ("demo.v0.2.0", "Manual"));
+    assert_eq!(world.kept.borrow().len(), 1);
+    let said = world.said.borrow().join("\n");
+    assert!(said.contains("the operator is away for about 30 s"), "{said}");
+    // The custom resource was not touched, and nothing of the rollback is remembered.
+    let groups: Vec<Value> = world.cluster.store().list(&known::OPERATOR_GROUP, None).cloned().collect();
+    assert_eq!(groups[0].pointer("/metadata/annotations/olmkit.io~1rollback"), None);
+    assert!(world.cluster.store().all().any(|(key, _)| key.kind == "Demo"));
+}
+
+#[test]
+fn rollback_refuses_what_would_be_lost() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 50);
+    let mut registry = world.cluster.registry().clone();
+    let request = Rollback { name: "demo".into(), to: "0.2.0".into(), ..Rollback::default() };
+    let before = world.cluster.save();
+    let mut said = Vec::new();
+    // The old schema allows less than what is stored.
+    let crd = |registry: &mut Registry, change: &dyn Fn(&mut Value)| {
+        let objects = registry.bundles.get_mut("demo.v0.2.0").unwrap();
+        change(objects.iter_mut().find(|object| object["kind"] == "CustomResourceDefinition").unwrap());
+    };
+    let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
+    crd(&mut registry, &|crd| crd.pointer_mut(size).unwrap()["maximum"] = json!(9));
+    said.push(told(
+        world
+            .run(|engine, world| engine.rollback(&request, &Memory { registry: registry.clone(), world }))
+            .unwrap_err(),
+    ));
+    // The old CRD does not have the version that is stored.
+    crd(&mut registry, &|crd| crd["spec"]["versions"][0]["name"] = json!("v1alpha1"));
+    said.push(told(
+        world
+            .run(|engine, world| engine.rollback(&request, &Memory { registry: registry.clone(), world }))
+            .unwrap_err(),
+    ));
+    insta::assert_snapshot!(said.join("\n"), @"
+    `ns/example` of `demos.t01.example.com` does not fit the old schema: spec.size: 50 is more than 9
+    change it so that it fits both
+    objects of `demos.t01.example.com` are stored at v1, which the old CRD does not have
+    migrate them to a version that it has, and take the other one out of `status.storedVersions`
+    ");
+    assert_eq!(world.cluster.save(), before);
+}
+
+/// A cluster that is lost after a number of calls, as if the tool had been killed.
+struct Killed<'k> {
+    cluster: &'k mut Simulation,
+    calls: usize,
+}
+
+impl Killed<'_> {
+    fn call(&mut self) -> Result<(), ClusterError> {
+        self.calls = self.calls.checked_sub(1).ok_or(ClusterError::Interrupted)?;
+        Ok(())
+    }
+}
+
+impl Cluster for Killed<'_> {
+    fn context(&self) -> &str {
+        ""
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.call()?;
+        self.cluster.list(resource, namespace)
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        self.call()?;
+        self.cluster.get(resource, namespace, name)
+    }
+
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.call()?;
+        self.cluster.create(resource, object)
+    }
+
+    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        self.call()?;
+        self.cluster.patch(resource, key, patch)
+    }
+
+    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
+        self.call()?;
+        self.cluster.delete(resource, key)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        self.call()?;
+        self.cluster.wait(timeout)
+    }
+
+    fn now(&self) -> Duration {
+        self.cluster.now()
+    }
+}
+
+/// Kills a verb at seeded moments, runs it again each time, and expects it to end at the goal.
+fn killed_and_run_again(
+    mut world: World,
+    verb: impl Fn(&mut Engine<'_>, &World) -> Result<Operator, EngineError>,
+    goal: &str,
+) {
+    let mut interrupted = 0;
+    let start = world.cluster.clone();
+    for seed in 0..50_usize {
+        world.cluster = start.clone();
+        let mut left = 4;
+        let operator = loop {
+            // Early and late moments, some of them right after another.
+            let calls = if left == 0 { usize::MAX } else { (seed * 37 + left * 101) % 150 };
+            left = left.saturating_sub(1);
+            let mut cluster = std::mem::take(&mut world.cluster);
+            let done = {
+                let mut killed = Killed { cluster: &mut cluster, calls };
+                verb(&mut Engine::new(&mut killed, &world, &world, Options::default()), &world)
+            };
+            world.cluster = cluster;
+            match done {
+                Ok(operator) => break operator,
+                Err(EngineError::Cluster(ClusterError::Interrupted)) => interrupted += 1,
+                Err(error) => panic!("seed {seed}: {error}"),
+            }
+        };
+        assert_eq!(operator.installed_csv, goal, "seed {seed}");
+        assert_eq!(operator.csv_phase, "Succeeded", "seed {seed}");
+        let annotations = world.subscription().pointer("/metadata/annotations").cloned().unwrap_or_default();
+        assert_eq!(annotations.get("olmkit.io/approval-before"), None, "seed {seed}");
+    }
+    assert!(interrupted >= 50, "only {interrupted} interruptions");
+}
+
+#[test]
+fn an_upgrade_that_is_killed_goes_on_when_it_is_run_again() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let patch = json!({"spec": {"installPlanApproval": "Automatic"}});
+    world.cluster.store().patch(&Key::new(&known::SUBSCRIPTION, NS, "demo"), &patch).unwrap();
+    let request = Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() };
+    killed_and_run_again(world, |engine, _| engine.upgrade(&request), "demo.v0.3.0");
+}
+
+#[test]
+fn an_install_that_is_killed_goes_on_when_it_is_run_again() {
+    let request = demo(Some("0.2.0"));
+    killed_and_run_again(World::of("01"), |engine, _| engine.install(&request), "demo.v0.2.0");
+}
+
+#[test]
+fn a_rollback_that_is_killed_goes_on_when_it_is_run_again() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let registry = World::of("01").cluster.registry().clone();
+    let request = Rollback { name: "demo".into(), to: "0.1.0".into(), ..Rollback::default() };
+    let verb = |engine: &mut Engine<'_>, world: &World| {
+        engine.rollback(&request, &Memory { registry: registry.clone(), world })
+    };
+    killed_and_run_again(world, verb, "demo.v0.1.0");
+}
