@@ -49,11 +49,11 @@ pub enum Event<'e> {
         /// The name.
         reference: &'e str,
     },
+    /// Nothing moves any more, for a reason that is told elsewhere.
+    Stopped,
     /// A fault that may pass; the next attempt comes after a pause.
     Waiting {
-        /// The registry.
-        host: &'e str,
-        /// What went wrong.
+        /// What went wrong, and where.
         reason: &'e str,
         /// How long the pause is.
         pause: Duration,

@@ -9,9 +9,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::printable;
 use crate::image::{Digest, Direction, Event, Outcome, Progress};
 
-/// A bar: what it is about, how far it is, how many bytes and how fast.
-const BAR: &str =
-    "{prefix} [{bar:24}] {decimal_bytes:>10} of {decimal_total_bytes:10} {decimal_bytes_per_sec}";
+/// A bar: what it is about, how far it is, how many bytes and how fast; in a line of 80 columns.
+const BAR: &str = "{prefix} [{bar:16}] {decimal_bytes:>9} of {decimal_total_bytes} {decimal_bytes_per_sec}";
 /// Redraws in a second.
 const REDRAWS: u8 = 10;
 
@@ -53,7 +52,7 @@ impl Progress for Transfers {
                 // Nothing is drawn before the others know of it.
                 let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::hidden())
                     .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-                    .with_prefix(format!("{verb} {}", short(digest)));
+                    .with_prefix(format!("{verb} {}", short(digest).replace("sha256:", "")));
                 self.open().insert(digest, bars.add(bar));
             }
             Event::Moved { digest, bytes } => {
@@ -74,10 +73,16 @@ impl Progress for Transfers {
                 };
                 self.line(&format!("{}: {how} ({})", short(digest), bytes(size)));
             }
+            Event::Stopped => {
+                let Some(bars) = &self.bars else { return };
+                // What cannot be taken from a screen stays there; what still comes from transfers does not get there.
+                let _ = bars.clear();
+                bars.set_draw_target(ProgressDrawTarget::hidden());
+            }
             Event::Tagged { reference } => self.line(&format!("{reference}: tagged")),
-            Event::Waiting { host, reason, pause } => {
+            Event::Waiting { reason, pause } => {
                 let pause = pause.as_secs_f64();
-                self.line(&format!("{host}: {reason}; trying again in {pause:.1} s"));
+                self.line(&format!("{reason}; trying again in {pause:.1} s"));
             }
         }
     }

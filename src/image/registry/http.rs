@@ -184,7 +184,7 @@ impl Http {
 
     /// Repeats an attempt while it fails for reasons that may pass, with growing pauses, or those that the registry asks
     /// for.
-    pub(super) async fn retry<T, F>(&self, host: &str, attempt: impl FnMut() -> F) -> Result<T, RegistryError>
+    pub(super) async fn retry<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, RegistryError>
     where
         F: Future<Output = Result<T, RegistryError>>,
     {
@@ -203,7 +203,7 @@ impl Http {
             })
             .notify(|error, pause| {
                 let reason = error.to_string();
-                self.progress.happened(&Event::Waiting { host, reason: &reason, pause });
+                self.progress.happened(&Event::Waiting { reason: &reason, pause });
             })
             .await
     }

@@ -66,7 +66,7 @@ impl Repository {
             let digest = header(CONTENT_DIGEST).and_then(|digest| digest.parse().ok());
             Ok(digest.filter(|_| response.status().is_success() && is_readable))
         };
-        match self.http().retry(self.host(), attempt).await? {
+        match self.http().retry(attempt).await? {
             Some(digest) => Ok(digest),
             None => {
                 let manifest = self.manifest(tag).await?;

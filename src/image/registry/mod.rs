@@ -34,7 +34,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::blob::{Blob, BlobError};
 use super::digest::Digest;
 use super::manifest::{ImageError, Root};
-use super::progress::Progress;
+use super::progress::{Event, Progress};
 
 pub use cache::DEFAULT_LIMIT as DEFAULT_CACHE_LIMIT;
 pub use credentials::{CredentialsError, GivenCredentials, GivenCredentialsError};
@@ -287,7 +287,7 @@ impl Access {
     fn run<T>(&self, work: impl Future<Output = Result<T, RegistryError>>) -> Result<T, RegistryError> {
         let runtime = self.runtime()?;
         let interrupt = interrupt::watch();
-        runtime.block_on(async {
+        let done = runtime.block_on(async {
             let limit = self.0.options.timeout;
             let timeout = async {
                 match limit {
@@ -304,7 +304,11 @@ impl Access {
                 limit = timeout => Err(RegistryError::TimedOut { limit }),
                 done = work => done,
             }
-        })
+        });
+        if done.is_err() {
+            self.0.progress.happened(&Event::Stopped);
+        }
+        done
     }
 
     fn runtime(&self) -> Result<Arc<Runtime>, RegistryError> {

@@ -115,7 +115,7 @@ impl Repository {
                 _ => Ok(blob),
             }
         };
-        self.http().retry(self.host(), attempt).await
+        self.http().retry(attempt).await
     }
 
     /// A blob's bytes, from the cache or from the registry, in an open file.
@@ -130,7 +130,7 @@ impl Repository {
         self.progress.happened(&Event::Started { digest, size, direction: Direction::Down });
         let partial = tokio::sync::Mutex::new(None);
         let attempt = || async { self.receive(cache, digest, size, &mut *partial.lock().await).await };
-        let file = self.http().retry(self.host(), attempt).await?;
+        let file = self.http().retry(attempt).await?;
         self.progress.happened(&Event::Ended { digest, size, outcome: Outcome::Downloaded });
         Ok(file)
     }

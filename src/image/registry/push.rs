@@ -164,7 +164,7 @@ impl Repository {
         self.progress.happened(&Event::Started { digest, size, direction: Direction::Up });
         let slot = tokio::sync::Mutex::new(None);
         let attempt = || async { self.send_blob(blob, &mut *slot.lock().await).await };
-        let sent = self.http().retry(self.host(), attempt).await;
+        let sent = self.http().retry(attempt).await;
         if sent.is_err()
             && let Some(upload) = slot.into_inner()
         {
@@ -198,7 +198,7 @@ impl Repository {
                 _ => Err(self.refused(Right::Push, refusal(response).await, "such repository").await),
             }
         };
-        self.http().retry(self.host(), attempt).await
+        self.http().retry(attempt).await
     }
 
     /// Asks the registry to take a blob from another of its repositories. Where it does not, for whatever reason, the
@@ -362,7 +362,7 @@ impl Repository {
             }
             Err(self.refused(Right::Push, refusal, "such repository").await)
         };
-        self.http().retry(self.host(), attempt).await
+        self.http().retry(attempt).await
     }
 
     /// Registries say by which digest they know what they were sent.

@@ -122,7 +122,7 @@ impl Registry {
                 Err(malformed(&base, &format!("it answers `/v2/` with status {}", status.as_u16())))
             }
         };
-        let contact = self.http.retry(&self.host, attempt).await?;
+        let contact = self.http.retry(attempt).await?;
         contact.map_err(|(host, source)| RegistryError::Unreachable { host, source })
     }
 }
