@@ -356,12 +356,8 @@ fn push(reference: &Reference, also: &[String], root: &Root, access: &Access) ->
     if reference.digest().is_some_and(|wanted| wanted != digest.to_string()) {
         return Err(StoreError::OtherDigest { reference: reference.whole(), digest });
     }
-    let is_tag = |tag: &str| {
-        tag.len() <= 128
-            && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-            && !tag.starts_with(['.', '-'])
-            && !tag.is_empty()
-    };
+    let is_tag =
+        |tag: &str| format!("x.y/z:{tag}").parse::<ImageRef>().is_ok_and(|parsed| parsed.tag() == Some(tag));
     if let Some(tag) = also.iter().find(|tag| !is_tag(tag)) {
         return Err(TagError::of(tag).into());
     }

@@ -93,6 +93,19 @@ impl Platform {
         self.variant.as_deref()
     }
 
+    /// Whether an image for this platform is right for another one, as container runtimes hold it: a processor has a
+    /// variant that is meant when none is named. <https://github.com/containerd/platforms>
+    pub(super) fn suits(&self, wanted: &Platform) -> bool {
+        let usual = |platform: &Platform| match (platform.variant(), platform.architecture()) {
+            (Some(variant), _) => Some(variant.to_owned()),
+            (None, "arm64") => Some("v8".to_owned()),
+            (None, "arm") => Some("v7".to_owned()),
+            (None, "amd64") => Some("v1".to_owned()),
+            (None, _) => None,
+        };
+        (&self.os, &self.architecture, usual(self)) == (&wanted.os, &wanted.architecture, usual(wanted))
+    }
+
     /// Whether it is one: builders name the platform of an attestation `unknown/unknown`.
     pub(super) fn is_known(&self) -> bool {
         self.os != "unknown"
@@ -135,6 +148,19 @@ mod tests {
         for text in ["linux/amd64", "linux/arm/v7", "windows/amd64", "linux/s390x"] {
             assert_eq!(text.parse::<Platform>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn the_usual_variant_is_meant_when_none_is_named() {
+        let check = |one: &str, other: &str| {
+            let (one, other): (Platform, Platform) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(one.suits(&other), other.suits(&one));
+            one.suits(&other)
+        };
+        assert!(check("linux/arm64/v8", "linux/arm64") && check("linux/arm", "linux/arm/v7"));
+        assert!(check("linux/amd64", "linux/amd64/v1") && check("linux/s390x", "linux/s390x"));
+        assert!(!check("linux/arm", "linux/arm/v6") && !check("linux/amd64", "linux/amd64/v3"));
+        assert!(!check("linux/arm64", "linux/arm") && !check("windows/amd64", "linux/amd64"));
     }
 
     #[test]

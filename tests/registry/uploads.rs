@@ -11,7 +11,7 @@ use libtest_mimic::Trial;
 use olmkit::image::{Access, Event, Options, Patience, Progress, Root};
 
 use crate::places::chain;
-use crate::server::{access, image, noise, place, quick, sha256};
+use crate::server::{PASSWORD, USER, access, image, noise, place, quick, sha256};
 use crate::support::trial;
 
 /// Events of a transfer, to be counted.
@@ -64,6 +64,34 @@ pub(crate) fn trials() -> Vec<Trial> {
             place(&registry.host, "team/app:v1").store(&root, &access).unwrap();
             assert!(started.elapsed() >= Duration::from_secs(1), "{}", events.text());
             assert_eq!(events.count("Waiting"), 2, "{}", events.text());
+            Ok(())
+        }),
+        trial("a_slow_line_is_not_taken_for_silence", &[], || {
+            // Sixteen mebibytes in one request, which last longer than a registry may be silent.
+            let registry = Scripted::start(Script { rate: Some(5 << 20), ..Script::default() });
+            let patience = Patience { silence: Duration::from_millis(1500), ..quick().patience };
+            let root: Root = image("linux/amd64", &[("large", noise(9, 16 << 20))]).into();
+            let events = Events::default();
+            let access = Access::new(Options { patience, ..quick() }, events.shared());
+            let started = Instant::now();
+            place(&registry.host, "team/app:v1").store(&root, &access).unwrap();
+            assert!(started.elapsed() > 2 * patience.silence);
+            assert_eq!(events.count("Waiting"), 0, "{}", events.text());
+            Ok(())
+        }),
+        trial("a_login_may_be_asked_of_writers_only", &[], || {
+            let registry = Scripted::start(Script { writers_only: true, ..Script::default() });
+            let credentials = format!("{}={USER}:{PASSWORD}", registry.host).parse().unwrap();
+            let options = Options { credentials: vec![credentials], ..quick() };
+            let root: Root = image("linux/amd64", &[("a", b"a".to_vec())]).into();
+            let place = place(&registry.host, "team/app:v1");
+            place.store(&root, &access(options)).unwrap();
+            let refused = place.store(&root, &access(quick())).unwrap_err();
+            assert!(
+                chain(&refused).contains("refuses to write to `team/app`: not logged in"),
+                "{}",
+                chain(&refused)
+            );
             Ok(())
         }),
         trial("no_more_blobs_move_at_once_than_are_allowed", &[], || {
@@ -119,6 +147,10 @@ struct Script {
     manifest: Option<(&'static str, &'static str)>,
     /// Errors hold escapes, and much text.
     rude: bool,
+    /// Who writes has to log in, which the greeting does not say.
+    writers_only: bool,
+    /// How many bytes of a body are read in a second.
+    rate: Option<u64>,
     /// Whether blobs are there is answered when more wait for it than are allowed to, or after a while.
     slow: bool,
 }
@@ -165,17 +197,15 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
     let mut stream = stream;
     let mut line = String::new();
     reader.read_line(&mut line)?;
-    let mut length = 0;
+    let (mut length, mut is_logged_in) = (0, false);
     loop {
         let mut field = String::new();
         reader.read_line(&mut field)?;
-        if field.trim().is_empty() {
-            break;
-        }
-        if let Some((name, value)) = field.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().unwrap_or(0);
+        let Some((name, value)) = field.trim().split_once(':') else { break };
+        match name.to_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().unwrap_or(0),
+            "authorization" => is_logged_in = value.trim().starts_with("Basic "),
+            _ => {}
         }
     }
     let mut words = line.split(' ');
@@ -184,7 +214,13 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
     let mut body = Vec::new();
     let limit = script.lock().unwrap().break_after.filter(|_| is_upload && method == "PATCH");
     let mut broke = false;
+    let (rate, started) = (script.lock().unwrap().rate, Instant::now());
     while body.len() < length {
+        if let Some(rate) = rate {
+            let due = started + Duration::from_secs_f64(body.len() as f64 / rate as f64);
+            // A slow line is made, not waited for.
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
         let mut piece = vec![0; (length - body.len()).min(1 << 16)];
         let read = reader.read(&mut piece)?;
         if read == 0 {
@@ -226,6 +262,9 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
     if path != "/v2/" && script.busy > 0 {
         script.busy -= 1;
         return say("429 Busy", "Retry-After: 1\r\n", "");
+    }
+    if script.writers_only && !is_logged_in && matches!(method, "POST" | "PUT" | "PATCH") {
+        return say("401 Login", "WWW-Authenticate: Basic realm=\"writers\"\r\n", "");
     }
     if path != "/v2/" && script.rude {
         let text = format!("no entry\u{1b}[2J{}", "x".repeat(10_000)).replace('\u{1b}', "\\u001b");

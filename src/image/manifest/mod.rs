@@ -282,8 +282,10 @@ impl Root {
         let wanted = platform.unwrap_or(&default);
         let mut real = index.images.iter().filter(|image| image.is_for_a_platform());
         let exact = real.clone().find(|image| image.platform() == Some(wanted));
+        let suits = |image: &&Image| image.platform().is_some_and(|platform| platform.suits(wanted));
+        let suitable = exact.or_else(|| real.clone().find(suits));
         let any = if platform.is_none() { real.next() } else { None };
-        exact.or(any).ok_or_else(|| {
+        suitable.or(any).ok_or_else(|| {
             let named = |platform: &Platform| format!("`{}`", platform.to_string().escape_debug());
             let real = index.images.iter().filter(|image| image.is_for_a_platform());
             let platforms: BTreeSet<String> = real.filter_map(Image::platform).map(named).collect();
@@ -405,6 +407,10 @@ mod tests {
         assert_eq!(found(None), "linux/arm64");
         let error = root.image(Some(&platform("linux/amd64"))).unwrap_err();
         assert_snapshot!(error.to_string().replace(&root.digest().to_string(), "DIGEST"), @"the index `DIGEST` has no image for `linux/amd64`; it has `linux/arm64`, `linux/s390x`");
+        let variants =
+            Root::from(Index::new(vec![sample("linux/arm/v7"), sample("linux/arm64/v8")]).unwrap());
+        let chosen = variants.image(Some(&platform("linux/arm64"))).unwrap();
+        assert_eq!(chosen.digest(), sample("linux/arm64/v8").digest());
         let single = Root::from(sample("linux/amd64"));
         assert_eq!(single.image(Some(&platform("linux/s390x"))).unwrap().digest(), single.digest());
     }

@@ -15,6 +15,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Certificate, Client, Method, RequestBuilder, Response, StatusCode, Url};
 
 use super::error::RegistryError;
+use super::pulse::Pulse;
 use crate::image::progress::{Event, Progress};
 
 /// How often and how long to try.
@@ -117,8 +118,7 @@ impl Http {
         let mut builder = Client::builder()
             .user_agent(concat!("olmkit/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(self.patience.connect)
-            .read_timeout(self.patience.silence);
+            .connect_timeout(self.patience.connect);
         if route.is_local {
             builder = builder.no_proxy();
         }
@@ -154,12 +154,19 @@ impl Http {
     /// Sends a request and waits for the head of the answer, whatever its status.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, RegistryError> {
         let (client, request) = request.build_split();
-        let request = request.map_err(|error| RegistryError::Malformed {
+        let mut request = request.map_err(|error| RegistryError::Malformed {
             host: "the registry".into(),
             problem: error.without_url().to_string(),
         })?;
         let host = host_of(request.url());
-        client.execute(request).await.map_err(|error| fault(host, error))
+        let silence = self.patience.silence;
+        let pulse = Pulse::of(&mut request);
+        let mut response = tokio::select! {
+            answer = client.execute(request) => answer.map_err(|error| fault(host, error))?,
+            () = pulse.stops(silence) => return Err(RegistryError::Silent { host }),
+        };
+        response.extensions_mut().insert(Silence(silence));
+        Ok(response)
     }
 
     /// Follows the redirections of an answer, without credentials: where they lead, other rules hold.
@@ -262,9 +269,18 @@ pub(super) async fn body(mut response: Response, limit: u64) -> Result<Bytes, Re
 
 /// The next piece of an answer; `None` at its end.
 pub(super) async fn piece(response: &mut Response) -> Result<Option<Bytes>, RegistryError> {
-    let piece = response.chunk().await;
-    piece.map_err(|error| fault(host_of(response.url()), error))
+    let host = host_of(response.url());
+    let silence =
+        response.extensions().get().map_or(Patience::default().silence, |Silence(silence)| *silence);
+    match tokio::time::timeout(silence, response.chunk()).await {
+        Ok(piece) => piece.map_err(|error| fault(host, error)),
+        Err(_) => Err(RegistryError::Silent { host }),
+    }
 }
+
+/// How long an answer may pause, beside the answer.
+#[derive(Clone, Copy)]
+struct Silence(Duration);
 
 /// Where an answer points to.
 pub(super) fn location(response: &Response, base: &Url) -> Result<Url, RegistryError> {

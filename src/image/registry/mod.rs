@@ -14,11 +14,12 @@ mod http;
 mod interrupt;
 mod lookup;
 mod pull;
+mod pulse;
 mod push;
 mod repository;
 
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::env;
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
@@ -97,7 +98,6 @@ struct Inner {
     options: Options,
     started: Instant,
     progress: Arc<dyn Progress>,
-    variable: fn(&str) -> Option<OsString>,
     /// One registry per host and one repository per name: tokens and connections are kept.
     repositories: Mutex<HashMap<(String, String), Arc<Repository>>>,
     registries: Mutex<HashMap<String, Arc<repository::Registry>>>,
@@ -128,7 +128,6 @@ impl Access {
             options,
             started: Instant::now(),
             progress,
-            variable: |name| std::env::var_os(name),
             repositories: Mutex::default(),
             registries: Mutex::default(),
             http: OnceLock::new(),
@@ -260,8 +259,9 @@ impl Access {
     fn credentials(&self) -> &Arc<credentials::CredentialStore> {
         let Options { credentials, auth_file, .. } = &self.0.options;
         self.0.credentials.get_or_init(|| {
-            let store =
-                credentials::CredentialStore::new(credentials.clone(), auth_file.clone(), self.0.variable);
+            let store = credentials::CredentialStore::new(credentials.clone(), auth_file.clone(), |name| {
+                env::var_os(name)
+            });
             Arc::new(store)
         })
     }
@@ -269,7 +269,10 @@ impl Access {
     fn cache(&self) -> &cache::Cache {
         let Options { cache_dir, cache_limit, .. } = &self.0.options;
         self.0.cache.get_or_init(|| {
-            cache::Cache::new(cache_dir.clone().or_else(|| cache::default_dir(self.0.variable)), *cache_limit)
+            cache::Cache::new(
+                cache_dir.clone().or_else(|| cache::default_dir(|name| env::var_os(name))),
+                *cache_limit,
+            )
         })
     }
 

@@ -5,7 +5,7 @@
 //! writing in `push`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
@@ -32,11 +32,12 @@ pub(super) struct Registry {
     contact: OnceCell<Contact>,
 }
 
-/// What the first contact has shown.
+/// What is known of a registry since the first contact.
 struct Contact {
     /// `https://HOST/v2/`
     base: Url,
-    challenge: Challenge,
+    /// Some show it only to those who want to write.
+    challenge: Mutex<Challenge>,
 }
 
 /// A repository of a registry.
@@ -130,7 +131,25 @@ impl Registry {
 impl Contact {
     fn of(base: Url, response: &Response) -> Result<Self, RegistryError> {
         let challenge = Challenge::of(&base, response.status(), response.headers())?;
-        Ok(Self { base, challenge })
+        Ok(Self { base, challenge: Mutex::new(challenge) })
+    }
+
+    fn challenge(&self) -> MutexGuard<'_, Challenge> {
+        // A challenge is written whole, so a panic elsewhere leaves none half written.
+        self.challenge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a refusal is worth another attempt: with a challenge that was not `met` because it was not known, or with a
+    /// new token.
+    fn learns_from(&self, refusal: &Response, met: &Challenge) -> bool {
+        match met {
+            Challenge::Nothing => {
+                let challenge = Challenge::of(refusal.url(), refusal.status(), refusal.headers());
+                challenge.map(|challenge| *self.challenge() = challenge).is_ok()
+            }
+            Challenge::Basic => false,
+            Challenge::Bearer { .. } => true,
+        }
     }
 }
 
@@ -172,7 +191,7 @@ impl Repository {
     }
 
     /// Sends a request with what the registry wants to see; `with` adds headers and a body. A token that was refused is
-    /// renewed once. Where the registry has named an address on another host, credentials do not go there.
+    /// renewed once, and what a registry asks for only now is shown. Where the registry has named an address on another host, credentials do not go there.
     pub(super) async fn send(
         &self,
         right: Right<'_>,
@@ -182,29 +201,30 @@ impl Repository {
     ) -> Result<Response, RegistryError> {
         let contact = self.registry.contact().await?;
         let is_home = url.origin() == contact.base.origin();
-        let mut renewed = false;
+        let mut again = false;
         loop {
+            let challenge = contact.challenge().clone();
             let mut request = with(self.http().request(method.clone(), url.clone())?);
-            if is_home && let Some(header) = self.authorization(contact, right, renewed).await? {
+            if is_home && let Some(header) = self.authorization(contact, &challenge, right, again).await? {
                 request = request.header(AUTHORIZATION, header);
             }
             let response = self.http().send(request).await?;
-            let spent = response.status() == StatusCode::UNAUTHORIZED
-                && matches!(contact.challenge, Challenge::Bearer { .. });
-            if !is_home || !spent || renewed {
+            let is_refused = is_home && response.status() == StatusCode::UNAUTHORIZED;
+            if again || !is_refused || !contact.learns_from(&response, &challenge) {
                 return Ok(response);
             }
-            renewed = true;
+            again = true;
         }
     }
 
     async fn authorization(
         &self,
         contact: &Contact,
+        challenge: &Challenge,
         right: Right<'_>,
         renew: bool,
     ) -> Result<Option<HeaderValue>, RegistryError> {
-        let (realm, service) = match &contact.challenge {
+        let (realm, service) = match challenge {
             Challenge::Nothing => return Ok(None),
             Challenge::Basic => {
                 let basic = self.credentials().await?.and_then(Credentials::basic);
