@@ -166,15 +166,11 @@ fn credentials(text: &str) -> Result<Vec<GivenCredentials>, Failure> {
         return lines.map(|line| line.parse().map_err(bad)).collect();
     }
     let given: GivenCredentials = text.parse().map_err(bad)?;
-    let mut place = None;
-    given.password_is(|password| {
-        place = elsewhere(password);
-        place.is_some()
+    let given = given.try_map_password(|password| match elsewhere(&password) {
+        Some(place) => Ok::<_, Failure>(place.read()?.trim_end_matches(['\r', '\n']).to_owned()),
+        None => Ok(password),
     });
-    Ok(vec![match place {
-        Some(place) => given.with_password(place.read()?.trim_end_matches(['\r', '\n']).to_owned()),
-        None => given,
-    }])
+    Ok(vec![given?])
 }
 
 /// Where a secret is that is not in the command line.

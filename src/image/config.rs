@@ -61,9 +61,7 @@ impl Config {
         configuration.set_history(Some(vec![history; layers.len()]));
         canonical(&configuration)
     }
-}
 
-impl Config {
     /// What a configuration says; ports of other protocols than TCP are left out.
     pub(super) fn of(configuration: &oci::ImageConfiguration) -> Self {
         let Some(run) = configuration.config() else { return Self::default() };
@@ -83,14 +81,12 @@ impl Config {
     /// The configuration blob's bytes for an image with these layers over those of a base, whose configuration is given.
     /// What the base says stays, unless this says otherwise; with another entrypoint, the base's arguments make no sense.
     pub(super) fn encode_on(&self, mut base: Map<String, Value>, layers: &[Layer]) -> Vec<u8> {
-        let own = |base: &Value, name: &str| base[name].as_object().cloned().unwrap_or_default();
-        let mut run = base.remove("config").and_then(|run| run.as_object().cloned()).unwrap_or_default();
-        let mut labels = run.get("Labels").map(|labels| own(&json!({"l": labels}), "l")).unwrap_or_default();
+        let mut run = object(base.remove("config"));
+        let mut labels = object(run.remove("Labels"));
         labels.extend(self.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
-        let mut ports =
-            run.get("ExposedPorts").map(|ports| own(&json!({"p": ports}), "p")).unwrap_or_default();
+        let mut ports = object(run.remove("ExposedPorts"));
         ports.extend(self.ports.iter().map(|port| (format!("{port}/tcp"), json!({}))));
-        let mut env: Vec<Value> = run.get("Env").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut env = list(run.remove("Env"));
         env.retain(|entry| {
             let name = entry.as_str().and_then(|entry| entry.split('=').next()).unwrap_or_default();
             !self.env.contains_key(name)
@@ -128,6 +124,14 @@ impl Config {
         }
         canonical(&base)
     }
+}
+
+fn object(value: Option<Value>) -> Map<String, Value> {
+    if let Some(Value::Object(object)) = value { object } else { Map::new() }
+}
+
+fn list(value: Option<Value>) -> Vec<Value> {
+    if let Some(Value::Array(list)) = value { list } else { Vec::new() }
 }
 
 fn non_empty(list: Vec<String>) -> Option<Vec<String>> {

@@ -293,6 +293,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fmt::Write as _;
     use std::io::Read;
+    use std::iter;
 
     /// Files, an executable, directories, and every way to write a path.
     fn sample() -> FileTree {
@@ -340,43 +341,36 @@ mod tests {
 
     #[test]
     fn the_compressor_does_not_care_how_its_input_is_cut() {
-        // Text of a small alphabet in no order (xorshift64), so that the compressor has choices to make.
-        let mut state = 1_u64;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
-        let text: Vec<u8> = (0..1 << 20).map(|_| b"abcdefgh: \n"[(next() % 11) as usize]).collect();
+        // Text of a small alphabet in no order, so that the compressor has choices to make.
+        let text: Vec<u8> =
+            noise(1).map(|number| b"abcdefgh: \n"[(number % 11) as usize]).take(1 << 20).collect();
         for compression in [Compression::Gzip, Compression::Zstd] {
-            check_cuts(&text, compression);
+            let cut = |sizes: &mut dyn Iterator<Item = usize>| {
+                let mut packer = Packer::new(Vec::new(), compression).unwrap();
+                let mut rest = text.as_slice();
+                while !rest.is_empty() {
+                    let (piece, later) = rest.split_at(sizes.next().unwrap().clamp(1, rest.len()));
+                    packer.write_all(piece).unwrap();
+                    packer.flush().unwrap();
+                    rest = later;
+                }
+                packer.finish().unwrap().1
+            };
+            let whole = cut(&mut iter::once(usize::MAX));
+            assert_eq!(cut(&mut iter::repeat(1)), whole);
+            assert_eq!(cut(&mut iter::repeat(8192)), whole);
+            assert_eq!(cut(&mut noise(2).map(|number| (number % 100_000) as usize)), whole);
         }
     }
 
-    fn check_cuts(text: &[u8], compression: Compression) {
-        let mut state = 2_u64;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
-        let cut = |mut size: Box<dyn FnMut() -> usize>| {
-            let mut gzip = Packer::new(Vec::new(), compression).unwrap();
-            let mut rest = text;
-            while !rest.is_empty() {
-                let (piece, later) = rest.split_at(size().clamp(1, rest.len()));
-                gzip.write_all(piece).unwrap();
-                gzip.flush().unwrap();
-                rest = later;
-            }
-            gzip.finish().unwrap().1
-        };
-        let whole = cut(Box::new(|| usize::MAX));
-        assert_eq!(cut(Box::new(|| 1)), whole);
-        assert_eq!(cut(Box::new(|| 8192)), whole);
-        assert_eq!(cut(Box::new(move || (next() % 100_000) as usize)), whole);
+    /// Numbers in no order, the same for the same seed (xorshift64).
+    fn noise(seed: u64) -> impl Iterator<Item = u64> {
+        iter::successors(Some(seed), |state| {
+            let state = state ^ (state << 13);
+            let state = state ^ (state >> 7);
+            Some(state ^ (state << 17))
+        })
+        .skip(1)
     }
 
     #[test]
@@ -460,17 +454,7 @@ mod tests {
 
     #[test]
     fn a_layer_too_large_for_memory_is_the_same_blob() {
-        // Bytes that do not compress, from a fixed sequence (xorshift64).
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let noise: Vec<u8> = std::iter::repeat_with(|| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()
-        })
-        .take((IN_MEMORY + (1 << 20)) / 8)
-        .flatten()
-        .collect();
+        let noise: Vec<u8> = noise(3).flat_map(u64::to_le_bytes).take(IN_MEMORY + (1 << 20)).collect();
         let mut tree = FileTree::new();
         tree.add_file("noise", noise.clone()).unwrap();
         let layer = Layer::build(&tree).unwrap();

@@ -113,21 +113,15 @@ impl FromStr for GivenCredentials {
 }
 
 impl GivenCredentials {
-    /// Who they are for and who they are, without the password.
-    pub fn key_and_user(&self) -> (&str, &str) {
-        (&self.key, self.credentials.user())
-    }
-
-    /// The same with another password.
-    #[must_use]
-    pub fn with_password(self, password: String) -> Self {
-        let user = self.credentials.user().to_owned();
-        Self { credentials: Credentials::Password { user, password: Secret(password) }, ..self }
-    }
-
-    /// The password as it was given, to see whether it only says where the password is.
-    pub fn password_is(&self, test: impl FnOnce(&str) -> bool) -> bool {
-        matches!(&self.credentials, Credentials::Password { password, .. } if test(&password.0))
+    /// The same with the password that `find` makes of what was given, which may only say where the password is.
+    ///
+    /// # Errors
+    /// Whatever `find` fails with.
+    pub fn try_map_password<E>(mut self, find: impl FnOnce(String) -> Result<String, E>) -> Result<Self, E> {
+        if let Credentials::Password { password, .. } = &mut self.credentials {
+            *password = Secret(find(std::mem::take(&mut password.0))?);
+        }
+        Ok(self)
     }
 }
 
