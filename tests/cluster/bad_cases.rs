@@ -49,7 +49,7 @@ impl Machine {
     fn has(self, program: &str, script: &str) -> Self {
         let path = self.dir.path().join("bin").join(program);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::write(&path, format!("#!/bin/bash\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         self
     }
@@ -179,6 +179,48 @@ error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
             insta::assert_snapshot!(machine.faults(), @r#"
             error: the cluster of KUBECONFIG=/dead/kubeconfig does not answer: The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?
               = help: start it, or unset KUBECONFIG to get a cluster made
+            "#);
+        }),
+        ("kind_is_taken_where_its_images_are", || {
+            let machine = Machine::new();
+            let log = machine.dir.path().join("calls");
+            // Programs note how they were called, and some what they were told.
+            let called = format!("echo \"${{0##*/}} $*\" >>{}", log.display());
+            let told =
+                |what: &str| format!("{called}\ngrep -E '{what}' | sed 's/^ */    /' >>{}", log.display());
+            let docker = "case \"$*\" in
+                images*node) printf 'kindest/node:v1.9.0\\nkindest/node:v1.34.0\\n' ;;
+                images*registry) echo registry:2 ;;
+                inspect*) echo 172.18.0.3 ;;
+                esac";
+            let kind =
+                "case \"$*\" in 'get nodes'*) echo node ;; 'get kubeconfig'*) echo 'kind: Config' ;; esac";
+            let config = machine.dir.path().join("kind.kubeconfig");
+            let machine = machine
+                .has("docker", &format!("{called}\n{docker}"))
+                .has("kind", &format!("{called}\n{kind}"))
+                .has("kubectl", &told("addresses:|host:"))
+                .sets("CLUSTER_KIND_KUBECONFIG", config.to_str().unwrap());
+            let output = machine.run("up", &[]);
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(fs::read_to_string(config).unwrap(), "kind: Config\n");
+            let clean = |text: String| text.replace(machine.dir.path().to_str().unwrap(), "DIR");
+            let answer = clean(String::from_utf8(output.stdout).unwrap());
+            let expected =
+                "export KUBECONFIG=DIR/kind.kubeconfig KUBECTL=DIR/bin/kubectl CLUSTER_STARTED=yes ";
+            assert!(answer.starts_with(expected), "{answer}");
+            let calls = clean(fs::read_to_string(log).unwrap());
+            let changes =
+                calls.lines().filter(|call| !call.starts_with("docker i") && !call.starts_with("kind get"));
+            insta::assert_snapshot!(changes.collect::<Vec<_>>().join("\n"), @r#"
+            docker rm --force olmkit-registry
+            docker run --detach --name olmkit-registry --publish 127.0.0.1:5001:5000 --env REGISTRY_STORAGE_DELETE_ENABLED=true registry:2
+            kind create cluster --name olmkit --image kindest/node:v1.34.0 --kubeconfig DIR/kind.kubeconfig --wait 2m --config -
+            docker network connect kind olmkit-registry
+            docker exec --interactive node sh -c mkdir -p /etc/containerd/certs.d/localhost:5001 && cat >/etc/containerd/certs.d/localhost:5001/hosts.toml
+            kubectl apply --filename -
+                - {addresses: ["172.18.0.3"], conditions: {ready: true}}
+                host: "localhost:5001"
             "#);
         }),
         ("with_arguments_that_mean_nothing", || {

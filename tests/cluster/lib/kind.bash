@@ -23,6 +23,8 @@ kind_running() {
 # kind_up KUBECONFIG
 kind_up() {
     local node dir=/etc/containerd/certs.d/localhost:$KIND_REGISTRY_PORT
+    # One that an earlier run left.
+    docker rm --force "$KIND_REGISTRY" >/dev/null 2>&1 || :
     docker run --detach --name "$KIND_REGISTRY" --publish "127.0.0.1:$KIND_REGISTRY_PORT:5000" \
         --env REGISTRY_STORAGE_DELETE_ENABLED=true "$(kind_registry_image)" >/dev/null
     kind create cluster --name "$KIND_NAME" --image "$(kind_node_image)" --kubeconfig "$1" --wait 2m --config - >&2 <<'END'
@@ -49,5 +51,6 @@ kind_down() {
     if kind_running; then
         kind delete cluster --name "$KIND_NAME" >&2
         docker rm --force "$KIND_REGISTRY" >/dev/null
+        rm -f "$KIND_KUBECONFIG"
     fi
 }

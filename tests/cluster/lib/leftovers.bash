@@ -35,9 +35,12 @@ leftovers() {
     for pid in $(processes); do
         echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
     done
+    if [ -f "$STATE/registry.pid" ] && alive "$(<"$STATE/registry.pid")"; then
+        echo "process $(cut -d' ' -f1 "$STATE/registry.pid"): the registry"
+    fi
     ! interface || echo "interface $LINK"
     mounts | sed 's/^/mount /'
-    control_groups | sed 's/^/control group /'
+    [ -z "$(control_groups)" ] || echo "control groups $CGROUP"
     [ ! -e "$STATE" ] || echo "directory $STATE"
 }
 

@@ -47,6 +47,10 @@ KIND_REGISTRY_CONFIG=/etc/docker/registry/config.yml
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 HERE=$TOP/tests/cluster
+KIND_KUBECONFIG=${CLUSTER_KIND_KUBECONFIG:-$TOP/target/kind.kubeconfig}
+
+# Where programs are that a plain PATH may lack: Go where its own instructions put it, and root's programs.
+PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 
 # Whether a process is still the one that was started: `PID START_TIME`, as `identity` wrote it.
 alive() {
