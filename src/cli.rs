@@ -48,6 +48,11 @@ pub enum Noun {
 }
 
 impl Noun {
+    /// Whether the answer is findings, which have formats of their own.
+    pub fn reports_findings(&self) -> bool {
+        matches!(self, Self::Bundle(bundle::Verb::Validate(_)) | Self::Catalog(catalog::Verb::Validate(_)))
+    }
+
     /// Does what was asked.
     ///
     /// # Errors

@@ -25,6 +25,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return report::usage(&error),
     };
     let mut printer = report::Printer::new(cli.output, cli.color);
+    if cli.output.is_for_findings() && !cli.noun.reports_findings() {
+        return printer.failure(&report::no_findings());
+    }
     match cli.noun.run() {
         Ok(answer) => printer.answer(answer.as_ref()),
         Err(failure) => printer.failure(&failure),

@@ -4,16 +4,21 @@
 //! without control characters, so that no file can drive a terminal.
 
 mod added;
+mod codes;
 mod explained;
 mod findings;
 mod generated;
+mod github;
 mod image;
 mod index;
 pub mod json;
+mod json_alpha1;
+mod junit;
 mod operator;
 mod paths;
 mod progress;
 mod resolution;
+mod sarif;
 mod stream;
 mod tables;
 
@@ -27,6 +32,7 @@ use serde_json::Value;
 use crate::exit::{Exit, Failure};
 
 pub use added::AddedAnswer;
+pub use codes::{CodeAnswer, CodesAnswer};
 pub use explained::ExplainedAnswer;
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
@@ -34,7 +40,7 @@ pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, Insp
 pub use index::IndexAnswer;
 pub use operator::{OperatorAnswer, operators};
 pub use paths::PathsAnswer;
-pub use progress::transfers;
+pub use progress::{counted, transfers};
 pub use resolution::{ResolutionAnswer, ResolutionResult};
 pub use stream::StreamAnswer;
 pub use tables::ListAnswer;
@@ -48,6 +54,22 @@ pub enum Format {
     Json,
     /// The same as JSON, in YAML.
     Yaml,
+    /// Findings for code scanning: SARIF 2.1.0.
+    Sarif,
+    /// Findings for test reports: JUnit's XML.
+    Junit,
+    /// Findings as annotations of GitHub's workflows.
+    Github,
+    /// Findings as operator-sdk prints them.
+    #[value(name = "json-alpha1")]
+    JsonAlpha1,
+}
+
+impl Format {
+    /// Whether only findings can be printed so.
+    pub fn is_for_findings(self) -> bool {
+        !matches!(self, Self::Text | Self::Json | Self::Yaml)
+    }
 }
 
 /// What an action has to say when it was done.
@@ -63,6 +85,11 @@ pub trait Answer {
 
     /// What is printed in any format, word for word: for answers that are files themselves.
     fn verbatim(&self) -> Option<&str> {
+        None
+    }
+
+    /// Findings in one of the formats that are for findings alone.
+    fn findings(&self, _: Format) -> Option<String> {
         None
     }
 
@@ -99,7 +126,11 @@ impl Printer {
         let printed = match (answer.verbatim(), self.format) {
             (Some(text), _) => self.out.write_all(text.as_bytes()),
             (None, Format::Text) => answer.text(&mut self.out, &mut self.talk),
-            (None, _) => self.json(answer.json()),
+            (None, Format::Json | Format::Yaml) => self.json(answer.json()),
+            (None, format) => match answer.findings(format) {
+                Some(text) => self.out.write_all(text.as_bytes()),
+                None => return self.failure(&no_findings()),
+            },
         };
         self.finish(printed, answer.exit())
     }
@@ -107,14 +138,14 @@ impl Printer {
     /// Prints why something could not be done.
     pub fn failure(&mut self, failure: &Failure) -> Exit {
         let printed = match self.format {
-            Format::Text => failure_text(failure, &mut self.talk),
-            _ => self.json(pretty(&json::Error {
+            Format::Json | Format::Yaml => self.json(pretty(&json::Error {
                 schema: "olmkit.error/v1",
                 error: failure.to_string(),
                 causes: failure.causes(),
                 help: failure.help.clone(),
                 place: failure.place.as_deref().map(json::Place::of),
             })),
+            _ => failure_text(failure, &mut self.talk),
         };
         self.finish(printed, failure.exit)
     }
@@ -134,6 +165,16 @@ impl Printer {
             _ => exit,
         }
     }
+}
+
+/// An answer that is not findings, in a format for findings.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer holds no findings, and the format is for findings alone")]
+struct NoFindings;
+
+/// Why an answer cannot be printed in a format for findings.
+pub fn no_findings() -> Failure {
+    Failure::misuse(NoFindings).help("use text, json or yaml")
 }
 
 /// A type of [`json`] as text, in the order of its fields; these have text keys and finite numbers alone, so

@@ -31,11 +31,7 @@ fn findings() {
             suite = code.suite;
             write!(page, "\n## Suite `{suite}`\n").unwrap();
         }
-        let docs = code
-            .docs
-            .trim()
-            .replace("```yaml bad", "Bad:\n\n```yaml")
-            .replace("```yaml good", "Good:\n\n```yaml");
+        let docs = code.markdown();
         write!(page, "\n### {}\n\n*{}*\n\n{docs}\n", code.name, code.level).unwrap();
     }
     fresh("docs/findings.md", &page);

@@ -47,6 +47,19 @@ pub struct Code {
     pub docs: &'static str,
 }
 
+impl Code {
+    /// The documentation for people: the marks of its examples turned into words.
+    pub fn markdown(&self) -> String {
+        let mut text = self.docs.trim().to_owned();
+        for (mark, word) in [("bad", "Bad"), ("good", "Good")] {
+            for language in ["yaml", "json"] {
+                text = text.replace(&format!("```{language} {mark}"), &format!("{word}:\n\n```{language}"));
+            }
+        }
+        text
+    }
+}
+
 impl PartialEq for Code {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -265,6 +278,7 @@ pub struct Levels {
     /// Whether every warning is an error.
     deny_warnings: bool,
     deny: BTreeSet<String>,
+    warn: BTreeSet<String>,
     allow: BTreeSet<String>,
 }
 
@@ -283,8 +297,8 @@ pub enum LevelsError {
         /// The way out.
         help: String,
     },
-    /// A code is to be an error and to be left out.
-    #[error("`{code}` is both denied and allowed")]
+    /// A code is to be of two levels at once.
+    #[error("`{code}` is given two levels")]
     Both {
         /// The code.
         code: String,
@@ -324,7 +338,25 @@ impl Levels {
         if let Some(code) = deny.intersection(&allow).next() {
             return Err(LevelsError::Both { code: code.clone() });
         }
-        Ok(Self { deny_warnings, deny, allow })
+        Ok(Self { deny_warnings, deny, warn: BTreeSet::new(), allow })
+    }
+
+    /// These codes are warnings, whatever else they would be; [`WARNINGS`] among the denied does not raise them.
+    ///
+    /// # Errors
+    /// When a code is not among the known ones, or is denied or allowed too.
+    pub fn warn(
+        self,
+        warn: impl IntoIterator<Item = impl Into<String>>,
+        known: &[&'static Code],
+    ) -> Result<Self, LevelsError> {
+        let warn: BTreeSet<String> = warn.into_iter().map(Into::into).collect();
+        // The same look-up, and the same way out for a code that is mistyped.
+        Self::new(Vec::<String>::new(), warn.iter().cloned(), known)?;
+        match warn.iter().find(|code| self.deny.contains(*code) || self.allow.contains(*code)) {
+            Some(code) => Err(LevelsError::Both { code: code.clone() }),
+            None => Ok(Self { warn, ..self }),
+        }
     }
 
     /// The findings as they weigh now, in the same order.
@@ -332,7 +364,9 @@ impl Levels {
         findings.retain(|finding| !self.allow.contains(finding.code.name));
         for finding in &mut findings {
             let raised = finding.level == Level::Warning && self.deny_warnings;
-            if raised || self.deny.contains(finding.code.name) {
+            if self.warn.contains(finding.code.name) {
+                finding.level = Level::Warning;
+            } else if raised || self.deny.contains(finding.code.name) {
                 finding.level = Level::Error;
             }
         }
@@ -367,7 +401,15 @@ mod tests {
         assert_eq!(check(&["info"], &["error"]), "warning=warning info=error");
         assert_eq!(check(&["warnings"], &["warning"]), "info=info error=error");
         assert_eq!(check(&["infos"], &[]), "there is no kind of finding `infos`; did you mean `info`?");
-        assert_eq!(check(&["info"], &["info"]), "`info` is both denied and allowed; ");
+        assert_eq!(check(&["info"], &["info"]), "`info` is given two levels; ");
+        let levels = Levels::new(["warnings", "info"], [""; 0], &known).unwrap();
+        assert!(levels.clone().warn(["info"], &known).is_err());
+        let levels = levels.warn(["warning", "error"], &known).unwrap();
+        let found = levels.apply(known.map(|code| Finding::new(code, "")).to_vec());
+        assert_eq!(
+            found.iter().map(|found| found.level).collect::<Vec<_>>(),
+            [Level::Warning, Level::Error, Level::Warning]
+        );
     }
 
     #[test]

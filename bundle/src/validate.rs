@@ -7,24 +7,35 @@
 use crate::finding::{Code, Finding, Findings};
 use crate::parse::Bundle;
 
+mod access;
 mod dependencies;
 mod embedded;
 mod examples;
 mod facts;
 mod metadata;
+mod openshift;
+mod removals;
 mod rules;
+mod suites;
+
+use std::collections::BTreeSet;
 
 use facts::Facts;
 
-/// The suite of rules that OLM's tools always apply, with their verdicts: operator-framework/api
-/// `pkg/validation/internal/{csv,bundle,annotations,typecheck}.go` and `pkg/manifests/bundleloader.go`, operator-registry
-/// `pkg/lib/bundle/validate.go`, Kubernetes' rules for metadata.
-pub const OLM: &str = "olm";
-/// The suite of what those tools pass over in silence, or will refuse in their next releases.
-pub const STRICT: &str = "strict";
+use crate::version::Version;
 
-/// Every suite.
-pub const SUITES: &[&str] = &[OLM, STRICT];
+pub use suites::*;
+
+/// What rules are told beside the bundle.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The oldest Kubernetes that the bundle is meant for, beside its own `spec.minKubeVersion`.
+    pub kubernetes: Option<Version>,
+    /// The categories of the catalog, instead of OperatorHub's.
+    pub categories: Option<BTreeSet<String>>,
+    /// The Dockerfile that the bundle's image is built from.
+    pub index_image: Option<String>,
+}
 
 /// A rule: what it is about and the check itself.
 pub struct Rule {
@@ -48,7 +59,12 @@ pub fn rules() -> &'static [&'static Rule] {
 /// assert_eq!(findings[0].code.name, "manifests-missing");
 /// ```
 pub fn validate(bundle: &Bundle<'_>, suites: &[&str]) -> Vec<Finding> {
-    let facts = Facts::new(bundle);
+    validate_with(bundle, suites, &Options::default())
+}
+
+/// As [`validate`], with what rules are told beside the bundle.
+pub fn validate_with(bundle: &Bundle<'_>, suites: &[&str], options: &Options) -> Vec<Finding> {
+    let facts = Facts::new(bundle, options);
     let mut findings = Findings::new();
     for rule in rules().iter().filter(|rule| suites.contains(&rule.code.suite)) {
         (rule.check)(&facts, &mut findings);

@@ -155,11 +155,12 @@ fn fill(template: &str, bundle: &Bundle<'_>) -> String {
 /// # Errors
 /// When an input cannot be read at all.
 pub fn validate(catalogs: &[Input], levels: &Levels, access: &Access) -> Result<FindingsAnswer, Failure> {
-    let mut findings = Vec::new();
+    let mut answer = FindingsAnswer::new("catalog");
     for catalog in catalogs {
-        findings.extend(levels.apply(validate::validate(&Catalog::parse(&catalog.catalog(access)?))));
+        answer.findings.extend(levels.apply(validate::validate(&Catalog::parse(&catalog.catalog(access)?))));
     }
-    Ok(FindingsAnswer { what: "catalog", checked: catalogs.len(), findings })
+    answer.inputs = catalogs.iter().map(Input::to_string).collect();
+    Ok(answer)
 }
 
 /// Which ways to show.

@@ -8,6 +8,7 @@ use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
 
+use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
 use crate::actions::{build, generate, push, unpack, validate};
 use crate::exit::Failure;
@@ -50,10 +51,7 @@ impl Verb {
                 let answer = unpack::bundle(&unpack::Request { bundle, output_dir }, &registry.access()?)?;
                 Ok(Box::new(answer))
             }
-            Self::Validate(flags) => {
-                let Validate { bundles, registry } = *flags;
-                Ok(Box::new(validate::run(&bundles, &registry.access()?)?))
-            }
+            Self::Validate(flags) => flags.run(),
         }
     }
 }
@@ -196,8 +194,35 @@ impl From<Generate> for generate::Request {
 #[command(after_help = VALIDATE_EXAMPLES)]
 pub struct Validate {
     /// Bundles: directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
-    #[arg(value_name = "BUNDLE", required = true)]
+    #[arg(value_name = "BUNDLE", required_unless_present_any = ["list", "explain"])]
     bundles: Vec<Input>,
+    /// The suites of rules to run; `all` is every one that needs no network. `--list` shows them
+    #[arg(long, value_name = "NAME,…|all", value_delimiter = ',', default_value = validate::DEFAULT_SUITE)]
+    suite: Vec<String>,
+    /// Say what the rules are, by suite, and check nothing
+    #[arg(long, conflicts_with = "explain")]
+    list: bool,
+    /// Explain a kind of finding, with a bad and a good example, and check nothing
+    #[arg(long, value_name = "CODE")]
+    explain: Option<String>,
+    #[command(flatten)]
+    levels: LevelFlags,
+    /// Findings that are known: what an earlier run printed with `--output json`. They are not reported again
+    #[arg(long, value_name = "FILE", help_heading = "Findings")]
+    baseline: Option<PathBuf>,
+    /// A program with checks of your own: it gets the bundle's directory, and prints a result as operator-sdk's external
+    /// validators do
+    #[arg(long, value_name = "PROGRAM", help_heading = "Findings")]
+    check: Vec<PathBuf>,
+    /// The oldest Kubernetes that the bundles are meant for: APIs that it does not serve are errors
+    #[arg(long, value_name = "X.Y", value_parser = validate::kubernetes_version)]
+    kubernetes_version: Option<Version>,
+    /// The Dockerfile of the bundle's image, for the suite `community`
+    #[arg(long, value_name = "FILE")]
+    index_path: Option<PathBuf>,
+    /// A file with the categories of your catalog, `{"categories": [NAME, …]}`, instead of OperatorHub's
+    #[arg(long, value_name = "FILE", env = "OPERATOR_BUNDLE_CATEGORIES")]
+    categories: Option<PathBuf>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -205,8 +230,47 @@ pub struct Validate {
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
   olmkit bundle validate bundle
+  olmkit bundle validate bundle --suite all --deny warnings
   olmkit bundle validate quay.io/example/redis-operator-bundle:v0.1.0
-  olmkit bundle validate operators/*/* --output json";
+  olmkit bundle validate operators/*/*/ --output sarif > findings.sarif
+  olmkit bundle validate --explain csv-owned-crd-missing";
+
+impl Validate {
+    fn run(self) -> Result<Box<dyn Answer>, Failure> {
+        let Self {
+            bundles,
+            suite,
+            list,
+            explain,
+            levels,
+            baseline,
+            check,
+            kubernetes_version,
+            index_path,
+            categories,
+            registry,
+        } = self;
+        let suites = validate::suites(&suite)?;
+        if list {
+            return Ok(Box::new(validate::list(&suites)));
+        }
+        if let Some(code) = explain {
+            return Ok(Box::new(validate::explain(&code)?));
+        }
+        let levels = levels.levels()?;
+        let request = validate::Request {
+            bundles,
+            suites,
+            levels,
+            baseline,
+            checks: check,
+            kubernetes_version,
+            index_path,
+            categories,
+        };
+        Ok(Box::new(validate::run(request, &registry.access()?)?))
+    }
+}
 
 /// Flags of `bundle build`.
 #[derive(Debug, Args)]

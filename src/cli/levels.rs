@@ -13,6 +13,9 @@ pub(super) struct LevelFlags {
     /// Make these kinds of findings errors; `warnings` means every warning
     #[arg(long, value_name = "warnings|CODE,…", value_delimiter = ',')]
     deny: Vec<String>,
+    /// Make these kinds of findings warnings
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    warn: Vec<String>,
     /// Leave these kinds of findings out
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     allow: Vec<String>,
@@ -22,9 +25,12 @@ impl LevelFlags {
     /// The levels as the flags say.
     ///
     /// # Errors
-    /// A code that is not there, or is both denied and allowed.
+    /// A code that is not there, or is given two levels.
     pub(super) fn levels(self) -> Result<Levels, Failure> {
-        Levels::new(self.deny, self.allow, &codes()).map_err(|error| {
+        let codes = codes();
+        let levels =
+            Levels::new(self.deny, self.allow, &codes).and_then(|levels| levels.warn(self.warn, &codes));
+        levels.map_err(|error| {
             let help = error.help().map(str::to_owned);
             Failure { help, ..Failure::misuse(error) }
         })

@@ -1,25 +1,36 @@
 //! Findings as rustc shows its own: the code, the place with its line, the way out.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
 
-use super::{Answer, json, pretty, printable};
-use crate::exit::Exit;
+use super::{Answer, Format, failure_text, github, json, json_alpha1, junit, pretty, printable, sarif};
+use crate::exit::{Exit, Failure};
 
 /// What checking some inputs has found.
 #[derive(Debug)]
 pub struct FindingsAnswer {
     /// What was checked, such as `bundle`.
     pub what: &'static str,
-    /// How many of them.
-    pub checked: usize,
+    /// The inputs that were checked, as the user named them.
+    pub inputs: Vec<String>,
     /// All findings, in the order to print.
     pub findings: Vec<Finding>,
+    /// How many findings were left out because they are known.
+    pub known: usize,
+    /// Inputs that could not be read, and why.
+    pub unread: Vec<Failure>,
 }
 
 impl FindingsAnswer {
+    /// Nothing checked yet, and nothing found.
+    pub fn new(what: &'static str) -> Self {
+        Self { what, inputs: Vec::new(), findings: Vec::new(), known: 0, unread: Vec::new() }
+    }
+
     fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|finding| finding.level == level).count()
     }
@@ -30,35 +41,76 @@ impl Answer for FindingsAnswer {
         pretty(&json::Findings {
             schema: "olmkit.findings/v1",
             summary: json::Summary {
-                checked: self.checked,
+                checked: self.inputs.len(),
                 errors: self.count(Level::Error),
                 warnings: self.count(Level::Warning),
+                known: self.known,
             },
             findings: self.findings.iter().map(finding_json).collect(),
+            unread: self.unread.iter().map(|failure| failure.to_string()).collect(),
         })
     }
 
-    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         self.findings.iter().try_for_each(|finding| write_finding(finding, out))?;
-        let (checked, what) = (self.checked, self.what);
+        if self.inputs.len() > 1 {
+            self.write_table(out)?;
+        }
+        let (checked, what) = (self.inputs.len(), self.what);
         let (errors, warnings) = (self.count(Level::Error), self.count(Level::Warning));
-        writeln!(
-            out,
-            "checked {}: {}, {}",
-            plural(checked, what),
-            plural(errors, "error"),
-            plural(warnings, "warning")
-        )
+        let known = if self.known > 0 { format!(", {} known", self.known) } else { String::new() };
+        let (checked, errors) = (plural(checked, what), plural(errors, "error"));
+        writeln!(out, "checked {checked}: {errors}, {}{known}", plural(warnings, "warning"))?;
+        self.unread.iter().try_for_each(|failure| failure_text(failure, talk))
+    }
+
+    fn findings(&self, format: Format) -> Option<String> {
+        match format {
+            Format::Sarif => Some(sarif::log(self)),
+            Format::Junit => Some(junit::report(self)),
+            Format::Github => Some(github::annotations(self)),
+            Format::JsonAlpha1 => Some(json_alpha1::result(self)),
+            Format::Text | Format::Json | Format::Yaml => None,
+        }
     }
 
     fn exit(&self) -> Exit {
-        if self.count(Level::Error) > 0 { Exit::No } else { Exit::Yes }
+        match self.unread.first() {
+            Some(failure) => failure.exit,
+            None if self.count(Level::Error) > 0 => Exit::No,
+            None => Exit::Yes,
+        }
+    }
+}
+
+impl FindingsAnswer {
+    /// How often each kind of finding was met, and in how many inputs.
+    fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut rows: BTreeMap<_, (usize, BTreeSet<&str>)> = BTreeMap::new();
+        for finding in &self.findings {
+            let (count, inputs) = rows.entry((Reverse(finding.level), finding.code.name)).or_default();
+            *count += 1;
+            inputs.insert(&finding.input);
+        }
+        let Some(width) = rows.keys().map(|(_, code)| code.len()).max() else { return Ok(()) };
+        let inputs = format!("{}s", self.what);
+        writeln!(out, "{:7}  {:width$}  {:>8}  {inputs:>8}", "level", "code", "findings")?;
+        for ((Reverse(level), code), (count, inputs)) in rows {
+            writeln!(out, "{:7}  {code:width$}  {count:>8}  {:>8}", level.to_string(), inputs.len())?;
+        }
+        writeln!(out)
     }
 }
 
 /// `1 error`, `2 errors`.
 pub(super) fn plural(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// How many characters a place marks in its line.
+pub(super) fn marked_columns(place: &Place) -> u32 {
+    let marked = place.excerpt.as_ref().and_then(|Excerpt { line, start, end }| line.get(*start..*end));
+    marked.map_or(0, |marked| marked.chars().count() as u32)
 }
 
 /// A finding for programs.

@@ -24,6 +24,9 @@ pub struct Findings {
     pub summary: Summary,
     /// All of them, sorted by input, file and place.
     pub findings: Vec<Finding>,
+    /// Why some inputs could not be read; left out when all could.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }
 
 /// How many inputs were checked and what was found.
@@ -35,6 +38,36 @@ pub struct Summary {
     pub errors: usize,
     /// How many findings are warnings.
     pub warnings: usize,
+    /// How many findings were left out because they are known; left out when none were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub known: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// Kinds of findings: `bundle validate --list`, `--explain`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Codes {
+    /// `olmkit.codes/v1`
+    pub schema: &'static str,
+    /// The kinds, sorted by suite and name.
+    pub codes: Vec<CodeEntry>,
+}
+
+/// A kind of finding.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CodeEntry {
+    /// Its name.
+    pub code: &'static str,
+    /// The level unless a flag changes it: `error`, `warning` or `info`.
+    pub level: String,
+    /// The suite it belongs to.
+    pub suite: &'static str,
+    /// What it is, with a bad and a good example, in Markdown.
+    pub docs: &'static str,
 }
 
 /// Something to say about an input.
@@ -433,6 +466,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("added-v1", schema_for!(Account)),
         ("contexts-v1", schema_for!(Contexts)),
         ("description-v1", schema_for!(DescriptionReport)),
+        ("codes-v1", schema_for!(Codes)),
         ("digest-v1", schema_for!(ImageDigest)),
         ("dry-run-v1", schema_for!(DryRun)),
         ("error-v1", schema_for!(Error)),

@@ -21,6 +21,18 @@ pub fn transfers(dry_run: bool) -> Arc<dyn Progress> {
     Arc::new(Transfers { bars, open: Mutex::default() })
 }
 
+/// A bar for work that is counted in pieces; it shows itself on a terminal alone, and only when there is much to do.
+pub fn counted(pieces: usize) -> ProgressBar {
+    /// Fewer are done before anybody could read it.
+    const MANY: usize = 100;
+    if pieces < MANY {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("[{bar:40}] {human_pos} of {human_len}, {per_sec}, {eta} left");
+    ProgressBar::with_draw_target(Some(pieces as u64), ProgressDrawTarget::stderr_with_hz(REDRAWS))
+        .with_style(style.map_or_else(|_| ProgressStyle::default_bar(), |style| style.progress_chars("=> ")))
+}
+
 struct Transfers {
     bars: Option<MultiProgress>,
     open: Mutex<HashMap<Digest, ProgressBar>>,

@@ -7,6 +7,7 @@
 
 mod catalogs;
 mod generate;
+mod validate;
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,10 @@ fn main() {
     }
     let present = corpus.is_some();
     let corpus = corpus.unwrap_or_default();
-    let trials = generate::trials(&corpus).into_iter().chain(catalogs::trials(&corpus));
+    let trials = generate::trials(&corpus)
+        .into_iter()
+        .chain(catalogs::trials(&corpus))
+        .chain(validate::trials(&corpus));
     let trials = trials.map(|trial: Trial| trial.with_ignored_flag(!present));
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
 }

@@ -7,6 +7,8 @@ use std::ops::Deref;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::Options;
+use super::access::{self, AccessRule};
 use super::dependencies::{self, Dependency, Fields};
 use super::examples::Examples;
 use crate::crd::{self, Crd};
@@ -25,6 +27,9 @@ pub(super) const NEAR_MAX_PACKED_BYTES: u64 = MAX_PACKED_BYTES * 85 / 100;
 /// A bundle under validation; everything a [`Bundle`] tells, and what rules share.
 pub(super) struct Facts<'b, 'a> {
     bundle: &'b Bundle<'a>,
+    /// What is known beside the bundle.
+    pub(super) options: &'b Options,
+    access_rules: OnceCell<Vec<AccessRule<'b, 'a>>>,
     examples: OnceCell<Option<Examples<'b>>>,
     provided_apis: OnceCell<Vec<ProvidedApi>>,
     dependencies: OnceCell<Vec<Dependency<'b, 'a>>>,
@@ -65,9 +70,11 @@ impl<'b, 'a> Deref for Facts<'b, 'a> {
 }
 
 impl<'b, 'a> Facts<'b, 'a> {
-    pub(super) fn new(bundle: &'b Bundle<'a>) -> Self {
+    pub(super) fn new(bundle: &'b Bundle<'a>, options: &'b Options) -> Self {
         Self {
             bundle,
+            options,
+            access_rules: OnceCell::new(),
             examples: OnceCell::new(),
             provided_apis: OnceCell::new(),
             dependencies: OnceCell::new(),
@@ -75,6 +82,11 @@ impl<'b, 'a> Facts<'b, 'a> {
             crd_fits: OnceCell::new(),
             packed: OnceCell::new(),
         }
+    }
+
+    /// What the operator may do.
+    pub(super) fn access_rules(&self) -> &[AccessRule<'b, 'a>] {
+        self.access_rules.get_or_init(|| access::read(self.bundle))
     }
 
     /// The examples of custom resources, if the ClusterServiceVersion has any.

@@ -18,8 +18,10 @@ table! {
     annotation_missing
     annotations_missing
     annotations_not_text
+    api_no_longer_served
     bundle_nearly_too_large
     bundle_too_large
+    container_without_requests
     crd_api_version_unsupported
     crd_conversion_invalid
     crd_duplicate
@@ -41,29 +43,46 @@ table! {
     csv_annotations_missing
     csv_api_version_missing
     csv_api_without_example
+    csv_capability_unknown
+    csv_category_unknown
     csv_conversion_install_modes
+    csv_crd_description_missing
+    csv_deployments_missing
     csv_example_without_api
     csv_examples_ambiguous
     csv_examples_missing
     csv_examples_not_json
     csv_examples_not_objects
     csv_field_missing
+    csv_icon_count
+    csv_icon_incomplete
+    csv_icon_media_type
+    csv_icon_missing
     csv_install_modes_missing
     csv_install_modes_unsupported
+    csv_link_incomplete
+    csv_link_url_invalid
+    csv_maintainer_email_invalid
+    csv_maintainer_incomplete
+    csv_manages_crds
     csv_min_kube_version_invalid
     csv_min_kube_version_missing
     csv_missing
     csv_multiple
+    csv_name_convention
     csv_name_invalid
+    csv_name_version
     csv_owned_crd_missing
     csv_owned_crd_name_invalid
     csv_properties_annotation
+    csv_provider_missing
     csv_release_invalid
     csv_release_name_mismatch
     csv_release_with_substitutes
     csv_replaces_invalid
     csv_type_mismatch
     csv_version_invalid
+    csv_version_missing
     csv_version_short
     dependency_constraint_invalid
     dependency_gvk_incomplete
@@ -79,7 +98,16 @@ table! {
     manifests_subdirectory
     metadata_file_ignored
     metadata_missing
+    openshift_label_invalid
+    openshift_label_unchecked
+    openshift_max_version_invalid
+    openshift_max_version_missing
+    openshift_max_version_patch
+    openshift_max_version_too_high
     related_image_invalid
+    removed_api
+    removed_api_permission
+    removed_api_version_unreadable
     service_account_conflict
     yaml_syntax
 }

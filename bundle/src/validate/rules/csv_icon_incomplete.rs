@@ -1,0 +1,30 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-icon-incomplete",
+        level: Level::Error,
+        suite: OPERATORHUB,
+        docs: include_str!("csv_icon_incomplete.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let Some(icon) = csv.typed.spec.icon.first() else { return };
+    let missing = match (icon.data.is_empty(), icon.media_type.is_empty()) {
+        (true, true) => "neither `base64data` nor `mediatype`",
+        (true, false) => "no `base64data`",
+        (false, true) => "no `mediatype`",
+        (false, false) => return,
+    };
+    findings.push(
+        csv.object
+            .finding(&RULE.code, format!("the icon has {missing}"), steps!("spec", "icon", 0))
+            .help("give both, or remove `icon` as a whole"),
+    );
+}

@@ -1,0 +1,29 @@
+use crate::finding::{Code, Findings, Level};
+use crate::url::Url;
+use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-link-url-invalid",
+        level: Level::Error,
+        suite: OPERATORHUB,
+        docs: include_str!("csv_link_url_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    for (index, link) in csv.typed.spec.links.iter().enumerate() {
+        let url = link.url.as_str();
+        let Some(why) = Url::parse_request(url).err().filter(|_| !url.is_empty()) else { continue };
+        let message = format!("`{}` is not an address on the web: {why}", url.replace('`', "'"));
+        findings.push(
+            csv.object
+                .finding(&RULE.code, message, steps!("spec", "links", index, "url"))
+                .help("write the whole address, such as `https://example.com/docs`"),
+        );
+    }
+}

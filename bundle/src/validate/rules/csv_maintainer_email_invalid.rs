@@ -1,0 +1,29 @@
+use crate::email::why_not_address;
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-maintainer-email-invalid",
+        level: Level::Error,
+        suite: OPERATORHUB,
+        docs: include_str!("csv_maintainer_email_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    for (index, maintainer) in csv.typed.spec.maintainers.iter().enumerate() {
+        let email = maintainer.email.as_str();
+        let Some(why) = why_not_address(email).filter(|_| !email.is_empty()) else { continue };
+        let message = format!("`{}` is not an address of mail: {why}", email.replace('`', "'"));
+        findings.push(
+            csv.object
+                .finding(&RULE.code, message, steps!("spec", "maintainers", index, "email"))
+                .help("write one address, such as `redis@example.com`"),
+        );
+    }
+}

@@ -1,0 +1,31 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-maintainer-incomplete",
+        level: Level::Error,
+        suite: OPERATORHUB,
+        docs: include_str!("csv_maintainer_incomplete.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    for (index, maintainer) in csv.typed.spec.maintainers.iter().enumerate() {
+        let missing = match (maintainer.name.is_empty(), maintainer.email.is_empty()) {
+            (true, true) => "neither `name` nor `email`",
+            (true, false) => "no `name`",
+            (false, true) => "no `email`",
+            (false, false) => continue,
+        };
+        findings.push(
+            csv.object
+                .finding(&RULE.code, format!("a maintainer has {missing}"), steps!("spec", "maintainers", index))
+                .help("give both, or leave the maintainer out"),
+        );
+    }
+}

@@ -1,0 +1,28 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::facts::Facts;
+use crate::version::{Version, parse_tolerant};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-version-missing",
+        level: Level::Error,
+        suite: OPERATORHUB,
+        docs: include_str!("csv_version_missing.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let version = csv.typed.spec.version.as_str();
+    let is_zero = || parse_tolerant(version).is_ok_and(|version| version.cmp_precedence(&Version::new(0, 0, 0)).is_eq());
+    if version.is_empty() || is_zero() {
+        findings.push(
+            csv.object
+                .finding(&RULE.code, "`spec.version` is not set", steps!("spec", "version"))
+                .help("set it to the version of the operator, such as `0.1.0`"),
+        );
+    }
+}

@@ -1,0 +1,27 @@
+use crate::csv::annotation::PROPERTIES;
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{COMMUNITY, Rule, openshift};
+use crate::validate::facts::Facts;
+use crate::validate::openshift::MaxVersion;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "openshift-max-version-invalid",
+        level: Level::Error,
+        suite: COMMUNITY,
+        docs: include_str!("openshift_max_version_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv().filter(|_| openshift::needs_4_8(facts)) else { return };
+    if let MaxVersion::Invalid(why) = openshift::max_version(csv) {
+        findings.push(
+            csv.object
+                .finding(&RULE.code, why, steps!("metadata", "annotations", PROPERTIES))
+                .help("write `[{\"type\": \"olm.maxOpenShiftVersion\", \"value\": \"4.8\"}]`"),
+        );
+    }
+}

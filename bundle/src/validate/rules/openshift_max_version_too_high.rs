@@ -1,0 +1,32 @@
+use crate::csv::annotation::PROPERTIES;
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{COMMUNITY, Rule, openshift};
+use crate::validate::facts::Facts;
+use crate::validate::openshift::MaxVersion;
+use crate::version::precedence;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "openshift-max-version-too-high",
+        level: Level::Error,
+        suite: COMMUNITY,
+        docs: include_str!("openshift_max_version_too_high.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv().filter(|_| openshift::needs_4_8(facts)) else { return };
+    if let MaxVersion::Version(version) = openshift::max_version(csv)
+        && openshift::is_major_minor(&version)
+        && precedence(&version, &openshift::V4_9).is_ge()
+    {
+        let message = format!("`olm.maxOpenShiftVersion` is `{version}`, but the bundle uses APIs that OpenShift 4.9 removed");
+        findings.push(
+            csv.object
+                .finding(&RULE.code, message, steps!("metadata", "annotations", PROPERTIES))
+                .help("move to APIs that are served, or set the property to `4.8`"),
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Checks of the user's own: programs that follow the contract of operator-sdk's external validators
+//! (`internal/validate/external.go`): one argument, the bundle's directory; one `ManifestResult` in JSON on standard output.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use olmkit_bundle::finding::{Code, Finding, Level, Place};
+use olmkit_bundle::load::BundleFiles;
+use serde::Deserialize;
+
+use crate::exit::Failure;
+use crate::files;
+use crate::input::Input;
+
+/// What a check of the user's own has to say.
+pub static CUSTOM_CHECK: Code = Code {
+    name: "custom-check",
+    level: Level::Error,
+    suite: "custom",
+    docs: include_str!("custom_check.md"),
+};
+
+/// A program that could not tell what it thinks of a bundle.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum CheckError {
+    /// It cannot be run.
+    #[error("cannot run `{}`", .program.display())]
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It failed. Errors in the bundle are no failure.
+    #[error("`{}` failed on `{bundle}`: {status}", .program.display())]
+    Failed {
+        /// The program.
+        program: PathBuf,
+        /// The bundle.
+        bundle: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// It printed something else.
+    #[error("`{}` printed no result for `{bundle}`", .program.display())]
+    NoResult {
+        /// The program.
+        program: PathBuf,
+        /// The bundle.
+        bundle: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// What such a program prints.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct ManifestResult {
+    #[serde(default)]
+    name: String,
+    errors: Option<Vec<Problem>>,
+    warnings: Option<Vec<Problem>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields, default)]
+#[derive(Default)]
+struct Problem {
+    #[serde(rename = "Type")]
+    kind: String,
+    level: String,
+    field: String,
+    bad_value: serde_json::Value,
+    detail: String,
+}
+
+/// Runs a program on a bundle. What it writes to standard error goes to ours.
+pub(super) fn run(program: &Path, bundle: &Input, files: &BundleFiles) -> Result<Vec<Finding>, Failure> {
+    // An image has no directory; the program gets one with the same files.
+    let unpacked = match bundle {
+        Input::Disk(_) => None,
+        Input::Image(_) => Some(write(files)?),
+    };
+    let directory = match (bundle, &unpacked) {
+        (Input::Disk(path), _) => path.as_path(),
+        (_, Some(unpacked)) => unpacked.path(),
+        (Input::Image(_), None) => Path::new(""),
+    };
+    let program_error = |source| CheckError::Run { program: program.to_owned(), source };
+    let output = Command::new(program).arg(directory).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| Failure::unknown(program_error(error)))?;
+    let name = || bundle.to_string();
+    if !output.status.success() {
+        let error = CheckError::Failed { program: program.to_owned(), bundle: name(), status: output.status };
+        return Err(
+            Failure::unknown(error).help("such programs end with 0, whatever they think of the bundle")
+        );
+    }
+    let result: ManifestResult = serde_json::from_slice(&output.stdout).map_err(|source| {
+        let error = CheckError::NoResult { program: program.to_owned(), bundle: name(), source };
+        Failure::unknown(error).help("print `{\"Name\": …, \"Errors\": […], \"Warnings\": […]}`")
+    })?;
+    let errors = result.errors.into_iter().flatten().map(|problem| (Level::Error, problem));
+    let warnings = result.warnings.into_iter().flatten().map(|problem| (Level::Warning, problem));
+    let finding = |(level, problem): (Level, Problem)| {
+        let mut finding = Finding::new(&CUSTOM_CHECK, problem.message())
+            .at(Place::file(&files.name))
+            .subject(if result.name.is_empty() { files.name.clone() } else { result.name.clone() })
+            .help(format!("`{}` says so", program.display()));
+        (finding.level, finding.input) = (level, files.name.clone());
+        finding
+    };
+    Ok(errors.chain(warnings).map(finding).collect())
+}
+
+impl Problem {
+    fn message(&self) -> String {
+        let field = if self.field.is_empty() { String::new() } else { format!("`{}`: ", self.field) };
+        let value = match &self.bad_value {
+            serde_json::Value::Null => String::new(),
+            serde_json::Value::String(text) if text.is_empty() => String::new(),
+            value => format!(" (found `{value}`)"),
+        };
+        let what = if self.detail.is_empty() { &self.kind } else { &self.detail };
+        format!("{field}{what}{value}")
+    }
+}
+
+/// The text files of a bundle in a directory of their own.
+fn write(files: &BundleFiles) -> Result<tempfile::TempDir, Failure> {
+    let directory = tempfile::tempdir().map_err(Failure::unknown)?;
+    for file in &files.files {
+        let path = directory.path().join(&file.path);
+        if let (Some(text), Some(parent)) = (file.content.text(), path.parent()) {
+            std::fs::create_dir_all(parent).map_err(Failure::unknown)?;
+            std::fs::write(&path, text)
+                .map_err(|source| files::FileError::Write { path, source })
+                .map_err(Failure::unknown)?;
+        }
+    }
+    Ok(directory)
+}

@@ -1,0 +1,39 @@
+//! Findings as `operator-sdk bundle validate --output json-alpha1` prints them.
+
+use olmkit_bundle::finding::{Finding, Level};
+use serde::Serialize;
+
+use super::findings::FindingsAnswer;
+use super::printable;
+
+#[derive(Serialize)]
+struct Result {
+    passed: bool,
+    outputs: Vec<Output>,
+}
+
+#[derive(Serialize)]
+struct Output {
+    #[serde(rename = "type")]
+    level: &'static str,
+    message: String,
+}
+
+/// One result for all inputs. A message starts with its place and ends with its code.
+pub(super) fn result(answer: &FindingsAnswer) -> String {
+    let output = |finding: &Finding| {
+        let place = finding.place.as_ref().map(|place| match place.position {
+            Some(position) => format!("{}:{}:{}: ", place.path, position.line, position.column),
+            None => format!("{}: ", place.path),
+        });
+        let text = format!("{}{} [{}]", place.unwrap_or_default(), finding.message, finding.code.name);
+        let level = match finding.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Info => "info",
+        };
+        Output { level, message: printable(&text).into_owned() }
+    };
+    let outputs: Vec<_> = answer.findings.iter().map(output).collect();
+    super::pretty(&Result { passed: outputs.iter().all(|output| output.level != "error"), outputs })
+}
