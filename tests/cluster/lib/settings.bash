@@ -77,3 +77,10 @@ within() {
         sleep 0.1
     done
 }
+
+# One `up` or `down` of a number at a time. The lock is file 9, which nothing that stays must inherit.
+lock() {
+    mkdir -p "$CACHE"
+    exec 9>"$CACHE/$NUMBER.lock"
+    flock --nonblock 9 || { say "waiting for another \`up\` or \`down\` to end" && flock 9; }
+}
