@@ -223,6 +223,44 @@ error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
                 host: "localhost:5001"
             "#);
         }),
+        ("programs_are_used_again_only_as_they_were_built", || {
+            // Stands for the compiler: makes programs that know every version in go.mod.
+            let go = "while [ $# -gt 1 ]; do [ \"$1\" != -o ] || out=$2; shift; done
+                for program in coredns helm kube{-apiserver,-controller-manager,-proxy,-scheduler,ctl,let} kustomize server; do
+                    printf '#!/bin/sh\\ncat %s/go.mod\\n' \"$PWD\" >\"$out/$program\" && chmod +x \"$out/$program\"
+                done";
+            let machine = Machine::new().has("go", go);
+            let build = || {
+                let output = machine.run("build", &[]);
+                assert!(output.status.success(), "{output:?}");
+                let dir = String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
+                (dir.clone(), String::from_utf8(output.stderr).unwrap().replace(&dir, "PROGRAMS"))
+            };
+            let (dir, said) = build();
+            assert_eq!(
+                said,
+                "building Kubernetes and the rest from source: about 10 minutes on two cores, once\n"
+            );
+            assert!(
+                Path::new(&dir).join("etcd").is_file()
+                    && dir.starts_with(machine.dir.path().to_str().unwrap())
+            );
+            assert_eq!(build(), (dir.clone(), String::new()), "a second build");
+
+            let kubelet = Path::new(&dir).join("kubelet");
+            let good = fs::read(&kubelet).unwrap();
+            fs::write(&kubelet, [&good[..], b"\n"].concat()).unwrap();
+            let (_, said) = build();
+            assert!(said.starts_with("kubelet: FAILED\n") && said.contains("\nbuilding "), "{said}");
+            assert_eq!(fs::read(&kubelet).unwrap(), good);
+
+            let machine = Machine::new().has("go", &go.replace("go.mod", "main.go"));
+            let output = machine.run("build", &[]);
+            assert_eq!(output.status.code(), Some(1));
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains("coredns does not say that it is version 1."), "{said}");
+            assert!(said.contains("error: the programs were built, but not as"), "{said}");
+        }),
         ("with_arguments_that_mean_nothing", || {
             let output = Machine::new().run("up", &["--force"]);
             assert_eq!(output.status.code(), Some(1));
