@@ -37,6 +37,7 @@ e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them
 
 bench: ## speed against other tools, where they are installed (CATALOG=DIR: of a catalog of yours)
 	$(CARGO) build --release --locked
+	tests/bench/generate target/release/olmkit
 	tests/bench/images target/release/olmkit $(CATALOG)
 
 docs: ## the documentation of the code

@@ -4,10 +4,12 @@
 pub mod build;
 pub mod build_index;
 pub mod catalog;
+pub mod convert;
 mod failures;
 pub mod findings;
 pub mod generate;
 pub mod image;
+pub mod init;
 mod layout;
 pub mod operator;
 pub mod push;

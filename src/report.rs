@@ -5,12 +5,14 @@
 
 mod added;
 mod codes;
+mod converted;
 mod explained;
 mod findings;
 mod generated;
 mod github;
 mod image;
 mod index;
+mod initial;
 pub mod json;
 mod json_alpha1;
 mod junit;
@@ -33,11 +35,13 @@ use crate::exit::{Exit, Failure};
 
 pub use added::AddedAnswer;
 pub use codes::{CodeAnswer, CodesAnswer};
+pub use converted::ConvertedAnswer;
 pub use explained::ExplainedAnswer;
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
 pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, InspectedLayer, UnpackedAnswer};
 pub use index::IndexAnswer;
+pub use initial::InitAnswer;
 pub use operator::{OperatorAnswer, operators};
 pub use paths::PathsAnswer;
 pub use progress::{counted, transfers};

@@ -4,7 +4,7 @@
 
 #[test]
 fn transcripts() {
-    trycmd::TestCases::new().case("tests/cli/*.trycmd");
+    trycmd::TestCases::new().case("tests/cli/*.trycmd").case("docs/generate.md");
 }
 
 /// What a page shows of commands is a part of a transcript, so that nothing shown is not so.

@@ -10,6 +10,7 @@
 mod api;
 mod assemble;
 mod base;
+mod builder;
 mod cargo;
 pub mod codes;
 mod descriptors;
@@ -17,10 +18,12 @@ mod draft;
 mod explain;
 pub mod icon;
 mod images;
+pub mod init;
 mod input;
 mod output;
 pub mod package;
 pub mod package_file;
+mod pins;
 mod rbac;
 mod sample;
 mod webhook;
@@ -37,6 +40,7 @@ use crate::yaml::steps;
 use assemble::{FromBase, Parts};
 
 pub use base::Base;
+pub use builder::{BuildError, Builder, Built};
 pub use cargo::CargoFile;
 pub use draft::{By, Draft, Origin, Relation};
 pub use explain::{Field, PathError, explain};
@@ -44,6 +48,7 @@ pub use input::Manifests;
 pub use output::HEADER;
 pub use package::{Assignment, Attachments, Overrides, Package, Sources};
 pub use package_file::PackageFile;
+pub use pins::{Pins, pinned, unpinned};
 
 /// Where the bundle stands among the versions of its package; see [`crate::csv::ClusterServiceVersionSpec`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +82,8 @@ pub struct Request<'r> {
     pub created_at: Option<(String, Origin<'r>)>,
     /// Whose bundles to make.
     pub compat: Option<Compat>,
+    /// The digests to put in place of tags.
+    pub pins: Pins,
 }
 
 /// What came of it.
@@ -127,7 +134,8 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     report_namespaces(&objects.namespaces, compat, &mut findings);
     let services = webhooks.services.clone();
     let parts = Parts { objects: &objects, workload: &workload, rbac: &rbac, api, webhooks, images };
-    let draft = assemble::csv(request, base, parts, &mut findings);
+    let mut draft = assemble::csv(request, base, parts, &mut findings);
+    pins::apply(&mut draft, &request.pins, &mut findings);
     let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };
     let files = output::files(request, &draft.to_json(), &manifests, &mut findings);
     allow(package, &mut findings);
@@ -142,7 +150,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
 impl<'r> Request<'r> {
     /// A bundle from these manifests, with nothing said besides.
     pub fn new(package: &'r Package<'r>, manifests: &'r Manifests<'r>) -> Self {
-        Self { package, manifests, edge: None, created_at: None, compat: None }
+        Self { package, manifests, edge: None, created_at: None, compat: None, pins: Pins::new() }
     }
 }
 
@@ -208,5 +216,7 @@ fn self_check(files: &BTreeMap<String, String>, name: &str) -> Vec<Finding> {
         .collect()
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@
 //! ```
 
 pub mod annotations;
+pub mod convert;
 pub mod crd;
 pub mod csv;
 pub mod email;

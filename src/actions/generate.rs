@@ -3,16 +3,16 @@
 mod manifests;
 mod time;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::csv::annotation::CREATED_AT;
 use olmkit_bundle::finding::{Finding, Level};
 use olmkit_bundle::generate::{
     self, Attachments, Base, By, CargoFile, Compat, Edge, Generated, Manifests, Origin, Overrides, Package,
-    PackageFile, Sources,
+    PackageFile, Pins, Sources,
 };
-use olmkit_bundle::names::ChannelName;
+use olmkit_bundle::names::{ChannelName, ImageRef};
 use olmkit_bundle::source::Source;
 use olmkit_bundle::yaml;
 use olmkit_catalog::add::Policy;
@@ -20,6 +20,7 @@ use olmkit_catalog::add::Policy;
 use super::catalog;
 use crate::exit::Failure;
 use crate::files;
+use crate::image::{Access, Place, digests};
 use crate::report::{Answer, ExplainedAnswer, GeneratedAnswer};
 
 pub use manifests::Inputs;
@@ -52,6 +53,8 @@ pub struct Request {
     pub created_at: Option<String>,
     /// Whose bundles to make.
     pub compat: Option<Compat>,
+    /// Whether tags are to become digests.
+    pub pin_digests: bool,
     /// What to do with the bundle.
     pub task: Task,
     /// Where the bundle goes, or is compared with.
@@ -80,7 +83,7 @@ struct Texts {
 ///
 /// # Errors
 /// When an input cannot be read, the output not be written, or there is nothing at a path to explain.
-pub fn run(request: Request) -> Result<Box<dyn Answer>, Failure> {
+pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure> {
     let texts = Texts::find(request.package_file.as_deref())?;
     let (file, cargo) = match texts.read() {
         Ok(read) => read,
@@ -110,7 +113,12 @@ pub fn run(request: Request) -> Result<Box<dyn Answer>, Failure> {
 
     let mut inputs = request.inputs;
     if inputs.is_empty() {
-        inputs.paths = package.settings.manifests.iter().map(|path| beside.join(path)).collect();
+        let beside = |paths: &[String]| paths.iter().map(|path| beside.join(path)).collect();
+        let settings = &package.settings;
+        inputs.paths = beside(&settings.manifests);
+        inputs.kustomize = beside(&settings.kustomize);
+        inputs.helm = beside(&settings.helm);
+        inputs.helm_values = beside(&settings.helm_values);
     }
     if inputs.is_empty() && manifests::is_sent() {
         inputs.paths.push("-".into());
@@ -133,8 +141,11 @@ pub fn run(request: Request) -> Result<Box<dyn Answer>, Failure> {
         }
         None => None,
     };
-    let making =
+    let mut making =
         generate::Request { edge, compat: request.compat, ..generate::Request::new(&package, &manifests) };
+    if request.pin_digests {
+        making.pins = pins(&generate::unpinned(&generate::generate(&making).draft), access)?;
+    }
     let generated = dated(making, request.created_at.as_deref(), &request.output_dir, &request.task)?;
     finish(generated, request.task, request.output_dir)
 }
@@ -164,7 +175,8 @@ fn dated<'r>(
 ) -> Result<Generated<'r>, Failure> {
     let with = |created_at: String, by| {
         let created_at = Some((created_at, Origin::unwritten(by)));
-        generate::generate(&generate::Request { created_at, edge: request.edge.clone(), ..request })
+        let (edge, pins) = (request.edge.clone(), request.pins.clone());
+        generate::generate(&generate::Request { created_at, edge, pins, ..request })
     };
     let flag = By::Flag("--created-at");
     if let Some(given) = given.filter(|given| *given != "now") {
@@ -192,6 +204,40 @@ fn dated<'r>(
         }
     }
     Ok(with(time::now(), if given.is_some() { flag } else { By::Rule("the content has changed") }))
+}
+
+/// The references of images with the digests that registries give them.
+fn pins(images: &BTreeSet<String>, access: &Access) -> Result<Pins, Failure> {
+    let place = |image: &String| -> Result<Place, String> {
+        let whole = image.parse::<ImageRef>().map_err(|error| error.to_string())?;
+        format!("docker://{}", String::from(whole)).parse::<Place>().map_err(|error| error.to_string())
+    };
+    let places: Vec<_> = images.iter().map(|image| (image, place(image))).collect();
+    let askable: Vec<_> = places.iter().filter_map(|(_, place)| place.as_ref().ok().cloned()).collect();
+    let mut answers = digests(&askable, access).map_err(Failure::unknown)?.into_iter();
+    let mut pins = Pins::new();
+    for (image, place) in places {
+        let answer = match place {
+            Ok(_) => match answers.next() {
+                Some(answer) => answer.map_err(|error| chain(&error)),
+                None => Err("the registry was not asked".to_owned()),
+            },
+            Err(why) => Err(why),
+        };
+        pins.insert(image.clone(), answer.map(|digest| generate::pinned(image, &digest.to_string())));
+    }
+    Ok(pins)
+}
+
+/// An error with its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text += &format!(": {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 /// Whether every file is on disk as it is here.

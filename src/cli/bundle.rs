@@ -10,7 +10,7 @@ use olmkit_catalog::add::Policy;
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
-use crate::actions::{build, generate, push, unpack, validate};
+use crate::actions::{build, convert, generate, init, push, unpack, validate};
 use crate::exit::Failure;
 use crate::image::Place;
 use crate::input::Input;
@@ -19,8 +19,12 @@ use crate::report::Answer;
 /// What to do with bundles.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Write a package file to start from, with what is known of the operator filled in
+    Init(Box<Init>),
     /// Make a bundle from an operator's manifests and its package file
     Generate(Box<Generate>),
+    /// Make bundles from a directory of package manifests, the older layout
+    Convert(Box<Convert>),
     /// Check bundles against OLM's rules
     Validate(Box<Validate>),
     /// Put a bundle into an image
@@ -34,7 +38,18 @@ pub enum Verb {
 impl Verb {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
         match self {
-            Self::Generate(flags) => generate::run((*flags).into()),
+            Self::Init(flags) => {
+                let Init { directory, from_csv, package_file } = *flags;
+                Ok(Box::new(init::run(init::Request { directory, from_csv, package_file })?))
+            }
+            Self::Convert(flags) => {
+                let Convert { directory, output_dir } = *flags;
+                Ok(Box::new(convert::run(convert::Request { directory, output_dir })?))
+            }
+            Self::Generate(flags) => {
+                let (request, registry) = flags.request();
+                generate::run(request, &registry.access()?)
+            }
             Self::Build(flags) => {
                 let Build { bundle, build: flags } = *flags;
                 let (access, output) = flags.output(build::BUNDLE_COMPRESSION)?;
@@ -55,6 +70,42 @@ impl Verb {
         }
     }
 }
+
+/// Flags of `bundle init`.
+#[derive(Debug, Args)]
+#[command(after_help = INIT_EXAMPLES)]
+pub struct Init {
+    /// The operator's directory; its Cargo.toml, CRDs and base are looked for
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// A ClusterServiceVersion that the package file is to say the same as
+    #[arg(long, value_name = "CSV")]
+    from_csv: Option<PathBuf>,
+    /// The package file's name
+    #[arg(long, value_name = "NAME", default_value = "olmkit.yaml")]
+    package_file: String,
+}
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  olmkit bundle init
+  olmkit bundle init --from-csv bundle/manifests/redis-operator.clusterserviceversion.yaml";
+
+/// Flags of `bundle convert`.
+#[derive(Debug, Args)]
+#[command(after_help = CONVERT_EXAMPLES)]
+pub struct Convert {
+    /// The directory that holds `NAME.package.yaml` and a directory for each version
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Where the bundles go, a directory for each: new or empty
+    #[arg(long, value_name = "DIR", default_value = "bundles")]
+    output_dir: PathBuf,
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  olmkit bundle convert redis-operator --output-dir bundles";
 
 /// Flags of `bundle generate`.
 #[derive(Debug, Args)]
@@ -115,6 +166,9 @@ pub struct Generate {
     /// The time of creation, RFC 3339; `now` changes it when the content changes
     #[arg(long, value_name = "TIME|now", value_parser = created_at)]
     created_at: Option<String>,
+    /// Ask the registries for the digests of images, and name the images by them
+    #[arg(long)]
+    pin_digests: bool,
     /// Make what this tool would make, and none of the repairs
     #[arg(long, value_name = "TOOL")]
     compat: Option<CompatFlag>,
@@ -127,6 +181,8 @@ pub struct Generate {
     /// The bundle's directory; files in it that olmkit did not write are kept
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 /// Tools whose bundles can be made.
@@ -155,8 +211,9 @@ Examples:
   olmkit bundle generate --check                            whether ./bundle is up to date
   olmkit bundle generate --version 0.2.0 --catalog catalog   with spec.replaces, as 0.2.0 will stand in the catalog";
 
-impl From<Generate> for generate::Request {
-    fn from(flags: Generate) -> Self {
+impl Generate {
+    fn request(self) -> (generate::Request, RegistryFlags) {
+        let flags = self;
         let Generate { manifests, kustomize, helm, helm_values, .. } = flags;
         let inputs = generate::Inputs { paths: manifests, kustomize, helm, helm_values };
         let Generate { package, version, release, channels, default_channel, .. } = flags;
@@ -172,7 +229,7 @@ impl From<Generate> for generate::Request {
         let Generate {
             samples, package_file, base, catalog, channel, policy, created_at, output_dir, ..
         } = flags;
-        Self {
+        let request = generate::Request {
             inputs,
             samples,
             package_file,
@@ -183,9 +240,11 @@ impl From<Generate> for generate::Request {
             policy,
             created_at,
             compat,
+            pin_digests: flags.pin_digests,
             task,
             output_dir,
-        }
+        };
+        (request, flags.registry)
     }
 }
 

@@ -397,6 +397,43 @@ pub struct Error {
     pub place: Option<Place>,
 }
 
+/// Bundles made of package manifests: `bundle convert`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Converted {
+    /// `olmkit.converted/v1`
+    pub schema: &'static str,
+    /// The package's name.
+    pub package: String,
+    /// The bundles in the order of their directories; none when a finding is an error.
+    pub bundles: Vec<ConvertedBundle>,
+    /// What there is to say about the input.
+    pub findings: Vec<Finding>,
+}
+
+/// A bundle made of one version's directory.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ConvertedBundle {
+    /// The name of the ClusterServiceVersion.
+    pub csv: String,
+    /// Where it is.
+    pub directory: String,
+    /// The channels it is in.
+    pub channels: Vec<String>,
+    /// Its files.
+    pub files: Vec<String>,
+}
+
+/// A package file to start from: `bundle init`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Initial {
+    /// `olmkit.initial/v1`
+    pub schema: &'static str,
+    /// The directory.
+    pub directory: String,
+    /// The files that were written there.
+    pub files: Vec<String>,
+}
+
 /// Where fields of a ClusterServiceVersion come from: `bundle generate --explain`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Explained {
@@ -467,6 +504,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("contexts-v1", schema_for!(Contexts)),
         ("description-v1", schema_for!(DescriptionReport)),
         ("codes-v1", schema_for!(Codes)),
+        ("converted-v1", schema_for!(Converted)),
         ("digest-v1", schema_for!(ImageDigest)),
         ("dry-run-v1", schema_for!(DryRun)),
         ("error-v1", schema_for!(Error)),
@@ -477,6 +515,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("index-v1", schema_for!(Index)),
         ("list-v1", schema_for!(List<'_, ListItem<'_>>)),
         ("path-v1", schema_for!(Paths)),
+        ("initial-v1", schema_for!(Initial)),
         ("inspected-v1", schema_for!(Inspected)),
         ("resolution-v1", schema_for!(Resolution)),
         ("operator-v1", schema_for!(OperatorReport)),

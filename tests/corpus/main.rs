@@ -7,6 +7,7 @@
 
 mod catalogs;
 mod generate;
+mod known;
 mod validate;
 
 use std::path::{Path, PathBuf};

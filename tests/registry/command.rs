@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 use tempfile::TempDir;
 
 use crate::server::{Kind, PASSWORD, Registry, USER, noise};
@@ -34,6 +34,7 @@ annotations:
 pub(crate) fn trials() -> Vec<Trial> {
     let registry = ["docker-registry"];
     vec![
+        trial("generate_puts_the_digests_of_tags_in", &registry, pinned),
         trial("a_bundle_goes_to_a_registry_and_comes_back", &registry, || {
             let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
             let reference = format!("{}/team/echo-bundle:v0.1.0", registry.host);
@@ -211,6 +212,39 @@ pub(crate) fn trials() -> Vec<Trial> {
             Ok(())
         }),
     ]
+}
+
+fn pinned() -> Result<(), Failed> {
+    let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
+    let image = format!("{}/team/echo", registry.host);
+    check(&run(dir.path(), &["bundle", "build", "bundle", "--to", &format!("{image}:v1")]), 0);
+    let digest = registry.digest("team/echo", "v1").unwrap();
+    let deployment = format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: echo}}\nspec:\n  selector: {{matchLabels: {{app: echo}}}}\n  \
+         template:\n    metadata: {{labels: {{app: echo}}}}\n    spec:\n      containers:\n      - name: manager\n        image: \
+         {image}:v1\n        env: [{{name: RELATED_IMAGE_SAME, value: '{image}:v1'}}]\n"
+    );
+    fs::write(dir.path().join("deploy.yaml"), &deployment).unwrap();
+    let generate =
+        ["bundle", "generate", "deploy.yaml", "--package", "echo", "--version", "0.1.0", "--pin-digests"];
+    let generate = [generate.as_slice(), &["--output-dir", "pinned"]].concat();
+    check(&run(dir.path(), &generate), 0);
+    let csv =
+        fs::read_to_string(dir.path().join("pinned/manifests/echo.clusterserviceversion.yaml")).unwrap();
+    // The container, the variable, the related image and the annotation.
+    assert_eq!(csv.matches(&format!("{image}@{digest}")).count(), 4, "{csv}");
+    assert!(!csv.contains(":v1\n"), "{csv}");
+    let why = run(
+        dir.path(),
+        &[generate.as_slice(), &["--explain", "metadata.annotations.containerImage"]].concat(),
+    );
+    assert!(text(&why.stdout).contains("from the registry\n"), "{}", text(&why.stdout));
+
+    fs::write(dir.path().join("deploy.yaml"), deployment.replace("team/echo:v1", "team/none:v1")).unwrap();
+    let missing = run(dir.path(), &generate);
+    check(&missing, 1);
+    assert!(text(&missing.stderr).contains("error[generate-image-unresolved]"), "{}", text(&missing.stderr));
+    Ok(())
 }
 
 /// A directory with a bundle in it.

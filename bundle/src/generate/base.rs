@@ -21,14 +21,14 @@ impl<'m> Base<'m> {
     /// # Errors
     /// A finding when there is none in it.
     pub fn of(manifests: &'m Manifests<'m>) -> Result<Self, Box<Finding>> {
-        let mut objects = manifests.roots();
+        let mut objects = manifests.objects();
         match objects.find(|object| object.kind() == csv::KIND) {
             Some(object) => Ok(Self(object)),
             None => {
                 let finding =
                     Finding::new(&codes::BASE_INVALID, "there is no ClusterServiceVersion in the base");
                 let finding = finding.help("give a file with an object of kind `ClusterServiceVersion`");
-                Err(Box::new(match manifests.roots().next() {
+                Err(Box::new(match manifests.objects().next() {
                     Some(object) => finding.at(object.place(steps!("kind"))),
                     None => finding,
                 }))

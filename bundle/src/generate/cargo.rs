@@ -90,6 +90,17 @@ impl<'a> CargoFile<'a> {
             .collect()
     }
 
+    /// What stands in for a key of the package file, for its commented-out line.
+    pub(super) fn initial(&self, key: &str) -> Option<String> {
+        let key = match key {
+            "package" => "name",
+            "version" | "description" | "license" | "repository" => key,
+            _ => return None,
+        };
+        let (text, _) = self.text(key)?;
+        Some(serde_json::Value::from(text).to_string())
+    }
+
     /// A value of `[package]` as a draft.
     pub(super) fn draft(&self, key: &str) -> Option<Draft<'_>> {
         let (node, source) = self.value(key)?;

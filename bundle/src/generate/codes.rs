@@ -18,6 +18,10 @@ macro_rules! codes {
 }
 
 codes! {
+    /// A package manifest, or a version's directory, that cannot be converted.
+    PACKAGE_MANIFEST_INVALID "convert-package-invalid" Error "package_manifest_invalid"
+    /// A version that no channel leads to.
+    VERSION_STRANDED "convert-version-stranded" Warning "version_stranded"
     /// An APIService that does not say which kind it serves.
     API_SERVICE_INCOMPLETE "generate-api-service-incomplete" Error "api_service_incomplete"
     /// A base that is not one.
@@ -32,6 +36,8 @@ codes! {
     DUPLICATE_OBJECT "generate-duplicate-object" Error "duplicate_object"
     /// The icon is not an image.
     ICON_NOT_AN_IMAGE "generate-icon-not-an-image" Error "icon_not_an_image"
+    /// An image whose digest nobody knows.
+    IMAGE_UNRESOLVED "generate-image-unresolved" Error "image_unresolved"
     /// Install modes that the manifests cannot honour.
     INSTALL_MODE_IMPOSSIBLE "generate-install-mode-impossible" Warning "install_mode_impossible"
     /// An object of a kind that a bundle cannot carry.

@@ -16,6 +16,22 @@ const DEPTH: usize = 3;
 /// More descriptors than this for one list are no help to anybody, and a ClusterServiceVersion has a size to keep.
 const MOST: usize = 100;
 
+/// Fields that hold whole objects of Kubernetes, which people know from elsewhere.
+const KUBERNETES_OWN: [&str; 12] = [
+    "affinity",
+    "containers",
+    "env",
+    "envFrom",
+    "initContainers",
+    "metadata",
+    "podSecurityContext",
+    "podTemplate",
+    "securityContext",
+    "template",
+    "tolerations",
+    "volumes",
+];
+
 const UI: &str = "urn:alm:descriptor:com.tectonic.ui:";
 
 /// The lists of descriptors, with the field whose parts they describe.
@@ -37,19 +53,23 @@ pub(super) fn derive<'m>(entry: &mut Draft<'m>, schema: &'m Node<'m>, source: &'
 /// Lays what somebody wrote about an owned API over what was derived: descriptors are matched by their path.
 pub(super) fn overlay<'m>(entry: &mut Draft<'m>, mut over: Draft<'m>) {
     for key in ["specDescriptors", "statusDescriptors", "actionDescriptors"] {
-        let Some(list) = over.remove(key) else { continue };
+        let Some(list) = over.remove(key).filter(|list| !list.is_empty()) else { continue };
+        let origin = list.origin();
+        let mut derived = entry.remove(key).map(Draft::into_items).unwrap_or_default();
+        let mut all = Vec::new();
+        // Consoles show them in this order, and somebody chose it.
         for descriptor in list.into_items() {
-            let origin = descriptor.origin();
-            if entry.get(key).is_none() {
-                entry.set(&[key], Draft::list(Vec::new(), origin));
-            }
-            let Some(all) = entry.at_mut(&[key]) else { continue };
-            let path = descriptor.text("path").to_owned();
-            match all.items_mut().iter_mut().find(|own| own.text("path") == path) {
-                Some(own) => own.merge(descriptor.without_empty()),
+            let same = derived.iter().position(|own| own.text("path") == descriptor.text("path"));
+            match same.map(|at| derived.remove(at)) {
+                Some(mut own) => {
+                    own.merge(descriptor.without_empty());
+                    all.push(own);
+                }
                 None => all.push(descriptor),
             }
         }
+        all.append(&mut derived);
+        entry.set(&[key], Draft::list(all, origin));
     }
     entry.merge(over.without_empty());
 }
@@ -72,7 +92,7 @@ impl<'m> Walk<'m> {
             let path =
                 if above.is_empty() { property.key.to_string() } else { format!("{above}.{}", property.key) };
             let hint = hint(&property.key, &property.value, self.of_status);
-            let special = hint.as_ref().is_some_and(|hint| hint.special);
+            let special = hint.as_ref().is_some_and(|hint| depth <= hint.depth);
             if depth == 1 || special {
                 let origin = Origin::written(By::Manifest, self.source, property.key_span);
                 let mut descriptor = Draft::map(origin);
@@ -93,7 +113,7 @@ impl<'m> Walk<'m> {
                 }
                 self.found.push(descriptor);
             }
-            if depth < DEPTH && !special {
+            if depth < DEPTH && !special && !KUBERNETES_OWN.contains(&property.key.as_ref()) {
                 self.properties(&property.value, &path, depth + 1);
             }
         }
@@ -102,8 +122,8 @@ impl<'m> Walk<'m> {
 
 struct Hint {
     urns: Vec<Json>,
-    /// Whether it is worth showing however deep it stands; what is below it is part of it.
-    special: bool,
+    /// How deep it may stand to be worth showing; what is below it is part of it.
+    depth: usize,
 }
 
 /// The view that consoles have for a field.
@@ -111,8 +131,8 @@ fn hint(name: &str, schema: &Node<'_>, of_status: bool) -> Option<Hint> {
     let lower = name.to_lowercase();
     let kind = schema.get("type").and_then(Node::as_str).unwrap_or("");
     let has = |key: &str| schema.at(steps!("properties", key)).is_some();
-    let special = |urn: &str| Some(Hint { urns: vec![urn.into()], special: true });
-    let plain = |urn: &str| Some(Hint { urns: vec![urn.into()], special: false });
+    let special = |urn: &str| Some(Hint { urns: vec![urn.into()], depth: DEPTH });
+    let plain = |urn: &str| Some(Hint { urns: vec![urn.into()], depth: 0 });
     let ui = |name: &str| format!("{UI}{name}");
     let list_of_texts =
         |schema: &Node<'_>| schema.at(steps!("items", "type")).and_then(Node::as_str) == Some("string");
@@ -146,7 +166,7 @@ fn hint(name: &str, schema: &Node<'_>, of_status: bool) -> Option<Hint> {
         }
         "boolean" => Some(Hint {
             urns: vec![ui(if of_status { "text" } else { "booleanSwitch" }).into()],
-            special: !of_status,
+            depth: if of_status { 0 } else { 2 },
         }),
         "string" if lower.ends_with("password") => special(&ui("password")),
         "string" if lower.ends_with("imagepullpolicy") => special(&ui("imagePullPolicy")),
@@ -156,7 +176,7 @@ fn hint(name: &str, schema: &Node<'_>, of_status: bool) -> Option<Hint> {
                 .iter()
                 .filter_map(Node::as_str)
                 .map(|value| Json::from(ui(&format!("select:{value}"))));
-            Some(Hint { urns: urns.collect(), special: false })
+            Some(Hint { urns: urns.collect(), depth: 0 })
         }
         "integer" | "number" => plain(&ui("number")),
         "string" => plain(&ui("text")),

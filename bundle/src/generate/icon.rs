@@ -19,6 +19,12 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// The ending of the file's name for an image that consoles show.
+pub(super) fn extension(bytes: &[u8]) -> Option<&'static str> {
+    let extension = media_type(bytes)?.rsplit('/').next()?;
+    Some(extension.trim_end_matches("+xml"))
+}
+
 /// Whether the first element of a text is `svg`, behind declarations and comments.
 fn is_svg(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };

@@ -11,7 +11,7 @@ use crate::parse::Object;
 use crate::yaml::{Node, Step, steps};
 
 /// Variables of this name tell an operator which images to run.
-const VARIABLE: &str = "RELATED_IMAGE_";
+pub(super) const VARIABLE: &str = "RELATED_IMAGE_";
 
 /// An image, and what it is for.
 struct Use<'m> {

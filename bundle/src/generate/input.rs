@@ -83,7 +83,7 @@ impl<'a> Manifests<'a> {
 
     /// Sorts the objects, and reports what is none or has no place in a bundle.
     pub(super) fn classify<'m>(&'m self, compat: Option<Compat>, findings: &mut Findings) -> Objects<'m> {
-        let all = self.objects(findings);
+        let all = self.each_once(findings);
         let defined: Vec<GroupVersionKind> = all
             .iter()
             .filter(|(object, _)| object.kind() == "CustomResourceDefinition" && group(object) == crd::GROUP)
@@ -109,7 +109,7 @@ impl<'a> Manifests<'a> {
     }
 
     /// The objects as they stand, without regard to whether they are sound.
-    pub(super) fn roots<'m>(&'m self) -> impl Iterator<Item = Object<'m, 'm>> {
+    pub fn objects<'m>(&'m self) -> impl Iterator<Item = Object<'m, 'm>> {
         self.texts.iter().flat_map(|text| {
             let roots = text.documents.iter().flatten().flat_map(|document| expand_list(&document.root));
             roots.map(|root| Object { source: &text.source, root })
@@ -117,7 +117,7 @@ impl<'a> Manifests<'a> {
     }
 
     /// Every object once, in the order of group, kind, namespace and name, and whether it counts as an example alone.
-    fn objects<'m>(&'m self, findings: &mut Findings) -> Vec<(Object<'m, 'm>, bool)> {
+    fn each_once<'m>(&'m self, findings: &mut Findings) -> Vec<(Object<'m, 'm>, bool)> {
         let mut by_id = BTreeMap::<_, (Object<'m, 'm>, bool)>::new();
         for text in &self.texts {
             for document in &text.documents {

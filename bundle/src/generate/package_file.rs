@@ -100,6 +100,12 @@ pub struct PackageSettings {
 
     /// Files and directories with the operator's manifests.
     pub manifests: Vec<String>,
+    /// Directories with a kustomization, built by kustomize or kubectl.
+    pub kustomize: Vec<String>,
+    /// Helm charts, rendered by helm.
+    pub helm: Vec<String>,
+    /// Values for the charts.
+    pub helm_values: Vec<String>,
     /// Files and directories with examples of custom resources, for `alm-examples` alone.
     pub samples: Vec<String>,
     /// A base ClusterServiceVersion, as operator-sdk keeps it in `config/manifests/bases`.

@@ -185,6 +185,9 @@ impl<'m> Derivation<'_, 'm> {
                 continue;
             };
             let text = |key| service.get(key).and_then(Node::as_str).unwrap_or("");
+            if self.compat.is_some() && !self.is_known(service) {
+                continue;
+            }
             if self.compat.is_none() && Crd::from(*crd).versions().len() < 2 && !self.is_known(service) {
                 let message = format!(
                     "`{}` has one version, which nothing converts: its webhook is left out",

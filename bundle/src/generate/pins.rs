@@ -1,0 +1,91 @@
+//! Tags to digests: which images a bundle names, and the rewriting of them once somebody has asked their registries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::codes;
+use super::draft::{By, Draft, Origin};
+use crate::csv::annotation;
+use crate::finding::Findings;
+use crate::names::ImageRef;
+
+/// What registries said of the images that a bundle names: the reference with a digest, or why there is none.
+pub type Pins = BTreeMap<String, Result<String, String>>;
+
+/// The images of a ClusterServiceVersion that are named by a tag, as they are written there.
+///
+/// ```
+/// use olmkit_bundle::generate::{Builder, pinned};
+/// assert_eq!(pinned("quay.io/a/b:v1", "sha256:0a"), "quay.io/a/b@sha256:0a");
+/// ```
+pub fn unpinned(csv: &Draft<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut csv = csv.clone();
+    each(&mut csv, &mut |image| {
+        let text = image.as_str().unwrap_or("");
+        if text.parse::<ImageRef>().is_ok_and(|image| image.digest().is_none()) {
+            found.insert(text.to_owned());
+        }
+    });
+    found
+}
+
+/// A reference with a digest in place of its tag, and otherwise as somebody wrote it.
+pub fn pinned(reference: &str, digest: &str) -> String {
+    let name_starts = reference.rfind('/').map_or(0, |slash| slash + 1);
+    let name = match reference[name_starts..].find(':') {
+        Some(colon) => &reference[..name_starts + colon],
+        None => reference,
+    };
+    format!("{name}@{digest}")
+}
+
+/// Puts the digests in.
+pub(super) fn apply<'a>(csv: &mut Draft<'a>, pins: &Pins, findings: &mut Findings) {
+    each(csv, &mut |image: &mut Draft<'a>| match image.as_str().and_then(|text| pins.get(text)) {
+        Some(Ok(pinned)) => image.set(&[], Draft::new(pinned.as_str(), Origin::unwritten(By::Registry))),
+        Some(Err(why)) => {
+            let message = format!("the digest of `{}` is not known: {why}", image.as_str().unwrap_or(""));
+            findings.push(image.finding(&codes::IMAGE_UNRESOLVED, message));
+        }
+        None => {}
+    });
+}
+
+/// Every place of a ClusterServiceVersion that names an image which the operator runs.
+fn each<'a>(csv: &mut Draft<'a>, visit: &mut dyn FnMut(&mut Draft<'a>)) {
+    for related in csv.at_mut(&["spec", "relatedImages"]).map(Draft::items_mut).unwrap_or_default() {
+        related.at_mut(&["image"]).map(&mut *visit);
+    }
+    csv.at_mut(&["metadata", "annotations", annotation::CONTAINER_IMAGE]).map(&mut *visit);
+    let path = ["spec", "install", "spec", "deployments"];
+    for deployment in csv.at_mut(&path).map(Draft::items_mut).unwrap_or_default() {
+        for list in ["containers", "initContainers"] {
+            let path = ["spec", "template", "spec", list];
+            for container in deployment.at_mut(&path).map(Draft::items_mut).unwrap_or_default() {
+                container.at_mut(&["image"]).map(&mut *visit);
+                for variable in container.at_mut(&["env"]).map(Draft::items_mut).unwrap_or_default() {
+                    if variable.text("name").starts_with(super::images::VARIABLE) {
+                        variable.at_mut(&["value"]).map(&mut *visit);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_takes_the_place_of_the_tag() {
+        for (reference, expected) in [
+            ("redis", "redis@d"),
+            ("redis:7", "redis@d"),
+            ("localhost:5000/redis", "localhost:5000/redis@d"),
+            ("localhost:5000/a/redis:7", "localhost:5000/a/redis@d"),
+        ] {
+            assert_eq!(pinned(reference, "d"), expected);
+        }
+    }
+}

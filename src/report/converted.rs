@@ -1,0 +1,56 @@
+//! What `bundle convert` has made.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use olmkit_bundle::convert::Conversion;
+use olmkit_bundle::finding::Level;
+
+use super::findings::{finding_json, plural, write_finding};
+use super::{Answer, json, pretty, printable};
+use crate::exit::Exit;
+
+/// Bundles made of package manifests, or the findings that prevented them.
+#[derive(Debug)]
+pub struct ConvertedAnswer {
+    /// The directory of the bundles.
+    pub output_dir: PathBuf,
+    /// What was made.
+    pub conversion: Conversion,
+}
+
+impl Answer for ConvertedAnswer {
+    fn json(&self) -> String {
+        let bundles = self.conversion.bundles.iter().map(|bundle| json::ConvertedBundle {
+            csv: bundle.csv.clone(),
+            directory: self.output_dir.join(&bundle.directory).display().to_string(),
+            channels: bundle.channels.clone(),
+            files: bundle.files.keys().cloned().collect(),
+        });
+        pretty(&json::Converted {
+            schema: "olmkit.converted/v1",
+            package: self.conversion.package.clone(),
+            bundles: bundles.collect(),
+            findings: self.conversion.findings.iter().map(finding_json).collect(),
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+        let Conversion { bundles, findings, .. } = &self.conversion;
+        findings.iter().try_for_each(|finding| write_finding(finding, talk))?;
+        if bundles.is_empty() {
+            let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
+            return writeln!(talk, "nothing was written because of {}", plural(errors, "error"));
+        }
+        for bundle in bundles {
+            let directory = self.output_dir.join(&bundle.directory).display().to_string();
+            let channels = printable(&bundle.channels.join(", ")).into_owned();
+            writeln!(out, "{} in {} ({channels})", printable(&bundle.csv), printable(&directory))?;
+        }
+        Ok(())
+    }
+
+    fn exit(&self) -> Exit {
+        if self.conversion.bundles.is_empty() { Exit::No } else { Exit::Yes }
+    }
+}
