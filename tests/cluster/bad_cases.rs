@@ -125,7 +125,7 @@ fn main() {
         ("with_a_full_disk", || {
             let df = "printf 'Filesystem 1M-blocks Used Available\\ndisk 99999 98999 1000\\n'";
             insta::assert_snapshot!(Machine::new().has("df", df).faults(), @r#"
-            error: 1000 MiB are free for DIR/cache/olmkit/cluster, the build of Kubernetes needs 8000
+            error: 1000 MiB are free for DIR/cache/olmkit/cluster, the build of Kubernetes needs 10000
               = help: make room, or set XDG_CACHE_HOME to a directory on another disk
             error: 1000 MiB are free for DIR/state, a running cluster needs 2000
               = help: make room, or set CLUSTER_STATE to a directory on another disk

@@ -1,7 +1,7 @@
 # What keeps a cluster from coming up on this machine, found before anything is started: which, and what to do.
 
 # Room on the disk in MiB: for the build with its caches, and for a running cluster.
-BUILD_ROOM=8000
+BUILD_ROOM=10000
 RUN_ROOM=2000
 
 # Debian's package for each program; the last ones are put into images that tests run.
