@@ -8,7 +8,7 @@ CARGO ?= cargo
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-demo: ## package RedisCluster 0.1.0 to 0.4.0, link the versions, build the images, print the upgrade paths
+demo: ## package RedisCluster 0.1.0 to 0.4.0, link the versions, build the images, print the upgrade paths, upgrade one
 	@$(CARGO) build --quiet --locked
 	@demo/run target/debug/olmkit target/demo
 

@@ -4,8 +4,8 @@
 //! clock). Nothing is remembered between two rounds but what stands on the cluster, so a command that was interrupted is run
 //! again and goes on.
 //!
-//! [`cluster::Cluster`] is the world that is acted on; [`simulate`] is one, OLM in memory by the rules of its source. The
-//! trait blocks: one command does one thing after another, and the only concurrency is in a client's watches.
+//! [`cluster::Cluster`] is the world that is acted on. There are two: [`kubernetes`], an API server, and [`simulate`], OLM in
+//! memory by the rules of its source. The trait blocks: one command does one thing after another, and the only concurrency is in a client's watches.
 
 pub mod api;
 pub mod checks;
@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod decide;
 pub mod engine;
 pub mod install;
+pub mod kubernetes;
 pub mod look;
 pub mod observe;
 pub mod offer;

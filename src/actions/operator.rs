@@ -6,6 +6,7 @@ mod sources;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
@@ -13,6 +14,7 @@ use crate::input::Input;
 use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
+use crate::lifecycle::kubernetes::{Choice, Kubernetes};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::uninstall::{Removed, Uninstall};
@@ -24,7 +26,11 @@ use sources::Sources;
 /// Which cluster it is about, and where what its catalogs hold is read.
 #[derive(Debug, Default)]
 pub struct Target {
-    /// Files with the states of simulated clusters.
+    /// The contexts of clusters; none for the current one.
+    pub contexts: Vec<String>,
+    /// The kubeconfig; none for the usual places.
+    pub kubeconfig: Option<PathBuf>,
+    /// Files with the states of simulated clusters; none for real ones.
     pub simulate: Vec<PathBuf>,
     /// The catalog, where it is read from another place than the CatalogSource names.
     pub catalog_from: Option<Input>,
@@ -95,7 +101,7 @@ pub enum Outcome {
     Planned(Vec<Planned>),
 }
 
-/// Does a verb on every cluster that is meant, one after another.
+/// Does a verb on every cluster that is meant: on real ones at the same time, on simulated ones one after another.
 ///
 /// # Errors
 /// On a single cluster, why it could not be done; of several, each tells its own.
@@ -104,24 +110,88 @@ pub fn run(
     verb: &Verb,
     options: &Options,
     access: &Access,
-    progress: &dyn Progress,
+    progress: &(dyn Progress + Sync),
 ) -> Result<OperatorAnswer, Failure> {
-    if target.simulate.is_empty() {
-        return Err(Failure::misuse("no cluster is named").help("simulate one with --simulate FILE"));
+    let outcomes = match (&target.simulate[..], &target.contexts[..]) {
+        ([], []) => vec![(String::new(), real(target, None, verb, options, access, progress))],
+        ([], contexts) => at_once(target, contexts, verb, options, access, progress),
+        (files, _) => {
+            let mut outcomes = Vec::new();
+            for path in files {
+                let done = simulated::with(path, target, access, !options.dry_run, |cluster, sources| {
+                    one(cluster, sources, verb, options, access, progress)
+                });
+                outcomes.push((path.display().to_string(), done));
+            }
+            outcomes
+        }
+    };
+    let single = outcomes.len() == 1;
+    let mut told = Vec::new();
+    for (name, done) in outcomes {
+        told.push(if single { (String::new(), Ok(done?)) } else { (name, done) });
     }
-    let mut outcomes = Vec::new();
-    for path in &target.simulate {
-        let done = simulated::with(path, target, access, !options.dry_run, |cluster, sources| {
-            one(cluster, sources, verb, options, access, progress)
+    Ok(OperatorAnswer { outcomes: told })
+}
+
+/// Several clusters, each in a thread of its own.
+fn at_once(
+    target: &Target,
+    contexts: &[String],
+    verb: &Verb,
+    options: &Options,
+    access: &Access,
+    progress: &(dyn Progress + Sync),
+) -> Vec<(String, Result<Outcome, Failure>)> {
+    let within = |context: &String| -> Result<Outcome, Failure> {
+        if contexts.len() == 1 {
+            return real(target, Some(context), verb, options, access, progress);
+        }
+        let named = Within { context: context.clone(), progress };
+        real(target, Some(context), verb, options, access, &named)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = contexts.iter().map(|context| scope.spawn(move || within(context))).collect();
+        let outcomes = threads.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Failure::unknown("the thread of this cluster has died")))
         });
-        outcomes.push((path.display().to_string(), done));
+        contexts.iter().cloned().zip(outcomes).collect()
+    })
+}
+
+/// One of several clusters, whose name stands before what it tells.
+struct Within<'w> {
+    context: String,
+    progress: &'w (dyn Progress + Sync),
+}
+
+impl Progress for Within<'_> {
+    fn state(&self, at: Duration, object: &str, state: &str) {
+        self.progress.state(at, &format!("{}: {object}", self.context), state);
     }
-    if outcomes.len() == 1
-        && let Some((_, done)) = outcomes.pop()
-    {
-        return Ok(OperatorAnswer { outcomes: vec![(String::new(), Ok(done?))] });
+
+    fn said(&self, at: Duration, text: &str) {
+        self.progress.said(at, &format!("{}: {text}", self.context));
     }
-    Ok(OperatorAnswer { outcomes })
+}
+
+/// A verb on a real cluster.
+fn real(
+    target: &Target,
+    context: Option<&String>,
+    verb: &Verb,
+    options: &Options,
+    access: &Access,
+    progress: &dyn Progress,
+) -> Result<Outcome, Failure> {
+    let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
+    let mut cluster = Kubernetes::connect(&choice).map_err(|error| {
+        Failure::unknown(error).help(
+            "name a kubeconfig with --kubeconfig, a context with --context, or simulate with --simulate FILE",
+        )
+    })?;
+    let sources = Sources::new(target.catalog_from.clone(), access.clone());
+    one(&mut cluster, &sources, verb, options, access, progress)
 }
 
 fn one(

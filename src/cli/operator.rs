@@ -119,6 +119,12 @@ struct ClusterFlags {
     /// The operator's namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    /// Contexts of the kubeconfig, each a cluster; the current one when absent
+    #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with = "simulate")]
+    context: Vec<String>,
+    /// The kubeconfig; `KUBECONFIG` or `~/.kube/config` when absent
+    #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
+    kubeconfig: Option<PathBuf>,
     /// OLM in memory instead of a cluster; the file keeps its state between two commands. Several are several clusters
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     simulate: Vec<PathBuf>,
@@ -133,7 +139,13 @@ struct ClusterFlags {
 
 impl ClusterFlags {
     fn target(self) -> Target {
-        Target { simulate: self.simulate, catalog_from: self.catalog_from, bundles_from: self.bundles_from }
+        Target {
+            contexts: self.context,
+            kubeconfig: self.kubeconfig,
+            simulate: self.simulate,
+            catalog_from: self.catalog_from,
+            bundles_from: self.bundles_from,
+        }
     }
 }
 

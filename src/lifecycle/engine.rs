@@ -18,6 +18,9 @@ const GRACE: Duration = Duration::from_secs(60);
 /// How often the state is looked at when nothing is heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
+/// How often an object is looked at that nobody tells about.
+const UNWATCHED: Duration = Duration::from_millis(500);
+
 /// Shows what happens as it happens.
 pub trait Progress {
     /// An object has a new state; `at` is the time since the verb began.
@@ -381,7 +384,8 @@ impl<'e> Engine<'e> {
                 let (after, awaited) = (self.options.timeout, format!("{key} to go"));
                 return Err(EngineError::TimedOut { after, awaited, suspicion: None });
             }
-            self.cluster.wait((deadline - now).min(LOOK_AGAIN))?;
+            // It may be of a kind that is not watched.
+            self.cluster.wait((deadline - now).min(UNWATCHED))?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -50,8 +50,7 @@ pub(super) fn with<T>(
 
 /// Puts the catalog that is named into the cluster, and what every CatalogSource names into the registry.
 fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<Sources, Failure> {
-    let mut sources =
-        Sources { instead: None, access: access.clone(), bundles: BTreeMap::new(), read: Mutex::default() };
+    let mut sources = Sources::new(None, access.clone());
     let key = Key::new(&known::CATALOG_SOURCE, OLM, CATALOG);
     if let Some(input) = &target.catalog_from {
         let object = json!({

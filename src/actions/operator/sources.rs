@@ -40,6 +40,10 @@ struct NoImage(String);
 pub(super) struct Because(pub(super) Failure);
 
 impl Sources {
+    pub(super) fn new(instead: Option<Input>, access: Access) -> Self {
+        Self { instead, access, bundles: BTreeMap::new(), read: Mutex::default() }
+    }
+
     pub(super) fn offer_from(&self, name: &str, input: &Input) -> Result<Arc<Offer>, Failure> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(offer) = read.get(name) {

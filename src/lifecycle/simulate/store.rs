@@ -67,6 +67,12 @@ mod documents {
 }
 
 impl Store {
+    /// The objects of another world, at a moment: what rules look at when something else keeps the objects.
+    pub fn of(documents: impl IntoIterator<Item = Value>, now: Duration) -> Self {
+        let objects = documents.into_iter().map(|document| (Key::of(&document), document)).collect();
+        Self { objects, now, ..Self::default() }
+    }
+
     /// The time since the simulation began.
     pub fn now(&self) -> Duration {
         self.now

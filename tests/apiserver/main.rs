@@ -1,0 +1,192 @@
+//! The operator verbs against a real kube-apiserver, on which the simulation's rules play OLM.
+//!
+//! Where the programs are not at hand (`make cluster` builds them), the tests are listed as not run.
+
+#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what is missing")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod olm;
+mod server;
+
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use olmkit::lifecycle::api::{Key, Resource, known};
+use olmkit::lifecycle::cluster::Cluster as _;
+use serde_json::{Value, json};
+
+use olm::{Olm, inputs, prepare};
+use server::{ADMIN, Server, WEAK};
+
+fn main() {
+    let present = server::programs().is_some();
+    if !present {
+        eprintln!("not run: etcd and kube-apiserver are not at hand (`make cluster` builds them)");
+    }
+    let mut arguments = Arguments::from_args();
+    // Each has a server of its own; several at once take more memory than they save time.
+    arguments.test_threads = Some(1);
+    let tests: [(&str, fn()); 4] = [
+        ("an_operator_lives_its_life", an_operator_lives_its_life),
+        ("a_missing_right_is_named", a_missing_right_is_named),
+        ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
+        ("killed_at_fifty_moments_it_ends_at_the_goal", killed_at_fifty_moments_it_ends_at_the_goal),
+    ];
+    let trial = |(name, test): (&str, fn())| {
+        Trial::test(name, move || -> Result<(), Failed> {
+            test();
+            Ok(())
+        })
+        .with_ignored_flag(!present)
+    };
+    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+}
+
+/// `olmkit operator …` on a server.
+fn command(server: &Server, user: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.arg("operator").args(words).arg("--kubeconfig").arg(server.kubeconfig(user));
+    command.arg("--catalog-from").arg(inputs("01").join("catalog-1"));
+    command
+}
+
+#[track_caller]
+fn run(server: &Server, words: &[&str]) -> String {
+    let output = command(server, ADMIN, words).output().unwrap();
+    assert!(output.status.success(), "{words:?}\n{}", text(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn object(server: &Server, resource: &Resource, namespace: &str, name: &str) -> Option<Value> {
+    server.connect().get(resource, namespace, name).unwrap()
+}
+
+fn installed(server: &Server, namespace: &str) -> String {
+    let found = object(server, &known::SUBSCRIPTION, namespace, "demo").unwrap();
+    found.pointer("/status/installedCSV").and_then(Value::as_str).unwrap_or("").to_owned()
+}
+
+fn an_operator_lives_its_life() {
+    let server = Server::start();
+    prepare(&server);
+    let _olm = Olm::start(&server, "01");
+    let quick = ["--settle", "1s"];
+    let verb = |words: &[&str]| run(&server, &[words, &quick].concat());
+    verb(&["install", "demo", "-n", "one", "--version", "0.1.0"]);
+    assert_eq!(installed(&server, "one"), "demo.v0.1.0");
+    let example = json!({
+        "apiVersion": "t01.example.com/v1", "kind": "Demo", "metadata": {"name": "example", "namespace": "one"},
+        "spec": {"size": 3},
+    });
+    let demos = Resource {
+        group: "t01.example.com".into(),
+        version: "v1".into(),
+        kind: "Demo".into(),
+        plural: "demos".into(),
+        namespaced: true,
+    };
+    server.connect().create(&demos, &example).unwrap();
+    verb(&["upgrade", "demo", "-n", "one"]);
+    assert_eq!(installed(&server, "one"), "demo.v0.3.0");
+    let listed = run(&server, &["list", "-A"]);
+    assert!(listed.contains("0.3.0") && listed.contains("Succeeded"), "{listed}");
+    let described = run(&server, &["describe", "demo"]);
+    assert!(described.contains("demos.t01.example.com owned, v1, 1 custom resources"), "{described}");
+    // Two contexts make one table.
+    let both = run(&server, &["list", "--context", "test,again"]);
+    assert_eq!(both.lines().count(), 3, "{both}");
+    let removed = verb(&["uninstall", "demo", "-n", "one"]);
+    assert!(removed.contains("kept customresourcedefinition/demos.t01.example.com"), "{removed}");
+    assert!(object(&server, &demos, "one", "example").is_some());
+    assert!(server.connect().list(&known::CSV, Some("one")).unwrap().is_empty());
+    assert!(object(&server, &known::OPERATOR_GROUP, "one", "one").is_none());
+}
+
+fn a_missing_right_is_named() {
+    let server = Server::start();
+    prepare(&server);
+    let output = command(&server, WEAK, &["list", "-n", "one"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let said = text(&output);
+    let rule = "the rule `{apiGroups: [\"operators.coreos.com\"], resources: [\"subscriptions\"], verbs: [\"list\"]}` is missing";
+    assert!(said.contains(rule), "{said}");
+    // A server without OLM says so.
+    let crd = Key::new(&known::CRD, "", "subscriptions.operators.coreos.com");
+    let mut cluster = server.connect();
+    cluster.delete(&known::CRD, &crd).unwrap();
+    let begun = Instant::now();
+    loop {
+        let output = command(&server, ADMIN, &["list"]).output().unwrap();
+        if text(&output).contains("there is no OLM on this cluster") {
+            assert_eq!(output.status.code(), Some(3));
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{}", text(&output));
+    }
+}
+
+/// Somebody changes what the tool writes to all the time, and the server goes away and comes back.
+fn writes_of_others_and_a_restart_do_no_harm() {
+    let mut server = Server::start();
+    prepare(&server);
+    let olm = Olm::start(&server, "01");
+    run(&server, &["install", "demo", "-n", "two", "--version", "0.1.0", "--settle", "1s"]);
+    let upgrade = command(&server, ADMIN, &["upgrade", "demo", "-n", "two", "--settle", "1s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut cluster = server.connect();
+    for round in 0..30 {
+        for resource in [&*known::SUBSCRIPTION, &*known::INSTALL_PLAN] {
+            for object in cluster.list(resource, Some("two")).unwrap() {
+                let patch = json!({"metadata": {"annotations": {"somebody": format!("{round}")}}});
+                let _ = cluster.patch(resource, &Key::of(&object), &patch);
+            }
+        }
+    }
+    server.restart();
+    let output = upgrade.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(installed(&server, "two"), "demo.v0.3.0");
+    drop(olm);
+}
+
+fn killed_at_fifty_moments_it_ends_at_the_goal() {
+    const ROUNDS: u64 = 10;
+    const KILLS: u64 = 5;
+    let server = Server::start();
+    prepare(&server);
+    let _olm = Olm::start(&server, "01");
+    for round in 0..ROUNDS {
+        let namespace = format!("kill-{round}");
+        let quick = ["-n", &namespace, "--settle", "1s"];
+        run(&server, &[&["install", "demo", "--version", "0.1.0"], &quick[..]].concat());
+        for kill in 0..KILLS {
+            // Seeded: the same moments each time, all over the seconds that an upgrade takes here.
+            let moment = Duration::from_millis((round * 131 + kill * 277) % 1_500);
+            let mut child = command(&server, ADMIN, &[&["upgrade", "demo"], &quick[..]].concat())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let begun = Instant::now();
+            while begun.elapsed() < moment && child.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        run(&server, &[&["upgrade", "demo"], &quick[..]].concat());
+        assert_eq!(installed(&server, &namespace), "demo.v0.3.0", "round {round}");
+        let subscription = object(&server, &known::SUBSCRIPTION, &namespace, "demo").unwrap();
+        let left = subscription.pointer("/metadata/annotations/olmkit.io~1approval-before");
+        assert_eq!(left, None, "round {round}");
+        run(&server, &["uninstall", "demo", "-n", &namespace]);
+    }
+}
