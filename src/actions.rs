@@ -14,6 +14,7 @@ mod layout;
 pub mod operator;
 pub mod push;
 pub mod resolve;
+pub mod serve;
 mod split;
 pub mod unpack;
 pub mod validate;

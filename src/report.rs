@@ -21,6 +21,7 @@ mod paths;
 mod progress;
 mod resolution;
 mod sarif;
+mod served;
 mod stream;
 mod tables;
 
@@ -46,6 +47,7 @@ pub use operator::{OperatorAnswer, operators};
 pub use paths::PathsAnswer;
 pub use progress::{counted, transfers};
 pub use resolution::{ResolutionAnswer, ResolutionResult};
+pub use served::ServedAnswer;
 pub use stream::StreamAnswer;
 pub use tables::ListAnswer;
 

@@ -7,7 +7,7 @@
 //! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
 //! - [`list`] and [`draw`] show what is there;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
-//! - [`compiled`] is a catalog as servers want it;
+//! - [`compiled`] is a catalog as servers want it, and `serve` the server (feature `serve`);
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
 //! Start at [`fbc::Catalog`].
@@ -38,6 +38,8 @@ pub mod path;
 mod property;
 pub mod render;
 pub mod resolve;
+#[cfg(feature = "serve")]
+pub mod serve;
 #[cfg(test)]
 mod testing;
 pub mod validate;

@@ -10,7 +10,7 @@ use olmkit_catalog::{draw, path};
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
-use crate::actions::{build, build_index, catalog, push, resolve};
+use crate::actions::{build, build_index, catalog, push, resolve, serve};
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
 use crate::input::Input;
@@ -35,6 +35,8 @@ pub enum Verb {
     Build(Box<Build>),
     /// Compile a catalog to one file, which `catalog serve` opens in milliseconds
     BuildIndex(Box<BuildIndex>),
+    /// Serve a catalog to OLM: gRPC and HTTP
+    Serve(Box<Serve>),
     /// Send a catalog to a registry
     Push(Box<Push>),
 }
@@ -99,6 +101,7 @@ impl Verb {
                 let BuildIndex { catalog, to, registry } = *flags;
                 Ok(Box::new(build_index::build_index(&catalog, &to, &registry.access()?)?))
             }
+            Self::Serve(flags) => Ok(Box::new(serve::serve(&flags.flags)?)),
             Self::Push(flags) => {
                 let Push { catalog, reference, write } = *flags;
                 let (access, also_tag) = write.access()?;
@@ -384,6 +387,19 @@ const BUILD_INDEX_EXAMPLES: &str = "\
 Examples:
   olmkit catalog build-index catalog --to catalog.olmkit
   olmkit catalog serve catalog --index catalog.olmkit";
+
+/// Flags of `catalog serve`.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub struct Serve {
+    #[command(flatten)]
+    flags: olmkit_catalog::serve::Flags,
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog serve catalog
+  olmkit catalog serve catalog --port 0 --index /var/cache/catalog.olmkit";
 
 /// Flags of `catalog push`.
 #[derive(Debug, Args)]

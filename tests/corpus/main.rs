@@ -6,7 +6,15 @@
 #![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
 
 mod catalogs;
+#[path = "../serve/client.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the tests of the server use the rest, and fail by panicking"
+)]
+mod client;
 mod generate;
+mod grpc;
 mod known;
 mod validate;
 
@@ -24,6 +32,7 @@ fn main() {
     let trials = generate::trials(&corpus)
         .into_iter()
         .chain(catalogs::trials(&corpus))
+        .chain(grpc::trials(&corpus))
         .chain(validate::trials(&corpus));
     let trials = trials.map(|trial: Trial| trial.with_ignored_flag(!present));
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();

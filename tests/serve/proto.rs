@@ -4,14 +4,10 @@ use std::path::Path;
 
 use prost::Message as _;
 
+use crate::client::descriptors;
+
 fn catalog() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/catalog"))
-}
-
-/// The descriptors of `registry.proto` and of what it imports.
-pub(crate) fn descriptors() -> prost_types::FileDescriptorSet {
-    let compiled = protox::compile(["registry.proto"], [catalog().join("proto")]);
-    compiled.expect("registry.proto is sound")
 }
 
 #[track_caller]

@@ -1,0 +1,43 @@
+//! `catalog serve`: a catalog server, until it is asked to end.
+
+use std::ffi::OsString;
+
+use olmkit_catalog::serve::{self, Flags, ServeError};
+
+use super::build_index;
+use crate::exit::Failure;
+use crate::image::Access;
+use crate::input::Input;
+use crate::report::ServedAnswer;
+
+/// Serves a catalog, and comes back when that has ended. What there is to say meanwhile is in the log.
+///
+/// # Errors
+/// When there is nothing that could be served, or it cannot listen.
+pub fn serve(flags: &Flags) -> Result<ServedAnswer, Failure> {
+    if flags.cache_only {
+        let (Some(catalog), Some(index)) = (&flags.catalog, flags.index()) else {
+            return Err(Failure::misuse(
+                "--cache-only needs the catalog's directory, and --cache-dir or --index",
+            ));
+        };
+        build_index::build_index(&Input::Disk(catalog.clone()), &index, &Access::default())?;
+        return Ok(ServedAnswer);
+    }
+    serve::start_log(flags.debug);
+    let program = std::env::current_exe().map_err(Failure::unknown)?;
+    let builder: [OsString; 3] = [program.into(), "catalog".into(), "build-index".into()];
+    serve::run(&flags.config(builder.into())).map(|()| ServedAnswer).map_err(|error| {
+        flags.write_termination_log(&error.to_string());
+        match error {
+            ServeError::Build(error) => {
+                let catalog = flags.catalog.clone().unwrap_or_default();
+                build_index::failure(error, &Input::Disk(catalog))
+            }
+            error @ ServeError::Listen { .. } => {
+                Failure::unknown(error).help("choose another with --port or --address")
+            }
+            error => Failure::unknown(error),
+        }
+    })
+}
