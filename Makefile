@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 
-.PHONY: help demo check test corpus cluster cluster-down e2e bench docs generate
+.PHONY: help demo check test corpus cluster cluster-down e2e soak server bench docs generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -35,10 +35,22 @@ cluster-down: ## take it down
 e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them (E2E_KEEP=1 keeps what failed)
 	@tests/e2e/run
 
+soak: ## ten minutes of clients and reloads: the server's memory stays flat
+	OLMKIT_SOAK_SECONDS=600 $(CARGO) test --locked --test serve soak -- --nocapture
+
+# A target with musl links statically by itself; glibc has to be told so.
+SERVER_TARGET ?= x86_64-unknown-linux-gnu
+server: ## the static catalog server that catalog images carry (SERVER_TARGET: for another platform)
+	RUSTFLAGS="-C target-feature=+crt-static" CARGO_PROFILE_RELEASE_STRIP=symbols $(CARGO) build --release --locked \
+	  --package olmkit-catalog --features serve --bin olmkit-serve --target $(SERVER_TARGET)
+	@ls -l target/$(SERVER_TARGET)/release/olmkit-serve
+
 bench: ## speed against other tools, where they are installed (CATALOG=DIR: of a catalog of yours)
 	$(CARGO) build --release --locked
 	tests/bench/generate target/release/olmkit
 	tests/bench/images target/release/olmkit $(CATALOG)
+	$(CARGO) build --release --locked --package olmkit-catalog --features serve --bin olmkit-serve --examples
+	tests/bench/serve target/release/olmkit-serve target/release/examples/multiply target/release/examples/probe $(CATALOG)
 
 docs: ## the documentation of the code
 	$(CARGO) doc --workspace --no-deps --locked --open

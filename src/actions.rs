@@ -15,6 +15,7 @@ pub mod operator;
 pub mod push;
 pub mod resolve;
 pub mod serve;
+pub mod server;
 mod split;
 pub mod unpack;
 pub mod validate;

@@ -16,7 +16,8 @@ use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 use olmkit_bundle::source::{Source, Span};
 
-use crate::load::CatalogFiles;
+use crate::load::{CatalogFile, CatalogFiles};
+use crate::parallel::in_parallel;
 
 pub(crate) use read::same_key;
 pub use value::{Member, Text, Value};
@@ -300,27 +301,36 @@ impl<'a> Catalog<'a> {
     /// ```
     pub fn parse(files: &'a CatalogFiles) -> Self {
         let mut catalog = Self { name: &files.name, ..Self::default() };
-        for file in &files.files {
-            let number = catalog.files.len() as u32;
-            let text = match &file.content {
-                Content::Text(text) => text.as_str(),
-                other => {
-                    let fault = FaultKind::NoText(why_no_text(other));
-                    let at = At { file: number, span: Span::default() };
-                    catalog.faults.push(Fault { at, kind: fault });
-                    ""
-                }
-            };
-            catalog
-                .files
-                .push(File { path: &file.path, source: Source::new(files.display_path(file), text) });
-            for value in stream::values(text) {
-                match value {
-                    Ok(value) => read::blob(&mut catalog, number, value),
-                    Err(error) => {
-                        let at = At { file: number, span: error.span };
-                        catalog.faults.push(Fault { at, kind: FaultKind::Syntax(error.message) });
-                    }
+        let numbered: Vec<_> = (0..).zip(&files.files).collect();
+        for part in in_parallel(&numbered, |(number, file)| Self::parse_file(files, *number, file)) {
+            catalog.files.extend(part.files);
+            catalog.packages.extend(part.packages);
+            catalog.channels.extend(part.channels);
+            catalog.bundles.extend(part.bundles);
+            catalog.deprecations.extend(part.deprecations);
+            catalog.others.extend(part.others);
+            catalog.faults.extend(part.faults);
+        }
+        catalog
+    }
+
+    fn parse_file(files: &'a CatalogFiles, number: u32, file: &'a CatalogFile) -> Self {
+        let mut catalog = Self::default();
+        let text = match &file.content {
+            Content::Text(text) => text.as_str(),
+            other => {
+                let at = At { file: number, span: Span::default() };
+                catalog.faults.push(Fault { at, kind: FaultKind::NoText(why_no_text(other)) });
+                ""
+            }
+        };
+        catalog.files.push(File { path: &file.path, source: Source::new(files.display_path(file), text) });
+        for value in stream::values(text) {
+            match value {
+                Ok(value) => read::blob(&mut catalog, number, value),
+                Err(error) => {
+                    let at = At { file: number, span: error.span };
+                    catalog.faults.push(Fault { at, kind: FaultKind::Syntax(error.message) });
                 }
             }
         }

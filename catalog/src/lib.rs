@@ -34,6 +34,7 @@ mod index;
 mod json;
 pub mod list;
 pub mod load;
+mod parallel;
 pub mod path;
 mod property;
 pub mod render;

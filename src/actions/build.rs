@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use olmkit_bundle::annotations;
 use olmkit_bundle::parse::Bundle;
+use olmkit_catalog::compiled;
+use olmkit_catalog::load::CatalogFiles;
 
-use super::{layout, split};
+use super::server::Server;
+use super::{build_index, layout, split};
 use crate::exit::Failure;
-use crate::image::{Access, Compression, Config, Image, Index, Layer, Node, Place, Platform, Root};
+use crate::files;
+use crate::image::{Access, Compression, Config, FileTree, Image, Index, Layer, Node, Place, Platform, Root};
 use crate::input::{CONFIGS_LABEL, Input, SCORECARD_DIR, SCORECARD_LABEL};
 use crate::report::ImageAnswer;
 
@@ -17,6 +21,12 @@ const CONFIGS_DIR: &str = "configs";
 /// `opm generate dockerfile`.
 const SERVE_PORT: u16 = 50051;
 const SERVE_ARGUMENTS: [&str; 3] = ["serve", "/configs", "--cache-dir=/tmp/cache"];
+
+/// Where the server and the compiled catalog are in an image that carries them, and whom the server runs as: nobody in particular,
+/// and the group that OpenShift gives whatever user it chooses.
+const SERVER_PATH: &str = "bin/olmkit-serve";
+const INDEX_PATH: &str = "cache/catalog.olmkit";
+const SERVER_USER: &str = "1001:0";
 
 /// How bundles are packed: they are so small that nothing counts but who can read them.
 pub const BUNDLE_COMPRESSION: Compression = Compression::Gzip;
@@ -50,7 +60,9 @@ pub struct Output {
 pub struct Ground {
     /// The image below; nothing when none is given.
     pub base: Option<Input>,
-    /// The platforms; those of the base when none are given, and one when there is no base.
+    /// The server that the image carries; only without a base.
+    pub server: Server,
+    /// The platforms; those of the base or the servers when none are given, and one when there are neither.
     pub platforms: Vec<Platform>,
     /// Labels besides those that catalogs have.
     pub labels: BTreeMap<String, String>,
@@ -113,8 +125,8 @@ pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure
 
 /// Builds the image of a catalog: its files at `/configs`, and the label that says where they are.
 ///
-/// Without a base, such an image holds no server; a CatalogSource takes it with `grpcPodConfig.extractContent`, and OLM v1
-/// as it is. A base such as opm's serves it.
+/// With a server, it holds that and the compiled catalog too, and runs as the pod of a CatalogSource. Without one and without a base,
+/// a CatalogSource takes it with `grpcPodConfig.extractContent`, and OLM v1 as it is. A base such as opm's serves it its own way.
 ///
 /// # Errors
 /// When there is nothing in the input, the base cannot be had, or the image cannot be written.
@@ -129,9 +141,16 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
     {
         tree = parted;
     }
+    // Looked at before the work begins.
+    let servers = match (&ground.server, &ground.base) {
+        (Server::None, _) | (_, Some(_)) => BTreeMap::new(),
+        (server, None) => server.programs(&ground.platforms)?,
+    };
+    let index = if servers.is_empty() { None } else { Some(index_layer(&tree, input, output.compression)?) };
     let tree = tree.moved("", CONFIGS_DIR)?;
     let send_ahead = |layer: &Layer| output.to.send_ahead(layer, access);
-    let layers = Layer::build_all(&split::by_package(&tree, CONFIGS_DIR)?, output.compression, send_ahead)?;
+    let mut layers =
+        Layer::build_all(&split::by_package(&tree, CONFIGS_DIR)?, output.compression, send_ahead)?;
     let mut labels = ground.labels.clone();
     labels.insert(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS_DIR}"));
     let mut config = Config {
@@ -141,6 +160,26 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
         ..Config::default()
     };
 
+    if let Some(index) = index {
+        layers.push(index);
+        config.user = Some(SERVER_USER.to_owned());
+        config.ports.insert(SERVE_PORT);
+        if config.entrypoint.is_empty() {
+            config.entrypoint = vec![format!("/{SERVER_PATH}")];
+        }
+        if config.cmd.is_empty() {
+            config.cmd = vec![format!("/{CONFIGS_DIR}"), "--index".into(), format!("/{INDEX_PATH}")];
+        }
+        let images = servers.into_iter().map(|(platform, program)| {
+            let mut tree = FileTree::new();
+            tree.add_executable(SERVER_PATH, program)?;
+            let mut all = layers.clone();
+            // Last, so that what lies below is the same for every platform and every release.
+            all.push(Layer::build_with(&tree, output.compression)?);
+            Ok(Image::new(&platform, &config, &all))
+        });
+        return store(&root_of(images.collect::<Result<_, Failure>>()?)?, output, access);
+    }
     let Some(base) = &ground.base else {
         let one = [Platform::default()];
         let platforms = if ground.platforms.is_empty() { &one } else { ground.platforms.as_slice() };
@@ -158,6 +197,20 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
     };
     let over = |platform: &Platform| Image::on(base.image(Some(platform))?, &config, &layers);
     store(&root_of(platforms.iter().map(over).collect::<Result<_, _>>()?)?, output, access)
+}
+
+/// The compiled catalog of a tree as a layer.
+fn index_layer(tree: &FileTree, input: &Input, compression: Compression) -> Result<Layer, Failure> {
+    // By way of a directory: which files count is the catalog's own business.
+    let dir = tempfile::tempdir().map_err(Failure::unknown)?;
+    let (catalog, index) = (dir.path().join("catalog"), dir.path().join(INDEX_PATH));
+    files::new_tree(&catalog, &tree.contents().map_err(Failure::unknown)?)?;
+    let mut files = CatalogFiles::load(&catalog).map_err(Failure::unknown)?;
+    files.name = input.to_string();
+    compiled::build(&files, &index).map_err(|error| build_index::failure(error, input))?;
+    let mut tree = FileTree::new();
+    tree.add_file(INDEX_PATH, std::fs::read(&index).map_err(Failure::unknown)?)?;
+    Ok(Layer::build_with(&tree, compression)?)
 }
 
 /// A single image stands for itself; several are listed.

@@ -10,6 +10,7 @@ use olmkit_catalog::{draw, path};
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
+use crate::actions::server::Server;
 use crate::actions::{build, build_index, catalog, push, resolve, serve};
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
@@ -86,10 +87,12 @@ impl Verb {
                 Ok(Box::new(resolve::run(&request, &registry.access()?)?))
             }
             Self::Build(flags) => {
-                let Build { catalog, base, platform, label, entrypoint, cmd, build: flags } = *flags;
+                let server = flags.server();
+                let Build { catalog, base, platform, label, entrypoint, cmd, build: flags, .. } = *flags;
                 let (access, output) = flags.output(build::CATALOG_COMPRESSION)?;
                 let ground = build::Ground {
                     base,
+                    server,
                     platforms: platform,
                     labels: label.into_iter().collect(),
                     entrypoint,
@@ -345,10 +348,16 @@ pub struct Build {
     /// The catalog: its directory, or its image
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// An image to put the catalog on, such as opm's, which then serves it; without one the image holds the catalog alone
+    /// An image to put the catalog on, such as opm's, which then serves it
     #[arg(long, value_name = "IMAGE")]
     base: Option<Input>,
-    /// Platforms of the image; those of the base when none are given, else linux/amd64
+    /// The server that the image carries, a static `olmkit-serve` (`make server`), for each platform; else the one beside olmkit
+    #[arg(long, value_name = "OS/ARCH=FILE", value_parser = server_binary, conflicts_with = "base")]
+    server_binary: Vec<(Platform, PathBuf)>,
+    /// Put nothing but the catalog into the image, for `grpcPodConfig.extractContent` and OLM v1
+    #[arg(long, conflicts_with_all = ["base", "server_binary"])]
+    data_only: bool,
+    /// Platforms of the image; those of the base or of the servers when none are given, else linux/amd64
     #[arg(long, value_name = "OS/ARCH,…", value_delimiter = ',')]
     platform: Vec<Platform>,
     /// A label besides those that catalogs have
@@ -366,8 +375,25 @@ pub struct Build {
 
 const BUILD_EXAMPLES: &str = "\
 Examples:
-  olmkit catalog build catalog --to quay.io/example/catalog:v1
+  olmkit catalog build catalog --server-binary linux/amd64=olmkit-serve --to quay.io/example/catalog:v1
+  olmkit catalog build catalog --data-only --to quay.io/example/catalog:v1
   olmkit catalog build catalog --base quay.io/operator-framework/opm:latest --to oci:images:catalog";
+
+impl Build {
+    fn server(&self) -> Server {
+        match self {
+            Self { base: Some(_), .. } | Self { data_only: true, .. } => Server::None,
+            Self { server_binary, .. } if server_binary.is_empty() => Server::Beside,
+            Self { server_binary, .. } => Server::Given(server_binary.iter().cloned().collect()),
+        }
+    }
+}
+
+/// `linux/amd64=FILE`.
+fn server_binary(text: &str) -> Result<(Platform, PathBuf), String> {
+    let (platform, file) = text.split_once('=').ok_or("expected `OS/ARCH=FILE`")?;
+    Ok((platform.parse().map_err(|error: crate::image::PlatformError| error.to_string())?, file.into()))
+}
 
 /// Flags of `catalog build-index`.
 #[derive(Debug, Args)]

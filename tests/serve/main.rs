@@ -5,5 +5,7 @@
 mod answers;
 mod client;
 mod fixture;
+mod image;
 mod proto;
 mod reload;
+mod soak;

@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use olmkit_bundle::finding::{Finding, Level};
 use prost::Message as _;
@@ -23,6 +21,7 @@ use crate::fbc::{self, At, Catalog, property, schema};
 use crate::index::{self, Index};
 use crate::json::compact;
 use crate::load::CatalogFiles;
+use crate::parallel::in_parallel;
 use crate::property::folded;
 use crate::validate;
 
@@ -548,33 +547,4 @@ impl<'i, 'c, 'a> Plan<'i, 'c, 'a> {
             }
         }
     }
-}
-
-/// Does the same to every item, as many at once as the machine has processors; the results in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            match items.get(at) {
-                Some(item) => done.push((at, work(item))),
-                None => return done,
-            }
-        }
-    };
-    let mut done = thread::scope(|scope| {
-        let workers: Vec<_> = (1..workers).map(|_| scope.spawn(worker)).collect();
-        let mut done = worker();
-        for other in workers {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_unstable_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
 }

@@ -39,7 +39,7 @@ const GREETING: Duration = Duration::from_secs(10);
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
 /// What of an answer waits in memory for the network, in bytes.
-const SEND_BUFFER: usize = 64 << 10;
+const SEND_BUFFER: usize = 32 << 10;
 /// The largest header block of a request, in bytes.
 const MAX_HEADERS: u32 = 16 << 10;
 /// What HTTP/2 connections start with.

@@ -12,7 +12,7 @@ use bytes::{Buf as _, BufMut as _};
 use futures_util::Stream;
 use prost::Message;
 use tonic::body::Body;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, ServerStreamingService};
 use tonic::{Request, Response, Status};
 
@@ -21,6 +21,8 @@ use crate::compiled::{AskError, Corrupt, Listing, api};
 
 /// The largest request, in bytes: a few names.
 const MAX_REQUEST: usize = 64 << 10;
+/// What of an answer goes to the network at once, in bytes: the length of an HTTP/2 frame.
+const PIECE: usize = 16 << 10;
 /// What clients send who know that the experimental service may change.
 const ACKNOWLEDGE: &str = "x-acknowledge-experimental";
 
@@ -271,6 +273,10 @@ impl Encoder for Raw {
     fn encode(&mut self, item: Vec<u8>, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
         out.put_slice(&item);
         Ok(())
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(PIECE, PIECE)
     }
 }
 
