@@ -8,7 +8,10 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::manifests::{self, EncodeError, Release, WriteError};
+use crate::{
+    manifests::{self, EncodeError, Release, WriteError},
+    run::{self, RunArgs, RunError},
+};
 
 /// The RedisCluster operator
 #[derive(Debug, Parser)]
@@ -20,6 +23,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(Box<RunArgs>),
     Manifests(ManifestsArgs),
 }
 
@@ -59,15 +63,19 @@ pub enum CliError {
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The operator could not run, or ended.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// The answer could not be written to standard output.
     #[error("cannot write to standard output")]
     Stdout(#[source] io::Error),
 }
 
 impl CliError {
-    /// The exit code for it: 3, the work could not be done. (Misuse is 2, and is found while parsing.)
+    /// The exit code for it: 1 when the lease was lost, which is no fault of anybody's here, else 3: the work could
+    /// not be done. (Misuse is 2, and is found while parsing.)
     pub fn exit_code(&self) -> u8 {
-        3
+        if matches!(self, Self::Run(RunError::LeaseLost)) { 1 } else { 3 }
     }
 
     /// What went wrong, its causes, and the way out, in one line.
@@ -80,7 +88,7 @@ impl CliError {
         }
         match self {
             Self::Write(_) => line + "; choose a directory that can be written with --output-dir",
-            Self::Encode(_) | Self::Stdout(_) => line,
+            Self::Encode(_) | Self::Stdout(_) | Self::Run(_) => line,
         }
     }
 }
@@ -91,6 +99,7 @@ impl CliError {
 /// When the work could not be done. A reader that closes the pipe early is not an error.
 pub fn run(cli: Cli, stdout: &mut dyn Write) -> Result<(), CliError> {
     match cli.command {
+        Command::Run(args) => Ok(run::run(*args)?),
         Command::Manifests(args) => {
             let manifests = manifests::manifests(&args.release)?;
             match args.output_dir {

@@ -2,13 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share is a test as well")]
 
 use insta::assert_snapshot;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_cel::Validator;
 use redis_operator::crd::{self, RedisCluster};
 use serde_json::{Value, json};
 
+fn definition() -> CustomResourceDefinition {
+    crd::definition(Default::default())
+}
+
 /// The schema of v1, as it stands in the CRD.
 fn schema() -> Value {
-    let version = crd::definition().spec.versions.remove(0);
+    let version = definition().spec.versions.remove(0);
     serde_json::to_value(version.schema.unwrap().open_api_v3_schema.unwrap()).unwrap()
 }
 
@@ -104,7 +109,7 @@ fn every_rule_has_a_message() {
 
 #[test]
 fn the_resource_has_the_names_and_subresources_that_users_type() {
-    let definition = serde_json::to_value(crd::definition()).unwrap();
+    let definition = serde_json::to_value(definition()).unwrap();
     assert_eq!(definition["metadata"]["name"], "redisclusters.cache.example.com");
     assert_eq!(definition["spec"]["scope"], "Namespaced");
     assert_eq!(definition["spec"]["names"]["shortNames"], json!(["rdc"]));
@@ -125,6 +130,22 @@ fn the_resource_has_the_names_and_subresources_that_users_type() {
         version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["nodes"]["type"],
         "array"
     );
+}
+
+#[test]
+fn both_versions_are_served_and_one_is_stored() {
+    let definition = serde_json::to_value(definition()).unwrap();
+    let versions = definition["spec"]["versions"].as_array().unwrap();
+    let state: Vec<_> = versions
+        .iter()
+        .map(|version| (&version["name"], &version["served"], &version["storage"], &version["deprecated"]))
+        .map(|version| format!("{version:?}"))
+        .collect();
+    assert_snapshot!(state.join("\n"), @r#"
+    (String("v1"), Bool(true), Bool(true), Null)
+    (String("v1alpha1"), Bool(true), Bool(false), Bool(true))
+    "#);
+    assert_eq!(definition["spec"]["conversion"]["strategy"], "Webhook");
 }
 
 /// A RedisCluster of this name with this spec, in YAML's flow style.

@@ -104,6 +104,105 @@ fn permissions_name_what_they_are_for() {
     }
 }
 
+/// What the code asks of the API server: `verb resource.group`. Every call of a controller goes through `call`, with verb
+/// and kind as literals; what it watches is listed by the stores in the cache.
+fn asked() -> BTreeSet<String> {
+    let source =
+        |file: &str| fs::read_to_string(format!("{}/src/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let resource = |kind: &str| match kind {
+        "ConfigMap" => "configmaps",
+        "PersistentVolumeClaim" => "persistentvolumeclaims",
+        "Pod" => "pods",
+        "PodDisruptionBudget" => "poddisruptionbudgets.policy",
+        "RedisCluster" => "redisclusters.cache.example.com",
+        "RedisCluster/status" => "redisclusters/status.cache.example.com",
+        "Secret" => "secrets",
+        "Service" => "services",
+        "StatefulSet" => "statefulsets.apps",
+        other => panic!("no resource is known for {other}"),
+    };
+    let mut asked = BTreeSet::new();
+    for file in ["controller/mod.rs", "controller/finalize.rs"] {
+        // However rustfmt broke the lines.
+        let text: String = source(file).split_whitespace().collect();
+        for call in text.split("call(\"").skip(1) {
+            let words: Vec<&str> = call.splitn(4, '"').collect();
+            if let [verb, ",", kind, _] = words[..] {
+                asked.insert(format!("{verb} {}", resource(kind)));
+            }
+        }
+        for ensured in text.split("self.ensure(\"").skip(1) {
+            let kind = ensured.split('"').next().unwrap();
+            // Looked for where it is not watched, and applied, which makes it when it is not there.
+            asked.extend(["create", "get", "patch"].map(|verb| format!("{verb} {}", resource(kind))));
+        }
+    }
+    for store in
+        source("controller/cache.rs").split("    pub ").filter_map(|field| field.split_once(": Store<"))
+    {
+        let kind = store.1.split('>').next().unwrap();
+        asked.extend(["list", "watch"].map(|verb| format!("{verb} {}", resource(kind))));
+    }
+    // Beside the controllers: events, webhooks and their certificate, the lease; and what is checked in our name when an
+    // owner reference is set.
+    let others = [
+        ("create events.events.k8s.io", "controller/mod.rs", "recorder.publish"),
+        ("patch events.events.k8s.io", "controller/mod.rs", "recorder.publish"),
+        ("get statefulsets.apps", "webhook/mod.rs", "sets.get_opt"),
+        ("get secrets", "webhook/tls.rs", "secrets.get_opt"),
+        ("create secrets", "webhook/tls.rs", "secrets.create"),
+        ("get customresourcedefinitions.apiextensions.k8s.io", "webhook/tls.rs", "definitions.get"),
+        ("patch customresourcedefinitions.apiextensions.k8s.io", "webhook/tls.rs", "definitions.patch"),
+        (
+            "get validatingwebhookconfigurations.admissionregistration.k8s.io",
+            "webhook/tls.rs",
+            "configurations.get_opt",
+        ),
+        (
+            "patch validatingwebhookconfigurations.admissionregistration.k8s.io",
+            "webhook/tls.rs",
+            "configurations.patch",
+        ),
+        ("get leases.coordination.k8s.io", "../../lease/src/lib.rs", "api.get_opt"),
+        ("create leases.coordination.k8s.io", "../../lease/src/lib.rs", "api.create"),
+        ("update leases.coordination.k8s.io", "../../lease/src/lib.rs", "api.replace"),
+        (
+            "update redisclusters/finalizers.cache.example.com",
+            "controller/children.rs",
+            "block_owner_deletion: Some(true)",
+        ),
+    ];
+    for (permission, file, evidence) in others {
+        let text: String = source(file).split_whitespace().collect();
+        let evidence: String = evidence.split_whitespace().collect();
+        assert!(text.contains(&evidence), "{file} has no `{evidence}`: does it still {permission}?");
+        asked.insert(permission.into());
+    }
+    asked
+}
+
+#[test]
+fn permissions_are_what_the_code_asks_for_and_no_more() {
+    let mut given = BTreeSet::new();
+    for kind in ["ClusterRole", "Role"] {
+        for rule in object(kind)["rules"].as_array().unwrap() {
+            let words = |key: &str| {
+                rule[key].as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned())
+            };
+            for group in words("apiGroups") {
+                for resource in words("resources") {
+                    let name = format!("{resource}.{group}");
+                    given.extend(words("verbs").map(|verb| format!("{verb} {}", name.trim_end_matches('.'))));
+                }
+            }
+        }
+    }
+    let asked = asked();
+    let missing: Vec<_> = asked.difference(&given).collect();
+    let unused: Vec<_> = given.difference(&asked).collect();
+    assert!(missing.is_empty() && unused.is_empty(), "not given: {missing:?}, not used: {unused:?}");
+}
+
 #[test]
 fn the_bindings_give_the_roles_to_the_account_that_the_pod_uses() {
     let account = object("ServiceAccount")["metadata"].clone();

@@ -39,7 +39,15 @@ impl Changes {
         changes
             .definition(&object(old, "CustomResourceDefinition"), &object(new, "CustomResourceDefinition"));
         for kind in ["ClusterRole", "Role"] {
-            changes.list(kind, &permissions(&object(old, kind)), &permissions(&object(new, kind)));
+            let (old, new) = (permissions(&object(old, kind)), permissions(&object(new, kind)));
+            changes.list(
+                kind,
+                &[],
+                &new.iter().filter(|item| !old.contains(item)).cloned().collect::<Vec<_>>(),
+            );
+            // What the operator gives up breaks nobody.
+            let dropped = old.iter().filter(|item| !new.contains(item));
+            changes.gained.extend(dropped.map(|item| format!("{kind} gives up {item}")));
         }
         // A Deployment whose selector changes cannot be updated.
         let (old, new) = (object(old, "Deployment"), object(new, "Deployment"));
@@ -176,6 +184,16 @@ fn releases_only_add() {
     0.4.0
       column Slots = .status.slotsCovered
       .status.slotsCovered
+    0.5.0
+      ClusterRole get customresourcedefinitions.apiextensions.k8s.io
+      ClusterRole patch customresourcedefinitions.apiextensions.k8s.io
+      ClusterRole get validatingwebhookconfigurations.admissionregistration.k8s.io
+      ClusterRole patch validatingwebhookconfigurations.admissionregistration.k8s.io
+      ClusterRole gives up get redisclusters.cache.example.com
+      ClusterRole gives up patch secrets
+      ClusterRole gives up get pods
+      ClusterRole gives up get persistentvolumeclaims
+      ClusterRole gives up watch persistentvolumeclaims
     ");
 }
 

@@ -1,5 +1,6 @@
-//! Programs as images: one executable with the shared libraries that it needs, and nothing else.
+//! Programs as images: executables with the shared libraries that they need, and nothing else.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::error::Error;
 use std::fs;
@@ -9,20 +10,35 @@ use std::process::Command;
 use olmkit::image::{Access, Compression, Config, FileTree, Image, Layer, Place, Root};
 
 /// Makes an image of a program, which lies at `/NAME` in it, and puts it into a registry.
+#[allow(dead_code, reason = "of the programs that include this file, not every one makes such images")]
 pub(crate) fn push(reference: &str, program: &Path, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let name = program.file_name().and_then(|name| name.to_str()).ok_or("the program has no name")?;
+    let entrypoint: Vec<String> = [format!("/{name}")].into_iter().chain(arguments.iter().cloned()).collect();
+    push_several(reference, &[(name, program)], &Config { entrypoint, ..Config::default() })
+}
+
+/// Makes an image of several programs, each at a path of its own without the leading `/`, and puts it into a registry.
+pub(crate) fn push_several(
+    reference: &str,
+    programs: &[(&str, &Path)],
+    config: &Config,
+) -> Result<(), Box<dyn Error>> {
+    let mut files = BTreeMap::new();
+    for (path, program) in programs {
+        files.insert((*path).to_owned(), fs::read(program)?);
+        for library in libraries(program)? {
+            files.insert(library.trim_start_matches('/').to_owned(), fs::read(&library)?);
+        }
+    }
     let mut tree = FileTree::new();
-    tree.add_executable(name, fs::read(program)?)?;
-    for library in libraries(program)? {
+    for (path, content) in files {
         // Of the libraries, only the loader is executed, but it does not hurt the others.
-        tree.add_executable(library.trim_start_matches('/'), fs::read(&library)?)?;
+        tree.add_executable(&path, content)?;
     }
 
-    let entrypoint = [format!("/{name}")].into_iter().chain(arguments.iter().cloned()).collect();
-    let config = Config { entrypoint, ..Config::default() };
     // It runs on this machine or one like it.
     let platform = format!("linux/{}", env::consts::ARCH).parse()?;
-    let image = Image::new(&platform, &config, &[Layer::build_with(&tree, Compression::Zstd)?]);
+    let image = Image::new(&platform, config, &[Layer::build_with(&tree, Compression::Zstd)?]);
     let place: Place = format!("docker://{reference}").parse()?;
     place.store(&Root::from(image), &Access::default())?;
     Ok(())

@@ -22,6 +22,9 @@ pub const NAME: &str = "redis-operator";
 /// The namespace that the manifests install into. OLM installs into the namespace of the Subscription instead.
 pub const NAMESPACE: &str = "redis-operator";
 
+/// The Service at which the API server reaches the webhooks.
+pub const WEBHOOK_SERVICE: &str = "redis-operator-webhook";
+
 /// One file of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
@@ -45,13 +48,15 @@ pub struct EncodeError {
 /// When an object cannot be written as YAML.
 pub fn manifests(release: &Release) -> Result<Vec<Manifest>, EncodeError> {
     Ok(vec![
-        encode("install/customresourcedefinition.yaml", &crd::definition())?,
+        encode("install/customresourcedefinition.yaml", &crd::definition(workload::convert_service()))?,
         encode("install/serviceaccount.yaml", &rbac::service_account())?,
         encode("install/clusterrole.yaml", &rbac::cluster_role())?,
         encode("install/clusterrolebinding.yaml", &rbac::cluster_role_binding())?,
         encode("install/role.yaml", &rbac::role())?,
         encode("install/rolebinding.yaml", &rbac::role_binding())?,
         encode("install/service.yaml", &workload::metrics_service())?,
+        encode("install/webhook-service.yaml", &workload::webhook_service())?,
+        encode("install/validatingwebhookconfiguration.yaml", &workload::validating_webhooks())?,
         encode("install/deployment.yaml", &workload::deployment(release))?,
         // Samples are for people, so they are kept as text, with comments.
         text("samples/rediscluster.yaml", include_str!("../../samples/rediscluster.yaml")),

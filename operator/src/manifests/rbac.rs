@@ -21,21 +21,35 @@ pub(super) fn cluster_role() -> ClusterRole {
     ClusterRole {
         metadata: cluster_metadata(NAME),
         rules: Some(vec![
-            rule("cache.example.com", &["redisclusters"], &["get", "list", "patch", "watch"]),
+            rule("cache.example.com", &["redisclusters"], &["list", "patch", "watch"]),
             rule("cache.example.com", &["redisclusters/status"], &["patch"]),
             // Where OwnerReferencesPermissionEnforcement is on, whoever sets an owner reference that blocks
             // the owner's deletion must be able to set its finalizers.
             rule("cache.example.com", &["redisclusters/finalizers"], &["update"]),
-            // Deleted in the finalizer, and recreated (orphaning its pods) where Kubernetes forbids a change.
+            // Deleted in the finalizer: the garbage collector acts only once its owner is gone.
             rule("apps", &["statefulsets"], &["create", "delete", "get", "list", "patch", "watch"]),
-            // Secrets too are watched everywhere: a cluster's password is in a Secret that its user names.
-            rule("", &["configmaps", "secrets", "services"], &["create", "get", "list", "patch", "watch"]),
-            // Deleted one at a time, to replace a node.
-            rule("", &["pods"], &["delete", "get", "list", "watch"]),
-            // Grown by `patch`; deleted with their cluster where its deletion policy says so.
-            rule("", &["persistentvolumeclaims"], &["delete", "get", "list", "patch", "watch"]),
+            rule("", &["configmaps", "services"], &["create", "get", "list", "patch", "watch"]),
+            // Secrets are read everywhere: a cluster's password is in a Secret that its user names.
+            rule("", &["secrets"], &["create", "get", "list", "watch"]),
+            // Deleted when they cannot start and their template was corrected.
+            rule("", &["pods"], &["delete", "list", "watch"]),
+            // Kept with a label, or deleted, when their cluster is.
+            rule("", &["persistentvolumeclaims"], &["delete", "list", "patch"]),
             rule("policy", &["poddisruptionbudgets"], &["create", "get", "list", "patch", "watch"]),
             rule("events.k8s.io", &["events"], &["create", "patch"]),
+            // Where nobody mounts a certificate for the webhooks, the operator makes one and announces it here.
+            PolicyRule {
+                resource_names: Some(vec!["redisclusters.cache.example.com".into()]),
+                ..rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "patch"])
+            },
+            PolicyRule {
+                resource_names: Some(vec![NAME.into()]),
+                ..rule(
+                    "admissionregistration.k8s.io",
+                    &["validatingwebhookconfigurations"],
+                    &["get", "patch"],
+                )
+            },
         ]),
         ..Default::default()
     }

@@ -4,13 +4,18 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     api::{
+        admissionregistration::v1::{
+            RuleWithOperations, ServiceReference as AdmissionService, ValidatingWebhook,
+            ValidatingWebhookConfiguration, WebhookClientConfig,
+        },
         apps::v1::{Deployment, DeploymentSpec},
         core::v1::{
-            Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector,
-            PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
-            SecurityContext, Service, ServicePort, ServiceSpec,
+            Capabilities, ConfigMapEnvSource, Container, ContainerPort, EnvFromSource, EnvVar, EnvVarSource,
+            HTTPGetAction, ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
+            ResourceRequirements, SeccompProfile, SecurityContext, Service, ServicePort, ServiceSpec,
         },
     },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::ServiceReference,
     apimachinery::pkg::{
         api::resource::Quantity,
         apis::meta::v1::{LabelSelector, ObjectMeta},
@@ -18,7 +23,8 @@ use k8s_openapi::{
     },
 };
 
-use super::{NAME, Release, metadata};
+use super::{NAME, NAMESPACE, Release, WEBHOOK_SERVICE, cluster_metadata, metadata};
+use crate::webhook::{CONVERT, VALIDATE};
 
 /// Labels of the operator's own objects, and the Deployment's selector. A selector cannot be changed after
 /// creation, so nothing that differs between releases belongs here.
@@ -33,7 +39,8 @@ pub(super) fn deployment(release: &Release) -> Deployment {
     Deployment {
         metadata: metadata(NAME),
         spec: Some(DeploymentSpec {
-            replicas: Some(1),
+            // One leads, the other waits with warm caches and serves webhooks.
+            replicas: Some(2),
             selector: LabelSelector { match_labels: Some(labels()), ..Default::default() },
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(labels()), ..Default::default() }),
@@ -71,7 +78,15 @@ fn manager(release: &Release) -> Container {
             // not there as in a plain installation, means all.
             from_pod("WATCH_NAMESPACE", "metadata.annotations['olm.targetNamespaces']"),
         ]),
-        ports: Some(vec![port("metrics", 8080), port("health", 8081)]),
+        // Every flag has a variable, so this is where a ConfigMap comes in.
+        env_from: Some(vec![EnvFromSource {
+            config_map_ref: Some(ConfigMapEnvSource {
+                name: "redis-operator-config".into(),
+                optional: Some(true),
+            }),
+            ..Default::default()
+        }]),
+        ports: Some(vec![port("metrics", 8080), port("health", 8081), port("webhook", 9443)]),
         liveness_probe: Some(probe("/healthz", 20)),
         readiness_probe: Some(probe("/readyz", 10)),
         // No CPU limit: throttling an operator slows the repair of what it cares for.
@@ -106,6 +121,64 @@ pub(super) fn metrics_service() -> Service {
             ..Default::default()
         }),
         ..Default::default()
+    }
+}
+
+pub(super) fn webhook_service() -> Service {
+    Service {
+        metadata: metadata(WEBHOOK_SERVICE),
+        spec: Some(ServiceSpec {
+            selector: Some(labels()),
+            ports: Some(vec![ServicePort {
+                name: Some("webhook".into()),
+                port: 443,
+                target_port: Some(IntOrString::String("webhook".into())),
+                ..Default::default()
+            }]),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+/// Where the API server has objects converted.
+pub(super) fn convert_service() -> ServiceReference {
+    ServiceReference {
+        name: WEBHOOK_SERVICE.into(),
+        namespace: NAMESPACE.into(),
+        path: Some(CONVERT.into()),
+        port: Some(443),
+    }
+}
+
+/// Asked for advice, not for leave: when the operator is away, RedisClusters can still be made.
+pub(super) fn validating_webhooks() -> ValidatingWebhookConfiguration {
+    ValidatingWebhookConfiguration {
+        metadata: cluster_metadata(NAME),
+        webhooks: Some(vec![ValidatingWebhook {
+            name: "redisclusters.cache.example.com".into(),
+            admission_review_versions: vec!["v1".into()],
+            client_config: WebhookClientConfig {
+                service: Some(AdmissionService {
+                    name: WEBHOOK_SERVICE.into(),
+                    namespace: NAMESPACE.into(),
+                    path: Some(VALIDATE.into()),
+                    port: Some(443),
+                }),
+                ..Default::default()
+            },
+            failure_policy: Some("Ignore".into()),
+            rules: Some(vec![RuleWithOperations {
+                api_groups: Some(vec!["cache.example.com".into()]),
+                api_versions: Some(vec!["v1".into()]),
+                operations: Some(vec!["CREATE".into(), "UPDATE".into()]),
+                resources: Some(vec!["redisclusters".into()]),
+                ..Default::default()
+            }]),
+            side_effects: "None".into(),
+            timeout_seconds: Some(5),
+            ..Default::default()
+        }]),
     }
 }
 

@@ -15,7 +15,7 @@ use super::{Absence, Action, Link, Member, Move, NodeId, Place, Slots, Step, Top
 const LINK_PATIENCE_SECONDS: u64 = 10;
 
 /// Slots in one plan: what follows is planned anew, with fresh eyes.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
 type Found = Option<(Step, Vec<Action>)>;
 

@@ -1,13 +1,19 @@
 //! Asks every pod's Redis, all at once. One that does not answer is a value, not an error.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use futures_util::{StreamExt, stream};
 use redis::{cmd, pipe};
 use tracing::debug;
 
 use super::{Access, CommandError, parse};
-use crate::plan::{Node, NodeId, Pod};
+use crate::{
+    plan::{Node, NodeId, Pod},
+    telemetry::chain,
+};
 
 /// Connections at once for one cluster.
 const AT_ONCE: usize = 32;
@@ -24,29 +30,33 @@ enum SeeError {
 
 /// Fills in what the Redis of each pod says, and for slots that are open somewhere the keys that each primary holds in them.
 pub async fn observe(access: &Access, pods: &mut [Pod]) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
-    let seen: Vec<(usize, Option<Node>)> = stream::iter(pods.iter().enumerate())
-        .map(|(index, pod)| async move { (index, see(access, pod).await) })
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
+    let questions: Vec<_> = pods
+        .iter()
+        .enumerate()
+        .map(|(index, pod)| {
+            let (name, ip) = (pod.name.clone(), pod.ip);
+            async move { (index, see(access, &name, ip).await) }
+        })
+        .collect();
+    let seen: Vec<(usize, Option<Node>)> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
     for (index, node) in seen {
         pods[index].redis = node;
     }
     open_keys(access, pods).await
 }
 
-async fn see(access: &Access, pod: &Pod) -> Option<Node> {
-    match try_see(access, pod).await {
+async fn see(access: &Access, pod: &str, ip: Option<IpAddr>) -> Option<Node> {
+    match try_see(access, ip).await {
         Ok(node) => node,
         Err(error) => {
-            debug!(pod = pod.name, error = &error as &dyn std::error::Error, "no answer");
+            debug!(pod, error = chain(&error), "no answer");
             None
         }
     }
 }
 
-async fn try_see(access: &Access, pod: &Pod) -> Result<Option<Node>, SeeError> {
-    let Some(ip) = pod.ip else { return Ok(None) };
+async fn try_see(access: &Access, ip: Option<IpAddr>) -> Result<Option<Node>, SeeError> {
+    let Some(ip) = ip else { return Ok(None) };
     let mut connection = access.connect(ip).await?;
     let mut questions = pipe();
     questions

@@ -1,0 +1,275 @@
+//! What is watched, kept in memory: the RedisClusters of one namespace, or of all, and everything they own.
+//!
+//! Every replica of the operator keeps these warm, so that the one that takes over can begin at once.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Debug,
+    future::Future,
+    hash::Hash,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::{Stream, StreamExt, stream};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::StatefulSet,
+        core::v1::{ConfigMap, Pod, Secret, Service},
+        policy::v1::PodDisruptionBudget,
+    },
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    runtime::{
+        Predicate, WatchStreamExt, predicates,
+        reflector::{self, ObjectRef, Store, store::Writer},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::{sync::mpsc, task::JoinSet};
+use tracing::warn;
+
+use super::children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL};
+use crate::{crd::RedisCluster, metrics::Metrics, plan::Lane, telemetry::chain};
+
+/// A RedisCluster by namespace and name.
+pub type Key = (String, String);
+
+/// The key of an object.
+pub fn key(object: &impl ResourceExt) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Which clusters wait for which controller. A cluster that waits already is not added again.
+#[derive(Debug)]
+pub struct Queue {
+    lane: Lane,
+    metrics: Arc<Metrics>,
+    waiting: Mutex<BTreeSet<Key>>,
+    sender: mpsc::UnboundedSender<Key>,
+    receiver: Mutex<Option<mpsc::UnboundedReceiver<Key>>>,
+}
+
+impl Queue {
+    fn new(lane: Lane, metrics: Arc<Metrics>) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self { lane, metrics, waiting: Mutex::default(), sender, receiver: Mutex::new(Some(receiver)) }
+    }
+
+    /// Asks for a cluster to be looked at.
+    pub fn add(&self, key: &Key) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.insert(key.clone()) {
+            // The receiver lives as long as the process.
+            let _ = self.sender.send(key.clone());
+        }
+        self.metrics.queue_depth(self.lane, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
+    }
+
+    /// A cluster's turn has come, or it is no more.
+    pub fn taken(&self, key: &Key) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.remove(key);
+        self.metrics.queue_depth(self.lane, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
+    }
+
+    /// What waits, as it comes. There is one stream; later ones are empty.
+    pub fn stream(&self) -> impl Stream<Item = ObjectRef<RedisCluster>> + Send + 'static {
+        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stream::unfold(receiver, |receiver| async move {
+            let mut receiver = receiver?;
+            let (namespace, name) = receiver.recv().await?;
+            Some((ObjectRef::new(&name).within(&namespace), Some(receiver)))
+        })
+    }
+}
+
+/// Everything of one namespace, or of all.
+#[derive(Debug)]
+pub struct Caches {
+    /// The clusters.
+    pub clusters: Store<RedisCluster>,
+    /// Their pods.
+    pub pods: Store<Pod>,
+    /// Their StatefulSets.
+    pub stateful_sets: Store<StatefulSet>,
+    /// Their Services.
+    pub services: Store<Service>,
+    /// Their ConfigMaps.
+    pub config_maps: Store<ConfigMap>,
+    /// The Secrets that the operator made.
+    pub secrets: Store<Secret>,
+    /// Their PodDisruptionBudgets.
+    pub budgets: Store<PodDisruptionBudget>,
+    /// Those that wait for the topology controller.
+    pub topology: Queue,
+    /// Those that wait for the health controller.
+    pub health: Queue,
+}
+
+impl Caches {
+    /// Begins to watch; the tasks go into `tasks`.
+    pub fn start(
+        client: &Client,
+        namespace: Option<&str>,
+        metrics: &Arc<Metrics>,
+        tasks: &mut JoinSet<()>,
+    ) -> Arc<Self> {
+        let (clusters, clusters_writer) = reflector::store();
+        let (pods, pods_writer) = reflector::store();
+        let (stateful_sets, sets_writer) = reflector::store();
+        let (services, services_writer) = reflector::store();
+        let (config_maps, maps_writer) = reflector::store();
+        let (secrets, secrets_writer) = reflector::store();
+        let (budgets, budgets_writer) = reflector::store();
+        let caches = Arc::new(Self {
+            clusters,
+            pods,
+            stateful_sets,
+            services,
+            config_maps,
+            secrets,
+            budgets,
+            topology: Queue::new(Lane::Topology, metrics.clone()),
+            health: Queue::new(Lane::Health, metrics.clone()),
+        });
+        tasks.spawn(watch_clusters(api(client, namespace), clusters_writer, caches.clone()));
+        tasks.spawn(watch_children(
+            api(client, namespace),
+            pods_writer,
+            caches.clone(),
+            &[Lane::Health, Lane::Topology],
+        ));
+        tasks.spawn(watch_children(api(client, namespace), sets_writer, caches.clone(), &[Lane::Topology]));
+        tasks.spawn(watch_children(
+            api(client, namespace),
+            services_writer,
+            caches.clone(),
+            &[Lane::Topology],
+        ));
+        tasks.spawn(watch_children(api(client, namespace), maps_writer, caches.clone(), &[Lane::Topology]));
+        tasks.spawn(watch_children(
+            api(client, namespace),
+            secrets_writer,
+            caches.clone(),
+            &[Lane::Topology],
+        ));
+        tasks.spawn(watch_children(
+            api(client, namespace),
+            budgets_writer,
+            caches.clone(),
+            &[Lane::Topology],
+        ));
+        caches
+    }
+
+    /// Returns once everything was listed.
+    pub async fn synced(&self) {
+        // The writers live as long as the process.
+        let _ = tokio::join!(
+            self.clusters.wait_until_ready(),
+            self.pods.wait_until_ready(),
+            self.stateful_sets.wait_until_ready(),
+            self.services.wait_until_ready(),
+            self.config_maps.wait_until_ready(),
+            self.secrets.wait_until_ready(),
+            self.budgets.wait_until_ready(),
+        );
+    }
+
+    /// The queue of a controller.
+    pub fn queue(&self, lane: Lane) -> &Queue {
+        match lane {
+            Lane::Health => &self.health,
+            Lane::Topology => &self.topology,
+        }
+    }
+
+    /// A child of a cluster, by its name.
+    pub fn child<K>(store: &Store<K>, key: &Key, name: &str) -> Option<Arc<K>>
+    where
+        K: Resource<DynamicType = ()> + Clone + 'static,
+    {
+        store.get(&ObjectRef::new(name).within(&key.0))
+    }
+}
+
+fn api<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+/// Status writes, our own among them, wake nobody: what counts is the spec, a finalizer, an annotation or the deletion.
+fn watch_clusters(
+    api: Api<RedisCluster>,
+    writer: Writer<RedisCluster>,
+    caches: Arc<Caches>,
+) -> impl Future<Output = ()> {
+    let changes = predicates::generation.combine(predicates::finalizers).combine(predicates::annotations);
+    let touched = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .modify(|cluster| cluster.managed_fields_mut().clear())
+        .reflect(writer)
+        .touched_objects()
+        .predicate_filter(changes, predicates_config());
+    touched.for_each(move |cluster| {
+        match cluster {
+            Ok(cluster) => {
+                caches.topology.add(&key(&cluster));
+                caches.health.add(&key(&cluster));
+            }
+            Err(error) => warn!(error = chain(&error), "watching RedisClusters"),
+        }
+        std::future::ready(())
+    })
+}
+
+fn predicates_config() -> kube::runtime::PredicateConfig {
+    Default::default()
+}
+
+fn watch_children<K>(
+    api: Api<K>,
+    writer: Writer<K>,
+    caches: Arc<Caches>,
+    lanes: &'static [Lane],
+) -> impl Future<Output = ()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash,
+{
+    let config = watcher::Config::default().labels(&format!("{CONTROL_PLANE_LABEL}={CONTROL_PLANE}"));
+    // Versions that were seen: a relist tells of everything again, and most of it is no news.
+    let mut versions: HashMap<Key, Option<String>> = HashMap::new();
+    let touched = watcher(api, config)
+        .default_backoff()
+        .modify(|child| child.managed_fields_mut().clear())
+        .reflect(writer)
+        .touched_objects();
+    touched.for_each(move |child| {
+        match child {
+            Ok(child) => {
+                let version = child.resource_version();
+                let deleted = child.meta().deletion_timestamp.is_some();
+                let known = versions.insert(key(&child), version.clone());
+                if known.is_none_or(|known| known != version) || deleted {
+                    let name = child.labels().get(INSTANCE_LABEL).cloned().unwrap_or_default();
+                    let cluster = (child.namespace().unwrap_or_default(), name);
+                    lanes.iter().for_each(|lane| caches.queue(*lane).add(&cluster));
+                }
+            }
+            Err(error) => {
+                let kind = K::kind(&());
+                warn!(kind = %kind, error = chain(&error), "watching children");
+            }
+        }
+        std::future::ready(())
+    })
+}

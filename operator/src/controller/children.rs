@@ -1,0 +1,485 @@
+//! The objects that a RedisCluster owns: built here, which cannot fail, and compared with what is there.
+//!
+//! The pod template is part of the operator's promise: a new release of the operator must not roll every pod,
+//! so a snapshot of it is kept in the tests.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{
+            StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec,
+            StatefulSetUpdateStrategy,
+        },
+        core::v1::{
+            Affinity, Capabilities, ConfigMap, ConfigMapVolumeSource, Container, ContainerPort,
+            EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction, ObjectFieldSelector,
+            PersistentVolumeClaim, PersistentVolumeClaimSpec, PodAffinityTerm, PodAntiAffinity,
+            PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
+            Secret, SecretKeySelector, SecurityContext, Service, ServicePort, ServiceSpec, Volume,
+            VolumeMount, VolumeResourceRequirements, WeightedPodAffinityTerm,
+        },
+        policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
+    },
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference},
+        util::intstr::IntOrString,
+    },
+};
+use kube::{Resource, ResourceExt};
+use serde_json::Value;
+
+use crate::crd::{
+    RedisCluster,
+    v1::{DeletionPolicy, Storage},
+};
+
+/// The label that every child carries, with [`CONTROL_PLANE`] as its value.
+pub const CONTROL_PLANE_LABEL: &str = "control-plane";
+/// The operator, as the value of that label.
+pub const CONTROL_PLANE: &str = "redis-operator";
+/// The label that says which RedisCluster a child belongs to.
+pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+/// Where Redis listens.
+pub const PORT: u16 = 6379;
+
+/// What the operator's own settings say about every cluster.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// The DNS domain of the Kubernetes cluster.
+    pub cluster_domain: String,
+    /// `cluster-node-timeout`: how long a node is silent before the others hold it for dead.
+    pub node_timeout_ms: u32,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self { cluster_domain: "cluster.local".into(), node_timeout_ms: 5000 }
+    }
+}
+
+/// Labels of a cluster's children.
+pub fn labels(name: &str) -> BTreeMap<String, String> {
+    let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    BTreeMap::from([
+        label(CONTROL_PLANE_LABEL, CONTROL_PLANE),
+        label("app.kubernetes.io/name", "redis"),
+        label(INSTANCE_LABEL, name),
+        label("app.kubernetes.io/managed-by", CONTROL_PLANE),
+    ])
+}
+
+/// The labels as a selector.
+pub fn selector(name: &str) -> String {
+    labels(name).into_iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+}
+
+fn metadata(cluster: &RedisCluster, name: String) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: cluster.namespace(),
+        labels: Some(labels(&cluster.name_any())),
+        owner_references: Some(vec![owner(cluster)]),
+        ..Default::default()
+    }
+}
+
+fn owner(cluster: &RedisCluster) -> OwnerReference {
+    OwnerReference {
+        api_version: RedisCluster::api_version(&()).into(),
+        kind: RedisCluster::kind(&()).into(),
+        name: cluster.name_any(),
+        uid: cluster.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// The names of a cluster's children.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// StatefulSet and client Service.
+    pub cluster: String,
+    /// Service that gives each pod a name.
+    pub headless: String,
+    /// ConfigMap with redis.conf and the scripts.
+    pub config: String,
+    /// Secret with the password: the user's, or ours.
+    pub auth: (String, String),
+}
+
+impl Names {
+    /// The names of this cluster's children.
+    pub fn of(cluster: &RedisCluster) -> Self {
+        let name = cluster.name_any();
+        let own = || (format!("{name}-auth"), "password".to_owned());
+        Self {
+            headless: format!("{name}-headless"),
+            config: format!("{name}-config"),
+            auth: cluster
+                .spec
+                .auth
+                .as_ref()
+                .map_or_else(own, |auth| (auth.secret_name.clone(), auth.key.clone())),
+            cluster: name,
+        }
+    }
+}
+
+/// The Secret for a cluster that names none.
+pub fn auth_secret(cluster: &RedisCluster, password: &str) -> Secret {
+    let (name, key) = Names::of(cluster).auth;
+    Secret {
+        metadata: metadata(cluster, name),
+        string_data: Some(BTreeMap::from([(key, password.into())])),
+        ..Default::default()
+    }
+}
+
+/// redis.conf and the scripts, without the password.
+pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
+    let data = [
+        ("redis.conf", redis_conf(cluster, defaults)),
+        ("start.sh", start_script(cluster)),
+        ("ready.sh", READY.into()),
+        ("live.sh", LIVE.into()),
+    ];
+    ConfigMap {
+        metadata: metadata(cluster, Names::of(cluster).config),
+        data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+        ..Default::default()
+    }
+}
+
+fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
+    let persistence =
+        if cluster.spec.storage.is_some() { "appendonly yes" } else { "appendonly no\nsave \"\"" };
+    let timeout = defaults.node_timeout_ms;
+    let mut conf = format!(
+        "port {PORT}\ndir /data\n{persistence}\ncluster-enabled yes\ncluster-config-file nodes.conf\n\
+         cluster-node-timeout {timeout}\ncluster-allow-replica-migration no\ncluster-replica-validity-factor 0\n\
+         repl-diskless-sync-delay 0\n"
+    );
+    // Later lines win, and what must not be changed is refused by the API.
+    for (directive, value) in &cluster.spec.config {
+        conf += &format!("{directive} {value}\n");
+    }
+    conf
+}
+
+/// The password comes from the environment and goes into a file in memory: command lines are for all to see. Nothing but the
+/// shell itself is needed for it, so an image may hold just that and Redis.
+fn start_script(cluster: &RedisCluster) -> String {
+    // A primary that comes back with its old table and without its data would empty its replicas.
+    let forget = if cluster.spec.storage.is_some() { "" } else { ": > /data/nodes.conf\n" };
+    format!(
+        "set -eu\numask 077\n{forget}{{\n\
+         printf 'include /etc/redis-operator/redis.conf\\n'\n\
+         printf 'cluster-announce-ip %s\\n' \"$POD_IP\"\n\
+         printf 'cluster-announce-hostname %s\\n' \"$POD_HOST\"\n\
+         printf 'requirepass \"%s\"\\nmasterauth \"%s\"\\n' \"$REDISCLI_AUTH\" \"$REDISCLI_AUTH\"\n\
+         }} > /run/redis/redis.conf\n\
+         exec redis-server /run/redis/redis.conf\n"
+    )
+}
+
+/// Never `cluster_state`: one lost slot would take every node out of its Service.
+const READY: &str = "[ \"$(redis-cli ping 2>/dev/null)\" = PONG ]\n";
+
+/// Killing a primary that keeps its data in memory loses it, so only silence counts.
+const LIVE: &str =
+    "case \"$(redis-cli ping 2>&1)\" in *PONG* | *LOADING* | *MASTERDOWN*) ;; *) exit 1 ;; esac\n";
+
+/// The Services: one that gives each pod a name, also before it is ready, and one for clients.
+pub fn services(cluster: &RedisCluster) -> [Service; 2] {
+    let names = Names::of(cluster);
+    let port = |name: &str, port: i32| ServicePort {
+        name: Some(name.into()),
+        port,
+        target_port: Some(IntOrString::Int(port)),
+        protocol: Some("TCP".into()),
+        ..Default::default()
+    };
+    let redis = port("redis", PORT.into());
+    let headless = ServiceSpec {
+        cluster_ip: Some("None".into()),
+        publish_not_ready_addresses: Some(true),
+        selector: Some(labels(&names.cluster)),
+        ports: Some(vec![redis.clone(), port("bus", i32::from(PORT) + 10000)]),
+        ..Default::default()
+    };
+    let client = ServiceSpec {
+        selector: Some(labels(&names.cluster)),
+        ports: Some(vec![redis]),
+        ..Default::default()
+    };
+    [
+        Service { metadata: metadata(cluster, names.headless), spec: Some(headless), ..Default::default() },
+        Service { metadata: metadata(cluster, names.cluster), spec: Some(client), ..Default::default() },
+    ]
+}
+
+/// One for the whole cluster: one for each role would let a drain take both copies of a shard.
+pub fn disruption_budget(cluster: &RedisCluster) -> PodDisruptionBudget {
+    let names = Names::of(cluster);
+    PodDisruptionBudget {
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(1)),
+            selector: Some(LabelSelector {
+                match_labels: Some(labels(&names.cluster)),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+        metadata: metadata(cluster, names.cluster),
+        ..Default::default()
+    }
+}
+
+/// The StatefulSet with so many pods.
+pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) -> StatefulSet {
+    let names = Names::of(cluster);
+    let storage = cluster.spec.storage.as_ref();
+    let when_deleted = match storage.map(|storage| storage.deletion_policy) {
+        Some(DeletionPolicy::Delete) => "Delete",
+        _ => "Retain",
+    };
+    StatefulSet {
+        spec: Some(StatefulSetSpec {
+            replicas: i32::try_from(replicas).ok(),
+            service_name: Some(names.headless.clone()),
+            selector: LabelSelector { match_labels: Some(labels(&names.cluster)), ..Default::default() },
+            // With the other policy a pod that cannot start would keep all after it from being replaced.
+            pod_management_policy: Some("Parallel".into()),
+            // Which pod goes when is for the operator to choose.
+            update_strategy: Some(StatefulSetUpdateStrategy {
+                type_: Some("OnDelete".into()),
+                ..Default::default()
+            }),
+            // Only nodes that were drained and reset are ever scaled away.
+            persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
+                when_deleted: Some(when_deleted.into()),
+                when_scaled: Some("Delete".into()),
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(labels(&names.cluster)), ..Default::default() }),
+                spec: Some(pod(cluster, &names, defaults)),
+            },
+            volume_claim_templates: storage.map(|storage| vec![claim(&names.cluster, storage)]),
+            ..Default::default()
+        }),
+        metadata: metadata(cluster, names.cluster),
+        ..Default::default()
+    }
+}
+
+fn claim(name: &str, storage: &Storage) -> PersistentVolumeClaim {
+    PersistentVolumeClaim {
+        metadata: ObjectMeta { name: Some("data".into()), labels: Some(labels(name)), ..Default::default() },
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(vec!["ReadWriteOnce".into()]),
+            storage_class_name: storage.storage_class_name.clone(),
+            resources: Some(VolumeResourceRequirements {
+                requests: Some(BTreeMap::from([("storage".into(), storage.size.clone())])),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
+    let empty = |name: &str, medium: Option<&str>| Volume {
+        name: name.into(),
+        empty_dir: Some(EmptyDirVolumeSource { medium: medium.map(Into::into), ..Default::default() }),
+        ..Default::default()
+    };
+    let mut volumes = vec![
+        Volume {
+            name: "config".into(),
+            config_map: Some(ConfigMapVolumeSource { name: names.config.clone(), ..Default::default() }),
+            ..Default::default()
+        },
+        empty("run", Some("Memory")),
+    ];
+    if cluster.spec.storage.is_none() {
+        volumes.push(empty("data", None));
+    }
+    PodSpec {
+        containers: vec![container(cluster, names, defaults)],
+        volumes: Some(volumes),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        termination_grace_period_seconds: Some(60),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            // The user that the images of Redis have.
+            run_as_user: Some(999),
+            run_as_group: Some(999),
+            fs_group: Some(999),
+            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), ..Default::default() }),
+            ..Default::default()
+        }),
+        affinity: Some(Affinity {
+            pod_anti_affinity: Some(PodAntiAffinity {
+                preferred_during_scheduling_ignored_during_execution: Some(vec![WeightedPodAffinityTerm {
+                    weight: 100,
+                    pod_affinity_term: PodAffinityTerm {
+                        topology_key: "kubernetes.io/hostname".into(),
+                        label_selector: Some(LabelSelector {
+                            match_labels: Some(labels(&names.cluster)),
+                            ..Default::default()
+                        }),
+                        ..Default::default()
+                    },
+                }]),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Container {
+    let mount = |name: &str, path: &str| VolumeMount {
+        name: name.into(),
+        mount_path: path.into(),
+        ..Default::default()
+    };
+    let field = |name: &str, path: &str| EnvVar {
+        name: name.into(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector { field_path: path.into(), ..Default::default() }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let script = |name: &str| vec!["sh".to_owned(), format!("/etc/redis-operator/{name}")];
+    let probe = |name: &str, period: i32, failures: i32| Probe {
+        exec: Some(ExecAction { command: Some(script(name)) }),
+        period_seconds: Some(period),
+        timeout_seconds: Some(5),
+        failure_threshold: Some(failures),
+        ..Default::default()
+    };
+    let namespace = cluster.namespace().unwrap_or_default();
+    let domain = &defaults.cluster_domain;
+    let host = format!("$(POD_NAME).{}.{namespace}.svc.{domain}", names.headless);
+    let password = EnvVar {
+        name: "REDISCLI_AUTH".into(),
+        value_from: Some(EnvVarSource {
+            secret_key_ref: Some(SecretKeySelector {
+                name: names.auth.0.clone(),
+                key: names.auth.1.clone(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let resources = cluster.spec.resources.clone().unwrap_or_default();
+    let some = |map: BTreeMap<String, Quantity>| (!map.is_empty()).then_some(map);
+    Container {
+        name: "redis".into(),
+        image: Some(cluster.spec.image.clone()),
+        command: Some(script("start.sh")),
+        env: Some(vec![
+            field("POD_NAME", "metadata.name"),
+            field("POD_IP", "status.podIP"),
+            EnvVar { name: "POD_HOST".into(), value: Some(host), ..Default::default() },
+            password,
+        ]),
+        ports: Some(vec![
+            ContainerPort { name: Some("redis".into()), container_port: PORT.into(), ..Default::default() },
+            ContainerPort {
+                name: Some("bus".into()),
+                container_port: i32::from(PORT) + 10000,
+                ..Default::default()
+            },
+        ]),
+        readiness_probe: Some(probe("ready.sh", 5, 2)),
+        liveness_probe: Some(probe("live.sh", 10, 6)),
+        // An append-only file of many gigabytes takes its time.
+        startup_probe: Some(probe("live.sh", 2, 900)),
+        resources: Some(ResourceRequirements {
+            requests: some(resources.requests),
+            limits: some(resources.limits),
+            ..Default::default()
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), ..Default::default() }),
+            read_only_root_filesystem: Some(true),
+            ..Default::default()
+        }),
+        volume_mounts: Some(vec![
+            mount("config", "/etc/redis-operator"),
+            mount("run", "/run/redis"),
+            mount("data", "/data"),
+        ]),
+        ..Default::default()
+    }
+}
+
+/// Whether everything that is wanted is there already. What the API server filled in beside it does not count, and
+/// neither does another way to write a quantity.
+pub fn holds(wanted: &Value, found: &Value) -> bool {
+    match (wanted, found) {
+        (Value::Object(wanted), Value::Object(found)) => {
+            wanted.iter().all(|(key, value)| found.get(key).is_some_and(|found| holds(value, found)))
+        }
+        (Value::Array(wanted), Value::Array(found)) => {
+            wanted.len() == found.len()
+                && wanted.iter().zip(found).all(|(wanted, found)| holds(wanted, found))
+        }
+        (Value::String(wanted), Value::String(found)) => {
+            wanted == found || matches!((amount(wanted), amount(found)), (Some(a), Some(b)) if a == b)
+        }
+        _ => wanted == found,
+    }
+}
+
+/// A quantity in thousandths, when the text is one and is exact in them.
+fn amount(text: &str) -> Option<i128> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: i128 = match unit {
+        "m" => 1,
+        "" => 1000,
+        "k" => 1_000_000,
+        "M" => 1_000_000_000,
+        "G" => 1_000_000_000_000,
+        "T" => 1_000_000_000_000_000,
+        "Ki" => 1000 << 10,
+        "Mi" => 1000 << 20,
+        "Gi" => 1000 << 30,
+        "Ti" => 1000 << 40,
+        _ => return None,
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let scale = 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?;
+    let whole: i128 = whole.parse().ok()?;
+    let part: i128 = if part.is_empty() { 0 } else { part.parse().ok()? };
+    let sum = whole.checked_mul(scale)?.checked_add(part)?.checked_mul(factor)?;
+    (sum % scale == 0).then_some(sum / scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_api_server_adds_is_no_change() {
+        let wanted = json!({"spec": {"cpu": "1000m", "list": [{"a": 1}]}});
+        assert!(holds(&wanted, &json!({"spec": {"cpu": "1", "list": [{"a": 1, "b": 2}]}, "status": {}})));
+        assert!(!holds(&wanted, &json!({"spec": {"cpu": "2", "list": [{"a": 1}]}})));
+        assert!(!holds(&wanted, &json!({"spec": {"cpu": "1", "list": [{"a": 1}, {"a": 2}]}})));
+        assert!(holds(&json!("1.5Gi"), &json!("1536Mi")));
+        assert!(!holds(&json!("1.5G"), &json!("1536Mi")));
+    }
+}

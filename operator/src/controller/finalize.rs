@@ -1,0 +1,91 @@
+//! Lets a cluster go in order: its pods first, its volumes as its user chose, the RedisCluster last.
+//!
+//! Redis is not asked anything: a broken cluster must be deletable too.
+
+use std::time::Duration;
+
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+    runtime::controller::Action,
+};
+use serde_json::json;
+use tracing::info;
+
+use super::{
+    FINALIZER, ReconcileError, Scope,
+    cache::Key,
+    call,
+    children::{INSTANCE_LABEL, selector},
+};
+use crate::crd::{RedisCluster, v1::DeletionPolicy};
+
+/// On volumes that outlive their cluster: its name.
+pub(super) const RETAINED_LABEL: &str = "cache.example.com/retained-from";
+
+pub(super) async fn finalize(
+    scope: &Scope,
+    cluster: &RedisCluster,
+    key: &Key,
+) -> Result<Action, ReconcileError> {
+    if !cluster.finalizers().iter().any(|finalizer| finalizer == FINALIZER) {
+        scope.forget(key);
+        return Ok(Action::await_change());
+    }
+    // The garbage collector acts only once the cluster itself is gone, so waiting for it would be in vain.
+    let sets: Api<StatefulSet> = scope.api(key);
+    let set = call("get", "StatefulSet", sets.get_opt(&key.1)).await?;
+    let owned = |set: &StatefulSet| {
+        set.owner_references().iter().any(|owner| Some(&owner.uid) == cluster.uid().as_ref())
+    };
+    if let Some(set) = set.filter(owned)
+        && set.metadata.deletion_timestamp.is_none()
+    {
+        info!("deleting the StatefulSet");
+        scope.context.metrics.api_write("StatefulSet");
+        call("delete", "StatefulSet", sets.delete(&key.1, &DeleteParams::background())).await?;
+    }
+    let pods = scope.caches.pods.state();
+    let left = pods.iter().filter(|pod| {
+        pod.namespace().as_deref() == Some(&key.0) && pod.labels().get(INSTANCE_LABEL) == Some(&key.1)
+    });
+    if left.count() > 0 {
+        return Ok(Action::requeue(Duration::from_secs(1)));
+    }
+    if let Some(storage) = &cluster.spec.storage {
+        volumes(scope, key, storage.deletion_policy).await?;
+    }
+    let others: Vec<_> = cluster.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
+    let patch = json!({"metadata": {"finalizers": others, "resourceVersion": cluster.resource_version()}});
+    let clusters: Api<RedisCluster> = scope.api(key);
+    scope.context.metrics.api_write("RedisCluster");
+    call("patch", "RedisCluster", clusters.patch(&key.1, &PatchParams::default(), &Patch::Merge(patch)))
+        .await?;
+    info!("gone");
+    scope.forget(key);
+    Ok(Action::await_change())
+}
+
+async fn volumes(scope: &Scope, key: &Key, policy: DeletionPolicy) -> Result<(), ReconcileError> {
+    let claims: Api<PersistentVolumeClaim> = scope.api(key);
+    let parameters = ListParams::default().labels(&selector(&key.1));
+    for claim in call("list", "PersistentVolumeClaim", claims.list(&parameters)).await? {
+        let name = claim.name_any();
+        match policy {
+            DeletionPolicy::Delete if claim.metadata.deletion_timestamp.is_none() => {
+                scope.context.metrics.api_write("PersistentVolumeClaim");
+                call("delete", "PersistentVolumeClaim", claims.delete(&name, &DeleteParams::default()))
+                    .await?;
+            }
+            DeletionPolicy::Retain if !claim.labels().contains_key(RETAINED_LABEL) => {
+                let patch = json!({"metadata": {"labels": {RETAINED_LABEL: key.1}}});
+                scope.context.metrics.api_write("PersistentVolumeClaim");
+                let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+                call("patch", "PersistentVolumeClaim", claims.patch(&name, &parameters, &patch)).await?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,430 @@
+//! How a cluster is, for its users: status, conditions and the news between two of them. Pure.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{ResourceExt, runtime::events::EventType};
+
+use super::{children, problem::Problem};
+use crate::{
+    crd::{
+        RedisCluster,
+        v1::{Member, Phase, RedisClusterStatus, Role},
+    },
+    metrics::ClusterGauges,
+    plan::{Lane, Link, Observed, Plan, Slots, Step, Topology, Wait},
+};
+
+/// The conditions, in the order of the status.
+pub const CONDITIONS: [&str; 7] =
+    ["Available", "Progressing", "Degraded", "Redundant", "SlotsCovered", "UpdatePending", "Initialized"];
+
+/// What a status is made of.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The cluster.
+    pub cluster: &'a RedisCluster,
+    /// What was seen, in order.
+    pub topology: &'a Topology<'a>,
+    /// What is to be done.
+    pub plan: &'a Plan,
+    /// What keeps it from being done.
+    pub problem: Option<&'a Problem>,
+    /// The revision that pods should have.
+    pub update_revision: Option<&'a str>,
+    /// The time.
+    pub now: Time,
+}
+
+/// Something to tell the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Normal or Warning.
+    pub warning: bool,
+    /// The reason, one word.
+    pub reason: &'static str,
+    /// The sentence.
+    pub note: String,
+}
+
+impl News {
+    /// Something good, or neutral.
+    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: false, reason, note: note.into() }
+    }
+
+    /// Something to look at.
+    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: true, reason, note: note.into() }
+    }
+
+    /// As Kubernetes has it.
+    pub fn event_type(&self) -> EventType {
+        if self.warning { EventType::Warning } else { EventType::Normal }
+    }
+}
+
+/// The status after `old`. Only what changed gets a new time.
+pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
+    let (cluster, topology) = (view.cluster, view.topology);
+    let observed = topology.observed;
+    let members = members(topology);
+    let serves = topology.serves();
+    let initialized = old.initialized == Some(true) || serves;
+    RedisClusterStatus {
+        nodes: observed.pods.iter().filter(|pod| !pod.terminating).map(|pod| pod.name.clone()).collect(),
+        ready_nodes: Some(count(
+            topology.core.iter().filter(|member| !member.node.alone() || serves).count(),
+        )),
+        shards: Some(count(topology.owners().count())),
+        slots_covered: Some(count(topology.covered())),
+        selector: Some(children::selector(&cluster.name_any())),
+        phase: Some(phase(view, initialized)),
+        initialized: Some(initialized),
+        observed_generation: cluster.metadata.generation,
+        conditions: conditions(old, view, initialized),
+        members,
+    }
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+fn members(topology: &Topology<'_>) -> Vec<Member> {
+    let shard_of = |id| topology.owners().position(|owner| owner.node.id == id).map(count);
+    let pods = topology.observed.pods.iter().filter(|pod| !pod.terminating);
+    pods.map(|pod| {
+        let member = topology.core.iter().find(|member| member.pod.uid == pod.uid);
+        let node = member.map(|member| member.node).filter(|node| !node.alone() || topology.goal.size == 1);
+        let primary = node.and_then(|node| node.primary());
+        Member {
+            pod: pod.name.clone(),
+            node_id: node.map(|node| node.id.to_string()),
+            role: node.map(|_| if primary.is_some() { Role::Replica } else { Role::Primary }),
+            shard: node.and_then(|node| shard_of(primary.unwrap_or(node.id))),
+            slots: node
+                .and_then(|node| topology.owned.get(&node.id))
+                .map(|slots| slots.to_string().split(' ').map(str::to_owned).collect())
+                .unwrap_or_default(),
+            link_up: node.filter(|_| primary.is_some()).map(|node| node.link == Link::Up),
+            revision: pod.revision.clone(),
+        }
+    })
+    .collect()
+}
+
+fn phase(view: &View<'_>, initialized: bool) -> Phase {
+    match view.problem {
+        Some(Problem::Paused) if view.topology.serves() => return Phase::Ready,
+        Some(Problem::Paused) => return Phase::Degraded,
+        Some(_) => return Phase::Failed,
+        None => {}
+    }
+    match view.plan.step {
+        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Memory) => Phase::Failed,
+        _ if !initialized => Phase::Creating,
+        Step::Settled => Phase::Ready,
+        Step::Wait(Wait::Election | Wait::Quorum | Wait::Stranger) => Phase::Healing,
+        step if step.lane() == Lane::Health => Phase::Healing,
+        Step::Wait(_) if scaling(view.topology) => Phase::Scaling,
+        Step::Wait(Wait::Pods) => Phase::Degraded,
+        Step::Wait(_) => Phase::Healing,
+        _ => Phase::Scaling,
+    }
+}
+
+fn scaling(topology: &Topology<'_>) -> bool {
+    topology.observed.pods.len() != topology.goal.size as usize
+        || topology.owners().count() != topology.goal.shards() as usize
+}
+
+/// Reason and message of the first pod that cannot start.
+fn trouble(observed: &Observed) -> Option<String> {
+    let pod = observed.pods.iter().find(|pod| pod.trouble.is_some())?;
+    Some(format!("pod {}: {}", pod.name, pod.trouble.as_deref().unwrap_or_default()))
+}
+
+fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Vec<Condition> {
+    let topology = view.topology;
+    let goal = topology.goal;
+    let (covered, all) = (topology.covered(), usize::from(goal.slots));
+    let (waits, why) = waiting(view.plan.step);
+    let per_shard = goal.replicas_per_shard as usize;
+    let short = topology
+        .owners()
+        .filter(|owner| {
+            topology.replicas_of(owner.node.id).filter(|replica| replica.node.link == Link::Up).count()
+                < per_shard
+        })
+        .count();
+    let outdated = topology
+        .observed
+        .pods
+        .iter()
+        .filter(|pod| view.update_revision.is_some() && pod.revision.as_deref() != view.update_revision)
+        .count();
+    let missing = (goal.size as usize).saturating_sub(topology.core.len());
+
+    let available = if topology.serves() {
+        (true, "AllSlotsServed", format!("{covered} slots on {} primaries", topology.owners().count()))
+    } else if !initialized {
+        (false, "Forming", "the cluster has not been formed yet".into())
+    } else {
+        (false, waits, format!("{covered} of {all} slots are served; {why}"))
+    };
+    let progressing = match (view.problem, view.plan.step) {
+        (Some(problem), _) => (false, problem.reason(), problem.to_string()),
+        (None, Step::Settled) => (false, "Settled", "nothing is to be done".into()),
+        (
+            None,
+            Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::Stranger),
+        ) => (false, waits, why.into()),
+        (None, _) => (true, waits, why.into()),
+    };
+    let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
+        (true, problem.reason(), problem.to_string())
+    } else if let Some(trouble) = trouble(topology.observed) {
+        (true, "PodTrouble", format!("{trouble}; correct spec.image or what the message names"))
+    } else if initialized && !topology.absent.is_empty() {
+        (true, "MembersMissing", format!("{missing} of {} nodes do not answer", goal.size))
+    } else if matches!(
+        view.plan.step,
+        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::Stranger)
+    ) {
+        (true, waits, why.into())
+    } else {
+        (false, "AllMembersWell", "every member answers".into())
+    };
+    let redundant = if per_shard == 0 {
+        (false, "NoReplicas", "replicasPerShard is 0: a node that is lost takes its slots with it".into())
+    } else if short > 0 || topology.owners().count() == 0 {
+        (false, "ReplicasMissing", format!("{short} shards lack a replica in step"))
+    } else if goal.shards() < 3 {
+        (false, "NoFailoverQuorum", "Redis elects a new primary only with three shards or more".into())
+    } else {
+        (true, "AllShardsReplicated", format!("every shard has {per_shard} replicas in step"))
+    };
+    let slots = if covered == all {
+        (true, "AllSlotsCovered", format!("{covered} slots have an owner that answers"))
+    } else if !initialized {
+        (false, "Forming", "no slots have been given out yet".into())
+    } else {
+        let lost = topology.lost();
+        let note = if lost.is_empty() {
+            format!("{covered} of {all} slots have an owner that answers")
+        } else {
+            format!("lost with their only owner: {lost}")
+        };
+        (false, waits, note)
+    };
+    let update = if outdated == 0 {
+        (false, "UpToDate", "every pod has the wanted revision".into())
+    } else {
+        (
+            true,
+            "PodsOutdated",
+            format!("{outdated} pods have an older template; they take the new one when replaced"),
+        )
+    };
+    let formed = if initialized {
+        (true, "Formed", "the cluster was formed, and is only repaired from now on".into())
+    } else {
+        (false, "NotFormed", "the cluster has not been formed yet".into())
+    };
+    let all = [available, progressing, degraded, redundant, slots, update, formed];
+    let made = CONDITIONS.into_iter().zip(all);
+    made.map(|(kind, (holds, reason, message))| condition(old, view, kind, holds, reason, message)).collect()
+}
+
+fn condition(
+    old: &RedisClusterStatus,
+    view: &View<'_>,
+    kind: &str,
+    holds: bool,
+    reason: &str,
+    message: String,
+) -> Condition {
+    let status = if holds { "True" } else { "False" };
+    let before = old.conditions.iter().find(|condition| condition.type_ == kind);
+    Condition {
+        last_transition_time: match before {
+            Some(before) if before.status == status => before.last_transition_time.clone(),
+            _ => view.now.clone(),
+        },
+        type_: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message,
+        observed_generation: view.cluster.metadata.generation,
+    }
+}
+
+/// A step as the reason of a condition, and as a sentence.
+fn waiting(step: Step) -> (&'static str, &'static str) {
+    match step {
+        Step::Settled => ("Settled", "nothing is to be done"),
+        Step::Form => ("Forming", "forming the cluster"),
+        Step::HealAddresses => ("HealingAddresses", "telling nodes the new addresses of others"),
+        Step::Relink => ("RepairingReplication", "connecting replicas to their primaries again"),
+        Step::CloseSlots => ("ClosingSlots", "finishing slots that were left half-way"),
+        Step::Forget => ("ForgettingMembers", "striking nodes that are gone from the tables"),
+        Step::Join => ("JoiningMembers", "taking in new nodes"),
+        Step::Roles => ("AssigningRoles", "giving nodes their roles"),
+        Step::Move => ("MovingSlots", "moving slots"),
+        Step::Shrink => ("RemovingMembers", "letting nodes go"),
+        Step::Wait(Wait::Pods) => ("WaitingForPods", "waiting for pods to run and answer"),
+        Step::Wait(Wait::Gossip) => {
+            ("WaitingForGossip", "waiting for the nodes to hear of one another's news")
+        }
+        Step::Wait(Wait::Election) => ("WaitingForElection", "waiting for Redis to elect a new primary"),
+        Step::Wait(Wait::Quorum) => (
+            "QuorumLost",
+            "most primaries are gone, so Redis elects nobody; bring their pods back, or run `redis-cli CLUSTER FAILOVER TAKEOVER` on a replica of each",
+        ),
+        Step::Wait(Wait::Sync) => ("WaitingForReplicas", "waiting for replicas to be filled"),
+        Step::Wait(Wait::DataLost) => (
+            "DataLost",
+            "no node knows of any slot though the cluster was formed once: its data is gone; restore it, or delete this RedisCluster and create it again",
+        ),
+        Step::Wait(Wait::SlotsLost) => (
+            "SlotsLost",
+            "slots are lost with the only node that had them; restore it, or delete this RedisCluster and create it again",
+        ),
+        Step::Wait(Wait::Stranger) => (
+            "ForeignNode",
+            "a pod holds keys or a table that this cluster knows nothing of; empty it or delete its volume",
+        ),
+        Step::Wait(Wait::Memory) => {
+            ("InsufficientMemory", "the nodes that are left cannot hold the data; raise maxmemory or size")
+        }
+    }
+}
+
+/// What happened between two statuses.
+pub fn news(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Vec<News> {
+    let mut news = vec![];
+    let holds = |status: &RedisClusterStatus, kind: &str| {
+        status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == kind)
+            .map(|condition| condition.status == "True")
+    };
+    let formed_before = old.initialized == Some(true);
+    if !formed_before && new.initialized == Some(true) {
+        news.push(News::normal("ClusterCreated", format!("formed of {} shards", new.shards.unwrap_or(0))));
+    }
+    if formed_before && old.observed_generation != new.observed_generation {
+        let before = count(old.nodes.len());
+        match before.cmp(&size) {
+            std::cmp::Ordering::Less => {
+                news.push(News::normal("ScalingUp", format!("from {before} to {size} nodes")))
+            }
+            std::cmp::Ordering::Greater => {
+                news.push(News::normal("ScalingDown", format!("from {before} to {size} nodes")));
+            }
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+    if formed_before {
+        for member in &new.members {
+            let before = old.members.iter().find(|before| before.pod == member.pod);
+            match (before, &member.node_id) {
+                (Some(Member { node_id: Some(before), .. }), Some(id)) if before != id => {
+                    news.push(News::normal(
+                        "MemberReplaced",
+                        format!("{}: {before} became {id}", member.pod),
+                    ));
+                }
+                (None | Some(Member { node_id: None, .. }), Some(id)) => {
+                    news.push(News::normal("MemberJoined", format!("{} as {id}", member.pod)));
+                }
+                _ => {}
+            }
+        }
+        for pod in failed_over(old, new) {
+            news.push(News::normal("FailoverCompleted", format!("{pod} is the primary of its shard now")));
+        }
+        for before in old.members.iter().filter(|before| before.node_id.is_some()) {
+            if !new.members.iter().any(|member| member.pod == before.pod) {
+                news.push(News::normal("MemberForgotten", before.pod.clone()));
+            }
+        }
+        if old.phase == Some(Phase::Scaling) && new.phase == Some(Phase::Ready) {
+            let shards = new.shards.unwrap_or(0);
+            news.push(News::normal("SlotsMigrated", format!("{shards} primaries share the slots")));
+        }
+    }
+    // What went wrong, once, when it begins or changes its reason.
+    let reason = |status: &RedisClusterStatus| {
+        let degraded = status.conditions.iter().find(|condition| condition.type_ == "Degraded");
+        degraded
+            .filter(|degraded| degraded.status == "True")
+            .map(|degraded| (degraded.reason.clone(), degraded.message.clone()))
+    };
+    if let Some((now, message)) = reason(new)
+        && reason(old).is_none_or(|(before, _)| before != now)
+    {
+        let reason = WARNINGS.into_iter().find(|warning| **warning == now).unwrap_or("Degraded");
+        news.push(News::warning(reason, message));
+    }
+    if holds(old, "Degraded") == Some(true) && holds(new, "Degraded") == Some(false) {
+        news.push(News::normal("Recovered", "every member answers"));
+    }
+    news
+}
+
+/// Reasons of `Degraded` that are also reasons of Events.
+const WARNINGS: [&str; 10] = [
+    "DataLost",
+    "ForeignNode",
+    "InsufficientMemory",
+    "InvalidSpec",
+    "MembersMissing",
+    "NameTaken",
+    "PodTrouble",
+    "QuorumLost",
+    "SecretMissing",
+    "SlotsLost",
+];
+
+/// Pods whose node was a replica and owns slots now.
+pub fn failed_over<'a>(
+    old: &'a RedisClusterStatus,
+    new: &'a RedisClusterStatus,
+) -> impl Iterator<Item = &'a str> + 'a {
+    new.members
+        .iter()
+        .filter(|member| member.role == Some(Role::Primary) && !member.slots.is_empty())
+        .filter(|member| {
+            old.members
+                .iter()
+                .any(|before| before.node_id == member.node_id && before.role == Some(Role::Replica))
+        })
+        .map(|member| member.pod.as_str())
+}
+
+/// The status in numbers.
+pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
+    let topology = view.topology;
+    let mut open = Slots::default();
+    for member in &topology.core {
+        for slot in member.node.migrating.keys().chain(member.node.importing.keys()) {
+            open.insert(*slot, *slot);
+        }
+    }
+    let lost = if status.initialized == Some(true) { topology.lost().len() } else { 0 };
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    ClusterGauges {
+        desired: topology.goal.size.into(),
+        ready: status.ready_nodes.unwrap_or(0).into(),
+        members: number(topology.core.len() + topology.absent.len()),
+        covered: number(topology.covered()),
+        open: number(open.len()),
+        lost: number(lost),
+        conditions: status
+            .conditions
+            .iter()
+            .map(|condition| (condition.type_.clone(), condition.status == "True"))
+            .collect(),
+    }
+}

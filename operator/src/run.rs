@@ -1,0 +1,403 @@
+//! The operator as a process: what it is told by flags and environment, what it starts, and how it ends.
+//!
+//! Every replica watches, serves webhooks, metrics and probes; the one that holds the Lease acts. On SIGTERM what
+//! was begun is finished, then the Lease is given back, so that the next leader begins at once. When the Lease is lost the
+//! process ends: whatever it was doing may be going on elsewhere.
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{Router, extract::State, http::StatusCode, routing::get};
+use clap::Args;
+use kube::{
+    Client, Config,
+    runtime::events::{Recorder, Reporter},
+};
+use operator_lease::{End, Leadership, Terms, elect, release};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    task::JoinSet,
+};
+use tracing::{error, info, warn};
+
+use crate::{
+    controller::{Context, Scope, cache::Caches, children, children::Defaults, upgradeable::Upgradeable},
+    manifests::{NAME, NAMESPACE},
+    metrics::Metrics,
+    telemetry::chain,
+    webhook::{self, tls},
+};
+
+/// How long what was begun may take to end, after SIGTERM.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Look after RedisClusters
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RunArgs {
+    /// Namespaces to watch, joined by commas; all when empty
+    #[arg(long, env = "WATCH_NAMESPACE", default_value = "", value_name = "NAMES")]
+    watch_namespace: String,
+
+    /// Namespace of the operator itself: of its Lease, and of the certificate that it makes
+    #[arg(long, env = "POD_NAMESPACE", default_value = NAMESPACE, value_name = "NAME")]
+    namespace: String,
+
+    /// Who this replica is; different for each
+    #[arg(long, env = "POD_NAME", default_value_t = default_identity(), value_name = "NAME")]
+    identity: String,
+
+    /// Act without a Lease: for a single replica only
+    #[arg(long, env = "REDIS_OPERATOR_NO_LEADER_ELECTION")]
+    no_leader_election: bool,
+
+    /// Clusters that each controller works on at once
+    #[arg(long, env = "REDIS_OPERATOR_CONCURRENCY", default_value_t = 8, value_name = "N")]
+    concurrency: u16,
+
+    /// DNS domain of the Kubernetes cluster
+    #[arg(
+        long,
+        env = "REDIS_OPERATOR_CLUSTER_DOMAIN",
+        default_value = "cluster.local",
+        value_name = "DOMAIN"
+    )]
+    cluster_domain: String,
+
+    /// How long a Redis node is silent before the others hold it for dead, in milliseconds
+    #[arg(long, env = "REDIS_OPERATOR_NODE_TIMEOUT", default_value_t = 5000, value_name = "MS",
+        value_parser = clap::value_parser!(u32).range(500..=600_000))]
+    node_timeout: u32,
+
+    /// Where /metrics is served
+    #[arg(
+        long,
+        env = "REDIS_OPERATOR_METRICS_ADDRESS",
+        default_value = "0.0.0.0:8080",
+        value_name = "IP:PORT"
+    )]
+    metrics_address: SocketAddr,
+
+    /// Where /healthz and /readyz are served
+    #[arg(
+        long,
+        env = "REDIS_OPERATOR_HEALTH_ADDRESS",
+        default_value = "0.0.0.0:8081",
+        value_name = "IP:PORT"
+    )]
+    health_address: SocketAddr,
+
+    /// Where the webhooks are served
+    #[arg(
+        long,
+        env = "REDIS_OPERATOR_WEBHOOK_ADDRESS",
+        default_value = "0.0.0.0:9443",
+        value_name = "IP:PORT"
+    )]
+    webhook_address: SocketAddr,
+
+    /// Serve no webhooks: outside a cluster the API server could not reach them
+    #[arg(long, env = "REDIS_OPERATOR_NO_WEBHOOKS")]
+    no_webhooks: bool,
+
+    /// Directory with tls.crt and tls.key; when they are not there, the operator makes a certificate
+    #[arg(
+        long,
+        env = "REDIS_OPERATOR_CERTIFICATES",
+        default_value = "/tmp/k8s-webhook-server/serving-certs",
+        value_name = "DIR"
+    )]
+    certificates: PathBuf,
+
+    /// The OperatorCondition that says whether OLM may upgrade; OLM sets it
+    #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME")]
+    operator_condition: Option<String>,
+
+    /// What to log: a level, or `target=level` joined by commas
+    #[arg(long, env = "REDIS_OPERATOR_LOG", default_value = "info", value_name = "FILTER")]
+    log: String,
+}
+
+const EXAMPLES: &str = "\
+Every flag can be set by the environment, and so by a ConfigMap.
+
+Examples:
+  Outside the cluster, with the cluster that kubectl uses:
+    redis-operator run --no-webhooks --no-leader-election
+
+  Two namespaces:
+    redis-operator run --watch-namespace team-a,team-b";
+
+fn default_identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}-{}", host.trim(), std::process::id())
+}
+
+/// Why the operator could not run, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Neither KUBECONFIG nor a service account.
+    #[error("no cluster to work with: set KUBECONFIG, or run in a pod")]
+    Config(#[source] Box<kube::config::InferConfigError>),
+    /// No client for it.
+    #[error("cannot make a client for the API server")]
+    Client(#[source] Box<kube::Error>),
+    /// A port is taken.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// No signals, no threads.
+    #[error("cannot set up the process")]
+    Process(#[source] io::Error),
+    /// The log filter is none.
+    #[error("not a log filter: `{filter}`")]
+    Filter {
+        /// What was given.
+        filter: String,
+        /// What is wrong with it.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// Another replica leads, or may.
+    #[error("the lease was lost")]
+    LeaseLost,
+}
+
+/// What decides whether the replica is ready.
+#[derive(Clone)]
+struct Readiness {
+    synced: Arc<AtomicBool>,
+    certificate: Option<tls::Current>,
+}
+
+/// Runs until SIGTERM, SIGINT, or the loss of the Lease.
+///
+/// # Errors
+/// When it cannot start, or has lost the Lease.
+pub fn run(args: RunArgs) -> Result<(), RunError> {
+    crate::telemetry::start(&args.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(RunError::Process)?;
+    let result = runtime.block_on(operate(args));
+    // Watches have no end of their own.
+    runtime.shutdown_background();
+    result
+}
+
+async fn operate(args: RunArgs) -> Result<(), RunError> {
+    // Fails only when one was installed before, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = Config::infer().await.map_err(|error| RunError::Config(Box::new(error)))?;
+    let client = Client::try_from(config).map_err(|error| RunError::Client(Box::new(error)))?;
+    let metrics = Arc::new(Metrics::default());
+    let mut tasks = JoinSet::new();
+
+    let readiness =
+        Readiness { synced: Arc::default(), certificate: (!args.no_webhooks).then(tls::Current::default) };
+    serve(args.health_address, probes(readiness.clone()), &mut tasks).await?;
+    serve(args.metrics_address, metrics_router(metrics.clone()), &mut tasks).await?;
+    if let Some(certificate) = &readiness.certificate {
+        webhooks(&args, &client, certificate, &metrics, &mut tasks).await?;
+    }
+
+    let leadership = if args.no_leader_election { Leadership::unopposed() } else { Leadership::default() };
+    let reporter = Reporter { controller: NAME.into(), instance: Some(args.identity.clone()) };
+    let context = Arc::new(Context {
+        client: client.clone(),
+        leadership: leadership.clone(),
+        metrics: metrics.clone(),
+        defaults: Defaults {
+            cluster_domain: args.cluster_domain.clone(),
+            node_timeout_ms: args.node_timeout,
+        },
+        port: children::PORT,
+        recorder: Recorder::new(client.clone(), reporter),
+        upgradeable: Upgradeable::default(),
+    });
+    let namespaces: Vec<&str> =
+        args.watch_namespace.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let watched: Vec<Option<&str>> =
+        if namespaces.is_empty() { vec![None] } else { namespaces.iter().copied().map(Some).collect() };
+    let caches: Vec<Arc<Caches>> =
+        watched.iter().map(|namespace| Caches::start(&client, *namespace, &metrics, &mut tasks)).collect();
+    info!(version = env!("CARGO_PKG_VERSION"), identity = args.identity, namespaces = ?namespaces, "started");
+    // One waits for all: of two that wait for the same cache, one might not be woken.
+    let (all_synced, synced_at_last) = watch::channel(false);
+    {
+        let (caches, synced) = (caches.clone(), readiness.synced.clone());
+        tasks.spawn(async move {
+            for caches in &caches {
+                caches.synced().await;
+            }
+            synced.store(true, Ordering::Relaxed);
+            all_synced.send_replace(true);
+            info!("caches synced");
+        });
+    }
+    lead(&args, context, caches, synced_at_last, &mut tasks).await
+}
+
+/// Waits for the Lease, acts while it is held, and gives it back.
+async fn lead(
+    args: &RunArgs,
+    context: Arc<Context>,
+    caches: Vec<Arc<Caches>>,
+    mut synced: watch::Receiver<bool>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), RunError> {
+    let mut term = signal(SignalKind::terminate()).map_err(RunError::Process)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Process)?;
+    let terms = Terms::new(&args.namespace, NAME, &args.identity);
+    let (client, leadership) = (context.client.clone(), context.leadership.clone());
+    let (done, mut ended) = watch::channel(false);
+    let election = {
+        let (client, terms, leadership) = (client.clone(), terms.clone(), leadership.clone());
+        let single = args.no_leader_election;
+        async move {
+            let ended = async move {
+                // The sender is gone when the process ends anyway.
+                let _ = ended.wait_for(|ended| *ended).await;
+            };
+            if single {
+                ended.await;
+                return End::Released;
+            }
+            elect(client, &terms, &leadership, ended).await
+        }
+    };
+    let election = tokio::spawn(election);
+    let (stop, stopped) = watch::channel(false);
+    let controllers = async {
+        if !args.no_leader_election {
+            leadership.acquired().await;
+        }
+        context.metrics.leading(true);
+        if let Some(name) = args.operator_condition.clone() {
+            let (context, namespace) = (context.clone(), args.namespace.clone());
+            tasks.spawn(async move {
+                context.upgradeable.publish(context.client.clone(), &namespace, &name).await;
+            });
+        }
+        // The sender goes only when the process ends.
+        let _ = synced.wait_for(|synced| *synced).await;
+        let mut scopes = JoinSet::new();
+        for caches in caches {
+            let scope = Scope::new(context.clone(), caches);
+            let (concurrency, stopped) = (args.concurrency.max(1), stopped.clone());
+            scopes.spawn(scope.run(concurrency, stopped));
+        }
+        scopes.join_all().await;
+    };
+    tokio::pin!(controllers, election);
+    let mut asked = false;
+    let mut deadline = std::pin::pin!(tokio::time::sleep(Duration::from_secs(u32::MAX.into())));
+    loop {
+        tokio::select! {
+            _ = term.recv(), if !asked => asked = true,
+            _ = interrupt.recv(), if !asked => asked = true,
+            end = &mut election => {
+                if matches!(end, Ok(End::Lost) | Err(_)) {
+                    context.metrics.leading(false);
+                    error!("the lease was lost: ending at once");
+                    return Err(RunError::LeaseLost);
+                }
+                return Ok(());
+            }
+            () = &mut controllers, if !*done.borrow() => break,
+            () = &mut deadline => {
+                warn!("what was begun did not end in time");
+                break;
+            }
+        }
+        if asked && !*stop.borrow() {
+            info!("stopping");
+            stop.send_replace(true);
+            // A replica that does not lead has nothing to end.
+            if !leadership.leads() {
+                break;
+            }
+            deadline.as_mut().reset(tokio::time::Instant::now() + GRACE);
+        }
+    }
+    done.send_replace(true);
+    if let Err(error) = election.await {
+        warn!(error = chain(&error), "election");
+    }
+    if !args.no_leader_election {
+        release(client, &terms, &leadership).await;
+    }
+    context.metrics.leading(false);
+    info!("stopped");
+    Ok(())
+}
+
+async fn webhooks(
+    args: &RunArgs,
+    client: &Client,
+    certificate: &tls::Current,
+    metrics: &Arc<Metrics>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), RunError> {
+    let address = args.webhook_address;
+    let listen = |source| RunError::Listen { address, source };
+    let listener = tls::Listener::bind(address, certificate.clone()).await.map_err(listen)?;
+    let router = webhook::router(client.clone(), metrics.clone());
+    tasks.spawn(async move { axum::serve(listener, router).await.unwrap_or_default() });
+    if args.certificates.join("tls.crt").exists() || args.operator_condition.is_some() {
+        tasks.spawn(certificate.clone().follow(args.certificates.clone()));
+    } else {
+        let (client, namespace, certificate) = (client.clone(), args.namespace.clone(), certificate.clone());
+        tasks.spawn(async move {
+            while let Err(error) = certificate.make(&client, &namespace).await {
+                warn!(error = chain(&error), "no certificate for the webhooks yet");
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+            info!("webhooks are served with a certificate of our own");
+        });
+    }
+    Ok(())
+}
+
+async fn serve(address: SocketAddr, router: Router, tasks: &mut JoinSet<()>) -> Result<(), RunError> {
+    let listener = TcpListener::bind(address).await.map_err(|source| RunError::Listen { address, source })?;
+    tasks.spawn(async move { axum::serve(listener, router).await.unwrap_or_default() });
+    Ok(())
+}
+
+/// Readiness has nothing to do with leadership: a replica that waits serves webhooks.
+fn probes(readiness: Readiness) -> Router {
+    let ready = |State(readiness): State<Readiness>| async move {
+        if !readiness.synced.load(Ordering::Relaxed) {
+            return (StatusCode::SERVICE_UNAVAILABLE, "caches are not synced");
+        }
+        if readiness.certificate.is_some_and(|certificate| !certificate.is_loaded()) {
+            return (StatusCode::SERVICE_UNAVAILABLE, "no webhook certificate");
+        }
+        (StatusCode::OK, "ok")
+    };
+    Router::new().route("/healthz", get(|| async { "ok" })).route("/readyz", get(ready)).with_state(readiness)
+}
+
+fn metrics_router(metrics: Arc<Metrics>) -> Router {
+    let text = |State(metrics): State<Arc<Metrics>>| async move {
+        ([("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.text())
+    };
+    Router::new().route("/metrics", get(text)).with_state(metrics)
+}

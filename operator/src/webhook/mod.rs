@@ -1,0 +1,186 @@
+//! What the API server asks the operator: to convert objects between versions, and whether one may be created.
+//!
+//! Every replica answers, whether it leads or not.
+
+pub mod tls;
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State},
+    routing::post,
+};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::{
+    Api, Client, ResourceExt,
+    core::{
+        DynamicObject, Status,
+        admission::{AdmissionRequest, AdmissionResponse, AdmissionReview},
+        conversion::{ConversionRequest, ConversionResponse, ConversionReview},
+        response::StatusSummary,
+    },
+};
+use serde_json::Value;
+
+use crate::{crd::convert::convert, metrics::Metrics};
+
+/// Where conversion is asked for.
+pub const CONVERT: &str = "/convert";
+/// Where admission is asked for.
+pub const VALIDATE: &str = "/validate";
+
+/// A list of many large objects is converted in one request.
+const MOST_BYTES: usize = 64 << 20;
+
+#[derive(Clone)]
+struct Answering {
+    client: Client,
+    metrics: Arc<Metrics>,
+}
+
+/// The webhooks.
+pub fn router(client: Client, metrics: Arc<Metrics>) -> Router {
+    Router::new()
+        .route(CONVERT, post(convert_objects))
+        .route(VALIDATE, post(validate))
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .with_state(Answering { client, metrics })
+}
+
+async fn convert_objects(
+    State(state): State<Answering>,
+    Json(review): Json<ConversionReview>,
+) -> Json<ConversionReview> {
+    let started = Instant::now();
+    let (review, result) = converted(review);
+    state.metrics.webhook("convert", started.elapsed(), result);
+    Json(review)
+}
+
+/// Converts what a review asks for: all of it, in its order, or nothing.
+pub fn converted(review: ConversionReview) -> (ConversionReview, &'static str) {
+    let request = match ConversionRequest::from_review(review) {
+        Ok(request) => request,
+        Err(error) => {
+            return (ConversionResponse::invalid(failure(&error.to_string())).into_review(), "invalid");
+        }
+    };
+    let version = request.desired_api_version.clone();
+    let objects: Result<Vec<Value>, _> =
+        request.objects.iter().map(|object| convert(object.clone(), &version)).collect();
+    let response = ConversionResponse::for_request(request);
+    match objects {
+        Ok(objects) => (response.success(objects).into_review(), "converted"),
+        Err(error) => (response.failure(failure(&error.to_string())).into_review(), "refused"),
+    }
+}
+
+fn failure(message: &str) -> Status {
+    Status {
+        status: Some(StatusSummary::Failure),
+        message: message.into(),
+        code: 400,
+        reason: "Invalid".into(),
+        ..Default::default()
+    }
+}
+
+async fn validate(
+    State(state): State<Answering>,
+    Json(review): Json<AdmissionReview<DynamicObject>>,
+) -> Json<AdmissionReview<DynamicObject>> {
+    let started = Instant::now();
+    let request: Result<AdmissionRequest<DynamicObject>, _> = review.try_into();
+    let response = match request {
+        Ok(request) => admitted(&state.client, &request).await,
+        Err(error) => AdmissionResponse::invalid(error.to_string()),
+    };
+    let result = if response.allowed { "allowed" } else { "refused" };
+    state.metrics.webhook("validate", started.elapsed(), result);
+    Json(response.into_review())
+}
+
+/// Only what the rules in the schema cannot say: whether a name is taken, and what is allowed but unwise.
+async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) -> AdmissionResponse {
+    let mut response = AdmissionResponse::from(request);
+    let Some(object) = &request.object else { return response };
+    response.warnings = warnings(&object.data["spec"]);
+    if request.old_object.is_none() {
+        let namespace = request.namespace.clone().unwrap_or_default();
+        let sets: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
+        // When the API server does not say, the controller will.
+        if let Ok(Some(set)) = sets.get_opt(&request.name).await
+            && !set
+                .owner_references()
+                .iter()
+                .any(|owner| owner.kind == "RedisCluster" && owner.name == request.name)
+        {
+            let name = &request.name;
+            return response.deny(format!(
+                "StatefulSet `{name}` belongs to somebody else: delete it, or choose another name for this RedisCluster"
+            ));
+        }
+    }
+    response
+}
+
+fn warnings(spec: &Value) -> Option<Vec<String>> {
+    let number = |field: &str| spec[field].as_i64().unwrap_or(0);
+    let replicas = number("replicasPerShard");
+    let shards = number("size") / (1 + replicas.max(0));
+    let mut warnings = vec![];
+    if replicas > 0 && (1..3).contains(&shards) {
+        warnings.push(format!(
+            "with {shards} shards Redis elects no new primary when one fails: three or more are needed"
+        ));
+    }
+    if spec["image"].as_str().is_some_and(|image| image.ends_with(":latest")) {
+        warnings.push("spec.image `:latest` changes under the pods: name a version".into());
+    }
+    (!warnings.is_empty()).then_some(warnings)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ask(objects: Value, version: &str) -> Value {
+        let review = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+            "request": {"uid": "7", "desiredAPIVersion": version, "objects": objects},
+        });
+        serde_json::to_value(converted(serde_json::from_value(review).unwrap()).0).unwrap()
+    }
+
+    #[test]
+    fn objects_come_back_in_their_order() {
+        let object = |name: &str| json!({"apiVersion": "cache.example.com/v1", "spec": {"size": 3}, "metadata": {"name": name}});
+        let answer = ask(json!([object("b"), object("a")]), "cache.example.com/v1alpha1");
+        assert_eq!(answer["response"]["uid"], "7");
+        assert_eq!(answer["response"]["result"]["status"], "Success");
+        let names: Vec<_> =
+            (0..2).map(|i| &answer["response"]["convertedObjects"][i]["metadata"]["name"]).collect();
+        assert_eq!(names, ["b", "a"]);
+    }
+
+    #[test]
+    fn one_that_cannot_be_converted_refuses_all() {
+        let answer = ask(json!([{"apiVersion": "apps/v1"}]), "cache.example.com/v1");
+        assert_eq!(answer["response"]["result"]["status"], "Failure");
+        let review = serde_json::from_value(
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}),
+        );
+        assert_eq!(converted(review.unwrap()).1, "invalid");
+    }
+
+    #[test]
+    fn what_is_allowed_but_unwise() {
+        assert_eq!(warnings(&json!({"size": 3})), None);
+        assert_eq!(warnings(&json!({"size": 6, "replicasPerShard": 1})), None);
+        assert!(warnings(&json!({"size": 4, "replicasPerShard": 1})).is_some());
+        assert!(warnings(&json!({"size": 3, "image": "redis:latest"})).is_some());
+    }
+}
