@@ -16,7 +16,7 @@ use olmkit_catalog::load::CatalogFiles;
 
 use crate::exit::Failure;
 use crate::files;
-use crate::image::{Access, FileTree, Image, Node, Place, PlaceError, Root, TreePath, Unpack};
+use crate::image::{Access, FileTree, Image, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError};
 
 /// The label of bundle images that names the directory with the manifests, and its sister for the metadata.
 const MANIFESTS_LABEL: &str = "operators.operatorframework.io.bundle.manifests.v1";
@@ -67,12 +67,33 @@ pub enum InputError {
         /// The image.
         place: String,
     },
+    /// What is in it cannot be had.
+    #[error("cannot unpack `{place}`")]
+    Unpack {
+        /// The image.
+        place: String,
+        /// Why.
+        source: Box<UnpackError>,
+    },
+    /// It has the labels, and nothing where they say.
+    #[error("`{place}` holds no files of a bundle")]
+    Empty {
+        /// The image.
+        place: String,
+    },
     /// An image is needed, and this is something on disk.
     #[error("`{}` is not an image", .path.display())]
     NotAnImage {
         /// The path.
         path: PathBuf,
     },
+}
+
+impl InputError {
+    /// The way out, where there is one.
+    pub fn help(&self) -> Option<String> {
+        if let Self::Unpack { source, .. } = self { source.help() } else { None }
+    }
 }
 
 impl FromStr for Input {
@@ -201,7 +222,7 @@ impl Input {
                 let image = root.image(None)?;
                 let dir = directory(place, image, CONFIGS_LABEL, "catalog")?;
                 let only = dir.iter().cloned().collect();
-                let tree = image.unpack(&Unpack { only, ..Unpack::default() })?;
+                let tree = unpack(place, image, only)?;
                 Ok(match dir {
                     Some(dir) => tree.moved(dir.as_str(), "")?,
                     None => tree,
@@ -245,12 +266,20 @@ fn unpack_bundle(place: &Place, root: &Root) -> Result<FileTree, Failure> {
         moves.push((dir, SCORECARD_DIR));
     }
     let only = moves.iter().map(|(dir, _)| dir.clone()).collect();
-    let unpacked = image.unpack(&Unpack { only, ..Unpack::default() })?;
+    let unpacked = unpack(place, image, only)?;
     let mut tree = FileTree::new();
     for (from, to) in moves {
         tree.add_tree(unpacked.clone().moved(from.as_str(), to)?)?;
     }
+    if tree.is_empty() {
+        return Err(Failure::no(InputError::Empty { place: place.to_string() }));
+    }
     Ok(tree)
+}
+
+fn unpack(place: &Place, image: &Image, only: Vec<TreePath>) -> Result<FileTree, InputError> {
+    let unpacked = image.unpack(&Unpack { only, ..Unpack::default() });
+    unpacked.map_err(|source| InputError::Unpack { place: place.to_string(), source: Box::new(source) })
 }
 
 /// The directory that a label of an image names; `None` is the root.

@@ -84,6 +84,8 @@ enum BuildError {
     Empty(String),
     #[error("`{0}` names no registry to push to")]
     NoReference(Place),
+    #[error("it is not said where to push `{0}`")]
+    Nameless(String),
 }
 
 /// Builds the image of a bundle: its manifests, its metadata, and its annotations as labels.
@@ -235,11 +237,23 @@ fn store(root: &Root, output: &Output, access: &Access) -> Result<ImageAnswer, F
     Ok(ImageAnswer { stored, dry_run: access.is_dry_run() })
 }
 
+/// The registry's name that what is to be pushed has itself: that of an image, for directories have none.
+///
+/// # Errors
+/// There is no such name.
+pub fn reference_of(input: &Input) -> Result<Place, Failure> {
+    match input {
+        Input::Image(place) => own_reference(place),
+        Input::Disk(_) => Err(Failure::misuse(BuildError::Nameless(input.to_string()))
+            .help("name it: `quay.io/example/operator-bundle:v1.0.0`")),
+    }
+}
+
 /// The registry's name that an image has in a place: itself, or that of a tag such as `quay.io/example/bundle:v1`.
 ///
 /// # Errors
 /// There is no such name.
-pub fn own_reference(place: &Place) -> Result<Place, Failure> {
+fn own_reference(place: &Place) -> Result<Place, Failure> {
     let named = |text: &str| format!("docker://{text}").parse::<Place>().ok().filter(|_| text.contains('/'));
     let own = match place {
         Place::Registry(_) => Some(place.clone()),

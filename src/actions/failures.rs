@@ -5,8 +5,8 @@ use std::error::Error;
 use crate::exit::{Exit, Failure};
 use crate::image::{
     ArchiveError, BlobError, ImageError, LayerError, LoadError, RegistryError, StoreError, TreeError,
-    UnpackError,
 };
+use crate::input::InputError;
 
 /// Interruptions and timeouts lie below whatever was going on.
 fn exit_of(error: &(dyn Error + 'static)) -> Exit {
@@ -38,10 +38,10 @@ failures!(
     ArchiveError,
     BlobError,
     ImageError,
+    InputError,
     LayerError,
     LoadError,
     RegistryError,
     StoreError,
-    TreeError,
-    UnpackError
+    TreeError
 );

@@ -18,11 +18,6 @@ pub struct Request {
     pub also_tag: Vec<String>,
 }
 
-/// Something to push that has no name in a registry.
-#[derive(Debug, thiserror::Error)]
-#[error("it is not said where to push `{0}`")]
-struct NoReference(String);
-
 /// Pushes a bundle.
 ///
 /// # Errors
@@ -47,13 +42,9 @@ fn push(
     compression: Compression,
     build: impl Fn(&build::Request, &Access) -> Result<ImageAnswer, Failure>,
 ) -> Result<ImageAnswer, Failure> {
-    let to = match (reference, &input) {
-        (Some(reference), _) => reference,
-        (None, Input::Image(place)) => build::own_reference(place)?,
-        (None, Input::Disk(_)) => {
-            let error = NoReference(input.to_string());
-            return Err(Failure::misuse(error).help("name it: `quay.io/example/operator-bundle:v1.0.0`"));
-        }
+    let to = match reference {
+        Some(reference) => reference,
+        None => build::reference_of(&input)?,
     };
     match input {
         Input::Image(_) => image::copy(&image::Copy { from: input, to, also_tag, platform: None }, access),

@@ -52,7 +52,7 @@ impl Verb {
             }
             Self::Build(flags) => {
                 let Build { bundle, build: flags } = *flags;
-                let (access, output) = flags.output(build::BUNDLE_COMPRESSION)?;
+                let (access, output) = flags.output(&bundle, build::BUNDLE_COMPRESSION)?;
                 let answer = build::bundle(&build::Request { input: bundle, output }, &access)?;
                 Ok(Box::new(answer))
             }

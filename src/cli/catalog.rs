@@ -89,7 +89,7 @@ impl Verb {
             Self::Build(flags) => {
                 let server = flags.server();
                 let Build { catalog, base, platform, label, entrypoint, cmd, build: flags, .. } = *flags;
-                let (access, output) = flags.output(build::CATALOG_COMPRESSION)?;
+                let (access, output) = flags.output(&catalog, build::CATALOG_COMPRESSION)?;
                 let ground = build::Ground {
                     base,
                     server,

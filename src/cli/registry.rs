@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::actions::build::Output;
+use crate::actions::build::{Output, reference_of};
 use crate::exit::Failure;
 use crate::files;
 use crate::image::{
     Access, Compression, DEFAULT_CACHE_LIMIT, GivenCredentials, GivenCredentialsError, Options, Place,
     PlaceError,
 };
+use crate::input::Input;
 use crate::report;
 
 /// The largest text on standard input that is taken for credentials, in bytes.
@@ -107,9 +108,10 @@ impl WriteFlags {
 #[derive(Debug, Args)]
 pub(super) struct BuildFlags {
     /// Where the image goes: `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`, or a registry's `HOST/NAME:TAG`
-    #[arg(long, value_name = "PLACE", value_parser = destination)]
-    to: Place,
-    /// Push it as well, to the registry that the tag in `--to` names: `oci:DIR:HOST/NAME:TAG`
+    #[arg(long, value_name = "PLACE", value_parser = destination, required_unless_present = "push")]
+    to: Option<Place>,
+    /// Push it to the reference that it has itself: the tag in `--to`, as in `oci:DIR:HOST/NAME:TAG`, else that of an image
+    /// which it is built from
     #[arg(long)]
     push: bool,
     /// How the layers are packed: gzip for bundles, zstd for catalogs when nothing is said
@@ -120,18 +122,23 @@ pub(super) struct BuildFlags {
 }
 
 impl BuildFlags {
-    /// Access as the flags say, and what becomes of the image; its layers are packed as usual unless something is said.
+    /// Access as the flags say, and what becomes of the image of `input`; its layers are packed as usual unless something is
+    /// said.
     ///
     /// # Errors
-    /// As [`RegistryFlags::access`].
-    pub(super) fn output(self, usual: Compression) -> Result<(Access, Output), Failure> {
+    /// As [`RegistryFlags::access`]; or there is no saying where the image goes.
+    pub(super) fn output(self, input: &Input, usual: Compression) -> Result<(Access, Output), Failure> {
+        let to = match self.to {
+            Some(to) => to,
+            None => reference_of(input)?,
+        };
         let (access, also_tag) = self.write.access()?;
         let compression = match self.compression {
             None => usual,
             Some(Packing::Gzip) => Compression::Gzip,
             Some(Packing::Zstd) => Compression::Zstd,
         };
-        Ok((access, Output { to: self.to, also_tag, push: self.push, compression }))
+        Ok((access, Output { to, also_tag, push: self.push, compression }))
     }
 }
 

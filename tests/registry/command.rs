@@ -74,6 +74,14 @@ pub(crate) fn trials() -> Vec<Trial> {
                 assert_eq!(findings(place), expected, "{place}");
             }
 
+            // A tag that is a reference says where to push; so does an image that is built anew.
+            let named = format!("oci:images:{}/team/echo-bundle:v0.2.0", registry.host);
+            check(&run(dir.path(), &["bundle", "build", "bundle", "--to", &named, "--push"]), 0);
+            check(&run(dir.path(), &["bundle", "build", &named, "--push", "--also-tag", "v0.3.0"]), 0);
+            assert_eq!(registry.tags("team/echo-bundle"), ["latest", "v0.1.0", "v0.2.0", "v0.3.0"]);
+            let digest = |tag| registry.digest("team/echo-bundle", tag);
+            assert_eq!([digest("v0.2.0"), digest("v0.3.0")], [digest("v0.1.0"), digest("v0.1.0")]);
+
             let digest = run(dir.path(), &["image", "digest", &reference]);
             assert_eq!(
                 Some(text(&digest.stdout).trim().to_owned()),

@@ -94,6 +94,14 @@ pub(crate) fn trials() -> Vec<Trial> {
             );
             Ok(())
         }),
+        trial("a_registry_that_takes_no_parts_gets_the_whole", &[], || {
+            let registry = Scripted::start(Script { no_parts: true, ..Script::default() });
+            let root: Root = image("linux/amd64", &[("large", noise(8, 18 << 20))]).into();
+            place(&registry.host, "team/app:v1").store(&root, &access(quick())).unwrap();
+            let state = registry.state.lock().unwrap();
+            assert!(state.blobs.contains(&root.images()[0].layers()[0].digest().to_string()));
+            Ok(())
+        }),
         trial("no_more_blobs_move_at_once_than_are_allowed", &[], || {
             let registry = Scripted::start(Script { slow: true, ..Script::default() });
             let names: Vec<String> = (0..12).map(|number| format!("file-{number}")).collect();
@@ -149,6 +157,8 @@ struct Script {
     rude: bool,
     /// Who writes has to log in, which the greeting does not say.
     writers_only: bool,
+    /// Parts of blobs are refused.
+    no_parts: bool,
     /// How many bytes of a body are read in a second.
     rate: Option<u64>,
     /// Whether blobs are there is answered when more wait for it than are allowed to, or after a while.
@@ -197,13 +207,14 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
     let mut stream = stream;
     let mut line = String::new();
     reader.read_line(&mut line)?;
-    let (mut length, mut is_logged_in) = (0, false);
+    let (mut length, mut is_logged_in, mut is_part) = (0, false, false);
     loop {
         let mut field = String::new();
         reader.read_line(&mut field)?;
         let Some((name, value)) = field.trim().split_once(':') else { break };
         match name.to_lowercase().as_str() {
             "content-length" => length = value.trim().parse().unwrap_or(0),
+            "content-range" => is_part = true,
             "authorization" => is_logged_in = value.trim().starts_with("Basic "),
             _ => {}
         }
@@ -293,6 +304,7 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
             state.upload.clear();
             say("202 Accepted", location, "")
         }
+        "PATCH" if script.no_parts && is_part => say("416 No parts", "", ""),
         "PATCH" => say("202 Accepted", &format!("{location}{range}"), ""),
         "PUT" if is_upload => {
             let digest = sha256(&state.upload);

@@ -162,11 +162,11 @@ impl Repository {
         }
         self.make_sound(blob).await?;
         self.progress.happened(&Event::Started { digest, size, direction: Direction::Up });
-        let slot = tokio::sync::Mutex::new(None);
-        let attempt = || async { self.send_blob(blob, &mut *slot.lock().await).await };
+        let sending = tokio::sync::Mutex::new(Sending { upload: None, chunk: CHUNK });
+        let attempt = || async { self.send_blob(blob, &mut *sending.lock().await).await };
         let sent = self.http().retry(attempt).await;
         if sent.is_err()
-            && let Some(upload) = slot.into_inner()
+            && let Some(upload) = sending.into_inner().upload
         {
             self.forget(&upload.location).await;
         }
@@ -229,15 +229,16 @@ impl Repository {
         }
     }
 
-    /// One attempt to send a blob. Goes on with the upload that an earlier one has left in `slot`, if there is one.
-    async fn send_blob(&self, blob: &Blob, slot: &mut Option<Upload>) -> Result<(), RegistryError> {
-        let mut upload = match slot.take() {
-            None => self.open_upload().await?,
+    /// One attempt to send a blob. Goes on with the upload that an earlier one has left, if there is one. A registry that
+    /// loses an upload may be one that does not take blobs in parts, so that it gets all at once from then on.
+    async fn send_blob(&self, blob: &Blob, sending: &mut Sending) -> Result<(), RegistryError> {
+        let mut upload = match sending.upload.take() {
+            None => self.open_upload(sending.chunk).await?,
             Some(left) => match self.resume(left, blob.size()).await? {
                 Some(upload) => upload,
                 // Perhaps all went well and only the registry's last word was lost.
                 None if self.has_blob(blob).await? => return Ok(()),
-                None => self.open_upload().await?,
+                None => self.open_upload(sending.chunk).await?,
             },
         };
         let sent = async {
@@ -249,13 +250,15 @@ impl Repository {
             self.close_upload(blob, &upload).await
         }
         .await;
-        if sent.as_ref().is_err_and(|error| !matches!(error, RegistryError::UploadLost { .. })) {
-            *slot = Some(upload);
+        match &sent {
+            Err(RegistryError::UploadLost { .. }) => sending.chunk = u64::MAX,
+            Err(_) => sending.upload = Some(upload),
+            Ok(()) => {}
         }
         sent
     }
 
-    async fn open_upload(&self) -> Result<Upload, RegistryError> {
+    async fn open_upload(&self, chunk: u64) -> Result<Upload, RegistryError> {
         let url = self.url("blobs/uploads/").await?;
         let empty = |request: RequestBuilder| request.header(CONTENT_LENGTH, 0);
         let response = self.send(Right::Push, Method::POST, &url, empty).await?;
@@ -264,7 +267,7 @@ impl Repository {
         }
         let least =
             response.headers().get(CHUNK_MIN_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        Ok(Upload { location: location(&response, &url)?, offset: 0, chunk: CHUNK.max(least.unwrap_or(0)) })
+        Ok(Upload { location: location(&response, &url)?, offset: 0, chunk: chunk.max(least.unwrap_or(0)) })
     }
 
     /// Asks how much of an upload has arrived; `None` when it has to be opened anew.
@@ -286,7 +289,7 @@ impl Repository {
 
     async fn send_chunk(&self, blob: &Blob, upload: &mut Upload) -> Result<(), RegistryError> {
         let Upload { location: ref url, offset, chunk } = *upload;
-        let end = blob.size().min(offset + chunk);
+        let end = blob.size().min(offset.saturating_add(chunk));
         let is_whole = offset == 0 && end == blob.size();
         let chunk = |request: RequestBuilder| {
             let request = self.with_bytes(request, blob, offset, end);
@@ -378,6 +381,14 @@ impl Repository {
             }
         }
     }
+}
+
+/// What the attempts to send a blob pass on to each other.
+struct Sending {
+    /// The upload that the last one has left open.
+    upload: Option<Upload>,
+    /// How many bytes are sent at once.
+    chunk: u64,
 }
 
 /// An upload that the registry has opened.
