@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 
-.PHONY: help demo check test corpus cluster cluster-down e2e soak server bench docs generate
+.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench docs generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -35,6 +35,9 @@ cluster-down: ## take it down
 e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them (E2E_KEEP=1 keeps what failed)
 	@tests/e2e/run
 
+fuzz: ## a minute of seeded mutations (OLMKIT_FUZZ_SECONDS, OLMKIT_FUZZ_SEED)
+	OLMKIT_FUZZ_SECONDS=$${OLMKIT_FUZZ_SECONDS:-60} $(CARGO) test --locked --test fuzz -- --nocapture
+
 soak: ## ten minutes of clients and reloads: the server's memory stays flat
 	OLMKIT_SOAK_SECONDS=600 $(CARGO) test --locked --test serve soak -- --nocapture
 
@@ -45,10 +48,11 @@ server: ## the static catalog server that catalog images carry (SERVER_TARGET: f
 	  --package olmkit-catalog --features serve --bin olmkit-serve --target $(SERVER_TARGET)
 	@ls -l target/$(SERVER_TARGET)/release/olmkit-serve
 
-bench: ## speed against other tools, where they are installed (CATALOG=DIR: of a catalog of yours)
+bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUNDLES=DIR: of yours)
 	$(CARGO) build --release --locked
 	tests/bench/generate target/release/olmkit
 	tests/bench/images target/release/olmkit $(CATALOG)
+	tests/bench/validate target/release/olmkit $(BUNDLES)
 	$(CARGO) build --release --locked --package olmkit-catalog --features serve --bin olmkit-serve --examples
 	tests/bench/serve target/release/olmkit-serve target/release/examples/multiply target/release/examples/probe $(CATALOG)
 

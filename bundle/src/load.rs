@@ -93,6 +93,11 @@ impl BundleFiles {
         Ok(Self { name: directory.display().to_string(), files })
     }
 
+    /// How many bytes of text there are.
+    pub fn text_bytes(&self) -> usize {
+        self.files.iter().map(|file| file.content.text().map_or(0, str::len)).sum()
+    }
+
     /// The path of a file as the user can open it.
     pub fn display_path(&self, file: &BundleFile) -> String {
         format!("{}/{}", self.name.trim_end_matches('/'), file.path)

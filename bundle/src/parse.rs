@@ -3,12 +3,15 @@
 //! A broken bundle is still a [`Bundle`]: what could not be read is kept as the error it is, and the rules of
 //! [`crate::validate`] report it. Whoever needs a sound bundle asks for its parts and gets none.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::annotations;
 use crate::csv::{self, ClusterServiceVersion};
 use crate::finding::{Code, Finding, Place};
 use crate::load::{BundleFile, BundleFiles, Content};
 use crate::source::{Source, Span};
-use crate::yaml::decode::{self, DecodeError, UnknownField};
+use crate::yaml::decode::{self, DecodeError, Noted, UnknownField};
 use crate::yaml::{self, Document, Mapping, Node, Step, SyntaxError};
 
 /// A bundle as far as it could be read.
@@ -34,7 +37,27 @@ pub struct File<'a> {
     /// What was read of it.
     pub content: &'a Content,
     /// Its YAML documents; none are read of files that are neither manifests nor metadata.
-    pub documents: Vec<Result<Document<'a>, SyntaxError>>,
+    pub documents: Documents<'a>,
+}
+
+/// The documents of a text, each read or not. Files with the same text share them.
+pub type Documents<'a> = Arc<[Result<Document<'a>, SyntaxError>]>;
+
+/// Texts that were read already: versions of one operator have most of their files in common.
+#[derive(Debug, Default)]
+pub struct Texts<'a>(HashMap<usize, Vec<(&'a str, Documents<'a>)>>);
+
+impl<'a> Texts<'a> {
+    fn read(&mut self, text: &'a str) -> Documents<'a> {
+        // Comparing is ten times as fast as hashing, and texts of one length are few.
+        let same_length = self.0.entry(text.len()).or_default();
+        if let Some((_, documents)) = same_length.iter().find(|(other, _)| *other == text) {
+            return documents.clone();
+        }
+        let documents: Documents<'a> = yaml::documents(text).collect();
+        same_length.push((text, documents.clone()));
+        documents
+    }
 }
 
 /// What a file of a bundle is there for.
@@ -52,7 +75,7 @@ pub enum Role {
 #[derive(Debug)]
 struct CsvFile {
     file: usize,
-    typed: Result<(ClusterServiceVersion, Vec<UnknownField>), DecodeError>,
+    typed: Result<(ClusterServiceVersion, Noted), DecodeError>,
 }
 
 /// The ClusterServiceVersion of a bundle: the typed value, the document, the file.
@@ -62,6 +85,8 @@ pub struct Csv<'b, 'a> {
     pub typed: &'b ClusterServiceVersion,
     /// Keys that the type does not have.
     pub unknown: &'b [UnknownField],
+    /// Numbers and truth values that were taken for text.
+    pub as_text: &'b [Span],
     /// The object it was read from.
     pub object: Object<'b, 'a>,
 }
@@ -97,12 +122,17 @@ impl<'a> Bundle<'a> {
     /// assert_eq!(Bundle::parse(&files).csv().unwrap().typed.name(), "redis.v1.0.0");
     /// ```
     pub fn parse(files: &'a BundleFiles) -> Self {
+        Self::parse_sharing(files, &mut Texts::default())
+    }
+
+    /// As [`Bundle::parse`], reading no text twice that `texts` knows.
+    pub fn parse_sharing(files: &'a BundleFiles, texts: &mut Texts<'a>) -> Self {
         let parsed: Vec<_> =
-            files.files.iter().map(|file| File::parse(file, files.display_path(file))).collect();
+            files.files.iter().map(|file| File::parse(file, files.display_path(file), texts)).collect();
         let csv = parsed.iter().enumerate().find_map(|(at, file)| {
             let object = file.object().filter(|_| file.is_manifest())?;
             (object.kind() == csv::KIND)
-                .then(|| CsvFile { file: at, typed: decode::decode_strict(object.root) })
+                .then(|| CsvFile { file: at, typed: decode::decode_noting(object.root) })
         });
         Self { name: &files.name, files: parsed, csv }
     }
@@ -110,8 +140,8 @@ impl<'a> Bundle<'a> {
     /// The ClusterServiceVersion, if there is one that fits its type.
     pub fn csv(&self) -> Option<Csv<'_, 'a>> {
         let CsvFile { file, typed } = self.csv.as_ref()?;
-        let (typed, unknown) = typed.as_ref().ok()?;
-        Some(Csv { typed, unknown, object: self.files[*file].object()? })
+        let (typed, Noted { unknown, as_text }) = typed.as_ref().ok()?;
+        Some(Csv { typed, unknown, as_text, object: self.files[*file].object()? })
     }
 
     /// The object that should be the ClusterServiceVersion, whether it fits the type or not.
@@ -160,14 +190,14 @@ impl<'a> Bundle<'a> {
 }
 
 impl<'a> File<'a> {
-    fn parse(file: &'a BundleFile, display_path: String) -> Self {
+    fn parse(file: &'a BundleFile, display_path: String, texts: &mut Texts<'a>) -> Self {
         let role = match file.path.split_once('/') {
             Some(("manifests", _)) => Role::Manifest,
             Some(("metadata", _)) => Role::Metadata,
             _ => Role::Other,
         };
         let text = file.content.text().unwrap_or("");
-        let documents = if role == Role::Other { Vec::new() } else { yaml::documents(text).collect() };
+        let documents = if role == Role::Other { Arc::default() } else { texts.read(text) };
         Self {
             path: &file.path,
             role,

@@ -3,6 +3,10 @@
 //! A [`Schema`] is what Kubernetes calls `JSONSchemaProps`. It is not decoded: every look-up goes to the document, by Go's
 //! rules for field names, so that whatever is found has its place.
 
+pub mod rule;
+pub mod structural;
+pub mod value;
+
 use std::borrow::Cow;
 
 use crate::yaml::{Entry, Mapping, Node};
@@ -84,6 +88,12 @@ impl<'b, 'a> Schema<'b, 'a> {
     /// Whether this schema or one within it holds for a condition.
     pub fn any(self, condition: &impl Fn(Self) -> bool) -> bool {
         condition(self) || self.inner().any(|schema| schema.any(condition))
+    }
+
+    /// Visits this schema and every one within it.
+    pub fn each(self, visit: &mut impl FnMut(Self)) {
+        visit(self);
+        self.inner().for_each(|schema| schema.each(visit));
     }
 
     /// Whether a default stands anywhere in it.

@@ -14,17 +14,26 @@ mod examples;
 mod facts;
 mod metadata;
 mod openshift;
+mod platforms;
 mod removals;
 mod rules;
+mod schemas;
 mod suites;
+mod typed;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use facts::Facts;
 
 use crate::version::Version;
 
+pub use platforms::images;
 pub use suites::*;
+
+/// A platform that an image is made for: operating system and architecture.
+pub type Platform = (String, String);
+/// What registries said of images: their platforms, or why that is not known.
+pub type Answers = BTreeMap<String, Result<Vec<Platform>, String>>;
 
 /// What rules are told beside the bundle.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +44,8 @@ pub struct Options {
     pub categories: Option<BTreeSet<String>>,
     /// The Dockerfile that the bundle's image is built from.
     pub index_image: Option<String>,
+    /// What registries said of the images of the bundle ([`images`]); none when they were not asked.
+    pub platforms: Option<Answers>,
 }
 
 /// A rule: what it is about and the check itself.

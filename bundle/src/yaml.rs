@@ -22,7 +22,7 @@ use std::fmt;
 
 use crate::source::Span;
 
-pub use resolve::go_float;
+pub use resolve::{as_plain_text, go_float};
 
 /// One YAML document.
 #[derive(Debug, Clone)]
@@ -284,6 +284,21 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// How many bytes the value takes in JSON without white space.
+    pub fn json_bytes(&self) -> u64 {
+        match &self.value {
+            Value::Null => 4,
+            Value::Bool(value) => 5 - u64::from(*value),
+            Value::String(text) => json_text_bytes(text),
+            Value::Sequence(items) => 1 + items.iter().map(|item| item.json_bytes() + 1).sum::<u64>().max(1),
+            Value::Mapping(mapping) => {
+                let entry = |entry: &Entry<'_>| json_text_bytes(&entry.key) + entry.value.json_bytes() + 2;
+                1 + mapping.iter().map(entry).sum::<u64>().max(1)
+            }
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) => self.to_json().to_string().len() as u64,
+        }
+    }
+
     /// The same value as JSON, with the numbers Kubernetes would see.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
@@ -302,6 +317,16 @@ impl<'a> Node<'a> {
                 .into(),
         }
     }
+}
+
+/// How many bytes a text takes in JSON, with its quotes.
+fn json_text_bytes(text: &str) -> u64 {
+    let bytes = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..=31 => 6,
+        _ => 1,
+    };
+    2 + text.bytes().map(bytes).sum::<u64>()
 }
 
 /// A float as Go writes it to JSON: whole numbers below 1e21 have no fraction.

@@ -11,15 +11,15 @@ use std::thread;
 
 use olmkit_bundle::finding::{Finding, Levels};
 use olmkit_bundle::load::{BundleFiles, LoadError};
-use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::parse::{Bundle, Texts};
 use olmkit_bundle::suggest::did_you_mean;
-use olmkit_bundle::validate::{self as rules, Options, SUITES, validate_with};
+use olmkit_bundle::validate::{self as rules, Answers, Options, SUITES, validate_with};
 use olmkit_bundle::version::{Version, parse_tolerant};
 
 use super::findings::codes;
 use crate::exit::Failure;
 use crate::files;
-use crate::image::Access;
+use crate::image::{Access, Place, PlaceError, platforms};
 use crate::input::Input;
 use crate::report::{self, CodeAnswer, CodesAnswer, FindingsAnswer};
 use baseline::Baseline;
@@ -149,6 +149,7 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
         kubernetes: request.kubernetes_version.clone(),
         categories: request.categories.clone().map(read_categories).transpose()?,
         index_image: request.index_path.as_deref().map(files::read_text).transpose()?,
+        platforms: None,
     };
     let mut baseline = request.baseline.as_ref().map(|path| Baseline::read(path)).transpose()?;
     let bundles = &request.bundles;
@@ -156,7 +157,7 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
     results.resize_with(bundles.len(), || None);
     for_each(
         bundles,
-        |bundle| one(bundle, &request, &options, access),
+        |bundles, done| several(bundles, &request, &options, access, done),
         |at, result| results[at] = Some(result),
     );
 
@@ -186,23 +187,34 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
     }
 }
 
-/// Does the work for every item on as many threads as there are processors, and hands over results as they come.
-fn for_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync, mut done: impl FnMut(usize, R)) {
+/// How many neighbours in the list of bundles go to one thread: versions of one operator, which share files.
+const NEIGHBOURS: usize = 8;
+/// With more text than this at hand what is there is worked off before more is read.
+const MOST_TEXT_BYTES: usize = 8 << 20;
+
+/// Does the work for stretches of the items on as many threads as there are processors, and hands over results as they come.
+fn for_each<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&[T], &mut dyn FnMut(usize, R)) + Sync,
+    mut done: impl FnMut(usize, R),
+) {
     let next = AtomicUsize::new(0);
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let stretch = NEIGHBOURS.min(items.len().div_ceil(threads)).max(1);
     let progress = report::counted(items.len());
     let (send, results) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..threads.min(items.len()) {
             let (send, next, work) = (send.clone(), &next, &work);
             scope.spawn(move || {
                 loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    // Nobody to hear the results is nobody to work for.
-                    let Some(item) = items.get(at) else { break };
-                    if send.send((at, work(item))).is_err() {
+                    let from = next.fetch_add(stretch, Ordering::Relaxed);
+                    let Some(items) = items.get(from..items.len().min(from + stretch)) else { break };
+                    if items.is_empty() {
                         break;
                     }
+                    // Nobody hears the results only when this thread's parent is gone, and then all ends.
+                    work(items, &mut |at, result| drop(send.send((from + at, result))));
                 }
             });
         }
@@ -215,26 +227,75 @@ fn for_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync, mut do
     progress.finish_and_clear();
 }
 
-/// Everything that there is to say about one bundle.
-fn one(
-    bundle: &Input,
+/// Everything that there is to say about each of some bundles. They are read together, so that no text is read twice.
+fn several(
+    bundles: &[Input],
     request: &Request,
     options: &Options,
     access: &Access,
-) -> Result<Vec<Finding>, Failure> {
-    let files = match bundle.bundle(access) {
-        Ok(files) => files,
+    done: &mut dyn FnMut(usize, Result<Vec<Finding>, Failure>),
+) {
+    let mut next = 0;
+    while next < bundles.len() {
+        let (mut loaded, mut bytes) = (Vec::new(), 0);
+        while next < bundles.len() && bytes < MOST_TEXT_BYTES {
+            match load(&bundles[next], access) {
+                Ok(files) => {
+                    bytes += files.text_bytes();
+                    loaded.push((next, files));
+                }
+                Err(failure) => done(next, Err(failure)),
+            }
+            next += 1;
+        }
+        let mut texts = Texts::default();
+        for (at, files) in &loaded {
+            let bundle = Bundle::parse_sharing(files, &mut texts);
+            let findings = if request.suites.iter().any(|suite| rules::needs_network(suite)) {
+                let platforms = Some(ask(&rules::images(&bundle), access));
+                validate_with(&bundle, &request.suites, &Options { platforms, ..options.clone() })
+            } else {
+                validate_with(&bundle, &request.suites, options)
+            };
+            let checks = request.checks.iter().map(|check| external::run(check, &bundles[*at], files));
+            let checks: Result<Vec<_>, _> = checks.collect();
+            done(
+                *at,
+                checks.map(|checks| findings.into_iter().chain(checks.into_iter().flatten()).collect()),
+            );
+        }
+    }
+}
+
+/// Asks registries what images are made for.
+fn ask(images: &BTreeSet<String>, access: &Access) -> Answers {
+    let places: Vec<_> = images.iter().map(|image| format!("docker://{image}").parse::<Place>()).collect();
+    let known: Vec<_> = places.iter().flatten().cloned().collect();
+    let (mut answers, all) = match platforms(&known, access) {
+        Ok(answers) => (answers.into_iter(), None),
+        Err(error) => (Vec::new().into_iter(), Some(error.to_string())),
+    };
+    let answer = |place: Result<Place, PlaceError>| match place {
+        Err(error) => Err(error.to_string()),
+        Ok(_) => match answers.next() {
+            Some(Ok(platforms)) => {
+                Ok(platforms.iter().map(|on| (on.os().to_owned(), on.architecture().to_owned())).collect())
+            }
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(all.clone().unwrap_or_default()),
+        },
+    };
+    images.iter().cloned().zip(places.into_iter().map(answer)).collect()
+}
+
+fn load(bundle: &Input, access: &Access) -> Result<BundleFiles, Failure> {
+    match bundle.bundle(access) {
         // A file can be read, and is no bundle: the rules say what is missing.
         Err(failure) if matches!(failure.error.downcast_ref(), Some(LoadError::NotADirectory { .. })) => {
-            BundleFiles { name: bundle.to_string(), files: Vec::new() }
+            Ok(BundleFiles { name: bundle.to_string(), files: Vec::new() })
         }
-        Err(failure) => return Err(failure),
-    };
-    let mut findings = validate_with(&Bundle::parse(&files), &request.suites, options);
-    for check in &request.checks {
-        findings.extend(external::run(check, bundle, &files)?);
+        loaded => loaded,
     }
-    Ok(findings)
 }
 
 fn read_categories(path: PathBuf) -> Result<BTreeSet<String>, Failure> {

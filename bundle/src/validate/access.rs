@@ -11,29 +11,31 @@ pub(super) struct AccessRule<'b, 'a> {
     object: Object<'b, 'a>,
     node: &'b Node<'a>,
     path: Vec<Step<'static>>,
+    /// Whether it holds in every namespace.
+    pub(super) cluster_wide: bool,
 }
 
 /// Every rule: those of the ClusterServiceVersion first, then those of Roles and ClusterRoles.
 pub(super) fn read<'b, 'a>(bundle: &'b Bundle<'a>) -> Vec<AccessRule<'b, 'a>> {
     let mut rules = Vec::new();
-    let mut add = |object: Object<'b, 'a>, path: &[Step<'static>]| {
+    let mut add = |object: Object<'b, 'a>, path: &[Step<'static>], cluster_wide| {
         for (index, node) in list(object.root, path).iter().enumerate() {
             let path = path.iter().copied().chain([Step::Index(index)]).collect();
-            rules.push(AccessRule { object, node, path });
+            rules.push(AccessRule { object, node, path, cluster_wide });
         }
     };
     if let Some(csv) = bundle.csv() {
-        for field in ["permissions", "clusterPermissions"] {
+        for (field, cluster_wide) in [("permissions", false), ("clusterPermissions", true)] {
             let permissions = steps!("spec", "install", "spec", field);
             for index in 0..list(csv.object.root, permissions).len() {
                 let path: Vec<_> = permissions.iter().chain(steps!(index, "rules")).copied().collect();
-                add(csv.object, &path);
+                add(csv.object, &path, cluster_wide);
             }
         }
     }
     for object in bundle.objects() {
         if let "Role" | "ClusterRole" = object.kind() {
-            add(object, steps!("rules"));
+            add(object, steps!("rules"), object.kind() == "ClusterRole");
         }
     }
     rules
@@ -66,6 +68,11 @@ impl<'b> AccessRule<'b, '_> {
 
     pub(super) fn verbs(&self) -> impl Iterator<Item = Cow<'b, str>> {
         self.texts("verbs")
+    }
+
+    /// Whether it holds for certain objects alone.
+    pub(super) fn is_limited_to_names(&self) -> bool {
+        self.texts("resourceNames").next().is_some()
     }
 
     fn texts(&self, field: &'static str) -> impl Iterator<Item = Cow<'b, str>> {

@@ -53,6 +53,11 @@ impl<'b> Examples<'b> {
         Some(Self { key, text, list })
     }
 
+    /// The annotation's text.
+    pub(super) fn text(&self) -> &'b str {
+        self.text.text()
+    }
+
     /// A place in the annotation's text: the very line where the annotation is written in literal style, the whole
     /// annotation elsewhere.
     pub(super) fn place(&self, csv: Csv<'_, '_>, span: Span) -> Place {

@@ -25,6 +25,7 @@ table! {
     crd_api_version_unsupported
     crd_conversion_invalid
     crd_duplicate
+    crd_field_unknown
     crd_group_invalid
     crd_group_not_approved
     crd_metadata_invalid
@@ -54,6 +55,7 @@ table! {
     csv_examples_not_json
     csv_examples_not_objects
     csv_field_missing
+    csv_field_unknown
     csv_icon_count
     csv_icon_incomplete
     csv_icon_media_type
@@ -89,7 +91,16 @@ table! {
     dependency_label_missing
     dependency_package_invalid
     dependency_unreadable
+    document_ignored
+    document_unreadable
+    example_against_schema
+    example_field_unknown
+    file_not_in_bundle
     file_unreadable
+    image_platform_missing
+    image_platform_narrower
+    image_uninspected
+    manifest_field_unknown
     manifest_kind_missing
     manifest_kind_unsupported
     manifest_metadata_invalid
@@ -98,16 +109,42 @@ table! {
     manifests_subdirectory
     metadata_file_ignored
     metadata_missing
+    node_affinity_platforms
+    openshift_channel_name
+    openshift_feature_annotation
+    openshift_image_by_tag
     openshift_label_invalid
     openshift_label_unchecked
     openshift_max_version_invalid
     openshift_max_version_missing
     openshift_max_version_patch
     openshift_max_version_too_high
+    openshift_versions_label
+    platform_label_missing
     related_image_invalid
     removed_api
     removed_api_permission
     removed_api_version_unreadable
+    schema_default_invalid
+    schema_not_structural
+    schema_rule_invalid
+    security_escalation
+    security_privileged_pod
+    security_secrets
+    security_wildcard
     service_account_conflict
+    size_csv
+    size_install_plan
+    size_manifest
+    size_object
+    size_v1_secret
+    v1_api_service
+    v1_dependency
+    v1_deployment_name
+    v1_install_mode
+    v1_webhook
+    value_read_otherwise
+    yaml_key_duplicate
+    yaml_old_syntax
     yaml_syntax
 }

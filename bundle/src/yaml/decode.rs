@@ -72,6 +72,15 @@ pub struct UnknownField {
     pub expected: &'static [&'static str],
 }
 
+/// What decoding has seen and passed over.
+#[derive(Debug, Default)]
+pub struct Noted {
+    /// Fields that types do not have.
+    pub unknown: Vec<UnknownField>,
+    /// Numbers and truth values that were taken for text.
+    pub as_text: Vec<Span>,
+}
+
 /// Decodes a node.
 ///
 /// ```
@@ -95,18 +104,26 @@ pub fn decode<'de, T: de::Deserialize<'de>>(node: &'de Node<'de>) -> Result<T, D
 pub fn decode_strict<'de, T: de::Deserialize<'de>>(
     node: &'de Node<'de>,
 ) -> Result<(T, Vec<UnknownField>), DecodeError> {
-    let unknown = RefCell::default();
-    let value = T::deserialize(Decoder { node, unknown: &unknown }).map_err(|mut error| {
+    decode_noting(node).map(|(value, noted)| (value, noted.unknown))
+}
+
+/// Like [`decode`], and tells what was passed over.
+///
+/// # Errors
+/// When a value does not fit its type.
+pub fn decode_noting<'de, T: de::Deserialize<'de>>(node: &'de Node<'de>) -> Result<(T, Noted), DecodeError> {
+    let noted = RefCell::default();
+    let value = T::deserialize(Decoder { node, noted: &noted }).map_err(|mut error| {
         error.span.get_or_insert(node.span);
         error
     })?;
-    Ok((value, unknown.into_inner()))
+    Ok((value, noted.into_inner()))
 }
 
 #[derive(Clone, Copy)]
 struct Decoder<'de, 'c> {
     node: &'de Node<'de>,
-    unknown: &'c RefCell<Vec<UnknownField>>,
+    noted: &'c RefCell<Noted>,
 }
 
 impl<'de, 'c> Decoder<'de, 'c> {
@@ -163,6 +180,9 @@ macro_rules! floats {
 macro_rules! strings {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+            if let Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) = self.node.value {
+                self.noted.borrow_mut().as_text.push(self.node.span);
+            }
             match self.node.to_text() {
                 Some(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
                 Some(Cow::Owned(text)) => visitor.visit_string(text),
@@ -241,7 +261,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
         match &self.node.value {
             Value::Null => visitor.visit_map(Entries { decoder: self, entries: Vec::new(), at: 0 }),
             Value::Mapping(mapping) => {
-                let entries = match_fields(mapping, fields, self.unknown);
+                let entries = match_fields(mapping, fields, self.noted);
                 visitor.visit_map(Entries { decoder: self, entries, at: 0 })
             }
             _ => self.mismatch("a map"),
@@ -271,7 +291,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
 fn match_fields<'de>(
     mapping: &'de Mapping<'de>,
     fields: &'static [&'static str],
-    unknown: &RefCell<Vec<UnknownField>>,
+    noted: &RefCell<Noted>,
 ) -> Vec<(&'de str, &'de Entry<'de>)> {
     let mut matched: Vec<(&'de str, &'de Entry<'de>)> = Vec::with_capacity(mapping.len());
     for entry in mapping {
@@ -279,7 +299,7 @@ fn match_fields<'de>(
         let Some(field) =
             exact.or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(&entry.key)))
         else {
-            unknown.borrow_mut().push(UnknownField {
+            noted.borrow_mut().unknown.push(UnknownField {
                 key: entry.key.to_string(),
                 span: entry.key_span,
                 expected: fields,

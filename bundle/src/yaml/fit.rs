@@ -89,6 +89,8 @@ pub struct Fit {
     pub misfits: Vec<Misfit>,
     /// Keys that no field takes; Go passes over them.
     pub unknown: Vec<Unknown>,
+    /// Numbers and truth values that are taken for text.
+    pub as_text: Vec<Span>,
 }
 
 /// A value that does not fit.
@@ -146,7 +148,10 @@ impl<'n> Walk<'n> {
             (_, Value::Null) | (Type::Any, _) => None,
             (Type::Text, Value::String(_)) => None,
             (Type::Text, Value::Sequence(_) | Value::Mapping(_)) => Some("a string"),
-            (Type::Text, _) => fits(!self.raw, "a string"),
+            (Type::Text, _) => {
+                self.found.as_text.push(node.span);
+                fits(!self.raw, "a string")
+            }
             (Type::Bool, value) => fits(matches!(value, Value::Bool(_)), "true or false"),
             (Type::Int32, value) => {
                 fits(integer(value).is_some_and(|value| i32::try_from(value).is_ok()), "an integer")

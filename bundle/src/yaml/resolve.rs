@@ -54,6 +54,13 @@ fn finite(value: Value<'_>) -> Result<Value<'_>, String> {
     }
 }
 
+/// The text that Kubernetes takes a plain scalar for where text is wanted: `1.10` is `1.1`, `yes` is `true`; none for null.
+pub fn as_plain_text(text: &str) -> Option<String> {
+    let value = untagged(Cow::Borrowed(text));
+    let node = Node { value, span: crate::source::Span::default() };
+    if node.is_null() { None } else { node.to_text().map(Cow::into_owned) }
+}
+
 fn untagged(text: Cow<'_, str>) -> Value<'_> {
     let Some(&first) = text.as_bytes().first() else { return Value::Null };
     match first {

@@ -1,0 +1,335 @@
+//! Whether a schema is structural, as clusters demand (apiextensions-apiserver `pkg/apiserver/schema/validation.go` and
+//! `pkg/apis/apiextensions/validation/validation.go`): every value has a type, logic adds conditions and nothing else, and what
+//! cannot be pruned or merged is not there.
+
+use crate::source::Span;
+use crate::yaml::{Mapping, Node};
+
+use super::{Additional, Schema};
+
+/// Something that is wrong with a schema, a value or a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: a path such as `spec.replicas`, empty at the root.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// The bytes that are meant.
+    pub span: Span,
+}
+
+/// Everything that keeps a schema from being structural.
+///
+/// ```
+/// use olmkit_bundle::schema::{Schema, structural::problems};
+/// let document = olmkit_bundle::yaml::first_document("{type: object, properties: {spec: {}}}").unwrap();
+/// let found = problems(Schema(&document.root));
+/// assert_eq!((found[0].path.as_str(), found[0].message.as_str()), ("spec", "there is no `type`"));
+/// ```
+pub fn problems(schema: Schema<'_, '_>) -> Vec<Problem> {
+    let mut walk = Walk { found: Vec::new(), path: String::new() };
+    walk.schema(schema, true);
+    walk.found
+}
+
+/// Keywords that clusters do not take anywhere.
+const NEVER: [&str; 7] =
+    ["definitions", "dependencies", "id", "patternProperties", "$ref", "additionalItems", "$schema"];
+/// Keywords that logic must not use: they say what a value is, not which values are allowed.
+const NOT_IN_LOGIC: [&str; 12] = [
+    "type",
+    "default",
+    "title",
+    "description",
+    "nullable",
+    "additionalProperties",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
+];
+/// The logic, and the keywords in which it is a list.
+const LOGIC: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+struct Walk {
+    found: Vec<Problem>,
+    path: String,
+}
+
+impl Walk {
+    fn schema(&mut self, schema: Schema<'_, '_>, root: bool) {
+        let kind = schema.text("type");
+        let (either, keeps) =
+            (schema.flag("x-kubernetes-int-or-string"), schema.flag("x-kubernetes-preserve-unknown-fields"));
+        let embedded = schema.flag("x-kubernetes-embedded-resource");
+        match kind.as_ref() {
+            "object" => {}
+            _ if embedded => self.at(schema, "type", "an embedded resource has the type `object`"),
+            "" if !either && !keeps => self.at(schema, "type", "there is no `type`"),
+            "" => {}
+            _ if root => self.at(schema, "type", "the type at the root is `object`"),
+            "array" | "boolean" | "integer" | "number" | "string" => {}
+            other => {
+                let message = format!("`{}` is not a type", other.replace('`', "'"));
+                self.at(schema, "type", &message);
+            }
+        }
+        if kind == "array" && schema.get("items").is_none() {
+            self.at(schema, "type", "a list has `items`");
+        }
+        if schema.get("items").and_then(Node::as_sequence).is_some() {
+            self.at(schema, "items", "`items` is one schema for all of them");
+        }
+        for keyword in
+            NEVER.into_iter().filter(|keyword| schema.get(keyword).is_some_and(|node| !is_empty(node)))
+        {
+            self.at(schema, keyword, &format!("clusters do not take `{keyword}`"));
+        }
+        if schema.flag("uniqueItems") {
+            self.at(schema, "uniqueItems", "`uniqueItems` cannot be true; use `x-kubernetes-list-type: set`");
+        }
+        if either && (keeps || embedded) {
+            self.at(
+                schema,
+                "x-kubernetes-int-or-string",
+                "what is an integer or a string has no fields to keep",
+            );
+        }
+        if schema.get("x-kubernetes-preserve-unknown-fields").and_then(Node::as_bool) == Some(false) {
+            let keyword = "x-kubernetes-preserve-unknown-fields";
+            self.at(schema, keyword, &format!("`{keyword}` is true or absent"));
+        }
+        self.additional(schema, root, embedded);
+        self.lists_and_maps(schema, &kind);
+        if root || embedded {
+            self.metadata(schema, root);
+        }
+        if embedded && !keeps && schema.properties().next().is_none() {
+            self.at(
+                schema,
+                "x-kubernetes-embedded-resource",
+                "an embedded resource has properties, or keeps unknown fields",
+            );
+        }
+        self.logic_of(schema, schema);
+        for (entry, property) in schema.properties() {
+            self.below(&entry.key, |walk| walk.schema(property, false));
+        }
+        if let Some(items) = schema.items() {
+            self.below("[]", |walk| walk.schema(items, false));
+        }
+        if let Additional::Schema(values) = schema.additional() {
+            self.below("*", |walk| walk.schema(values, false));
+        }
+    }
+
+    fn additional(&mut self, schema: Schema<'_, '_>, root: bool, embedded: bool) {
+        let Some(additional) = schema.get("additionalProperties") else { return };
+        let message = if root {
+            "`additionalProperties` cannot stand at the root"
+        } else if embedded {
+            "`additionalProperties` cannot stand at an embedded resource"
+        } else if schema.properties().next().is_some() && additional.as_bool() != Some(true) {
+            "`additionalProperties` and `properties` exclude each other"
+        } else {
+            return;
+        };
+        self.at(schema, "additionalProperties", message);
+    }
+
+    fn lists_and_maps(&mut self, schema: Schema<'_, '_>, kind: &str) {
+        let (list, map) = (schema.text("x-kubernetes-list-type"), schema.text("x-kubernetes-map-type"));
+        match list.as_ref() {
+            "" | "atomic" | "set" | "map" if list.is_empty() || kind == "array" => {}
+            "atomic" | "set" | "map" => {
+                self.at(schema, "x-kubernetes-list-type", "only a list has a list type")
+            }
+            _ => self.at(schema, "x-kubernetes-list-type", "a list type is `atomic`, `set` or `map`"),
+        }
+        match map.as_ref() {
+            "" | "atomic" | "granular" if map.is_empty() || kind == "object" => {}
+            "atomic" | "granular" => {
+                self.at(schema, "x-kubernetes-map-type", "only an object has a map type")
+            }
+            _ => self.at(schema, "x-kubernetes-map-type", "a map type is `atomic` or `granular`"),
+        }
+        let keys = schema.list("x-kubernetes-list-map-keys");
+        match (list == "map", keys.is_empty()) {
+            (true, true) => self.at(
+                schema,
+                "x-kubernetes-list-type",
+                "a list of type `map` has `x-kubernetes-list-map-keys`",
+            ),
+            (false, false) => {
+                self.at(schema, "x-kubernetes-list-map-keys", "only a list of type `map` has keys")
+            }
+            _ => {}
+        }
+        let Some(items) = schema.items().filter(|_| list == "map") else { return };
+        for key in keys.iter().filter_map(Node::as_str) {
+            match items.property(key).map(|property| property.text("type").into_owned()).as_deref() {
+                None => self.at(
+                    schema,
+                    "x-kubernetes-list-map-keys",
+                    &format!("the items have no property `{}`", key.replace('`', "'")),
+                ),
+                Some("array" | "object") => {
+                    self.at(
+                        schema,
+                        "x-kubernetes-list-map-keys",
+                        &format!("`{}` is not a scalar", key.replace('`', "'")),
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// `apiVersion`, `kind` and `metadata` are what they are in every object.
+    fn metadata(&mut self, schema: Schema<'_, '_>, root: bool) {
+        for name in ["apiVersion", "kind"] {
+            if let Some(property) = schema.property(name).filter(|property| property.text("type") != "string")
+            {
+                self.below(name, |walk| walk.at(property, "type", "the type is `string` in every object"));
+            }
+        }
+        let Some(metadata) = schema.property("metadata") else { return };
+        if metadata.text("type") != "object" {
+            self.below("metadata", |walk| walk.at(metadata, "type", "the type is `object` in every object"));
+        }
+        let others =
+            metadata.properties().any(|(entry, _)| !matches!(entry.key.as_ref(), "name" | "generateName"));
+        if root && others {
+            self.below("metadata", |walk| {
+                walk.at(metadata, "properties", "only `name` and `generateName` can be described")
+            });
+        }
+    }
+
+    /// The logic that stands at `logic`, about what `schema` describes.
+    fn logic_of(&mut self, logic: Schema<'_, '_>, schema: Schema<'_, '_>) {
+        for keyword in LOGIC {
+            for (index, part) in logic.list(keyword).iter().enumerate() {
+                // The one form in which types are named, for what is an integer or a string.
+                let is_either = schema.flag("x-kubernetes-int-or-string");
+                if keyword == "anyOf" && is_either && only_has(part, "type") {
+                    continue;
+                }
+                self.below(&format!("{keyword}[{index}]"), |walk| walk.logic(Schema(part), Some(schema)));
+            }
+        }
+        if let Some(not) = logic.schema("not") {
+            self.below("not", |walk| walk.logic(not, Some(schema)));
+        }
+    }
+
+    fn logic(&mut self, logic: Schema<'_, '_>, schema: Option<Schema<'_, '_>>) {
+        for keyword in NOT_IN_LOGIC.into_iter().filter(|keyword| logic.get(keyword).is_some()) {
+            self.at(
+                logic,
+                keyword,
+                &format!("`{keyword}` stands outside of `allOf`, `anyOf`, `oneOf` and `not`"),
+            );
+        }
+        if let Some(schema) = schema {
+            self.logic_of(logic, schema);
+        }
+        for (entry, part) in logic.properties() {
+            let described = schema.and_then(|schema| schema.property(&entry.key));
+            if described.is_none()
+                && schema.is_some_and(|schema| matches!(schema.additional(), Additional::None))
+            {
+                let message =
+                    format!("`{}` is not described outside of the logic", entry.key.replace('`', "'"));
+                self.found.push(Problem { path: self.path.clone(), message, span: entry.key_span });
+            }
+            self.below(&entry.key, |walk| walk.logic(part, described));
+        }
+        if let Some(items) = logic.items() {
+            let described = schema.and_then(Schema::items);
+            self.below("[]", |walk| walk.logic(items, described));
+        }
+    }
+
+    fn at(&mut self, schema: Schema<'_, '_>, keyword: &str, message: &str) {
+        let entry = schema.0.as_mapping().and_then(|mapping| mapping.entry_folded(keyword));
+        let span = entry.map_or_else(|| schema.0.locate(&[]), |entry| entry.key_span);
+        self.found.push(Problem { path: self.path.clone(), message: message.to_owned(), span });
+    }
+
+    fn below(&mut self, step: &str, walk: impl FnOnce(&mut Self)) {
+        let before = self.path.len();
+        if !self.path.is_empty() && !step.starts_with('[') {
+            self.path.push('.');
+        }
+        self.path += step;
+        walk(self);
+        self.path.truncate(before);
+    }
+}
+
+fn is_empty(node: &Node<'_>) -> bool {
+    node.as_mapping().is_some_and(Mapping::is_empty) || node.as_str() == Some("")
+}
+
+fn only_has(node: &Node<'_>, keyword: &str) -> bool {
+    node.as_mapping().is_some_and(|mapping| mapping.len() == 1 && mapping.get(keyword).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let document = crate::yaml::first_document(text).unwrap();
+        let found = problems(Schema(&document.root));
+        let lines: Vec<_> =
+            found.iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+        assert_eq!(lines.join("; "), expected, "{text}");
+    }
+
+    #[test]
+    fn every_value_has_a_type() {
+        check(
+            "{type: object, properties: {a: {type: array, items: {type: string}}, b: {x-kubernetes-int-or-string: true}}}",
+            "",
+        );
+        check("{properties: {a: {type: string}}}", ": there is no `type`");
+        check("{type: object, properties: {a: {type: array}}}", "a: a list has `items`");
+        check("{type: object, properties: {a: {type: array, items: {}}}}", "a[]: there is no `type`");
+        check("{type: object, properties: {a: {type: text}}}", "a: `text` is not a type");
+    }
+
+    #[test]
+    fn logic_adds_conditions_alone() {
+        check("{type: object, anyOf: [{required: [a]}], properties: {a: {type: string}}}", "");
+        check(
+            "{type: object, properties: {a: {type: object, oneOf: [{type: string}], not: {properties: {b: {minLength: 1}}}}}}",
+            "a.oneOf[0]: `type` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; \
+             a.not: `b` is not described outside of the logic",
+        );
+        check(
+            "{type: object, properties: {a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}}}",
+            "",
+        );
+    }
+
+    #[test]
+    fn lists_maps_and_metadata() {
+        check(
+            "{type: object, properties: {a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object}}}}",
+            "a: the items have no property `name`",
+        );
+        check(
+            "{type: object, properties: {metadata: {type: object, properties: {name: {type: string, maxLength: 9}}}}}",
+            "",
+        );
+        check(
+            "{type: object, properties: {kind: {type: object}, metadata: {type: object, properties: {labels: {type: object}}}}}",
+            "kind: the type is `string` in every object; metadata: only `name` and `generateName` can be described",
+        );
+    }
+}

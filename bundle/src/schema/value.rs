@@ -1,0 +1,376 @@
+//! Whether a value is one that a schema allows, as clusters decide it (apiextensions-apiserver
+//! `pkg/apiserver/validation`, `pkg/apiserver/schema/pruning`), with the place of everything that is wrong.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+
+use super::structural::Problem;
+use super::{Additional, Schema};
+use crate::source::Span;
+use crate::yaml::{Mapping, Node, Value};
+
+/// What a schema has to say about a value.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// What the cluster refuses.
+    pub problems: Vec<Problem>,
+    /// Keys that the cluster drops, with the names that are there.
+    pub unknown: Vec<(Problem, Vec<String>)>,
+}
+
+/// Holds a value against a schema. A whole resource has `apiVersion`, `kind` and `metadata` whatever the schema says.
+///
+/// ```
+/// use olmkit_bundle::{schema::{Schema, value::check}, yaml::first_document};
+/// let schema = first_document("{type: object, properties: {replicas: {type: integer, minimum: 1}}}").unwrap();
+/// let value = first_document("{replicas: 0, replica: 3}").unwrap();
+/// let found = check(&value.root, Schema(&schema.root), false);
+/// assert_eq!(found.problems[0].message, "0 is less than 1");
+/// assert_eq!(found.unknown[0].0.message, "`replica` is not a field of the schema");
+/// ```
+pub fn check(value: &Node<'_>, schema: Schema<'_, '_>, is_resource: bool) -> Checked {
+    let mut walk = Walk { found: Checked::default(), path: String::new(), patterns: HashMap::new() };
+    walk.value(value, schema, is_resource);
+    walk.prune(value, schema, is_resource);
+    walk.found
+}
+
+struct Walk {
+    found: Checked,
+    path: String,
+    patterns: HashMap<String, Option<Regex>>,
+}
+
+impl Walk {
+    fn value(&mut self, value: &Node<'_>, schema: Schema<'_, '_>, is_resource: bool) {
+        if value.is_null() && schema.flag("nullable") {
+            return;
+        }
+        if let Some(expected) = misfit(value, schema) {
+            self.report(value.span, format!("expected {expected}, found {}", value.value));
+            return;
+        }
+        self.conditions(value, schema);
+        match &value.value {
+            Value::Sequence(items) => {
+                let Some(of) = schema.items() else { return };
+                for (index, item) in items.iter().enumerate() {
+                    self.below(&format!("[{index}]"), |walk| walk.value(item, of, false));
+                }
+            }
+            Value::Mapping(map) => {
+                for entry in map {
+                    if is_resource && is_of_every_object(&entry.key) {
+                        continue;
+                    }
+                    let of = match (schema.property(&entry.key), schema.additional()) {
+                        (Some(of), _) | (None, Additional::Schema(of)) => of,
+                        _ => continue,
+                    };
+                    // A null that is not allowed is dropped, or gives way to the default.
+                    if !entry.value.is_null() || of.flag("nullable") {
+                        let embedded = of.flag("x-kubernetes-embedded-resource");
+                        self.below(&entry.key, |walk| walk.value(&entry.value, of, embedded));
+                    }
+                }
+                self.required(value, map, schema);
+            }
+            _ => {}
+        }
+    }
+
+    fn required(&mut self, value: &Node<'_>, map: &Mapping<'_>, schema: Schema<'_, '_>) {
+        for name in schema.list("required").iter().filter_map(Node::as_str) {
+            let property = schema.property(name);
+            let there = map.get(name).is_some_and(|value| {
+                !value.is_null() || property.is_none_or(|property| property.flag("nullable"))
+            });
+            let has_default = property.is_some_and(|property| property.get("default").is_some());
+            if !there && !has_default {
+                self.report(value.locate(&[]), format!("`{}` is required", name.replace('`', "'")));
+            }
+        }
+    }
+
+    /// Everything but the type and what is below.
+    fn conditions(&mut self, value: &Node<'_>, schema: Schema<'_, '_>) {
+        if let Some(allowed) = schema.get("enum").and_then(Node::as_sequence)
+            && !allowed.iter().any(|other| other.to_json() == value.to_json())
+        {
+            let words: Vec<_> =
+                allowed.iter().take(12).map(|word| word.to_json().to_string().replace('`', "'")).collect();
+            self.report(value.span, format!("{} is not one of {}", short(value), words.join(", ")));
+        }
+        match &value.value {
+            Value::String(text) => self.text(value.span, text, schema),
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) => self.number(value, schema),
+            Value::Sequence(items) => {
+                self.count(value.span, items.len(), schema, ("minItems", "maxItems"), "items");
+            }
+            Value::Mapping(map) => {
+                self.count(
+                    value.locate(&[]),
+                    map.len(),
+                    schema,
+                    ("minProperties", "maxProperties"),
+                    "fields",
+                );
+            }
+            _ => {}
+        }
+        self.logic(value, schema);
+    }
+
+    fn logic(&mut self, value: &Node<'_>, schema: Schema<'_, '_>) {
+        for part in schema.list("allOf") {
+            self.nested(value, Schema(part));
+        }
+        let holds = |walk: &mut Self, part: Schema<'_, '_>| {
+            let before = walk.found.problems.len();
+            walk.nested(value, part);
+            let holds = walk.found.problems.len() == before;
+            walk.found.problems.truncate(before);
+            holds
+        };
+        for (keyword, most, what) in [("anyOf", usize::MAX, "any"), ("oneOf", 1, "exactly one")] {
+            let parts = schema.list(keyword);
+            let count = parts.iter().filter(|part| holds(self, Schema(part))).count();
+            if !parts.is_empty() && !(1..=most).contains(&count) {
+                self.report(
+                    value.locate(&[]),
+                    format!(
+                        "the value fits {count} of the {} schemas of `{keyword}`, expected {what}",
+                        parts.len()
+                    ),
+                );
+            }
+        }
+        if let Some(not) = schema.schema("not")
+            && holds(self, not)
+        {
+            self.report(value.locate(&[]), "the value is one that `not` excludes".into());
+        }
+    }
+
+    /// A part of the logic, in which a missing type says nothing.
+    fn nested(&mut self, value: &Node<'_>, schema: Schema<'_, '_>) {
+        self.value(value, schema, false);
+    }
+
+    fn text(&mut self, span: Span, text: &str, schema: Schema<'_, '_>) {
+        self.count(span, text.chars().count(), schema, ("minLength", "maxLength"), "characters");
+        let pattern = schema.text("pattern");
+        if pattern.is_empty() {
+            return;
+        }
+        let compiled = self.patterns.entry(pattern.clone().into_owned()).or_insert_with(|| {
+            // Go's dialect is nearly ours; what is not is not judged.
+            regex::RegexBuilder::new(&pattern).size_limit(1 << 20).build().ok()
+        });
+        if compiled.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
+            let text: String = text.chars().take(60).collect();
+            let (text, pattern) =
+                (text.replace('`', "'").replace('\n', " "), pattern.replace('`', "'").replace('\n', " "));
+            self.report(span, format!("`{text}` does not match `{pattern}`"));
+        }
+    }
+
+    fn number(&mut self, value: &Node<'_>, schema: Schema<'_, '_>) {
+        let Some(number) = as_float(value) else { return };
+        let limit = |keyword: &str| schema.get(keyword).and_then(as_float);
+        if let Some(least) = limit("minimum") {
+            let exclusive = schema.flag("exclusiveMinimum");
+            if number < least || exclusive && number <= least {
+                self.report(
+                    value.span,
+                    format!(
+                        "{number} is {} {least}",
+                        if exclusive { "not greater than" } else { "less than" }
+                    ),
+                );
+            }
+        }
+        if let Some(most) = limit("maximum") {
+            let exclusive = schema.flag("exclusiveMaximum");
+            if number > most || exclusive && number >= most {
+                self.report(
+                    value.span,
+                    format!(
+                        "{number} is {} {most}",
+                        if exclusive { "not less than" } else { "greater than" }
+                    ),
+                );
+            }
+        }
+        if let Some(step) = limit("multipleOf").filter(|step| *step > 0.0)
+            && (number / step).fract() != 0.0
+        {
+            self.report(value.span, format!("{number} is not a multiple of {step}"));
+        }
+    }
+
+    fn count(
+        &mut self,
+        span: Span,
+        count: usize,
+        schema: Schema<'_, '_>,
+        (least, most): (&str, &str),
+        what: &str,
+    ) {
+        let limit = |keyword: &str| schema.get(keyword).and_then(as_float);
+        if let Some(least) = limit(least).filter(|least| (count as f64) < *least) {
+            self.report(span, format!("there are {count} {what}, expected {least} or more"));
+        }
+        if let Some(most) = limit(most).filter(|most| count as f64 > *most) {
+            self.report(span, format!("there are {count} {what}, expected {most} at most"));
+        }
+    }
+
+    /// Finds what the cluster drops.
+    fn prune(&mut self, value: &Node<'_>, schema: Schema<'_, '_>, is_resource: bool) {
+        match &value.value {
+            Value::Sequence(items) => {
+                let Some(of) = schema.items() else { return };
+                for (index, item) in items.iter().enumerate() {
+                    self.below(&format!("[{index}]"), |walk| walk.prune(item, of, false));
+                }
+            }
+            Value::Mapping(map) => {
+                let keeps = schema.flag("x-kubernetes-preserve-unknown-fields");
+                for entry in map {
+                    if is_resource && is_of_every_object(&entry.key) {
+                        continue;
+                    }
+                    match (schema.property(&entry.key), schema.additional()) {
+                        (Some(of), _) | (None, Additional::Schema(of)) => {
+                            let embedded = of.flag("x-kubernetes-embedded-resource");
+                            self.below(&entry.key, |walk| walk.prune(&entry.value, of, embedded));
+                        }
+                        (None, Additional::Any) => {}
+                        (None, Additional::None) if keeps => {}
+                        (None, Additional::None) => {
+                            let message =
+                                format!("`{}` is not a field of the schema", entry.key.replace('`', "'"));
+                            let problem = Problem { path: self.path.clone(), message, span: entry.key_span };
+                            let names = schema.properties().map(|(entry, _)| entry.key.to_string()).collect();
+                            self.found.unknown.push((problem, names));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, span: Span, message: String) {
+        self.found.problems.push(Problem { path: self.path.clone(), message, span });
+    }
+
+    fn below(&mut self, step: &str, walk: impl FnOnce(&mut Self)) {
+        let before = self.path.len();
+        if !self.path.is_empty() && !step.starts_with('[') {
+            self.path.push('.');
+        }
+        self.path += step;
+        walk(self);
+        self.path.truncate(before);
+    }
+}
+
+fn is_of_every_object(key: &str) -> bool {
+    matches!(key, "apiVersion" | "kind" | "metadata")
+}
+
+/// What the schema wants instead of a value of this kind, if it does.
+fn misfit(value: &Node<'_>, schema: Schema<'_, '_>) -> Option<&'static str> {
+    let is_integer = |value: &Value<'_>| match value {
+        Value::Int(_) | Value::UInt(_) => true,
+        Value::Float(float) => float.fract() == 0.0,
+        _ => false,
+    };
+    if schema.flag("x-kubernetes-int-or-string") {
+        let fits = matches!(value.value, Value::String(_)) || is_integer(&value.value);
+        return (!fits).then_some("an integer or a string");
+    }
+    let (fits, expected) = match schema.text("type").as_ref() {
+        "object" => (value.as_mapping().is_some(), "a map"),
+        "array" => (value.as_sequence().is_some(), "a list"),
+        "string" => (value.as_str().is_some(), "a string"),
+        "boolean" => (value.as_bool().is_some(), "a boolean"),
+        "integer" => (is_integer(&value.value), "an integer"),
+        "number" => (as_float(value).is_some(), "a number"),
+        _ => return None,
+    };
+    (!fits).then_some(expected)
+}
+
+fn as_float(value: &Node<'_>) -> Option<f64> {
+    match value.value {
+        Value::Int(value) => Some(value as f64),
+        Value::UInt(value) => Some(value as f64),
+        Value::Float(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn short(value: &Node<'_>) -> String {
+    let text = value.to_json().to_string().replace('`', "'");
+    if text.chars().count() <= 60 { text } else { text.chars().take(60).collect::<String>() + "…" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::first_document;
+
+    #[track_caller]
+    fn found(schema: &str, value: &str, expected: &str) {
+        let (schema, value) = (first_document(schema).unwrap(), first_document(value).unwrap());
+        let checked = check(&value.root, Schema(&schema.root), false);
+        let unknown = checked.unknown.iter().map(|(problem, _)| problem);
+        let lines: Vec<_> =
+            checked.problems.iter().chain(unknown).map(|p| format!("{}: {}", p.path, p.message)).collect();
+        assert_eq!(lines.join("; "), expected, "{value:?}");
+    }
+
+    #[test]
+    fn types() {
+        let schema = "{type: object, properties: {i: {type: integer}, e: {x-kubernetes-int-or-string: true}, n: {type: string, nullable: true}}}";
+        found(schema, "{i: 3.0, e: 5, n: ~}", "");
+        found(
+            schema,
+            "{i: '3', e: 1.5}",
+            "i: expected an integer, found a string; e: expected an integer or a string, found a number",
+        );
+        found(schema, "{i: ~}", "");
+    }
+
+    #[test]
+    fn conditions() {
+        found("{type: string, enum: [a, b]}", "c", ": \"c\" is not one of \"a\", \"b\"");
+        found(
+            "{type: string, pattern: '^a+$', maxLength: 2}",
+            "aab",
+            ": there are 3 characters, expected 2 at most; : `aab` does not match `^a+$`",
+        );
+        found("{type: integer, minimum: 1, exclusiveMinimum: true}", "1", ": 1 is not greater than 1");
+        found(
+            "{type: object, required: [a, b], properties: {b: {type: string, default: x}}}",
+            "{}",
+            ": `a` is required",
+        );
+        found(
+            "{type: object, properties: {a: {type: string}}, oneOf: [{required: [a]}, {minProperties: 1}]}",
+            "{a: x}",
+            ": the value fits 2 of the 2 schemas of `oneOf`, expected exactly one",
+        );
+    }
+
+    #[test]
+    fn what_is_dropped() {
+        let schema = "{type: object, properties: {a: {type: object, additionalProperties: {type: string}}, k: {type: object, x-kubernetes-preserve-unknown-fields: true}}}";
+        found(schema, "{a: {x: text}, k: {z: 1}}", "");
+        found(schema, "{b: 1}", ": `b` is not a field of the schema");
+    }
+}

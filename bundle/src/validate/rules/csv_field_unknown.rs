@@ -1,0 +1,37 @@
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::suggest::did_you_mean;
+use crate::validate::{Rule, STRICT};
+use crate::validate::facts::Facts;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "csv-field-unknown",
+        level: Level::Warning,
+        suite: STRICT,
+        docs: include_str!("csv_field_unknown.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    for unknown in csv.unknown {
+        // Fields that OLM has and we have no use for.
+        let above = unknown.expected;
+        let is_field = match unknown.key.as_str() {
+            "status" => above.contains(&"metadata"),
+            "cleanup" | "selector" => above.contains(&"install"),
+            _ => false,
+        };
+        if is_field {
+            continue;
+        }
+        let help = did_you_mean(&unknown.key, above.iter().copied());
+        findings.push(
+            Finding::new(&RULE.code, format!("`{}` is not a field here", unknown.key.replace('`', "'")))
+                .at(csv.object.place_at(unknown.span))
+                .subject(csv.object.subject())
+                .help(help.unwrap_or_else(|| "remove it, or move it to where it belongs".into())),
+        );
+    }
+}

@@ -1,0 +1,31 @@
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::{Rule, STRICT};
+use crate::validate::facts::Facts;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "document-unreadable",
+        level: Level::Warning,
+        suite: STRICT,
+        docs: include_str!("document_unreadable.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for file in &facts.files {
+        for (index, document) in file.documents.iter().enumerate() {
+            // The first document of a file that must be readable is `yaml-syntax`.
+            let Err(error) = document else { continue };
+            if index == 0 && facts.must_be_readable(file) {
+                continue;
+            }
+            findings.push(
+                Finding::new(&RULE.code, format!("this document cannot be read: {}", error.message.replace('`', "'").replace('\n', " ")))
+                    .at(file.place_at(error.span))
+                    .subject(file.source.path())
+                    .help("correct or remove it"),
+            );
+        }
+    }
+}

@@ -1,0 +1,32 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{MULTIARCH, Rule};
+use crate::validate::facts::Facts;
+use crate::validate::platforms::{HALVES, Platforms};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "image-platform-narrower",
+        level: Level::Warning,
+        suite: MULTIARCH,
+        docs: include_str!("image_platform_narrower.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let (Some(csv), Some(platforms)) = (facts.csv(), Platforms::of(facts)) else { return };
+    for (image, of) in platforms.images() {
+        for (half, what) in HALVES.into_iter().enumerate() {
+            for word in platforms.lacking(half, &platforms.of_manager[half], of) {
+                let message = format!("`{}` is not made for the {what} `{word}`, which the operator is made for", image.replace('`', "'"));
+                findings.push(
+                    csv.object
+                        .finding(&RULE.code, message, steps!("spec", "relatedImages"))
+                        .subject(image)
+                        .help("build the image for it, if users may need it there"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{MULTIARCH, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "image-uninspected",
+        level: Level::Warning,
+        suite: MULTIARCH,
+        docs: include_str!("image_uninspected.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    for (image, answer) in facts.options.platforms.iter().flatten() {
+        if let Err(why) = answer {
+            let message = format!("it is not known what `{}` is made for: {}", image.replace('`', "'"), why.replace('`', "'"));
+            findings.push(
+                csv.object
+                    .finding(&RULE.code, message, steps!("spec", "relatedImages"))
+                    .help("push the image, or log in to its registry"),
+            );
+        }
+    }
+}

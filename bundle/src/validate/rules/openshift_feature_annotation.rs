@@ -1,0 +1,45 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "openshift-feature-annotation",
+        level: Level::Warning,
+        suite: OPENSHIFT,
+        docs: include_str!("openshift_feature_annotation.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    for (key, value) in csv.typed.metadata.annotations.iter().flatten() {
+        let Some(feature) = key.strip_prefix(PREFIX) else { continue };
+        let (message, help) = if !FEATURES.contains(&feature) {
+            let help = crate::suggest::did_you_mean(feature, FEATURES);
+            (format!("`{}` is not a feature that OpenShift knows", feature.replace('`', "'")), help)
+        } else if !matches!(value.as_str(), "true" | "false") {
+            (format!("`{}` is neither `true` nor `false`", value.replace('`', "'")), None)
+        } else {
+            continue;
+        };
+        let help = help.unwrap_or_else(|| "write `\"true\"` or `\"false\"` for a feature that OpenShift knows".into());
+        findings.push(csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", key.as_str())).help(help));
+    }
+}
+
+const PREFIX: &str = "features.operators.openshift.io/";
+const FEATURES: [&str; 10] = [
+    "cnf",
+    "cni",
+    "csi",
+    "disconnected",
+    "fips-compliant",
+    "proxy-aware",
+    "tls-profiles",
+    "token-auth-aws",
+    "token-auth-azure",
+    "token-auth-gcp",
+];

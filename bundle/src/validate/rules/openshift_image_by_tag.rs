@@ -1,0 +1,34 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "openshift-image-by-tag",
+        level: Level::Warning,
+        suite: OPENSHIFT,
+        docs: include_str!("openshift_image_by_tag.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let mut report = |path: &[crate::yaml::Step<'_>], image: &str| {
+        if !image.is_empty() && !image.contains("@sha256:") {
+            let message = format!("`{}` is named by tag, which mirrors cannot hold", image.replace('`', "'"));
+            findings.push(csv.object.finding(&RULE.code, message, path).help("name it by digest: `NAME@sha256:…`"));
+        }
+    };
+    for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
+        let Some(pod) = &deployment.spec.template.spec else { continue };
+        for (at, container) in pod.containers.iter().enumerate() {
+            let path = steps!("spec", "install", "spec", "deployments", index, "spec", "template", "spec", "containers", at, "image");
+            report(path, container.image.as_deref().unwrap_or_default());
+        }
+    }
+    for (index, image) in csv.typed.spec.related_images.iter().enumerate() {
+        report(steps!("spec", "relatedImages", index, "image"), &image.image);
+    }
+}

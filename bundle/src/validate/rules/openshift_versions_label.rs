@@ -1,0 +1,37 @@
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::facts::Facts;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "openshift-versions-label",
+        level: Level::Warning,
+        suite: OPENSHIFT,
+        docs: include_str!("openshift_versions_label.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(annotations) = facts.annotations() else { return };
+    let Some(text) = annotations.get(KEY) else { return };
+    let is_version = |text: &str| {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        text.split_once('.').is_some_and(|(major, minor)| major.parse::<u8>().is_ok() && minor.parse::<u8>().is_ok())
+    };
+    let is_sound = match text.split_once('-') {
+        Some((first, last)) => is_version(first) && is_version(last),
+        None => is_version(text.strip_prefix('=').unwrap_or(&text)),
+    };
+    // The older form: versions with commas between.
+    if !is_sound && !text.split(',').all(|version| is_version(version.trim())) {
+        findings.push(
+            Finding::new(&RULE.code, format!("`{}` does not name versions of OpenShift", text.replace('`', "'")))
+                .at(annotations.place(KEY))
+                .subject(KEY)
+                .help("write `v4.12`, `=v4.12` or `v4.12-v4.16`"),
+        );
+    }
+}
+
+const KEY: &str = "com.redhat.openshift.versions";

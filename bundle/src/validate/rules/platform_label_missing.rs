@@ -1,0 +1,29 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{MULTIARCH, Rule};
+use crate::validate::facts::Facts;
+use crate::validate::platforms::{HALVES, Platforms};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "platform-label-missing",
+        level: Level::Warning,
+        suite: MULTIARCH,
+        docs: include_str!("platform_label_missing.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let (Some(csv), Some(platforms)) = (facts.csv(), Platforms::of(facts)) else { return };
+    for (half, what) in HALVES.into_iter().enumerate() {
+        for word in platforms.of_manager[half].difference(&platforms.labelled[half]) {
+            let label = format!("operatorframework.io/{}.{word}", ["os", "arch"][half]);
+            findings.push(
+                csv.object
+                    .finding(&RULE.code, format!("the operator is made for the {what} `{word}`, which no label names"), steps!("metadata", "labels"))
+                    .help(format!("add the label `{label}: supported`")),
+            );
+        }
+    }
+}

@@ -1,0 +1,32 @@
+use crate::finding::{Code, Findings, Level};
+use crate::validate::{Rule, SECURITY};
+use crate::validate::facts::Facts;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "security-wildcard",
+        level: Level::Warning,
+        suite: SECURITY,
+        docs: include_str!("security_wildcard.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    for rule in facts.access_rules() {
+        let wild = [
+            ("every group", rule.groups().any(|group| group == "*")),
+            ("every resource", rule.resources().any(|resource| resource == "*")),
+            ("every verb", rule.verbs().any(|verb| verb == "*")),
+        ];
+        let wild: Vec<_> = wild.iter().filter(|(_, is)| *is).map(|(what, _)| *what).collect();
+        if wild.is_empty() {
+            continue;
+        }
+        let scope = if rule.cluster_wide { "in the whole cluster" } else { "in the namespaces that it watches" };
+        findings.push(
+            rule.finding(&RULE.code, format!("the operator is allowed {} {scope}", wild.join(", ")))
+                .help("name what the operator needs"),
+        );
+    }
+}

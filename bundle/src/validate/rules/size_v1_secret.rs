@@ -1,0 +1,33 @@
+use crate::finding::{Code, Finding, Findings, Level};
+use crate::validate::{Rule, SIZE};
+use crate::validate::facts::{Facts, packed};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "size-v1-secret",
+        level: Level::Warning,
+        suite: SIZE,
+        docs: include_str!("size_v1_secret.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let texts = || facts.manifests().map(|file| file.source.text());
+    // Most bundles are so small that nothing need be compressed.
+    if texts().map(|text| text.len() as u64).sum::<u64>() * 2 <= MAX_SECRET_BYTES {
+        return;
+    }
+    let bytes: u64 = texts().map(packed).sum::<u64>() * 2;
+    if bytes > MAX_SECRET_BYTES {
+        findings.push(
+            Finding::new(&RULE.code, format!("the release of OLM v1 takes about {bytes} bytes, and a Secret holds {MAX_SECRET_BYTES}"))
+                .at(facts.place())
+                .subject(facts.name)
+                .help("shorten the descriptions of CRDs"),
+        );
+    }
+}
+
+/// What a Secret holds.
+const MAX_SECRET_BYTES: u64 = 1 << 20;

@@ -1,0 +1,31 @@
+use std::collections::BTreeSet;
+use crate::finding::{Code, Findings, Level};
+use crate::names::why_not_subdomain;
+use crate::validate::{OLM_V1, Rule};
+use crate::validate::facts::Facts;
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "v1-deployment-name",
+        level: Level::Warning,
+        suite: OLM_V1,
+        docs: include_str!("v1_deployment_name.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let mut seen = BTreeSet::new();
+    for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
+        let name = deployment.name.as_str();
+        let message = match why_not_subdomain(name) {
+            Some(why) => format!("`{name}` cannot be the name of a deployment: {why}"),
+            None if !seen.insert(name) => format!("a second deployment is named `{name}`"),
+            None => continue,
+        };
+        let path = steps!("spec", "install", "spec", "deployments", index, "name");
+        findings.push(csv.object.finding(&RULE.code, message, path).help("give every deployment a name of its own"));
+    }
+}

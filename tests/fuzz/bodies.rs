@@ -1,0 +1,87 @@
+//! What is fuzzed: functions that take any bytes and panic when something does not hold. `main.rs` drives them on stable Rust,
+//! `targets/` makes them targets of cargo-fuzz.
+
+use olmkit_bundle::email::why_not_address;
+use olmkit_bundle::expression::Expression;
+use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
+use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::schema::rule::why_not_rule;
+use olmkit_bundle::schema::{Schema, structural, value};
+use olmkit_bundle::url::Url;
+use olmkit_bundle::validate::{SUITES, validate};
+use olmkit_bundle::version::{VersionRange, parse_tolerant};
+use olmkit_bundle::yaml;
+
+/// Any bytes are fine for it.
+type Body = fn(&[u8]);
+
+/// Every body by its name.
+pub(crate) const BODIES: &[(&str, Body)] =
+    &[("yaml", yaml), ("bundle", bundle), ("schema", schema), ("texts", texts)];
+
+/// Reading never panics, is the same twice, and every document lies in the text. What is written reads as it was.
+pub(crate) fn yaml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let read = || {
+        yaml::documents(text)
+            .map(|document| document.map(|document| document.root.to_json()))
+            .collect::<Vec<_>>()
+    };
+    let documents = read();
+    assert_eq!(documents, read());
+    for document in yaml::documents(text).flatten() {
+        assert!(document.span.end as usize <= text.len());
+        let json = document.root.to_json();
+        assert_eq!(document.root.json_bytes(), json.to_string().len() as u64, "{json}");
+    }
+}
+
+/// Whatever the files of a bundle hold, every rule ends, says the same twice, and points into the files. Files are cut from
+/// the data at lines that start with `# manifests/` or `# metadata/`.
+pub(crate) fn bundle(data: &[u8]) {
+    let mut files = Vec::new();
+    let mut rest = data;
+    let mut path = "manifests/operator.yaml".to_owned();
+    while !rest.is_empty() {
+        let next = rest.windows(3).position(|window| window == b"\n# ").map(|at| at + 1);
+        let (part, behind) = rest.split_at(next.unwrap_or(rest.len()));
+        files.push(BundleFile { path: path.clone(), content: Content::from_bytes(part.to_vec()) });
+        let line = behind.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        path = String::from_utf8_lossy(line).trim_start_matches("# ").to_owned();
+        rest = behind.get(line.len()..).unwrap_or_default();
+    }
+    let files = BundleFiles { name: "bundle".into(), files };
+    let bundle = Bundle::parse(&files);
+    let findings = validate(&bundle, SUITES);
+    assert_eq!(findings, validate(&bundle, SUITES));
+    for finding in &findings {
+        let Some(place) = &finding.place else { continue };
+        let Some(position) = place.position else { continue };
+        let file =
+            bundle.files.iter().find(|file| file.source.path() == place.path).expect("a place is in a file");
+        assert!(position.line as usize <= file.source.text().split('\n').count() + 1, "{finding:?}");
+    }
+}
+
+/// A document is held against another as its schema.
+pub(crate) fn schema(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let documents: Vec<_> = yaml::documents(text).flatten().take(2).collect();
+    let [schema, rest @ ..] = &documents[..] else { return };
+    structural::problems(Schema(&schema.root));
+    let value = rest.first().unwrap_or(schema);
+    value::check(&value.root, Schema(&schema.root), true);
+}
+
+/// Short texts with grammars of their own.
+pub(crate) fn texts(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = why_not_rule(text);
+    let _ = Expression::parse(text);
+    let _ = why_not_address(text);
+    let _ = (Url::parse(text), Url::parse_request(text));
+    let _ = parse_tolerant(text);
+    if let Ok(range) = text.parse::<VersionRange>() {
+        assert!(range.to_string().parse::<VersionRange>().is_ok(), "{text:?}");
+    }
+}
