@@ -53,14 +53,14 @@ impl Noun {
         matches!(self, Self::Bundle(bundle::Verb::Validate(_)) | Self::Catalog(catalog::Verb::Validate(_)))
     }
 
-    /// Does what was asked.
+    /// Does what was asked. Answers that are files themselves are made for a format of output.
     ///
     /// # Errors
     /// When it could not be done.
-    pub fn run(self) -> Result<Box<dyn Answer>, Failure> {
+    pub fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         match self {
             Self::Bundle(verb) => verb.run(),
-            Self::Catalog(verb) => verb.run(),
+            Self::Catalog(verb) => verb.run(output),
             Self::Image(verb) => verb.run(),
             Self::Operator(verb) => verb.run(),
         }

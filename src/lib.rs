@@ -28,7 +28,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     if cli.output.is_for_findings() && !cli.noun.reports_findings() {
         return printer.failure(&report::no_findings());
     }
-    match cli.noun.run() {
+    match cli.noun.run(cli.output) {
         Ok(answer) => printer.answer(answer.as_ref()),
         Err(failure) => printer.failure(&failure),
     }

@@ -337,6 +337,27 @@ impl<'a> Catalog<'a> {
         catalog
     }
 
+    /// A catalog of one file without any blobs.
+    pub(crate) fn empty(name: &'a str, text: &'a str) -> Self {
+        let file = File { path: "", source: Source::new(name.to_owned(), text) };
+        Self { name, files: vec![file], ..Self::default() }
+    }
+
+    /// Reads a value of the last file as a blob.
+    pub(crate) fn add(&mut self, value: Value<'a>) {
+        let file = self.files.len().saturating_sub(1) as u32;
+        read::blob(self, file, value);
+    }
+
+    /// Adds the blobs of another catalog, for writing: their places are no longer known.
+    pub fn merge(&mut self, other: Self) {
+        self.packages.extend(other.packages);
+        self.channels.extend(other.channels);
+        self.bundles.extend(other.bundles);
+        self.deprecations.extend(other.deprecations);
+        self.others.extend(other.others);
+    }
+
     /// A place, as findings name it.
     pub fn place(&self, at: At) -> Place {
         match self.files.get(at.file as usize) {

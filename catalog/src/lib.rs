@@ -8,6 +8,7 @@
 //! - [`list`] and [`draw`] show what is there;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
 //! - [`compiled`] is a catalog as servers want it, and `serve` the server (feature `serve`);
+//! - [`template`] makes catalogs of templates, [`render::migrate`] gives blobs their newer form;
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
 //! Start at [`fbc::Catalog`].
@@ -41,6 +42,7 @@ pub mod render;
 pub mod resolve;
 #[cfg(feature = "serve")]
 pub mod serve;
+pub mod template;
 #[cfg(test)]
 mod testing;
 pub mod validate;

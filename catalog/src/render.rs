@@ -170,6 +170,50 @@ pub fn bundle(bundle: &Bundle<'_>, options: &Options) -> Result<Rendered, Render
     Ok(Rendered { blob, csv: CsvFacts::of(csv.typed) })
 }
 
+/// Gives bundles that have an image and their manifests the newer form, as [`Form::Metadata`] has it. Others stay as they are.
+///
+/// # Errors
+/// When the ClusterServiceVersion of a bundle cannot be read.
+pub fn migrate(catalog: &mut fbc::Catalog<'_>) -> Result<(), MigrateError> {
+    for bundle in &mut catalog.bundles {
+        let is = |kind: &str, found: &fbc::Property<'_>| *found.kind == *kind;
+        if bundle.image.is_empty() || bundle.properties.iter().any(|found| is(property::CSV_METADATA, found))
+        {
+            continue;
+        }
+        let objects = bundle.properties.iter().filter(|found| is(property::BUNDLE_OBJECT, found));
+        let Some(csv) = objects.filter_map(decoded).find(|object| object["kind"] == olmkit_bundle::csv::KIND)
+        else {
+            continue;
+        };
+        let csv: ClusterServiceVersion = serde_json::from_value(csv)
+            .map_err(|source| MigrateError { bundle: bundle.name.to_string(), source })?;
+        bundle.properties.retain(|found| !is(property::BUNDLE_OBJECT, found));
+        let metadata = Property::new(property::CSV_METADATA, csv_metadata::value(&csv));
+        bundle.properties.push(metadata.into());
+    }
+    Ok(())
+}
+
+/// A bundle that cannot have its newer form.
+#[derive(Debug, thiserror::Error)]
+#[error("the ClusterServiceVersion in the blob of `{bundle}` cannot be read")]
+pub struct MigrateError {
+    /// The bundle.
+    pub bundle: String,
+    /// Why.
+    #[source]
+    pub source: serde_json::Error,
+}
+
+/// The manifest in a property.
+fn decoded(object: &fbc::Property<'_>) -> Option<serde_json::Value> {
+    let value = object.value.as_ref()?.to_json();
+    let text = base64::decode(value["data"].as_str()?).ok()?;
+    let text = std::str::from_utf8(&text).ok()?;
+    Some(olmkit_bundle::yaml::first_document(text).ok()?.root.to_json())
+}
+
 impl CsvFacts {
     fn of(csv: &ClusterServiceVersion) -> Self {
         use olmkit_bundle::csv::annotation;

@@ -12,7 +12,7 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::path::{PathError, Query, Rules, paths};
-use olmkit_catalog::render::{self, Rendered};
+use olmkit_catalog::render::{self, Form, Rendered};
 use olmkit_catalog::{draw, list, validate};
 
 use crate::exit::Failure;
@@ -47,7 +47,10 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
     let mut placing = request.request.clone();
     own_channels(&parsed, &mut placing)?;
     let template = request.image_ref_template.as_deref();
-    let bundles = parsed.iter().zip(&request.bundles).map(|(bundle, input)| render(bundle, input, template));
+    let bundles = parsed
+        .iter()
+        .zip(&request.bundles)
+        .map(|(bundle, input)| render_bundle(bundle, input, template, Form::default()));
     let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
     let change = add::add(&catalog, &bundles, &placing).map_err(add_failure)?;
     for file in &change.files {
@@ -118,7 +121,12 @@ fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<()
 }
 
 /// A bundle as catalogs hold it. Its image is what the template says, else the one in a registry that it was read from.
-fn render(parsed: &Bundle<'_>, input: &Input, template: Option<&str>) -> Result<Rendered, Failure> {
+pub(super) fn render_bundle(
+    parsed: &Bundle<'_>,
+    input: &Input,
+    template: Option<&str>,
+    form: Form,
+) -> Result<Rendered, Failure> {
     let image = match (template, input) {
         (Some(template), _) => fill(template, parsed),
         (None, Input::Image(Place::Registry(reference))) => reference.whole(),
@@ -131,7 +139,7 @@ fn render(parsed: &Bundle<'_>, input: &Input, template: Option<&str>) -> Result<
             "give --image-ref-template a reference such as `registry.example.com/{{.Package}}:v{{.Version}}`",
         ));
     }
-    render::bundle(parsed, &render::Options { image, ..render::Options::default() }).map_err(|error| {
+    render::bundle(parsed, &render::Options { image, form }).map_err(|error| {
         let place = error.place().cloned();
         Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", parsed.name))
     })

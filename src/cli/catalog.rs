@@ -6,16 +6,17 @@ use clap::{Args, Subcommand, ValueEnum};
 use olmkit_bundle::names::ChannelName;
 use olmkit_catalog::add::{self, Policy};
 use olmkit_catalog::fbc::write;
+use olmkit_catalog::render::Form;
 use olmkit_catalog::{draw, path};
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
 use crate::actions::server::Server;
-use crate::actions::{build, build_index, catalog, push, resolve, serve};
+use crate::actions::{build, build_index, catalog, push, render, resolve, serve};
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
 use crate::input::Input;
-use crate::report::Answer;
+use crate::report::{Answer, Format};
 
 /// What to do with catalogs.
 #[derive(Debug, Subcommand)]
@@ -26,6 +27,10 @@ pub enum Verb {
     Validate(Box<Validate>),
     /// Show each version's way to the head of its channel
     Path(Box<Path>),
+    /// Make one catalog of bundles and catalogs, as opm does
+    Render(Box<Render>),
+    /// Make the catalog that a template stands for
+    Template(Box<Template>),
     /// Show what a catalog holds
     List(Box<List>),
     /// Draw the upgrade graph
@@ -43,7 +48,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+    pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         match self {
             Self::Add(flags) => {
                 let (request, registry) = flags.request();
@@ -58,6 +63,25 @@ impl Verb {
                 let rules = rules.into();
                 let request = catalog::PathRequest { catalog, package, channel, from, rules, since };
                 Ok(Box::new(catalog::path(&request, &registry.access()?)?))
+            }
+            Self::Render(flags) => {
+                let Render { inputs, image_ref_template, migrate_level, format, registry } = *flags;
+                let (form, format) = (migrate_level.into(), FileFormat::or(format, output));
+                let request = render::Request { inputs, image_ref_template, form, format };
+                Ok(Box::new(render::render(&request, &registry.access()?)?))
+            }
+            Self::Template(flags) => {
+                let Template { file, bundles, migrate_level, format, component, output_dir, registry } =
+                    *flags;
+                let shown = match format {
+                    Some(TemplateFormat::Mermaid) => render::Shown::Mermaid,
+                    Some(TemplateFormat::Yaml) => render::Shown::Catalog(write::Format::Yaml),
+                    Some(TemplateFormat::Json) => render::Shown::Catalog(write::Format::Json),
+                    None => render::Shown::Catalog(FileFormat::or(None, output)),
+                };
+                let form = migrate_level.into();
+                let request = render::TemplateRequest { file, bundles, form, shown, component, output_dir };
+                Ok(Box::new(render::template(&request, &registry.access()?)?))
             }
             Self::List(flags) => {
                 let List { what, catalog, package, registry } = *flags;
@@ -237,6 +261,105 @@ impl From<Rules> for path::Rules {
         }
     }
 }
+
+impl FileFormat {
+    /// The format that was asked for, else that of other answers.
+    fn or(format: Option<Self>, output: Format) -> write::Format {
+        match (format, output) {
+            (Some(Self::Json), _) | (None, Format::Json) => write::Format::Json,
+            _ => write::Format::Yaml,
+        }
+    }
+}
+
+/// Flags of `catalog render`.
+#[derive(Debug, Args)]
+#[command(after_help = RENDER_EXAMPLES)]
+pub struct Render {
+    /// Bundles and catalogs: directories, files, images
+    #[arg(value_name = "REF", required = true)]
+    inputs: Vec<Input>,
+    /// The images of bundles that are directories, with {{.Package}}, {{.Name}} and {{.Version}} filled in; without it their manifests go into the catalog
+    #[arg(long, alias = "alpha-image-ref-template", value_name = "TEMPLATE")]
+    image_ref_template: Option<String>,
+    /// How far blobs get newer forms
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = MigrateLevel::None)]
+    migrate_level: MigrateLevel,
+    /// How the catalog is written; YAML unless --output says otherwise
+    #[arg(long, value_enum)]
+    format: Option<FileFormat>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// How far blobs get newer forms.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MigrateLevel {
+    /// As opm writes them unless told otherwise: every manifest of a bundle in base64
+    None,
+    /// With what consoles show instead of the manifests, which OpenShift reads from 4.17 on
+    BundleObjectToCsvMetadata,
+    /// Every newer form there is
+    All,
+}
+
+impl From<MigrateLevel> for Form {
+    fn from(level: MigrateLevel) -> Self {
+        match level {
+            MigrateLevel::None => Self::Objects,
+            MigrateLevel::BundleObjectToCsvMetadata | MigrateLevel::All => Self::Metadata,
+        }
+    }
+}
+
+const RENDER_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog render quay.io/example/redis-operator-bundle:v0.1.0 quay.io/example/redis-operator-bundle:v0.2.0 > catalog/bundles.yaml
+  olmkit catalog render bundles/* --image-ref-template quay.io/example/{{.Package}}-bundle:v{{.Version}} --migrate-level all
+  olmkit catalog render quay.io/example/catalog:v1 --format json";
+
+/// Flags of `catalog template`.
+#[derive(Debug, Args)]
+#[command(after_help = TEMPLATE_EXAMPLES)]
+pub struct Template {
+    /// The template: olm.template.basic, olm.semver, olm.template.substitutes or olm.composite; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Take bundles from directories: a file with lines of a reference and a directory with a tab between; nothing is fetched then
+    #[arg(long, value_name = "MAP")]
+    bundles: Option<PathBuf>,
+    /// How far blobs get newer forms
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = MigrateLevel::None)]
+    migrate_level: MigrateLevel,
+    /// How the catalog is shown; YAML unless --output says otherwise
+    #[arg(long, value_enum)]
+    format: Option<TemplateFormat>,
+    /// Of a composite only this component
+    #[arg(long, value_name = "NAME")]
+    component: Option<String>,
+    /// Where the catalogs of a composite go: NAME/PATH/FILE below this directory, as it says
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// How a template's catalog is shown.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TemplateFormat {
+    /// YAML documents
+    Yaml,
+    /// JSON values
+    Json,
+    /// The upgrade graph
+    Mermaid,
+}
+
+const TEMPLATE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog template semver.yaml > catalog/catalog.yaml
+  olmkit catalog template semver.yaml --format mermaid --bundles bundles.tsv
+  olmkit catalog template composite.yaml --output-dir catalogs";
 
 /// Flags of `catalog list`.
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! Catalogs: what opm said of sound and of defective ones.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
@@ -10,13 +11,14 @@ use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::{self, AddError, Policy, Request};
 use olmkit_catalog::draw::{self, Drawing};
-use olmkit_catalog::fbc::write::Format;
+use olmkit_catalog::fbc::write::{self, Format};
 use olmkit_catalog::fbc::{self, Catalog};
 use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::path::{About, Query, Rules, Ways, paths};
 use olmkit_catalog::render::{self, Form, Options, Rendered};
 use olmkit_catalog::resolve::{Existing, Offer, Question, ResolveError, Subscription, resolve};
+use olmkit_catalog::template::{BundleSource, Template};
 use olmkit_catalog::validate::validate;
 use serde_json::{Value, json};
 
@@ -30,6 +32,8 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
         trial("defective", |corpus| verdicts(corpus, "fbc-defects")),
         trial("render", render),
         trial("graph", graph),
+        trial("templates", templates),
+        trial("real_templates", real_templates),
         trial("next", next),
         trial("resolve", resolved),
         trial("add_to_nothing", add_to_nothing),
@@ -150,6 +154,113 @@ fn graph(corpus: &Path) -> Result<(), Failed> {
     } else {
         Err(format!("{drawn} drawn\n{differences}").into())
     }
+}
+
+/// Bundles that are there already, by reference.
+struct Known(HashMap<String, Rendered>);
+
+impl BundleSource for Known {
+    fn bundles(&self, references: &[&str]) -> Result<Vec<Rendered>, Box<dyn Error + Send + Sync>> {
+        let known =
+            |reference: &&str| self.0.get(*reference).cloned().ok_or(format!("no {reference}").into());
+        references.iter().map(known).collect()
+    }
+}
+
+/// Templates stand for the catalogs and graphs that opm makes of them, and those that it refuses are refused.
+fn templates(corpus: &Path) -> Result<(), Failed> {
+    let mut differences = String::new();
+    let mut rendered = 0;
+    for kind in ["semver", "template"] {
+        for entry in std::fs::read_dir(corpus.join("expected").join(kind))? {
+            let directory = entry?.path();
+            let read = |name: &str| std::fs::read_to_string(directory.join(name));
+            let images: HashMap<String, String> = serde_json::from_str(&read("images.json")?)?;
+            let mut known = HashMap::new();
+            for (image, bundle) in images {
+                let files = BundleFiles::load(&directory.join(bundle))?;
+                let options = Options { image: image.clone(), form: Form::Objects };
+                known.insert(image, render::bundle(&Bundle::parse(&files), &options)?);
+            }
+            let text = read("template.yaml")?;
+            let ours =
+                Template::parse("template.yaml", &text).and_then(|template| template.render(&Known(known)));
+            rendered += 1;
+            match (ours, read("catalog.json")) {
+                (Err(_), Err(_)) => {}
+                (Ok(ours), Ok(theirs)) => {
+                    let theirs = CatalogFiles::from_text("catalog.json", theirs);
+                    let theirs = Catalog::parse(&theirs);
+                    let (a, b) = (blobs(&ours)?, blobs(&theirs)?);
+                    if a != b {
+                        differences += &first_difference(&directory.display().to_string(), &a, &b, "");
+                    }
+                    let options = draw::Options { v0_semantics: true, ..draw::Options::default() };
+                    let mermaid = Drawing::of(&ours, &options)?.text(draw::Format::Mermaid);
+                    // Numbers of links go by the order of lines.
+                    let lines = |text: &str| -> BTreeSet<String> {
+                        text.lines()
+                            .filter(|line| !line.starts_with("linkStyle"))
+                            .map(str::to_owned)
+                            .collect()
+                    };
+                    if lines(&mermaid) != lines(&read("graph.mermaid")?) {
+                        differences += &format!("{}: another graph\n{mermaid}", directory.display());
+                    }
+                }
+                (ours, theirs) => {
+                    differences += &format!("{}: {:?} {}\n", directory.display(), ours.err(), theirs.is_ok());
+                }
+            }
+        }
+    }
+    if differences.is_empty() && rendered > 8 { Ok(()) } else { Err(differences.into()) }
+}
+
+/// A catalog as JSON values, in the order in which it is written.
+fn blobs(catalog: &Catalog<'_>) -> Result<Value, Failed> {
+    let text = write::to_text(catalog, Format::Json)?;
+    let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    Ok(Value::Array(values.collect::<Result<_, _>>()?))
+}
+
+/// Real templates stand for the packages, channels and bundles of the catalogs that were made of them.
+fn real_templates(corpus: &Path) -> Result<(), Failed> {
+    let mut differences = String::new();
+    for row in std::fs::read_to_string(corpus.join("catalogs/TEMPLATES.tsv"))?
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        let [template, catalog, _] = row.split('\t').collect::<Vec<_>>()[..] else {
+            return Err(format!("not a row: {row}").into());
+        };
+        let files = CatalogFiles::load(&corpus.join(catalog))?;
+        let theirs = Catalog::parse(&files);
+        // The bundles themselves are not at hand: those of the catalog stand for them.
+        let known = theirs.bundles.iter().map(|bundle| {
+            (bundle.image.to_string(), Rendered { blob: owned(bundle.clone()), csv: Default::default() })
+        });
+        let text = std::fs::read_to_string(corpus.join(template))?;
+        let ours = Template::parse(template, &text)?.render(&Known(known.collect()))?;
+        let shape = |catalog: &Catalog<'_>| {
+            let sorted = |mut lines: Vec<String>| {
+                lines.sort();
+                lines
+            };
+            let packages =
+                catalog.packages.iter().map(|found| format!("{} {}", found.name, found.default_channel));
+            let bundles = catalog.bundles.iter().map(|found| found.image.to_string());
+            let channels = catalog.channels.iter().map(|found| {
+                let entries = found.entries.iter().map(|entry| entry.to_json().to_string()).collect();
+                format!("{} {} {:?}", found.package, found.name, sorted(entries))
+            });
+            [sorted(packages.collect()), sorted(channels.collect()), sorted(bundles.collect())]
+        };
+        if shape(&ours) != shape(&theirs) {
+            differences += &format!("{row}: {:?} {:?}\n", shape(&ours), shape(&theirs));
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(differences.into()) }
 }
 
 /// What comes next is what OLM's resolver installed next, where no requirement and no deprecation got in its way.

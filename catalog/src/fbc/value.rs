@@ -57,6 +57,11 @@ impl<'a> Value<'a> {
         Self(Repr::Yaml(node))
     }
 
+    /// A value of a YAML document that is not a catalog's.
+    pub(crate) fn of_node(node: Node<'a>) -> Self {
+        Self::yaml(node)
+    }
+
     /// The bytes it was written in; none for a value that stands in no file.
     pub fn span(&self) -> Span {
         match &self.0 {

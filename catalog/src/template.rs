@@ -1,0 +1,283 @@
+//! Templates of catalogs: short files that name bundles by reference, and the catalogs they stand for.
+//!
+//! `olm.template.basic` is a catalog whose bundles are references; `olm.semver` makes channels from versions;
+//! `olm.template.substitutes` puts bundles in the place of others; `olm.composite` names several of these. What comes out is what
+//! `opm alpha render-template` makes of them (operator-registry `alpha/template`); composites, which opm has dropped, as it made them
+//! before. The bundles come from a [`BundleSource`], all at once, so that it can fetch them side by side.
+//!
+//! Start at [`Template::parse`].
+
+mod composite;
+mod read;
+mod semver;
+mod substitutes;
+
+use std::collections::HashMap;
+use std::error::Error;
+
+use olmkit_bundle::finding::{Level, Place};
+use olmkit_bundle::source::Source;
+use olmkit_bundle::yaml;
+
+use crate::fbc::{self, Catalog, Value};
+use crate::render::Rendered;
+use crate::validate::validate;
+
+pub use composite::{Component, Composite, Strategy};
+pub use semver::{ChannelKind, Semver};
+pub use substitutes::{Substitutes, Substitution};
+
+/// The schemas of templates.
+pub mod schema {
+    /// A catalog whose bundles are references.
+    pub const BASIC: &str = "olm.template.basic";
+    /// Channels by version.
+    pub const SEMVER: &str = "olm.semver";
+    /// Bundles in the place of others.
+    pub const SUBSTITUTES: &str = "olm.template.substitutes";
+    /// Several templates.
+    pub const COMPOSITE: &str = "olm.composite";
+}
+
+/// Who has bundles, by reference.
+pub trait BundleSource {
+    /// The bundles behind references, rendered under these references, in their order.
+    ///
+    /// # Errors
+    /// When one of them cannot be had or rendered; the error names it.
+    fn bundles(&self, references: &[&str]) -> Result<Vec<Rendered>, Box<dyn Error + Send + Sync>>;
+}
+
+/// A template.
+#[derive(Debug)]
+pub enum Template<'a> {
+    /// A catalog whose bundles are references.
+    Basic(Basic<'a>),
+    /// Channels by version.
+    Semver(Semver),
+    /// Bundles in the place of others.
+    Substitutes(Substitutes<'a>),
+    /// Several templates.
+    Composite(Composite),
+}
+
+/// A catalog whose `olm.bundle` blobs have an image and nothing else.
+#[derive(Debug)]
+pub struct Basic<'a> {
+    catalog: Catalog<'a>,
+}
+
+/// Why a template is none, or stands for no catalog.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// It is neither YAML nor JSON.
+    #[error("it is neither YAML nor JSON: {why}")]
+    Syntax {
+        /// Where.
+        place: Box<Place>,
+        /// What the parser says.
+        why: String,
+    },
+    /// It has no schema that is a template's.
+    #[error("`{schema}` is not the schema of a template")]
+    Schema {
+        /// Where.
+        place: Box<Place>,
+        /// What it has.
+        schema: String,
+    },
+    /// A field is not what it must be.
+    #[error("{why}")]
+    Field {
+        /// Where.
+        place: Box<Place>,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The entries are no catalog, or what comes of them is none.
+    #[error("{what} no sound catalog: {why}")]
+    Catalog {
+        /// Where the first fault is.
+        place: Option<Box<Place>>,
+        /// What is none.
+        what: String,
+        /// The first fault.
+        why: String,
+    },
+    /// The bundles do not go together.
+    #[error("{why}")]
+    Bundles {
+        /// Why.
+        why: String,
+    },
+    /// A bundle cannot be had.
+    #[error("cannot get the bundles of the template")]
+    Source(#[source] Box<dyn Error + Send + Sync>),
+    /// There are several catalogs in it.
+    #[error("a composite stands for several catalogs")]
+    Several,
+}
+
+impl TemplateError {
+    /// Where the trouble is.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Syntax { place, .. } | Self::Schema { place, .. } | Self::Field { place, .. } => {
+                Some(place)
+            }
+            Self::Catalog { place, .. } => place.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The way out.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::Schema { .. } => Some(
+                "expected `olm.template.basic`, `olm.semver`, `olm.template.substitutes` or `olm.composite`",
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Template<'a> {
+    /// Reads a template.
+    ///
+    /// ```
+    /// use olmkit_catalog::template::Template;
+    /// let text = "schema: olm.semver\nstable: {bundles: [{image: example.com/redis-bundle:v1.0.0}]}\n";
+    /// let template = Template::parse("template.yaml", text).unwrap();
+    /// assert_eq!(template.references(), ["example.com/redis-bundle:v1.0.0"]);
+    /// ```
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(name: &'a str, text: &'a str) -> Result<Self, TemplateError> {
+        let source = Source::new(name.to_owned(), text);
+        let document = yaml::first_document(text).map_err(|error| TemplateError::Syntax {
+            place: Box::new(Place::new(&source, error.span)),
+            why: error.message.clone(),
+        })?;
+        let fields = read::Fields::of(&source, &document.root, "the template")?;
+        let schema = fields.text("schema")?;
+        match schema.as_str() {
+            schema::BASIC => Ok(Self::Basic(Basic::parse(&fields, name, text)?)),
+            schema::SEMVER => Ok(Self::Semver(Semver::parse(&fields)?)),
+            schema::SUBSTITUTES => Ok(Self::Substitutes(Substitutes::parse(&fields, name, text)?)),
+            schema::COMPOSITE => Ok(Self::Composite(Composite::parse(&fields)?)),
+            _ => Err(TemplateError::Schema { place: Box::new(fields.place("schema")), schema }),
+        }
+    }
+
+    /// The references of its bundles, each once; none for a composite, whose parts stand in other files.
+    pub fn references(&self) -> Vec<&str> {
+        let mut references: Vec<&str> = match self {
+            Self::Basic(basic) => basic.catalog.bundles.iter().map(|bundle| &*bundle.image).collect(),
+            Self::Semver(semver) => semver.references().collect(),
+            Self::Substitutes(substitutes) => substitutes.references().collect(),
+            Self::Composite(_) => Vec::new(),
+        };
+        let mut seen = std::collections::HashSet::new();
+        references.retain(|reference| seen.insert(*reference));
+        references
+    }
+
+    /// The catalog that it stands for.
+    ///
+    /// # Errors
+    /// When a bundle cannot be had, or the bundles do not go together.
+    pub fn render(self, source: &impl BundleSource) -> Result<Catalog<'a>, TemplateError> {
+        let references = self.references();
+        let bundles = source.bundles(&references).map_err(TemplateError::Source)?;
+        let references: Vec<String> = references.into_iter().map(str::to_owned).collect();
+        let bundles: HashMap<String, Rendered> = references.into_iter().zip(bundles).collect();
+        match self {
+            Self::Basic(basic) => basic.render(&bundles),
+            Self::Semver(semver) => semver.render(&bundles),
+            Self::Substitutes(substitutes) => substitutes.render(&bundles),
+            Self::Composite(_) => Err(TemplateError::Several),
+        }
+    }
+}
+
+/// A rendered bundle by its reference.
+fn bundle<'b>(
+    bundles: &'b HashMap<String, Rendered>,
+    reference: &str,
+) -> Result<&'b Rendered, TemplateError> {
+    bundles
+        .get(reference)
+        .ok_or_else(|| TemplateError::Bundles { why: format!("nobody has the bundle `{reference}`") })
+}
+
+impl<'a> Basic<'a> {
+    fn parse(fields: &read::Fields<'_, 'a>, name: &'a str, text: &'a str) -> Result<Self, TemplateError> {
+        let catalog = entries(fields, name, text)?;
+        for bundle in &catalog.bundles {
+            let has_more = !bundle.package.is_empty()
+                || !bundle.properties.is_empty()
+                || !bundle.related_images.is_empty();
+            let why = match bundle.image.is_empty() {
+                true => "a bundle of a basic template has no `image`",
+                false if has_more => "a bundle of a basic template has more than an `image`",
+                false => continue,
+            };
+            return Err(TemplateError::Field { place: Box::new(catalog.place(bundle.at)), why: why.into() });
+        }
+        Ok(Self { catalog })
+    }
+
+    fn render(mut self, bundles: &HashMap<String, Rendered>) -> Result<Catalog<'a>, TemplateError> {
+        for blob in &mut self.catalog.bundles {
+            *blob = bundle(bundles, &blob.image)?.blob.clone();
+        }
+        Ok(self.catalog)
+    }
+}
+
+/// The `entries` of a template as a catalog.
+fn entries<'a>(
+    fields: &read::Fields<'_, 'a>,
+    name: &'a str,
+    text: &'a str,
+) -> Result<Catalog<'a>, TemplateError> {
+    let mut catalog = Catalog::empty(name, text);
+    for entry in fields.list("entries")? {
+        catalog.add(Value::of_node(entry.clone()));
+    }
+    match catalog.faults.first() {
+        None => Ok(catalog),
+        Some(fault) => Err(TemplateError::Field {
+            place: Box::new(catalog.place(fault.at)),
+            why: match &fault.kind {
+                fbc::FaultKind::NoSchema => "an entry has no schema".into(),
+                fbc::FaultKind::NotAMap(found) => format!("an entry is {found}, expected a map"),
+                fbc::FaultKind::Twins { first, second } => {
+                    format!("`{first}` and `{second}` differ in nothing but case")
+                }
+                fbc::FaultKind::WrongType { field, expected, found } => {
+                    format!("`{field}`: expected {expected}, found {found}")
+                }
+                _ => "an entry cannot be read".into(),
+            },
+        }),
+    }
+}
+
+/// Refuses what opm would not serve.
+fn check(catalog: &Catalog<'_>, what: &str) -> Result<(), TemplateError> {
+    let findings = validate(catalog);
+    match findings.into_iter().find(|finding| finding.level == Level::Error) {
+        None => Ok(()),
+        Some(finding) => Err(TemplateError::Catalog {
+            place: finding.place.map(Box::new),
+            what: what.to_owned(),
+            why: finding.message,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use serde_json::json;
+
+use super::*;
+use crate::fbc::write;
+
+/// Bundles `example.com/NAME:VERSION` of a package of that name, or of another one behind `@`.
+struct Made;
+
+impl BundleSource for Made {
+    fn bundles(&self, references: &[&str]) -> Result<Vec<Rendered>, Box<dyn Error + Send + Sync>> {
+        let made = |reference: &&str| {
+            let (name, version) =
+                reference.trim_start_matches("example.com/").split_once(':').ok_or("no version")?;
+            let value = json!({ "packageName": name, "version": version });
+            let property =
+                fbc::Property { kind: "olm.package".into(), value: Some(value.into()), ..Default::default() };
+            let blob = fbc::Bundle {
+                name: format!("{name}.v{version}").into(),
+                package: name.to_owned().into(),
+                image: (*reference).to_owned().into(),
+                properties: vec![property],
+                ..Default::default()
+            };
+            Ok(Rendered { blob, csv: Default::default() })
+        };
+        references.iter().map(made).collect()
+    }
+}
+
+/// The channels that a template makes, or why it makes none, with the place.
+fn channels(text: &str) -> String {
+    let made = Template::parse("t.yaml", text).and_then(|template| template.render(&Made));
+    match made {
+        Ok(catalog) => {
+            let entry = |entry: &fbc::Entry<'_>| {
+                let skips: Vec<_> = entry.skips.iter().map(|skip| skip.as_str()).collect();
+                format!("  {} {} {}", entry.name, entry.replaces, skips.join(","))
+            };
+            let channel = |channel: &fbc::Channel<'_>| {
+                let entries: Vec<_> =
+                    channel.entries.iter().map(|found| entry(found).trim_end().to_owned()).collect();
+                format!("{}\n{}", channel.name, entries.join("\n"))
+            };
+            let channels: Vec<_> = catalog.channels.iter().map(channel).collect();
+            format!("default {}\n{}", catalog.packages[0].default_channel, channels.join("\n"))
+        }
+        Err(error) => {
+            let line = error.place().and_then(|place| place.position).map_or(0, |position| position.line);
+            format!("{line}: {error}")
+        }
+    }
+}
+
+fn semver(stable: &[&str], more: &str) -> String {
+    let images: String = stable.iter().map(|image| format!("  - image: example.com/{image}\n")).collect();
+    channels(&format!("schema: olm.semver\n{more}stable:\n  bundles:\n{images}"))
+}
+
+#[test]
+fn the_highest_patch_of_each_minor_version_has_edges() {
+    insta::assert_snapshot!(
+        semver(&["r:1.0.0", "r:1.0.1", "r:1.1.0", "r:1.1.1", "r:1.2.0", "r:2.0.0"], "generateMajorChannels: true\n"),
+        @r"
+    default stable-v2
+    stable-v1
+      r.v1.0.0
+      r.v1.0.1  r.v1.0.0
+      r.v1.1.0
+      r.v1.1.1 r.v1.0.1 r.v1.0.0,r.v1.1.0
+      r.v1.2.0 r.v1.1.1 r.v1.0.0,r.v1.0.1,r.v1.1.0
+    stable-v2
+      r.v2.0.0
+    ");
+}
+
+#[test]
+fn templates_that_stand_for_nothing() {
+    insta::assert_snapshot!(semver(&["r:1.0.0", "q:1.1.0"], ""), @"0: `example.com/q:1.1.0` is of package `q`, others are of `r`");
+    insta::assert_snapshot!(semver(&["r:1.0.0", "r:1.0.0"], ""), @"0: under `stable` is `r.v1.0.0` twice: `example.com/r:1.0.0` stands there twice");
+    insta::assert_snapshot!(semver(&["r:1.0.0+a", "r:1.0.0+b"], ""), @"0: the versions of `r.v1.0.0+a` and `r.v1.0.0+b` differ by build metadata alone, which does not order them");
+    insta::assert_snapshot!(semver(&[], ""), @"0: there are no bundles in the template");
+    insta::assert_snapshot!(semver(&["r:one"], ""), @"0: the version of `r.vone`: unexpected character 'o' while parsing major version number");
+    insta::assert_snapshot!(semver(&["r:1.0.0"], "stabel: {}\n"), @"2: the field `stabel` is not known");
+    insta::assert_snapshot!(semver(&["r:1.0.0"], "Schema: olm.semver\n"), @"2: the field `Schema` stands there twice");
+    insta::assert_snapshot!(semver(&["r:1.0.0"], "defaultChannelTypePreference: major\n"), @"2: channels of the kind `major` are not generated");
+    insta::assert_snapshot!(channels("schema: olm.package\n"), @"1: `olm.package` is not the schema of a template");
+    insta::assert_snapshot!(channels("schema: olm.template.basic\nentries:\n- schema: olm.bundle\n"), @"3: a bundle of a basic template has no `image`");
+    insta::assert_snapshot!(channels("schema: olm.template.basic\nentries: {}\n"), @"2: `entries` is not a list");
+    insta::assert_snapshot!(channels("schema: olm.template.basic\nentries:\n- name: x\n"), @"3: an entry has no schema");
+    insta::assert_snapshot!(channels("{"), @"1: it is neither YAML nor JSON: unclosed bracket '{'");
+}
+
+#[test]
+fn a_basic_template_keeps_what_it_does_not_know() {
+    let text = "schema: olm.template.basic\nentries:\n- schema: my.note\n  text: hi\n- {schema: olm.bundle, image: 'example.com/r:1.0.0'}\n";
+    let catalog = Template::parse("t.yaml", text).unwrap().render(&Made).unwrap();
+    insta::assert_snapshot!(write::to_text(&catalog, write::Format::Yaml).unwrap(), @r#"
+    ---
+    image: example.com/r:1.0.0
+    name: r.v1.0.0
+    package: r
+    properties:
+    - type: olm.package
+      value:
+        packageName: r
+        version: "1.0.0"
+    schema: olm.bundle
+    ---
+    schema: my.note
+    text: hi
+    "#);
+}
+
+#[test]
+fn composites_name_templates() {
+    let text = "
+schema: olm.composite
+components:
+- name: v4.18
+  destination: {path: redis}
+  strategy: {name: semver, template: {schema: olm.builder.semver, config: {input: semver.yaml, output: catalog.yaml}}}
+";
+    let Template::Composite(composite) = Template::parse("t.yaml", text).unwrap() else { panic!() };
+    let component = &composite.components[0];
+    assert_eq!(
+        (component.input.as_str(), component.path.as_str(), component.strategy),
+        ("semver.yaml", "redis", Strategy::Template)
+    );
+    insta::assert_snapshot!(channels(&text.replace("olm.builder.semver", "olm.builder.custom")), @"6: `olm.builder.custom` is not `olm.builder.basic`, `olm.builder.semver` or `olm.builder.raw`");
+    insta::assert_snapshot!(channels(text), @"0: a composite stands for several catalogs");
+}

@@ -1,0 +1,311 @@
+//! `catalog render` and `catalog template`: catalogs made of bundles.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use olmkit_bundle::load::BundleFiles;
+use olmkit_bundle::parse::Bundle;
+use olmkit_catalog::draw::{self, Drawing};
+use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::fbc::write::{self, Format};
+use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::render::{self, Form, Rendered};
+use olmkit_catalog::template::{BundleSource, Component, Strategy, Template, TemplateError};
+
+use super::catalog::{complete, render_bundle};
+use super::parallel::in_parallel;
+use crate::exit::{Exit, Failure};
+use crate::files;
+use crate::image::Access;
+use crate::input::{CONFIGS_LABEL, Input};
+use crate::report::StreamAnswer;
+
+/// What to render.
+#[derive(Debug)]
+pub struct Request {
+    /// Bundles and catalogs.
+    pub inputs: Vec<Input>,
+    /// The images of bundles that are directories, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}` to be filled in.
+    pub image_ref_template: Option<String>,
+    /// What becomes of manifests.
+    pub form: Form,
+    /// How the catalog is written.
+    pub format: Format,
+}
+
+/// What an input is.
+enum Found {
+    Bundle(Box<Rendered>),
+    Catalog(CatalogFiles),
+}
+
+/// One catalog of bundles and catalogs.
+///
+/// # Errors
+/// When an input cannot be read or rendered.
+pub fn render(request: &Request, access: &Access) -> Result<StreamAnswer, Failure> {
+    let found = in_parallel(&request.inputs, |input| found(input, request, access));
+    let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut catalog = Catalog::default();
+    for (found, input) in found.iter().zip(&request.inputs) {
+        match found {
+            Found::Bundle(rendered) => catalog.bundles.push(rendered.blob.clone()),
+            Found::Catalog(files) => {
+                let parsed = Catalog::parse(files);
+                complete(&parsed, input)?;
+                catalog.merge(parsed);
+            }
+        }
+    }
+    if request.form == Form::Metadata {
+        render::migrate(&mut catalog).map_err(Failure::no)?;
+    }
+    Ok(StreamAnswer { text: write::to_text(&catalog, request.format).map_err(Failure::no)? })
+}
+
+fn found(input: &Input, request: &Request, access: &Access) -> Result<Found, Failure> {
+    if is_catalog(input, access)? {
+        return input.catalog(access).map(Found::Catalog);
+    }
+    let files = input.bundle(access)?;
+    let rendered =
+        render_bundle(&Bundle::parse(&files), input, request.image_ref_template.as_deref(), request.form)?;
+    Ok(Found::Bundle(Box::new(rendered)))
+}
+
+/// Whether something is a catalog rather than a bundle: a file, a directory without a bundle's own directories, an image that
+/// says so.
+fn is_catalog(input: &Input, access: &Access) -> Result<bool, Failure> {
+    match input {
+        Input::Disk(path) => {
+            Ok(!path.join("metadata/annotations.yaml").is_file() && !path.join("manifests").is_dir())
+        }
+        Input::Image(_) => {
+            let (_, root) = input.image(access)?;
+            Ok(root.image(None)?.label(CONFIGS_LABEL).is_some())
+        }
+    }
+}
+
+/// How a template's catalog is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// As a catalog.
+    Catalog(Format),
+    /// As its upgrade graph.
+    Mermaid,
+}
+
+/// Which template to render.
+#[derive(Debug)]
+pub struct TemplateRequest {
+    /// The file; `-` is standard input.
+    pub file: PathBuf,
+    /// A file that says in which directories the bundles are, so that nothing is fetched.
+    pub bundles: Option<PathBuf>,
+    /// What becomes of manifests.
+    pub form: Form,
+    /// How the catalog is shown.
+    pub shown: Shown,
+    /// Of a composite only this component.
+    pub component: Option<String>,
+    /// Where the catalogs of a composite go.
+    pub output_dir: Option<PathBuf>,
+}
+
+/// The catalog that a template stands for.
+///
+/// # Errors
+/// When the template is none, a bundle cannot be had, or the bundles do not go together.
+pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnswer, Failure> {
+    let source = Source { access, form: request.form, map: request.bundles.as_deref().map(map).transpose()? };
+    let (name, text) = read(&request.file)?;
+    let composite = match Template::parse(&name, &text).map_err(template_failure)? {
+        Template::Composite(composite) => composite,
+        template => {
+            let catalog = template.render(&source).map_err(template_failure)?;
+            return Ok(StreamAnswer { text: shown(&catalog, request)? });
+        }
+    };
+    let wanted =
+        |component: &&Component| request.component.as_ref().is_none_or(|name| *name == component.name);
+    let components: Vec<&Component> = composite.components.iter().filter(wanted).collect();
+    let made =
+        components.iter().map(|component| Ok((*component, component_text(component, request, &source)?)));
+    let made = made.collect::<Result<Vec<_>, Failure>>()?;
+    match (&request.output_dir, &made[..]) {
+        (_, []) => {
+            let names: Vec<_> =
+                composite.components.iter().map(|found| format!("`{}`", found.name)).collect();
+            let error = "the composite has no such component";
+            Err(Failure::no(error).help(format!("there are {}", names.join(", "))))
+        }
+        (None, [(_, text)]) => Ok(StreamAnswer { text: text.clone() }),
+        (None, _) => Err(Failure::misuse("the composite stands for several catalogs")
+            .help("say where they go with --output-dir, or which one with --component")),
+        (Some(dir), _) => {
+            let mut text = String::new();
+            for (component, catalog) in &made {
+                let file = dir
+                    .join(below(&component.name)?)
+                    .join(below(&component.path)?)
+                    .join(below(&component.output)?);
+                files::write(&file, catalog.as_bytes())?;
+                text += &format!("{}\n", file.display());
+            }
+            Ok(StreamAnswer { text })
+        }
+    }
+}
+
+/// What a component of a composite stands for. Its input is looked for where we are, then beside the composite, as opm did.
+fn component_text(
+    component: &Component,
+    request: &TemplateRequest,
+    source: &Source<'_>,
+) -> Result<String, Failure> {
+    let beside = request.file.parent().unwrap_or(Path::new("")).join(&component.input);
+    let here = PathBuf::from(&component.input);
+    let input = if here.exists() { here } else { beside };
+    if component.strategy == Strategy::Raw {
+        let input = Input::Disk(input);
+        let files = input.catalog(source.access)?;
+        let catalog = Catalog::parse(&files);
+        complete(&catalog, &input)?;
+        return shown(&catalog, request);
+    }
+    let (name, text) = read(&input)?;
+    let template = Template::parse(&name, &text).map_err(template_failure)?;
+    shown(&template.render(source).map_err(template_failure)?, request)
+}
+
+/// A path of a composite, which must not lead out of the directory that everything goes to.
+fn below(path: &str) -> Result<&Path, Failure> {
+    let path = Path::new(path.trim_start_matches("./"));
+    let stays = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    if stays { Ok(path) } else { Err(Failure::no(format!("`{}` leads elsewhere", path.display()))) }
+}
+
+fn shown(catalog: &Catalog<'_>, request: &TemplateRequest) -> Result<String, Failure> {
+    match request.shown {
+        Shown::Catalog(format) => write::to_text(catalog, format).map_err(Failure::no),
+        Shown::Mermaid => {
+            let options = draw::Options { v0_semantics: true, ..draw::Options::default() };
+            let drawing = Drawing::of(catalog, &options).map_err(Failure::no)?;
+            Ok(drawing.text(draw::Format::Mermaid))
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<(String, String), Failure> {
+    if file != Path::new("-") {
+        return Ok((file.display().to_string(), files::read_text(file)?));
+    }
+    let mut text = String::new();
+    let read = io::stdin().take(MAX_TEMPLATE).read_to_string(&mut text);
+    read.map_err(|error| Failure::unknown(ReadError::StandardInput(error)))?;
+    Ok(("standard input".into(), text))
+}
+
+/// More than this is not read from standard input.
+const MAX_TEMPLATE: u64 = 256 << 20;
+
+/// What cannot be read or had.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error("cannot read standard input")]
+    StandardInput(#[source] io::Error),
+    #[error("`{file}`:{line} is no reference and directory with a tab between")]
+    Map { file: String, line: usize },
+}
+
+/// Where bundles are, by their references: lines of a reference and a directory with a tab between.
+fn map(file: &Path) -> Result<HashMap<String, PathBuf>, Failure> {
+    let text = files::read_text(file)?;
+    let mut map = HashMap::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let Some((reference, directory)) = line.split_once('\t') else {
+            let error = ReadError::Map { file: file.display().to_string(), line: at + 1 };
+            return Err(Failure::no(error));
+        };
+        map.insert(reference.trim().to_owned(), PathBuf::from(directory.trim()));
+    }
+    Ok(map)
+}
+
+/// Bundles from directories, or from wherever their references lead.
+struct Source<'s> {
+    access: &'s Access,
+    form: Form,
+    map: Option<HashMap<String, PathBuf>>,
+}
+
+/// A bundle that cannot be had or rendered, with what is known of why.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot render `{reference}`")]
+struct SourceError {
+    reference: String,
+    exit: Exit,
+    place: Option<Box<olmkit_bundle::finding::Place>>,
+    help: Option<String>,
+    #[source]
+    source: Box<dyn Error + Send + Sync>,
+}
+
+impl BundleSource for Source<'_> {
+    fn bundles(&self, references: &[&str]) -> Result<Vec<Rendered>, Box<dyn Error + Send + Sync>> {
+        let bundles = in_parallel(references, |reference| {
+            self.bundle(reference).map_err(|failure| SourceError {
+                reference: (*reference).to_owned(),
+                exit: failure.exit,
+                place: failure.place,
+                help: failure.help,
+                source: failure.error,
+            })
+        });
+        Ok(bundles.into_iter().collect::<Result<_, _>>()?)
+    }
+}
+
+impl Source<'_> {
+    fn bundle(&self, reference: &str) -> Result<Rendered, Failure> {
+        let files: BundleFiles = match &self.map {
+            Some(map) => match map.get(reference) {
+                Some(directory) => Input::Disk(directory.clone()).bundle(self.access)?,
+                None => {
+                    return Err(Failure::no("the file given by --bundles does not have it")
+                        .help("add a line with the reference, a tab and the bundle's directory"));
+                }
+            },
+            None => reference.parse::<Input>().map_err(Failure::no)?.bundle(self.access)?,
+        };
+        let options = render::Options { image: reference.to_owned(), form: self.form };
+        render::bundle(&Bundle::parse(&files), &options).map_err(|error| {
+            let place = error.place().cloned();
+            Failure::no(error).at(place)
+        })
+    }
+}
+
+fn template_failure(error: TemplateError) -> Failure {
+    match error {
+        TemplateError::Source(source) => match source.downcast::<SourceError>() {
+            Ok(error) => {
+                let mut error = *error;
+                let (exit, place, help) = (error.exit, error.place.take(), error.help.take());
+                Failure { exit, error: Box::new(error), place, help }
+            }
+            Err(source) => Failure::no(TemplateError::Source(source)),
+        },
+        error => {
+            let (place, help) = (error.place().cloned(), error.help());
+            let failure = Failure::no(error).at(place);
+            match help {
+                Some(help) => failure.help(help),
+                None => failure,
+            }
+        }
+    }
+}
