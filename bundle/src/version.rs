@@ -130,6 +130,38 @@ impl VersionRange {
         stretches
     }
 
+    /// Whether no version lies in the range.
+    ///
+    /// ```
+    /// use olmkit_bundle::version::VersionRange;
+    /// assert!(">=2.0.0 <1.0.0".parse::<VersionRange>().unwrap().is_empty());
+    /// assert!(!">=1.0.0 <=1.0.0".parse::<VersionRange>().unwrap().is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        // Of every alternative the bounds: between versions that differ there is always another one, a pre-release at least.
+        self.alternatives.iter().all(|all| {
+            let of = |wanted: &[Operator]| {
+                let found = all.iter().filter(|comparison| wanted.contains(&comparison.operator));
+                found.map(|comparison| &comparison.version).collect::<Vec<_>>()
+            };
+            if let Some(only) = of(&[Operator::Equal]).first() {
+                return !all.iter().all(|comparison| comparison.holds(only));
+            }
+            let from = of(&[Operator::Greater, Operator::GreaterOrEqual])
+                .into_iter()
+                .max_by(|a, b| precedence(a, b));
+            let to = of(&[Operator::Less, Operator::LessOrEqual]).into_iter().min_by(|a, b| precedence(a, b));
+            match (from, to) {
+                (Some(from), Some(to)) => match precedence(from, to) {
+                    Ordering::Less => false,
+                    Ordering::Equal => !all.iter().all(|comparison| comparison.holds(from)),
+                    Ordering::Greater => true,
+                },
+                _ => false,
+            }
+        })
+    }
+
     /// The range as it was written.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -397,6 +397,14 @@ impl Ways {
         next.map(|entry| self.name(entry))
     }
 
+    /// The entries from which no way leads to the head, by their numbers.
+    pub(crate) fn without_way(&self) -> Vec<usize> {
+        let reaches = self.reaches();
+        (0..self.entries.len())
+            .filter(|at| !reaches[*at] && self.names.get(self.name(*at)) == Some(at))
+            .collect()
+    }
+
     fn name(&self, entry: usize) -> &str {
         &self.entries[entry].wire.name
     }

@@ -206,12 +206,33 @@ pub struct MigrateError {
     pub source: serde_json::Error,
 }
 
-/// The manifest in a property.
-fn decoded(object: &fbc::Property<'_>) -> Option<serde_json::Value> {
+/// The edges that the ClusterServiceVersion in the blob of a bundle speaks of; none when it is not there.
+pub(crate) fn edges(bundle: &fbc::Bundle<'_>) -> Option<CsvFacts> {
+    let objects = bundle.properties.iter().filter(|found| *found.kind == *property::BUNDLE_OBJECT);
+    let csv = objects
+        .filter_map(|object| decoded_if(object, "ClusterServiceVersion"))
+        .find(|object| object["kind"] == olmkit_bundle::csv::KIND)?;
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let skips = csv["spec"]["skips"].as_array().map(|skips| skips.iter().map(text).collect());
+    Some(CsvFacts {
+        replaces: text(&csv["spec"]["replaces"]),
+        skips: skips.unwrap_or_default(),
+        skip_range: text(&csv["metadata"]["annotations"][olmkit_bundle::csv::annotation::SKIP_RANGE]),
+        ..CsvFacts::default()
+    })
+}
+
+/// The manifest in a property, if a word is in it.
+fn decoded_if(object: &fbc::Property<'_>, word: &str) -> Option<serde_json::Value> {
     let value = object.value.as_ref()?.to_json();
     let text = base64::decode(value["data"].as_str()?).ok()?;
-    let text = std::str::from_utf8(&text).ok()?;
+    let text = std::str::from_utf8(&text).ok().filter(|text| text.contains(word))?;
     Some(olmkit_bundle::yaml::first_document(text).ok()?.root.to_json())
+}
+
+/// The manifest in a property.
+fn decoded(object: &fbc::Property<'_>) -> Option<serde_json::Value> {
+    decoded_if(object, "")
 }
 
 impl CsvFacts {

@@ -211,5 +211,27 @@ pub fn resolve(question: &Question<'_, '_>) -> Result<Resolution, ResolveError> 
     Ok(Resolution { settled: settled.map(|(at, _)| at).collect(), install })
 }
 
+/// A requirement that nothing in a catalog meets.
+#[derive(Debug)]
+pub(crate) struct Unsatisfied {
+    /// The bundle, by its number in the catalog.
+    pub(crate) bundle: usize,
+    /// Which of its properties says so.
+    pub(crate) property: usize,
+    /// What it requires, in words.
+    pub(crate) why: String,
+}
+
+/// The requirements of a catalog's bundles that none of its bundles meets. Those that cannot be read are left out.
+pub(crate) fn unsatisfied(catalog: &Catalog<'_>) -> Vec<Unsatisfied> {
+    let is_requirement = |property: &crate::fbc::Property<'_>| {
+        property.kind.ends_with(".required") || *property.kind == *"olm.constraint"
+    };
+    if !catalog.bundles.iter().any(|bundle| bundle.properties.iter().any(is_requirement)) {
+        return Vec::new();
+    }
+    namespace::unsatisfied(catalog)
+}
+
 #[cfg(test)]
 mod tests;

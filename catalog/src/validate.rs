@@ -1,6 +1,6 @@
 //! Checks a catalog against rules: one rule, one file, one code, one page of documentation.
 //!
-//! [`validate`] runs every rule over a catalog and returns all findings, sorted. The errors are those of `opm validate`, which stops
+//! [`validate`] runs the rules of opm over a catalog and returns all findings, sorted; [`advise`] has more to say. The errors are those of `opm validate`, which stops
 //! at the first; a rule sees the whole catalog, runs on broken ones too, and is silent about what it cannot see: where blobs could
 //! not be read at all, none is reported as missing.
 
@@ -9,10 +9,14 @@ use olmkit_bundle::finding::{Code, Finding, Findings};
 use crate::fbc::Catalog;
 use crate::index::Index;
 
+mod advice;
 mod rules;
 
 /// The suite of rules that opm applies to catalogs.
 pub const OPM: &str = "opm";
+
+/// The suite of what opm says nothing of: nothing in it is an error unless a user says so.
+pub const ADVICE: &str = "advice";
 
 /// A rule: what it is about and the check itself.
 pub struct Rule {
@@ -22,12 +26,17 @@ pub struct Rule {
     check: fn(&Index<'_, '_>, &mut Findings),
 }
 
-/// Every rule, sorted by code.
+/// Every rule that opm has, sorted by code.
 pub fn rules() -> &'static [&'static Rule] {
     rules::ALL
 }
 
-/// Everything there is to say about a catalog, sorted by file and place.
+/// Every rule of the suite [`ADVICE`], sorted by code.
+pub fn advice() -> &'static [&'static Rule] {
+    advice::ALL
+}
+
+/// Everything that opm finds wrong with a catalog, sorted by file and place.
 ///
 /// ```
 /// use olmkit_catalog::{fbc::Catalog, load::CatalogFiles, validate::validate};
@@ -37,6 +46,29 @@ pub fn rules() -> &'static [&'static Rule] {
 /// ```
 pub fn validate(catalog: &Catalog<'_>) -> Vec<Finding> {
     check(&Index::new(catalog))
+}
+
+/// Everything there is to say about a catalog: what [`validate`] says, and what will surprise somebody although opm takes it.
+///
+/// ```
+/// use olmkit_catalog::{fbc::Catalog, load::CatalogFiles, validate::{advise, validate}};
+/// let files = CatalogFiles::from_text("catalog.yaml", "
+/// {schema: olm.package, name: redis, defaultChannel: stable}
+/// ---
+/// {schema: olm.channel, package: redis, name: stable, entries: [{name: redis.v1, replaces: redis.v0}]}
+/// ---
+/// {schema: olm.bundle, package: redis, name: redis.v1, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.0.0}}]}");
+/// let catalog = Catalog::parse(&files);
+/// assert!(validate(&catalog).is_empty());
+/// assert_eq!(advise(&catalog)[0].code.name, "channel-replaces-absent");
+/// ```
+pub fn advise(catalog: &Catalog<'_>) -> Vec<Finding> {
+    let index = Index::new(catalog);
+    let mut findings = Findings::new();
+    for rule in rules().iter().chain(advice()) {
+        (rule.check)(&index, &mut findings);
+    }
+    findings.into_sorted(catalog.name)
 }
 
 /// [`validate`] for what has its index already.

@@ -8,7 +8,8 @@ use super::validate::CUSTOM_CHECK;
 /// Every kind of finding, sorted by suite and name.
 pub fn codes() -> Vec<&'static Code> {
     let rules = validate::rules().iter().map(|rule| &rule.code);
-    let catalog_rules = olmkit_catalog::validate::rules().iter().map(|rule| &rule.code);
+    let catalog_rules = olmkit_catalog::validate::rules().iter().chain(olmkit_catalog::validate::advice());
+    let catalog_rules = catalog_rules.map(|rule| &rule.code);
     let mut codes: Vec<_> = rules
         .chain(generate::codes::ALL.iter().copied())
         .chain(catalog_rules)

@@ -104,10 +104,7 @@ impl<'q> Namespace<'q> {
         let mut bundles: HashMap<(&str, &str), usize> = HashMap::with_capacity(catalog.bundles.len());
         for bundle in &catalog.bundles {
             bundles.insert((&bundle.package, &bundle.name), self.facts.len());
-            let properties = bundle.properties.iter().filter(|property| is_of_account(&property.kind));
-            let properties = properties
-                .map(|found| (&*found.kind, found.value.as_ref().map_or(Json::Null, fbc::Value::to_json)));
-            self.facts.push(Facts::new(None, properties));
+            self.facts.push(Facts::of_bundle(bundle));
         }
         for channel in &catalog.channels {
             for entry in &channel.entries {
@@ -234,6 +231,13 @@ fn is_of_account(kind: &str) -> bool {
 }
 
 impl<'q> Facts<'q> {
+    fn of_bundle(bundle: &'q fbc::Bundle<'_>) -> Self {
+        let properties = bundle.properties.iter().filter(|property| is_of_account(&property.kind));
+        let json =
+            |found: &'q fbc::Property<'_>| found.value.as_ref().map_or(Json::Null, fbc::Value::to_json);
+        Self::new(None, properties.map(|found| (&*found.kind, json(found))))
+    }
+
     fn new(version: Option<Version>, properties: impl Iterator<Item = (&'q str, Json)>) -> Self {
         let mut facts = Self { version, all: properties.collect(), ..Self::default() };
         for (kind, value) in &facts.all {
@@ -257,4 +261,33 @@ impl<'q> Facts<'q> {
     pub(super) fn properties(&self) -> &Properties {
         self.seen.get_or_init(|| Properties::new(self.all.iter().map(|(kind, value)| (*kind, value))))
     }
+}
+
+/// See [`super::unsatisfied`].
+pub(super) fn unsatisfied(catalog: &fbc::Catalog<'_>) -> Vec<super::Unsatisfied> {
+    let facts: Vec<(&str, Facts<'_>)> =
+        catalog.bundles.iter().map(|bundle| (&*bundle.package, Facts::of_bundle(bundle))).collect();
+    let mut known: HashMap<String, bool> = HashMap::new();
+    let mut found = Vec::new();
+    for (bundle, blob) in catalog.bundles.iter().enumerate() {
+        for (property, value) in blob.properties.iter().enumerate() {
+            let json = || value.value.as_ref().map_or(Json::Null, fbc::Value::to_json);
+            let is_one = value.kind.ends_with(".required") || *value.kind == *"olm.constraint";
+            let Some(requirement) =
+                is_one.then(json).and_then(|value_of| Requirement::of(&value.kind, &value_of).ok().flatten())
+            else {
+                continue;
+            };
+            let words = requirement.to_string();
+            let is_met = known.entry(words.clone()).or_insert_with(|| {
+                // What cannot be found out here is not held against anybody.
+                facts.iter().any(|(package, facts)| requirement.holds(facts, package).unwrap_or(true))
+            });
+            if !*is_met {
+                let why = format!("a bundle that {words}, and there is none in the catalog");
+                found.push(super::Unsatisfied { bundle, property, why });
+            }
+        }
+    }
+    found
 }

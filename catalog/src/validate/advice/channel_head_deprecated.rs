@@ -1,0 +1,31 @@
+use std::collections::HashSet;
+
+use olmkit_bundle::finding::{Code, Findings, Level};
+
+use crate::fbc::schema;
+use crate::index::Index;
+use crate::validate::{ADVICE, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code { name: "channel-head-deprecated", level: Level::Warning, suite: ADVICE, docs: include_str!("channel_head_deprecated.md") },
+    check,
+};
+
+fn check(index: &Index<'_, '_>, findings: &mut Findings) {
+    for package in index.packages.values() {
+        let entries = package.deprecations.iter().flat_map(|blob| &blob.entries);
+        let entries = entries.filter(|entry| *entry.reference.schema == *schema::BUNDLE);
+        let named: HashSet<&str> = entries.map(|entry| entry.reference.name.as_str()).collect();
+        for channel in &package.channels {
+            let Some(head) = channel.linked.as_ref().ok().map(|channel| channel.head()) else { continue };
+            let bundle = package.bundle(&head.name);
+            let by_property = bundle.is_some_and(|bundle| {
+                bundle.blob.properties.iter().any(|property| *property.kind == *"olm.deprecated")
+            });
+            if by_property || named.contains(head.name.as_str()) {
+                let message = format!("the head `{}` of the channel `{}` is deprecated", head.name, channel.blob.name);
+                findings.push(index.finding(&RULE.code, channel.at(), message).subject(channel.id()));
+            }
+        }
+    }
+}
