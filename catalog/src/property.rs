@@ -3,7 +3,11 @@
 //! opm decodes the values of the types it knows and refuses what does not fit; all other values are nobody's business but
 //! their owner's.
 
+use std::fmt;
+
 use olmkit_bundle::version::Version;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 use crate::fbc::{self, property};
@@ -46,9 +50,20 @@ pub(crate) fn folded<'v>(value: &'v Json, key: &str) -> Option<&'v Json> {
     map.get(key).or_else(|| map.iter().find(|(other, _)| fbc::same_key(other, key)).map(|(_, value)| value))
 }
 
+/// Whether the value of a property, in JSON, is surely right. It is looked at as it goes by, and nothing is kept of it.
+pub(crate) fn fits(kind: &str, json: &str) -> bool {
+    let Some(shape) = shape(kind) else { return true };
+    Fit(shape).deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap_or(false)
+}
+
 /// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
 pub(crate) fn misfit(kind: &str, value: &Json) -> Option<String> {
-    let shape = match kind {
+    shape(kind)?.misfit(value, "")
+}
+
+/// What the values of a type of properties look like, if opm knows it.
+fn shape(kind: &str) -> Option<Shape> {
+    Some(match kind {
         property::PACKAGE => PACKAGE,
         property::PACKAGE_REQUIRED => PACKAGE_REQUIRED,
         property::GVK | property::GVK_REQUIRED => GVK,
@@ -56,8 +71,103 @@ pub(crate) fn misfit(kind: &str, value: &Json) -> Option<String> {
         property::CHANNEL => CHANNEL,
         property::CSV_METADATA => CSV_METADATA,
         _ => return None,
-    };
-    shape.misfit(value, "")
+    })
+}
+
+/// Looks at JSON as it goes by.
+struct Fit(Shape);
+
+impl<'de> DeserializeSeed<'de> for Fit {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        match self.0 {
+            Shape::Any => IgnoredAny::deserialize(deserializer).map(|_| true),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Fit {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(true)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(matches!(self.0, Shape::Bool))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        Ok(matches!(self.0, Shape::Integer))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<bool, E> {
+        Ok(matches!(self.0, Shape::Integer) && i64::try_from(value).is_ok())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<bool, E> {
+        Ok(matches!(self.0, Shape::Text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        let (shape, mut fits) = match self.0 {
+            Shape::List(shape) => (*shape, true),
+            _ => (Shape::Any, false),
+        };
+        while let Some(item) = items.next_element_seed(Fit(shape))? {
+            fits &= item;
+        }
+        Ok(fits)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<bool, A::Error> {
+        let mut fits = matches!(self.0, Shape::Map(_) | Shape::Fields(_));
+        while let Some(shape) = entries.next_key_seed(Key(self.0))? {
+            fits &= entries.next_value_seed(Fit(shape))?;
+        }
+        Ok(fits)
+    }
+}
+
+/// The shape of what stands behind a key.
+struct Key(Shape);
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Shape;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Shape, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Shape, E> {
+        Ok(match self.0 {
+            Shape::Map(shape) => *shape,
+            Shape::Fields(fields) => {
+                let same = fields.iter().find(|(name, _)| *name == key);
+                let found = same.or_else(|| fields.iter().find(|(name, _)| fbc::same_key(name, key)));
+                found.map_or(Shape::Any, |(_, shape)| *shape)
+            }
+            _ => Shape::Any,
+        })
+    }
 }
 
 /// What a value must look like. Null fits everywhere, and unknown fields do no harm.
@@ -185,7 +295,11 @@ mod tests {
 
     #[test]
     fn values_that_do_not_fit() {
-        let why = |kind, value| misfit(kind, &value).unwrap_or_default();
+        let why = |kind: &str, value: Json| {
+            let why = misfit(kind, &value).unwrap_or_default();
+            assert_eq!(why.is_empty(), fits(kind, &value.to_string()), "{kind} {value}");
+            why
+        };
         assert_eq!(
             why(property::PACKAGE, json!({"packagename": "a", "version": 1.0})),
             "`version`: expected a string, found a number"

@@ -4,6 +4,9 @@
 //! at the first; a rule sees the whole catalog, runs on broken ones too, and is silent about what it cannot see: where blobs could
 //! not be read at all, none is reported as missing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use olmkit_bundle::finding::{Code, Finding, Findings};
 
 use crate::fbc::Catalog;
@@ -63,22 +66,41 @@ pub fn validate(catalog: &Catalog<'_>) -> Vec<Finding> {
 /// assert_eq!(advise(&catalog)[0].code.name, "channel-replaces-absent");
 /// ```
 pub fn advise(catalog: &Catalog<'_>) -> Vec<Finding> {
-    let index = Index::new(catalog);
-    let mut findings = Findings::new();
-    for rule in rules().iter().chain(advice()) {
-        (rule.check)(&index, &mut findings);
-    }
-    findings.into_sorted(catalog.name)
+    let all: Vec<_> = rules().iter().chain(advice()).copied().collect();
+    run(&all, &Index::new(catalog))
 }
 
 /// [`validate`] for what has its index already.
 pub(crate) fn check(index: &Index<'_, '_>) -> Vec<Finding> {
+    run(rules(), index)
+}
+
+/// Runs rules, some side by side: a few of them have to look at every byte.
+fn run(rules: &[&Rule], index: &Index<'_, '_>) -> Vec<Finding> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut findings = Findings::new();
+        while let Some(rule) = rules.get(next.fetch_add(1, Ordering::Relaxed)) {
+            (rule.check)(index, &mut findings);
+        }
+        findings.into_sorted(index.catalog.name)
+    };
+    let others = thread::available_parallelism().map_or(0, |threads| threads.get().min(MAX_THREADS) - 1);
     let mut findings = Findings::new();
-    for rule in rules() {
-        (rule.check)(index, &mut findings);
-    }
+    thread::scope(|scope| {
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+        work().into_iter().for_each(|finding| findings.push(finding));
+        for other in others {
+            // A rule that panicked here would have panicked without threads.
+            let found = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            found.into_iter().for_each(|finding| findings.push(finding));
+        }
+    });
     findings.into_sorted(index.catalog.name)
 }
+
+/// More threads than there are heavy rules gain nothing.
+const MAX_THREADS: usize = 4;
 
 #[cfg(test)]
 mod tests;

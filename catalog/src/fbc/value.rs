@@ -184,6 +184,14 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The JSON it was written in, if it was.
+    pub(crate) fn as_written(&self) -> Option<&str> {
+        match &self.0 {
+            Repr::Json(text, _) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value as JSON.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.0 {
