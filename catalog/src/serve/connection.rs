@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -38,6 +38,8 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How often a silent HTTP/2 connection is asked whether it is still there, and how long it may take to answer.
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
+/// How long a connection that has ended is still read from.
+const LINGER: Duration = Duration::from_secs(5);
 /// What of an answer waits in memory for the network, in bytes.
 const SEND_BUFFER: usize = 32 << 10;
 /// The largest header block of a request, in bytes.
@@ -146,7 +148,7 @@ impl Gate {
     }
 
     /// Finds out which HTTP the client speaks.
-    async fn greet(&self, mut stream: impl Stream, speaks: Speaks) -> Result<(), String> {
+    async fn greet(&self, mut stream: impl Stream + 'static, speaks: Speaks) -> Result<(), String> {
         let mut said = Vec::with_capacity(PREFACE.len());
         let greeting = async {
             while said.len() < PREFACE.len() && PREFACE.starts_with(&said) {
@@ -163,7 +165,7 @@ impl Gate {
             Err(_) => return Err("no greeting in time".into()),
         }
         let is_http2 = said == PREFACE;
-        let io = TokioIo::new(Rewound { said: Bytes::from(said), stream });
+        let io = TokioIo::new(Rewound { said: Bytes::from(said), stream: Lingering(Some(stream)) });
         let answers = Arc::new(Answers::default());
         let service = service_fn(|request| {
             let (gate, answers) = (self.clone(), answers.clone());
@@ -354,6 +356,74 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// A stream that is read to its end before it is closed. Closing it with something unread resets the connection, and what the client
+/// has not read by then, the end of an answer perhaps, is lost to it.
+struct Lingering<S: Stream + 'static>(Option<S>);
+
+impl<S: Stream + 'static> Lingering<S> {
+    fn with<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        work: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match &mut self.0 {
+            Some(stream) => work(Pin::new(stream), cx),
+            // Only dropping takes it away.
+            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
+impl<S: Stream + 'static> Drop for Lingering<S> {
+    fn drop(&mut self) {
+        let (Some(mut stream), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        runtime.spawn(timeout(LINGER, async move {
+            let mut rest = [0; 1024];
+            if stream.shutdown().await.is_ok() {
+                while matches!(stream.read(&mut rest).await, Ok(1..)) {}
+            }
+        }));
+    }
+}
+
+impl<S: Stream + 'static> AsyncRead for Lingering<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.with(cx, |stream, cx| stream.poll_read(cx, out))
+    }
+}
+
+impl<S: Stream + 'static> AsyncWrite for Lingering<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.with(cx, |stream, cx| stream.poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.with(cx, |stream, cx| stream.poll_write_vectored(cx, bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(cx, AsyncWrite::poll_flush)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(cx, AsyncWrite::poll_shutdown)
     }
 }
 
