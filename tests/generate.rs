@@ -168,11 +168,17 @@ fn is_installed(program: &str) -> bool {
     Command::new(program).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
+/// With `E2E=1` what is missing is a failure.
+#[expect(clippy::print_stderr, reason = "the test says what it leaves out")]
+fn not_run(why: &str) {
+    assert!(std::env::var_os("E2E").is_none(), "{why}");
+    eprintln!("not run: {why}");
+}
+
 #[test]
 fn the_installed_kustomize_builds() {
     if !is_installed("kustomize") && !is_installed("kubectl") {
-        eprintln!("not run: neither kustomize nor kubectl is installed");
-        return;
+        return not_run("neither kustomize nor kubectl is installed");
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     let at = directory.path();
@@ -188,8 +194,7 @@ fn the_installed_kustomize_builds() {
 #[test]
 fn the_installed_helm_renders() {
     if !is_installed("helm") {
-        eprintln!("not run: helm is not installed");
-        return;
+        return not_run("helm is not installed");
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     let at = directory.path();
@@ -198,4 +203,30 @@ fn the_installed_helm_renders() {
     fs::write(at.join("chart/templates/all.yaml"), stream()).expect("a file");
     succeed(generate(at, &["--helm", "chart"]));
     assert!(csv(&at.join("bundle")).contains("deploymentName: echo-operator"));
+}
+
+/// Under every suite the RedisCluster bundle has only the warnings that its package file allows, each with a reason.
+#[test]
+fn the_package_file_of_redis_cluster_names_its_warnings() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let operator = Path::new(env!("CARGO_MANIFEST_DIR")).join("operator");
+    let settings = fs::read_to_string(operator.join("olmkit.yaml")).expect("a package file");
+    let settings = olmkit_bundle::yaml::first_document(&settings).expect("YAML").root.to_json();
+    let allowed: Vec<_> =
+        settings["allow"].as_array().expect("a list").iter().map(|allowed| &allowed["code"]).collect();
+    let mut generate = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    generate
+        .args(["bundle", "generate", "--version", "0.4.0", "--package-file"])
+        .arg(operator.join("olmkit.yaml"));
+    generate.arg("--output-dir").arg(directory.path()).current_dir(directory.path());
+    let output = succeed(generate);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let mut validate = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    validate.args(["bundle", "validate", "--suite", "all", "--output", "json"]).arg(directory.path());
+    let output = succeed(validate);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = answer["findings"].as_array().expect("a list").iter();
+    let codes: Vec<_> = findings.map(|finding| &finding["code"]).collect();
+    assert!(codes.iter().all(|code| allowed.contains(code)), "{codes:?}");
+    assert!(allowed.iter().all(|code| codes.contains(code)), "one is allowed and not there: {allowed:?}");
 }

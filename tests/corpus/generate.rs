@@ -31,7 +31,40 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
             Trial::test(format!("generate::improved::{name}"), move || differs_as_documented(&input)),
         ]
     };
-    inputs.into_iter().flat_map(trials).collect()
+    let corpus = corpus.to_owned();
+    let convert = Trial::test("generate::convert", move || converts(&corpus.join("packagemanifests")));
+    inputs.into_iter().flat_map(trials).chain([convert]).collect()
+}
+
+/// Every version of every package in the older layout becomes a bundle with its own bytes, in the channel that leads to it.
+fn converts(packages: &Path) -> Result<(), Failed> {
+    let mut versions = 0;
+    for package in
+        std::fs::read_dir(packages)?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir())
+    {
+        let directory = tempfile::tempdir()?;
+        let output = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+            .args(["bundle", "convert", "--output", "json", "--output-dir"])
+            .arg(directory.path().join("bundles"))
+            .arg(&package)
+            .output()?;
+        let answer: Value = serde_json::from_slice(&output.stdout)?;
+        for bundle in answer["bundles"].as_array().ok_or("no bundles")? {
+            versions += 1;
+            if bundle["channels"] != serde_json::json!(["alpha"]) {
+                return Err(format!("{bundle:#}").into());
+            }
+            let made = tree(Path::new(bundle["directory"].as_str().unwrap_or("")))?;
+            let version =
+                Path::new(bundle["directory"].as_str().unwrap_or("")).file_name().unwrap_or_default();
+            for (name, text) in tree(&package.join(version))? {
+                if made.get(&format!("manifests/{name}")) != Some(&text) {
+                    return Err(format!("{name} of {} is another", package.display()).into());
+                }
+            }
+        }
+    }
+    if versions == 5 { Ok(()) } else { Err(format!("{versions} versions instead of 5").into()) }
 }
 
 /// The manifests of an operator, and how operator-sdk was called on them.
