@@ -45,7 +45,10 @@ pub(crate) fn bundle(data: &[u8]) {
     while !rest.is_empty() {
         let next = rest.windows(3).position(|window| window == b"\n# ").map(|at| at + 1);
         let (part, behind) = rest.split_at(next.unwrap_or(rest.len()));
-        files.push(BundleFile { path: path.clone(), content: Content::from_bytes(part.to_vec()) });
+        // A directory has no two files of one name.
+        if !files.iter().any(|file: &BundleFile| file.path == path) {
+            files.push(BundleFile { path: path.clone(), content: Content::from_bytes(part.to_vec()) });
+        }
         let line = behind.split(|byte| *byte == b'\n').next().unwrap_or_default();
         path = String::from_utf8_lossy(line).trim_start_matches("# ").to_owned();
         rest = behind.get(line.len()..).unwrap_or_default();
