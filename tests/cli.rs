@@ -28,13 +28,17 @@ fn pages_show_what_transcripts_say() {
 #[test]
 fn the_page_about_catalogs_shows_what_transcripts_say() {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let transcripts: String =
-        ["catalog", "resolve", "show", "template"].map(|name| read(&format!("tests/cli/{name}.trycmd"))).concat();
+    let transcripts: String = ["catalog", "resolve", "show", "template"]
+        .map(|name| read(&format!("tests/cli/{name}.trycmd")))
+        .concat();
     let page = read("docs/catalogs.md");
     let blocks: Vec<&str> =
         page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() > 10, "docs/catalogs.md shows too little");
     for block in blocks {
-        assert!(transcripts.contains(block.trim_end()), "no transcript has this block of docs/catalogs.md:\n{block}");
+        assert!(
+            transcripts.contains(block.trim_end()),
+            "no transcript has this block of docs/catalogs.md:\n{block}"
+        );
     }
 }
