@@ -35,9 +35,10 @@ const LEVELS: [&[&str]; 5] =
 ///
 /// ```
 /// use olmkit_bundle::expression::{Expression, Properties};
-/// let certified = Expression::parse("properties.exists(p, p.type == 'certified' && p.value)").unwrap();
+/// let certified = Expression::parse("properties.exists(p, p.type == 'certified' && p.value)")?;
 /// let value = serde_json::Value::from(true);
-/// assert!(certified.holds(&Properties::new([("certified", &value)])).unwrap());
+/// assert_eq!(certified.holds(&Properties::new([("certified", &value)])), Ok(true));
+/// # Ok::<(), olmkit_bundle::expression::ExpressionError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Expression(Expr);
@@ -159,7 +160,7 @@ impl<'a> Reader<'a> {
     /// What stands behind a condition and its `?`.
     fn conditional(&mut self, condition: Part) -> Result<Part> {
         let yes = self.binary(0)?;
-        self.expect(":")?;
+        self.require(":")?;
         let no = self.expression()?;
         self.is_field = false;
         let of = types::conditional(&condition.of, yes.of, no.of)?;
@@ -226,7 +227,7 @@ impl<'a> Reader<'a> {
                 self.field_or_method(of)?
             } else if self.take("[")? {
                 let index = self.expression()?;
-                self.expect("]")?;
+                self.require("]")?;
                 self.is_field = false;
                 (types::index(&of, &index.of)?, Step::Index(index.expr))
             } else {
@@ -253,7 +254,7 @@ impl<'a> Reader<'a> {
             self.literal()
         } else if self.take("(")? {
             let part = self.expression()?;
-            self.expect(")")?;
+            self.require(")")?;
             Ok(part)
         } else if self.take("[")? {
             self.list_literal()
@@ -280,7 +281,7 @@ impl<'a> Reader<'a> {
     fn map_literal(&mut self) -> Result<Part> {
         let entries = self.list("}", |reader| {
             let key = reader.expression()?;
-            reader.expect(":")?;
+            reader.require(":")?;
             Ok((key, reader.expression()?))
         })?;
         self.is_field = false;
@@ -328,7 +329,7 @@ impl<'a> Reader<'a> {
             },
             _ => return Err(HAS_TAKES.into()),
         };
-        self.expect(")")?;
+        self.require(")")?;
         self.is_field = false;
         Ok(Part { of: Type::Bool, expr })
     }
@@ -343,14 +344,14 @@ impl<'a> Reader<'a> {
     /// A macro over a list or map; its `(` has been read.
     fn macro_call(&mut self, of: Type, name: &str) -> Result<(Type, Step)> {
         let variable = self.name()?;
-        self.expect(",")?;
+        self.require(",")?;
         self.variables.push((variable, types::item(&of)?));
         let mut body = vec![self.expression()?];
         if name == "map" && self.take(",")? {
             body.push(self.expression()?);
         }
         self.variables.pop();
-        self.expect(")")?;
+        self.require(")")?;
         let (types, body) = unzip(body);
         Ok((types::macro_result(name, &of, types)?, Step::Macro(name.to_owned(), body)))
     }
@@ -361,7 +362,7 @@ impl<'a> Reader<'a> {
         while !self.take(close)? {
             items.push(item(self)?);
             if !self.take(",")? {
-                self.expect(close)?;
+                self.require(close)?;
                 break;
             }
             if close == ")" && matches!(self.token, Token::Sign(")")) {
@@ -391,7 +392,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    fn expect(&mut self, sign: &str) -> Result<()> {
+    fn require(&mut self, sign: &str) -> Result<()> {
         if self.take(sign)? { Ok(()) } else { Err(self.unexpected(&format!("`{sign}`"))) }
     }
 

@@ -270,8 +270,9 @@ impl Findings {
 /// ```
 /// use olmkit_bundle::finding::{Code, Finding, Level, Levels};
 /// static ODD: Code = Code { name: "odd", level: Level::Warning, suite: "own", docs: "" };
-/// let levels = Levels::new(["warnings"], [""; 0], &[&ODD]).unwrap();
+/// let levels = Levels::new(["warnings"], [""; 0], &[&ODD])?;
 /// assert_eq!(levels.apply(vec![Finding::new(&ODD, "odd")])[0].level, Level::Error);
+/// # Ok::<(), olmkit_bundle::finding::LevelsError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Levels {

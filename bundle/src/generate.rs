@@ -108,14 +108,16 @@ pub struct Generated<'r> {
 /// let deployment = "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: op}\nspec: {template: {spec: {}}}\n";
 /// let manifests = Manifests::parse(vec![Source::new("deploy.yaml", deployment)]);
 /// let overrides = Overrides {
-///     package: Some("op".parse().unwrap()),
-///     version: Some("0.1.0".parse().unwrap()),
+///     package: Some("op".parse()?),
+///     version: Some("0.1.0".parse()?),
 ///     ..Overrides::default()
 /// };
-/// let package = Package::resolve(Sources::default(), overrides, Default::default()).unwrap();
+/// let package = Package::resolve(Sources::default(), overrides, Default::default());
+/// let package = package.map_err(|findings| format!("{findings:?}"))?;
 /// let generated = generate(&Request::new(&package, &manifests));
 /// assert_eq!(generated.csv, "op.v0.1.0");
 /// assert!(generated.files.contains_key("manifests/op.clusterserviceversion.yaml"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let mut findings = Findings::new();

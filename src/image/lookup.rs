@@ -19,7 +19,7 @@ pub type Answers<T> = Vec<Result<T, LoadError>>;
 ///
 /// let image: Place = "quay.io/example/operator:v1.0.0".parse()?;
 /// for digest in digests(&[image], &Access::default())? {
-///     println!("quay.io/example/operator@{}", digest?);
+///     let pinned = format!("quay.io/example/operator@{}", digest?);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -39,9 +39,7 @@ pub fn digests(places: &[Place], access: &Access) -> Result<Answers<Digest>, Reg
 ///
 /// let image: Place = "quay.io/example/operator:v1.0.0".parse()?;
 /// for found in platforms(&[image], &Access::default())? {
-///     for platform in found? {
-///         println!("{} on {}", platform.os(), platform.architecture());
-///     }
+///     let has_arm = found?.iter().any(|platform| platform.architecture() == "arm64");
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

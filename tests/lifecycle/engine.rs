@@ -297,7 +297,7 @@ fn a_plan_that_carries_more_than_was_expected_is_not_approved() {
     let request = Install { approval: Some(Approval::Manual), ..demo(None) };
     let said = told(world.install(request.clone()).unwrap_err());
     insta::assert_snapshot!(without_random(&said), @"
-    installplan/install-XXXXX carries `cache-db.v1.0.0` besides `demo.v0.1.0`: approving one approves all
+    installplan/install-RANDOM carries `cache-db.v1.0.0` besides `demo.v0.1.0`: approving one approves all
     say yes to it with `--accept cache-db.v1.0.0`, or give the other Subscription a namespace of its own
     ");
     assert_eq!(world.names(&known::CSV), Vec::<String>::new());
@@ -308,7 +308,7 @@ fn a_plan_that_carries_more_than_was_expected_is_not_approved() {
 /// A message without the random part of a plan's name.
 fn without_random(text: &str) -> String {
     let at = text.find("install-").map(|at| at + "install-".len());
-    at.map_or_else(|| text.to_owned(), |at| format!("{}XXXXX{}", &text[..at], &text[at + 5..]))
+    at.map_or_else(|| text.to_owned(), |at| format!("{}RANDOM{}", &text[..at], &text[at + 5..]))
 }
 
 #[test]

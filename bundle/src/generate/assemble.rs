@@ -64,7 +64,8 @@ impl<'m> FromBase<'m> {
     }
 }
 
-/// The default base of operator-sdk, which its bundles show where nobody wrote one.
+/// The default base of operator-sdk, which its bundles show where nobody wrote one: its words, up to the `TODO` that it leaves
+/// to the author. Only `--compat operator-sdk` starts from it.
 pub(super) fn operator_sdk_base<'m>(package: &str) -> Draft<'m> {
     let name = title(package);
     let base = json!({

@@ -208,7 +208,7 @@ impl<'a> Reader<'_, 'a> {
         found
     }
 
-    fn expect(&mut self, sign: &str) -> Result<()> {
+    fn require(&mut self, sign: &str) -> Result<()> {
         if self.take(sign) { Ok(()) } else { Err(format!("expected `{sign}`, found {}", self.shown())) }
     }
 
@@ -229,7 +229,7 @@ impl<'a> Reader<'_, 'a> {
         self.operands()?;
         if self.take("?") {
             self.operands()?;
-            self.expect(":")?;
+            self.require(":")?;
             self.expression()?;
         }
         self.depth -= 1;
@@ -262,13 +262,13 @@ impl<'a> Reader<'_, 'a> {
             Some(Token::Sign(".")) if matches!(self.peek(), Some(Token::Name(_))) => return self.operand(),
             Some(Token::Sign("(")) => {
                 self.expression()?;
-                self.expect(")")?;
+                self.require(")")?;
             }
             Some(Token::Sign("[" | "[?")) => self.list("]", |reader| reader.expression())?,
             Some(Token::Sign("{")) => self.list("}", |reader| {
                 reader.take("?");
                 reader.expression()?;
-                reader.expect(":")?;
+                reader.require(":")?;
                 reader.expression()
             })?,
             _ => return Err(format!("{shown} is not expected here")),
@@ -303,7 +303,7 @@ impl<'a> Reader<'_, 'a> {
             } else if self.take("[") || self.take("[?") {
                 self.take("?");
                 self.expression()?;
-                self.expect("]")?;
+                self.require("]")?;
             } else {
                 return Ok(());
             }
@@ -339,7 +339,7 @@ impl<'a> Reader<'_, 'a> {
             self.take("?");
             item(self)?;
             if !self.take(",") {
-                return self.expect(close);
+                return self.require(close);
             }
         }
         Ok(())
