@@ -24,7 +24,7 @@ test: ## every test; ends with the counts
 	@tests/counts target/test.log
 
 corpus: ## compare with the recorded answers of OLM's own tools (OLMKIT_CORPUS, or ../shared/corpus)
-	$(CARGO) test --locked --test corpus
+	$(CARGO) test --workspace --locked --test corpus
 
 cluster: ## a cluster for tests: kind's where its images are, else one from parts; as shell settings (docs/cluster.md)
 	@tests/cluster/up
@@ -36,10 +36,10 @@ e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them
 	@tests/e2e/run
 
 fuzz: ## a minute of seeded mutations (OLMKIT_FUZZ_SECONDS, OLMKIT_FUZZ_SEED)
-	OLMKIT_FUZZ_SECONDS=$${OLMKIT_FUZZ_SECONDS:-60} $(CARGO) test --locked --test fuzz -- --nocapture
+	OLMKIT_FUZZ_SECONDS=$${OLMKIT_FUZZ_SECONDS:-60} $(CARGO) test --workspace --locked --test fuzz -- --nocapture
 
 soak: ## ten minutes of clients and reloads: the server's memory stays flat
-	OLMKIT_SOAK_SECONDS=600 $(CARGO) test --locked --test serve soak -- --nocapture
+	OLMKIT_SOAK_SECONDS=600 $(CARGO) test --workspace --locked --test serve soak -- --nocapture
 
 # A target with musl links statically by itself; glibc has to be told so.
 SERVER_TARGET ?= x86_64-unknown-linux-gnu
@@ -63,4 +63,4 @@ docs: ## the documentation of the code
 generate: ## renew the checked-in files that are made from code
 	release=$$($(CARGO) run --quiet -p redis-operator -- --version) && \
 	$(CARGO) run --quiet -p redis-operator -- manifests --output-dir operator/deploy/$${release##* }
-	OLMKIT_GENERATE=1 $(CARGO) test --locked --quiet --test docs --test demo --test serve
+	OLMKIT_GENERATE=1 $(CARGO) test --workspace --locked --quiet --test docs --test demo --test serve
