@@ -11,7 +11,7 @@
 //! properties have none.
 
 mod evaluate;
-mod lexer;
+pub(crate) mod lexer;
 mod tree;
 mod types;
 mod value;
@@ -25,7 +25,7 @@ use types::Type;
 use value::Value;
 
 /// Deeper expressions are refused, as cel-go refuses them.
-const MAX_DEPTH: usize = 250;
+pub(crate) const MAX_DEPTH: usize = 250;
 
 /// Binary operators, from those that bind least to those that bind most.
 const LEVELS: [&[&str]; 5] =

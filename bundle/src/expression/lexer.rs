@@ -5,10 +5,12 @@ use super::value::Value;
 
 /// A piece of an expression.
 #[derive(Clone, Debug)]
-pub(super) enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// A number, a text, `true`, `false`, `null`.
     Literal(Value),
     Name(&'a str),
+    /// The name of a field in backquotes, as Kubernetes' rules may have it.
+    Quoted(&'a str),
     /// An operator or bracket; also `in`.
     Sign(&'static str),
     End,
@@ -21,17 +23,17 @@ const SIGNS: [&str; 24] = [
 ];
 
 impl Token<'_> {
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Token::Literal(value) => value.literal_type().name().to_owned(),
-            Token::Name(name) => format!("`{name}`"),
+            Token::Name(name) | Token::Quoted(name) => format!("`{name}`"),
             Token::Sign(sign) => format!("`{sign}`"),
             Token::End => "the end".to_owned(),
         }
     }
 }
 
-pub(super) struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     text: &'a str,
     at: usize,
     /// Where the last token starts.
@@ -39,17 +41,17 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, start: 0 }
     }
 
     /// Where the last token starts, in characters from 1.
-    pub(super) fn column(&self) -> usize {
+    pub(crate) fn column(&self) -> usize {
         self.text[..self.start].chars().count() + 1
     }
 
     /// The next token.
-    pub(super) fn next(&mut self) -> Result<Token<'a>> {
+    pub(crate) fn next(&mut self) -> Result<Token<'a>> {
         self.skip_blanks();
         self.start = self.at;
         let rest = &self.text[self.at..];
@@ -69,6 +71,11 @@ impl<'a> Lexer<'a> {
                 "in" => Token::Sign("in"),
                 name => Token::Name(name),
             });
+        }
+        if let Some(quoted) = rest.strip_prefix('`') {
+            let end = quoted.find('`').ok_or("a name in backquotes does not end")?;
+            self.at += end + 2;
+            return Ok(Token::Quoted(&quoted[..end]));
         }
         match SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
             Some(sign) => {

@@ -9,7 +9,7 @@ use super::types::{DOUBLE, INT, Type, UINT};
 
 /// A value. Copies are cheap.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     Int(i64),
