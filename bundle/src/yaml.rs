@@ -6,8 +6,9 @@
 //!
 //! Start at [`Document`] and [`Node`]; [`decode`] turns a node into a typed value through serde, with Go's
 //! rules for field names and strings; [`write`](mod@write) is the way back. What happens inside: `split` cuts documents,
-//! `events` runs the parser, `resolve` gives plain scalars their types, `build` makes the tree.
+//! `block` reads those in the usual style, `events` runs the parser over the others, `resolve` gives plain scalars their types, `build` makes the tree.
 
+mod block;
 mod build;
 pub mod decode;
 mod events;

@@ -1,9 +1,10 @@
-//! Runs the parser over one document and feeds its events to the tree builder.
+//! Reads one document: in the plain style by `block`, in any other by the parser, whose events feed the tree builder.
 
 use std::borrow::Cow;
 
 use granit_parser as granit;
 
+use super::block;
 use super::build::{Builder, Event, MAX_DEPTH};
 use super::repair::Repair;
 use super::resolve::Tag;
@@ -18,7 +19,16 @@ pub(super) fn read<'a>(text: &'a str, span: Span) -> Result<(Node<'a>, Vec<Note>
         start += '\u{feff}'.len_utf8();
         part = rest;
     }
-    check_characters(part, start)?;
+    if characters(part, start)? == Characters::Ordinary
+        && let Ok(root) = block::read(part, start)
+    {
+        return Ok((root, Vec::new()));
+    }
+    parse(part, start)
+}
+
+/// Reads with the parser, which knows all of YAML.
+pub(super) fn parse(part: &str, start: usize) -> Result<(Node<'_>, Vec<Note>), SyntaxError> {
     let span_of = |from: usize, to: usize| Span::new(start + from, start + to);
     match run(part, |value| value, span_of) {
         Ok(tree) => Ok(tree),
@@ -125,18 +135,34 @@ fn tag(tag: &granit::Tag) -> Tag {
     }
 }
 
-/// Refuses what libyaml's reader calls control characters, wherever they stand.
-fn check_characters(text: &str, start: usize) -> Result<(), SyntaxError> {
-    let ordinary = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-    if text.bytes().all(ordinary) {
-        return Ok(());
+#[derive(PartialEq)]
+enum Characters {
+    /// Lines end with line feeds alone.
+    Ordinary,
+    /// There are other line ends, or byte order marks.
+    Rare,
+}
+
+/// What kinds of characters there are; what libyaml's reader calls control characters is refused, wherever it stands.
+fn characters(text: &str, start: usize) -> Result<Characters, SyntaxError> {
+    let ordinary = |byte: u8| matches!(byte, b'\t' | b'\n' | 0x20..=0x7e);
+    // No early end within a piece, so that many bytes are looked at together.
+    if text.as_bytes().chunks(64).all(|piece| piece.iter().fold(true, |all, byte| all & ordinary(*byte))) {
+        return Ok(Characters::Ordinary);
     }
-    let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{7e}' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
-    match text.char_indices().find(|(_, c)| !allowed(*c)) {
-        None => Ok(()),
-        Some((at, c)) => Err(SyntaxError::new(
-            format!("control character U+{:04X} is not allowed", c as u32),
-            Span::new(start + at, start + at + c.len_utf8()),
-        )),
+    let mut characters = Characters::Ordinary;
+    for (at, c) in text.char_indices() {
+        match c {
+            '\t' | '\n' | '\u{20}'..='\u{7e}' => {}
+            '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => characters = Characters::Rare,
+            '\u{a0}'..='\u{fffd}' | '\u{10000}'.. => {}
+            _ => {
+                return Err(SyntaxError::new(
+                    format!("control character U+{:04X} is not allowed", c as u32),
+                    Span::new(start + at, start + at + c.len_utf8()),
+                ));
+            }
+        }
     }
+    Ok(characters)
 }

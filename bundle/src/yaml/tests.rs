@@ -119,3 +119,103 @@ fn hostile_input_is_refused_within_bounds() {
     check("a: \u{0}", "! control character U+0000 is not allowed");
     check("%YAML 1.2\n---\na: 1", "! did not find expected <document start>\n{\"a\":1}");
 }
+
+/// Where `block` reads a text, the parser reads the same from it, values and places.
+#[track_caller]
+fn check_both(text: &str) -> bool {
+    let Ok(read) = block::read(text, 3) else { return false };
+    let (parsed, notes) = events::parse(text, 3).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+    assert!(parsed == read && notes.is_empty(), "{text:?}\n{parsed:?}\n{read:?}\n{notes:?}");
+    true
+}
+
+const STYLES: &str = r#"---
+apiVersion: v1
+"quoted key" : 'it''s' # why
+'a: b': "\"x\"\t\u00fc"
+empty:
+list:
+- a
+- - b
+  - c: 1
+    d: [x, {e: "f", g: -1}, [], {}]
+-   h: |
+
+      text
+        deeper
+
+      # no comment
+    i: >+
+      folded
+      text
+
+       more
+      less
+
+    j: |2-
+       x
+    k: >
+      one
+
+      two
+other:
+  - plain text
+    over lines
+
+    of #no comment
+  # comment
+  - 'quoted
+
+    text'
+  - "quoted \
+    text
+    more  \n
+    end"
+010: 0x1f
+yes: ~
+last: http://x:80/a?b=c
+"#;
+
+#[test]
+fn the_usual_style_is_read_as_the_parser_reads_it() {
+    assert!(check_both(STYLES));
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let mut usual = 0;
+    for directory in std::fs::read_dir(data).unwrap() {
+        for file in std::fs::read_dir(directory.unwrap().path()).unwrap() {
+            let Ok(text) = std::fs::read_to_string(file.unwrap().path()) else { continue };
+            usual += usize::from(check_both(&text));
+        }
+    }
+    assert!(usual > 20, "{usual}");
+}
+
+#[test]
+fn what_almost_is_the_usual_style_is_read_as_the_parser_reads_it() {
+    const PIECES: [&str; 40] = [
+        " ", "  ", "\n", "\n\n", "\n ", "\n  ", "\n- ", ":", ": ", ":\n", "-", "- ", "#", " #", "\"", "'",
+        "''", "\\", "\\n", "|", "|+\n", "|-", ">", ">1", "[", "]", "{", "}", ",", "&a ", "*a", "!", "?",
+        "? ", "<<: ", "\t", "...", "---", "%", "x",
+    ];
+    let mut seed = 1_u64;
+    let mut random = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % below as u64) as usize
+    };
+    let lines: Vec<_> = STYLES.split_inclusive('\n').collect();
+    let mut usual = 0;
+    let rounds = 20_000;
+    for _ in 0..rounds {
+        let from = random(lines.len());
+        let mut text: String = lines[from..(from + 1 + random(9)).min(lines.len())].concat();
+        for _ in 0..random(4) {
+            let at = text.floor_char_boundary(random(text.len() + 1));
+            let to = text.floor_char_boundary((at + random(4)).min(text.len()));
+            text.replace_range(at..to, PIECES[random(PIECES.len())]);
+        }
+        usual += usize::from(check_both(&text));
+    }
+    assert!(usual > rounds / 10, "{usual}");
+}
