@@ -139,7 +139,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let mut draft = assemble::csv(request, base, parts, &mut findings);
     pins::apply(&mut draft, &request.pins, &mut findings);
     let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };
-    let files = output::files(request, &draft.to_json(), &manifests, &mut findings);
+    let files = output::files(request, draft.to_json(), &manifests, &mut findings);
     allow(package, &mut findings);
     if !findings.has_errors() {
         findings.extend(self_check(&files, &name));

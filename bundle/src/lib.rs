@@ -23,6 +23,7 @@ pub mod generate;
 pub mod kinds;
 pub mod load;
 pub mod names;
+pub mod parallel;
 pub mod parse;
 pub mod schema;
 pub mod source;

@@ -34,6 +34,19 @@ pub struct Found<'f> {
     pub kinds: Vec<String>,
 }
 
+/// What the package file and the ClusterServiceVersion's `spec` call by one name.
+const OF_ONE_NAME: [&str; 9] = [
+    "displayName",
+    "provider",
+    "maintainers",
+    "links",
+    "keywords",
+    "maturity",
+    "minKubeVersion",
+    "relatedImages",
+    "nativeAPIs",
+];
+
 /// The keys in the order in which people fill them in, each with an example.
 const KEYS: [(&str, &str); 47] = [
     ("package", "my-operator"),
@@ -169,17 +182,7 @@ fn from_csv(csv: &Json, stays: bool, values: &mut Map<String, Json>, files: &mut
         return;
     }
     let spec = &csv["spec"];
-    for key in [
-        "displayName",
-        "provider",
-        "maintainers",
-        "links",
-        "keywords",
-        "maturity",
-        "minKubeVersion",
-        "relatedImages",
-        "nativeAPIs",
-    ] {
+    for key in OF_ONE_NAME {
         set(values, key, spec[key].clone());
     }
     if let Some(description) = spec["description"].as_str().filter(|text| !text.is_empty()) {
@@ -208,16 +211,7 @@ fn from_csv(csv: &Json, stays: bool, values: &mut Map<String, Json>, files: &mut
     set(values, "labels", csv["metadata"]["labels"].clone());
     // Everything else stays as it is.
     let handled = [
-        "displayName",
         "description",
-        "provider",
-        "maintainers",
-        "links",
-        "keywords",
-        "maturity",
-        "minKubeVersion",
-        "relatedImages",
-        "nativeAPIs",
         "icon",
         "installModes",
         "customresourcedefinitions",
@@ -229,7 +223,10 @@ fn from_csv(csv: &Json, stays: bool, values: &mut Map<String, Json>, files: &mut
         "replaces",
         "skips",
     ];
-    let rest = spec.as_object().into_iter().flatten().filter(|(key, _)| !handled.contains(&key.as_str()));
+    let rest = spec.as_object().into_iter().flatten().filter(|(key, _)| {
+        let key = key.as_str();
+        !handled.contains(&key) && !OF_ONE_NAME.contains(&key)
+    });
     let rest: Map<String, Json> = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
     if !rest.is_empty() {
         set(values, "csv", json!({ "spec": rest }));

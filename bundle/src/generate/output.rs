@@ -1,5 +1,6 @@
 //! The files of the bundle: their names and their text.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use super::rbac::Rbac;
 use super::{Request, codes, webhook};
 use crate::annotations;
 use crate::finding::{Finding, Findings};
+use crate::parallel::in_parallel;
 use crate::parse::Object;
 use crate::yaml::{steps, write};
 
@@ -30,37 +32,18 @@ pub(super) struct Manifests<'p, 'm> {
 
 pub(super) fn files(
     request: &Request<'_>,
-    csv: &Value,
+    csv: Value,
     manifests: &Manifests<'_, '_>,
     findings: &mut Findings,
 ) -> BTreeMap<String, String> {
     let package = request.package;
-    let mut files = BTreeMap::new();
-    let mut add = |path: String, value: &Value, object: Option<&Object<'_, '_>>| {
-        let text = match write::to_string(value) {
-            Ok(text) => format!("{HEADER}{text}"),
-            Err(error) => {
-                let message = format!("`{path}` cannot be written as YAML: {error}");
-                findings.push(Finding::new(&codes::NOT_AN_OBJECT, message));
-                return;
-            }
-        };
-        if let (Some(_), Some(object)) = (files.insert(path, text), object) {
-            // In a bundle there are no namespaces to keep two objects of one name apart.
-            let message = format!("two namespaces have a `{}`, and a bundle can hold one", object.id());
-            findings.push(object.finding(&codes::DUPLICATE_OBJECT, message, steps!("metadata", "name")));
-        }
-    };
-    add(format!("manifests/{}.clusterserviceversion.yaml", package.name), csv, None);
+    let mut parts = vec![Part::new(format!("manifests/{}.clusterserviceversion.yaml", package.name), csv)];
     let Manifests { objects, rbac, services } = manifests;
     let all = objects.crds.iter().chain(*services).chain(&rbac.leftovers).chain(&objects.others);
-    for object in all {
-        let mut value = manifest(object);
-        if object.kind() == "CustomResourceDefinition" && request.compat.is_none() {
-            webhook::without_injection(&mut value);
-        }
-        add(format!("manifests/{}", file_name(object)), &value, Some(object));
-    }
+    parts.extend(all.map(|object| Part {
+        path: format!("manifests/{}", file_name(object)),
+        content: Content::Manifest(object),
+    }));
     let channels: Vec<_> = package.channels.iter().map(|channel| channel.as_str()).collect();
     let default = Some(package.default_channel.as_str());
     // operator-sdk writes no default that nobody named.
@@ -69,7 +52,10 @@ pub(super) fn files(
     for scorecard in &objects.scorecards {
         annotations.insert(SCORECARD_MEDIA_TYPE.0.into(), SCORECARD_MEDIA_TYPE.1.into());
         annotations.insert(SCORECARD_CONFIG.0.into(), SCORECARD_CONFIG.1.into());
-        add(format!("{}config.yaml", SCORECARD_CONFIG.1), &scorecard.root.to_json(), Some(scorecard));
+        parts.push(Part {
+            path: format!("{}config.yaml", SCORECARD_CONFIG.1),
+            content: Content::AsItIs(scorecard),
+        });
     }
     if request.compat.is_some() {
         let builder = concat!("olmkit-v", env!("CARGO_PKG_VERSION"));
@@ -79,17 +65,76 @@ pub(super) fn files(
             annotations.insert(format!("operators.operatorframework.io.metrics.{key}"), value.to_owned());
         }
     }
-    add("metadata/annotations.yaml".into(), &json!({ "annotations": annotations }), None);
+    parts.push(Part::new("metadata/annotations.yaml".into(), json!({ "annotations": annotations })));
     for (key, list) in
         [("dependencies", &package.settings.dependencies), ("properties", &package.settings.properties)]
     {
         if !list.is_empty() {
             let items: Value =
                 list.iter().map(|item| json!({ "type": item.kind, "value": item.value })).collect();
-            add(format!("metadata/{key}.yaml"), &json!({ key: items }), None);
+            parts.push(Part::new(format!("metadata/{key}.yaml"), json!({ key: items })));
+        }
+    }
+    let texts = in_parallel(&parts, |part| part.text(request));
+    let mut files = BTreeMap::new();
+    for (part, text) in parts.into_iter().zip(texts) {
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => {
+                let message = format!("`{}` cannot be written as YAML: {error}", part.path);
+                findings.push(Finding::new(&codes::NOT_AN_OBJECT, message));
+                continue;
+            }
+        };
+        if let (Some(_), Some(object)) = (files.insert(part.path, text), part.content.object()) {
+            // In a bundle there are no namespaces to keep two objects of one name apart.
+            let message = format!("two namespaces have a `{}`, and a bundle can hold one", object.id());
+            findings.push(object.finding(&codes::DUPLICATE_OBJECT, message, steps!("metadata", "name")));
         }
     }
     files
+}
+
+/// A file of the bundle before it is text.
+struct Part<'m> {
+    path: String,
+    content: Content<'m>,
+}
+
+enum Content<'m> {
+    Made(Value),
+    Manifest(&'m Object<'m, 'm>),
+    AsItIs(&'m Object<'m, 'm>),
+}
+
+impl Part<'_> {
+    fn new(path: String, value: Value) -> Self {
+        Self { path, content: Content::Made(value) }
+    }
+
+    fn text(&self, request: &Request<'_>) -> Result<String, write::WriteError> {
+        let value = match &self.content {
+            Content::Made(value) => Cow::Borrowed(value),
+            Content::AsItIs(object) => Cow::Owned(object.root.to_json()),
+            Content::Manifest(object) => {
+                let mut value = manifest(object);
+                if object.kind() == "CustomResourceDefinition" && request.compat.is_none() {
+                    webhook::without_injection(&mut value);
+                }
+                Cow::Owned(value)
+            }
+        };
+        write::to_string(&value).map(|text| format!("{HEADER}{text}"))
+    }
+}
+
+impl<'m> Content<'m> {
+    fn object(&self) -> Option<&'m Object<'m, 'm>> {
+        match self {
+            Self::Made(_) => None,
+            Self::Manifest(object) | Self::AsItIs(object) => Some(object),
+        }
+    }
 }
 
 /// The name operator-sdk gives such a file, so that a change of tools is no change of files.

@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value as Json;
 
+use super::{Entry, Node, Value};
+
 /// A value that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,7 +34,7 @@ pub fn to_string(value: &Json) -> Result<String, WriteError> {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let text = serde_saphyr::to_string_with_options(&Plain(value), options).map_err(WriteError::Serialize)?;
     let back = super::first_document(&text).map_err(|_| WriteError::Unfaithful)?;
-    if same(&back.root.to_json(), value) { Ok(text) } else { Err(WriteError::Unfaithful) }
+    if reads_as(&back.root, value) { Ok(text) } else { Err(WriteError::Unfaithful) }
 }
 
 /// A JSON value with its keys in order, whatever order the map keeps, and with the strings quoted that the
@@ -83,15 +85,23 @@ fn needs_quotes(text: &str) -> bool {
         || multi_line && (text.starts_with(['\t', ' ', '\n']) || text.contains(" \n") || text.contains("\t"))
 }
 
-/// Equal as Kubernetes compares: `1.0` is `1`.
-fn same(a: &Json, b: &Json) -> bool {
-    match (a, b) {
-        (Json::Number(a), Json::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Json::Object(a), Json::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+/// Whether a node that was read is the value, as Kubernetes compares: `1.0` is `1`.
+fn reads_as(node: &Node<'_>, value: &Json) -> bool {
+    match (&node.value, value) {
+        (Value::Null, Json::Null) => true,
+        (Value::Bool(a), Json::Bool(b)) => a == b,
+        (Value::String(a), Json::String(b)) => a == b,
+        (Value::Sequence(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| reads_as(a, b))
         }
-        (a, b) => a == b,
+        (Value::Mapping(a), Json::Object(b)) => {
+            let is_in = |entry: &Entry<'_>| b.get(&*entry.key).is_some_and(|b| reads_as(&entry.value, b));
+            a.len() == b.len() && a.iter().all(is_in)
+        }
+        (Value::Int(_) | Value::UInt(_) | Value::Float(_), Json::Number(b)) => {
+            matches!(node.to_json(), Json::Number(a) if a == *b || a.as_f64() == b.as_f64())
+        }
+        _ => false,
     }
 }
 
