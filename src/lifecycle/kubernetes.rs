@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use backon::ExponentialBuilder;
 use futures_util::StreamExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Status;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::utils::ResetTimerBackoff;
+use kube::runtime::watcher::{self, Event, ExponentialBackoff, watcher};
 use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -145,7 +147,7 @@ impl Kubernetes {
                 loop {
                     match call().await {
                         Err(error) if passes(&error) && begun.elapsed() < PATIENCE => {
-                            tokio::time::sleep(pause).await;
+                            tokio::time::sleep(pause.max(asked_for(&error)).min(PATIENCE)).await;
                             pause = (pause * 2).min(LONGEST_PAUSE);
                         }
                         answer => return answer,
@@ -167,9 +169,18 @@ impl Kubernetes {
         let api = self.api(resource, namespace);
         let mut found = Vec::new();
         let mut page = ListParams::default().limit(PAGE);
+        let begun = Instant::now();
         loop {
             let answer = self.ask(|| api.list(&page))?;
-            let list = answer.map_err(|error| fault(error, "list", resource, namespace, None))?;
+            let list = match answer {
+                // What the next page would go on from is no longer known: all of them again.
+                Err(kube::Error::Api(status)) if status.code == 410 && begun.elapsed() < PATIENCE => {
+                    found.clear();
+                    page = ListParams::default().limit(PAGE);
+                    continue;
+                }
+                answer => answer.map_err(|error| fault(error, "list", resource, namespace, None))?,
+            };
             found.extend(list.items.into_iter().map(|object| document(object, resource)));
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => page = ListParams::default().limit(PAGE).continue_token(&token),
@@ -190,8 +201,14 @@ impl Kubernetes {
         let objects = self.list_now(resource, Some(namespace))?;
         let objects = objects.into_iter().map(|object| (Key::of(&object), object)).collect();
         let watched = Arc::new(Mutex::new(Watched { objects, ..Watched::default() }));
+        let pauses: ExponentialBackoff = ExponentialBuilder::default()
+            .with_min_delay(FIRST_PAUSE)
+            .with_max_delay(LONGEST_PAUSE)
+            .with_jitter()
+            .without_max_times()
+            .into();
         let mut events = watcher(self.api(resource, Some(namespace)), watcher::Config::default())
-            .default_backoff()
+            .backoff(ResetTimerBackoff::new(pauses, PATIENCE))
             .boxed();
         let (shared, changes, kind) = (Arc::clone(&watched), self.changes.clone(), resource.clone());
         self.runtime.spawn(async move {
@@ -277,12 +294,17 @@ fn document(mut object: DynamicObject, resource: &Resource) -> Value {
 /// Whether what went wrong may pass by itself.
 fn passes(error: &kube::Error) -> bool {
     match error {
-        kube::Error::Api(status) => {
-            matches!(status.code, 429 | 502..=504) || status.reason == "Expired" || status.code == 410
-        }
+        kube::Error::Api(status) => matches!(status.code, 429 | 502..=504),
         kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_) => true,
         _ => false,
     }
+}
+
+/// How long the server asks to be left alone.
+fn asked_for(error: &kube::Error) -> Duration {
+    let kube::Error::Api(status) = error else { return Duration::ZERO };
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    Duration::from_secs(seconds.into())
 }
 
 /// What an error means.
