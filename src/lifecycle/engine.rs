@@ -9,17 +9,17 @@ use super::api::{Approval, CatalogSource, Key, Named as _, Object, Resource, Sub
 use super::checks::{self, Check};
 use super::cluster::{Cluster, ClusterError, merge};
 use super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
-use super::observe::Observed;
+use super::observe::{Observed, Row};
 use super::offer::Offer;
 
 /// How long a suspicion has to stand before it is believed. A catalog needs up to half a minute to be reached, and OLM
 /// resolves now and then only.
-const GRACE: Duration = Duration::from_secs(60);
+pub(super) const GRACE: Duration = Duration::from_secs(60);
 /// How often the state is looked at when nothing is heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How often an object is looked at that nobody tells about.
-const UNWATCHED: Duration = Duration::from_millis(500);
+pub(super) const UNWATCHED: Duration = Duration::from_millis(500);
 
 /// Shows what happens as it happens.
 pub trait Progress {
@@ -27,6 +27,8 @@ pub trait Progress {
     fn state(&self, at: Duration, object: &str, state: &str);
     /// Something was done, or is to be said.
     fn said(&self, at: Duration, text: &str);
+    /// How everything of an operator is now, changed or not. `cluster` tells several apart, and is empty for one.
+    fn looked(&self, _cluster: &str, _rows: &[Row]) {}
 }
 
 /// Where offers come from: the contents of CatalogSources.
@@ -138,7 +140,7 @@ pub struct Engine<'e> {
     /// What was written, or would be.
     pub planned: Vec<Planned>,
     begun: Duration,
-    told: Option<Vec<(String, String)>>,
+    told: Option<Vec<Row>>,
 }
 
 impl<'e> Engine<'e> {
@@ -196,14 +198,19 @@ impl<'e> Engine<'e> {
     /// Looks at a namespace and tells what has changed.
     pub fn look(&mut self, namespace: &str, subscription: &str) -> Result<Observed, EngineError> {
         let observed = Observed::look(self.cluster, namespace, subscription)?;
-        let lines = observed.lines();
+        let rows = observed.rows();
+        self.progress.looked("", &rows);
+        let same = |one: &Row, other: &Row| one.object == other.object && one.state == other.state;
         // What was there before is no change.
-        if let Some(told) = self.told.replace(lines.clone()) {
-            for (object, state) in lines.iter().filter(|line| !told.contains(line)) {
-                self.progress.state(self.elapsed(), object, state);
+        if let Some(told) = self.told.replace(rows) {
+            let rows = self.told.as_deref().unwrap_or_default();
+            for row in rows.iter().filter(|row| !told.iter().any(|told| same(told, row))) {
+                self.progress.state(self.elapsed(), &row.object, &row.state);
             }
-            for (object, _) in told.iter().filter(|told| lines.iter().all(|line| line.0 != told.0)) {
-                self.progress.state(self.elapsed(), object, "gone");
+            // Pods are lost sight of with their Deployment, and take a while longer to end.
+            let gone = told.iter().filter(|told| told.level < Row::POD);
+            for gone in gone.filter(|told| rows.iter().all(|row| row.object != told.object)) {
+                self.progress.state(self.elapsed(), &gone.object, "gone");
             }
         }
         Ok(observed)

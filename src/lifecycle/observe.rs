@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::api::{
     CatalogSource, ClusterServiceVersion, InstallPlan, Key, Named as _, Object, OperatorCondition,
-    OperatorGroup, Resource, Subscription, known, label,
+    OperatorGroup, Resource, StepStatus, Subscription, SubscriptionState, known, label,
 };
 use super::cluster::{Cluster, ClusterError};
 
@@ -29,6 +29,41 @@ pub struct Observed {
     pub catalog: Option<Object<CatalogSource>>,
     /// The Deployments that ClusterServiceVersions own.
     pub deployments: Vec<Workload>,
+    /// Their pods, where they may be looked at.
+    pub pods: Vec<Pod>,
+}
+
+/// A line of what is told of an operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// How far below the Subscription it belongs.
+    pub level: usize,
+    /// The object, as `KIND/NAME`.
+    pub object: String,
+    /// How it is, in a few words.
+    pub state: String,
+    /// How far it has come meanwhile.
+    pub detail: String,
+    /// Whether nothing more is to come of it.
+    pub done: bool,
+}
+
+impl Row {
+    /// The level of pods.
+    pub const POD: usize = 3;
+}
+
+/// A pod of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// The Deployment that it is of.
+    pub deployment: String,
+    /// How it is, in a word or two.
+    pub state: String,
+    /// Whether it serves.
+    pub ready: bool,
 }
 
 /// A Deployment, as far as it matters here.
@@ -51,7 +86,7 @@ pub struct Workload {
 }
 
 /// The kinds that are looked at, all of them in the Subscription's namespace but CatalogSources.
-pub fn kinds() -> [&'static Resource; 7] {
+pub fn kinds() -> [&'static Resource; 8] {
     [
         &known::SUBSCRIPTION,
         &known::INSTALL_PLAN,
@@ -60,6 +95,7 @@ pub fn kinds() -> [&'static Resource; 7] {
         &known::OPERATOR_CONDITION,
         &known::CATALOG_SOURCE,
         &known::DEPLOYMENT,
+        &known::POD,
     ]
 }
 
@@ -75,9 +111,14 @@ impl Observed {
     ) -> Result<Self, ClusterError> {
         let mut documents = Vec::new();
         for kind in kinds() {
-            let everywhere = kind.kind == known::CATALOG_SOURCE.kind;
-            if !everywhere {
-                documents.extend(cluster.list(kind, Some(namespace))?);
+            if kind.kind == known::CATALOG_SOURCE.kind {
+                continue;
+            }
+            match cluster.list(kind, Some(namespace)) {
+                Ok(found) => documents.extend(found),
+                // Nothing is decided by pods; who may not look at them sees less, that is all.
+                Err(ClusterError::Forbidden { .. }) if kind.kind == known::POD.kind => {}
+                Err(error) => return Err(error),
             }
         }
         let source = documents.iter().find(|document| {
@@ -110,10 +151,13 @@ impl Observed {
                 "OperatorGroup" if here => push(&mut observed.groups, document),
                 "OperatorCondition" if here => push(&mut observed.conditions, document),
                 "Deployment" if here => observed.deployments.extend(Workload::of(document)),
+                "Pod" if here => observed.pods.extend(Pod::of(document)),
                 "CatalogSource" => push(&mut catalogs, document),
                 _ => {}
             }
         }
+        let deployments = &observed.deployments;
+        observed.pods.retain(|pod| deployments.iter().any(|found| found.name == pod.deployment));
         observed.csvs.retain(|csv| !csv.is_copied());
         observed.plans.sort_by_key(|plan| -plan.spec.generation);
         let wanted = observed.subscription.as_ref().map(|found| &found.spec);
@@ -143,41 +187,59 @@ impl Observed {
         })
     }
 
-    /// What changed states, one line each, in the order of OLM's work.
-    pub fn lines(&self) -> Vec<(String, String)> {
-        let mut lines = Vec::new();
+    /// How everything is, in the order of OLM's work.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
         if let Some(subscription) = &self.subscription {
             let status = &subscription.status;
             let state = match (status.state.as_str(), status.current_csv.as_str()) {
                 ("", _) => "created".to_owned(),
                 (state, csv) => format!("{state} {csv}"),
             };
-            lines.push((subscription.key().to_string(), state));
+            let done = status.state == SubscriptionState::AtLatestKnown;
+            rows.push(Row { object: subscription.key().to_string(), state, done, ..Row::default() });
         }
         for plan in self.plans.iter().rev() {
             let phase = match plan.status.phase.as_str() {
                 "" => "Planning",
                 phase => phase,
             };
-            lines.push((
-                plan.key().to_string(),
-                format!("{phase} {}", plan.spec.cluster_service_version_names.join(" ")),
-            ));
+            let state = format!("{phase} {}", plan.spec.cluster_service_version_names.join(" "));
+            let steps = &plan.status.plan;
+            let taken =
+                steps.iter().filter(|step| matches!(step.status, StepStatus::Created | StepStatus::Present));
+            let detail = if steps.is_empty() || plan.waits_for_approval() {
+                String::new()
+            } else {
+                format!("{} of {} steps", taken.count(), steps.len())
+            };
+            rows.push(Row { level: 1, object: plan.key().to_string(), state, detail, done: plan.is_over() });
         }
         for csv in &self.csvs {
             let status = &csv.status;
-            let phase = match status.phase.as_str() {
+            let state = match status.phase.as_str() {
                 "" => "created".to_owned(),
                 phase if phase == "Succeeded" => phase.to_owned(),
                 phase => format!("{phase} ({})", status.reason),
             };
-            lines.push((csv.key().to_string(), phase));
+            rows.push(Row {
+                level: 1,
+                object: csv.key().to_string(),
+                state,
+                done: csv.succeeded(),
+                ..Row::default()
+            });
         }
         for workload in &self.deployments {
-            let line = format!("{} of {} available", workload.available, workload.wanted);
-            lines.push((format!("deployment/{}", workload.name), line));
+            let object = format!("deployment/{}", workload.name);
+            let state = format!("{} of {} available", workload.available, workload.wanted);
+            rows.push(Row { level: 2, object, state, done: workload.is_well(), ..Row::default() });
+            for pod in self.pods.iter().filter(|pod| pod.deployment == workload.name) {
+                let (object, state) = (format!("pod/{}", pod.name), pod.state.clone());
+                rows.push(Row { level: Row::POD, object, state, done: pod.ready, ..Row::default() });
+            }
         }
-        lines
+        rows
     }
 }
 
@@ -206,5 +268,29 @@ impl Workload {
     /// Whether every pod is there and of the newest template.
     pub fn is_well(&self) -> bool {
         self.current && self.updated >= self.wanted && self.available >= self.wanted
+    }
+}
+
+impl Pod {
+    fn of(document: &Value) -> Option<Self> {
+        let name = Key::of(document).name;
+        let owners = document.pointer("/metadata/ownerReferences")?.as_array()?;
+        let set = owners.iter().find(|owner| owner["kind"] == "ReplicaSet")?["name"].as_str()?;
+        let (deployment, _) = set.rsplit_once('-')?;
+        let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
+        let statuses: Vec<&Value> =
+            statuses.iter().filter_map(|path| document.pointer(path)?.as_array()).flatten().collect();
+        let waiting = statuses.iter().find_map(|status| status.pointer("/state/waiting/reason")?.as_str());
+        let conditions = document.pointer("/status/conditions").and_then(Value::as_array);
+        let ready = conditions
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"));
+        let phase = document.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
+        let state = match waiting {
+            _ if document.pointer("/metadata/deletionTimestamp").is_some() => "Terminating".to_owned(),
+            Some(reason) => format!("{phase} ({reason})"),
+            None if ready => format!("{phase}, ready"),
+            None => phase.to_owned(),
+        };
+        Some(Self { name, deployment: deployment.to_owned(), state, ready })
     }
 }

@@ -1,6 +1,5 @@
 //! Operators on clusters: what happens to them as it happens, and how they are.
 
-use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use crate::actions::operator::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::lifecycle::engine::{Planned, Progress};
 use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::observe::Row;
 use crate::lifecycle::uninstall::Removed;
 
 /// Redraws in a second.
@@ -28,8 +28,15 @@ pub fn operators() -> Box<dyn Progress + Sync> {
 
 struct Live {
     bars: Option<MultiProgress>,
-    /// The row of each object.
-    rows: Mutex<BTreeMap<String, ProgressBar>>,
+    rows: Mutex<Vec<Shown>>,
+}
+
+/// A row on the screen.
+struct Shown {
+    cluster: String,
+    object: String,
+    state: String,
+    bar: ProgressBar,
 }
 
 impl Live {
@@ -44,31 +51,73 @@ impl Live {
 }
 
 impl Progress for Live {
-    fn state(&self, at: Duration, object: &str, state: &str) {
-        let Some(bars) = &self.bars else { return self.line(&format!("{object}: {state}")) };
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = rows.entry(object.to_owned()).or_insert_with(|| {
-            let style = ProgressStyle::with_template("{spinner} {prefix:44} {msg}");
-            let bar = ProgressBar::new_spinner()
-                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            let bar = bars.add(bar.with_prefix(printable(object).into_owned()));
-            bar.enable_steady_tick(Duration::from_millis(100));
-            bar
-        });
-        let text = format!("{}  {} s", printable(state), at.as_secs());
-        if state == "gone" {
-            row.finish_and_clear();
-            rows.remove(object);
-        } else if state.starts_with("Succeeded") || state.starts_with("Complete") {
-            row.finish_with_message(text);
-        } else {
-            row.set_message(text);
+    fn state(&self, _: Duration, object: &str, state: &str) {
+        if self.bars.is_none() {
+            self.line(&format!("{object}: {state}"));
         }
     }
 
     fn said(&self, _: Duration, text: &str) {
         self.line(text);
     }
+
+    /// Each row with the time since its state changed, in the order of OLM's work.
+    fn looked(&self, cluster: &str, rows: &[Row]) {
+        let Some(bars) = &self.bars else { return };
+        let mut shown = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.retain(|old| {
+            let stays = old.cluster != cluster || rows.iter().any(|row| row.object == old.object);
+            if !stays {
+                old.bar.finish_and_clear();
+                bars.remove(&old.bar);
+            }
+            stays
+        });
+        let first = shown.iter().position(|old| old.cluster == cluster).unwrap_or(shown.len());
+        for (at, row) in rows.iter().enumerate() {
+            let is_it = |old: &Shown| old.cluster == cluster && old.object == row.object;
+            let at = match shown.iter().position(is_it) {
+                Some(at) => at,
+                None => {
+                    let at = (first + at).min(shown.len());
+                    let bar = bars.insert(at, spinner(cluster, row));
+                    let (cluster, object) = (cluster.to_owned(), row.object.clone());
+                    shown.insert(at, Shown { cluster, object, state: String::new(), bar });
+                    at
+                }
+            };
+            shown[at].show(row);
+        }
+    }
+}
+
+impl Shown {
+    fn show(&mut self, row: &Row) {
+        let bar = &self.bar;
+        if self.state != row.state {
+            self.state.clone_from(&row.state);
+            bar.reset();
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        let detail = if row.detail.is_empty() { String::new() } else { format!(", {}", row.detail) };
+        let text = printable(&format!("{}{detail}", row.state)).into_owned();
+        if row.done {
+            bar.finish_with_message(text);
+        } else {
+            bar.set_message(text);
+        }
+    }
+}
+
+fn spinner(cluster: &str, row: &Row) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed:>5}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner()).tick_chars("|/-\\+");
+    let cluster = if cluster.is_empty() { String::new() } else { format!("{cluster}: ") };
+    let name = format!("{}{cluster}{}", "  ".repeat(row.level), row.object);
+    // Not drawn before it is among the others.
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
+        .with_style(style)
+        .with_prefix(printable(&format!("{name:56}")).into_owned())
 }
 
 /// What came of a verb, on one cluster or on each of several.
