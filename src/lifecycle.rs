@@ -20,5 +20,6 @@ pub mod offer;
 pub mod rollback;
 pub mod schema;
 pub mod simulate;
+pub mod throw_away;
 pub mod uninstall;
 pub mod upgrade;

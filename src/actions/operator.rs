@@ -1,5 +1,6 @@
 //! The operator verbs: which cluster, which catalogs, and what is kept of it.
 
+mod made;
 mod simulated;
 mod sources;
 
@@ -16,11 +17,14 @@ use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
 use crate::lifecycle::kubernetes::{Choice, Kubernetes};
 use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::observe::Row;
 use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
 use crate::report::OperatorAnswer;
 
+use made::Made;
+pub use made::NewBundle;
 use sources::Sources;
 
 /// Which cluster it is about, and where what its catalogs hold is read.
@@ -42,7 +46,12 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub enum Verb {
     /// `operator install`
-    Install(Box<Install>),
+    Install {
+        /// What, and where.
+        request: Box<Install>,
+        /// A bundle that no catalog has yet.
+        bundle: Option<NewBundle>,
+    },
     /// `operator upgrade`
     Upgrade(Upgrade),
     /// `operator approve`
@@ -112,14 +121,22 @@ pub fn run(
     access: &Access,
     progress: &(dyn Progress + Sync),
 ) -> Result<OperatorAnswer, Failure> {
+    let made = match verb {
+        Verb::Install { bundle: Some(bundle), .. } => {
+            Some(Made::of(bundle, !target.simulate.is_empty(), access)?)
+        }
+        _ => None,
+    };
+    let errand = Errand { verb, made: made.as_ref(), options, access };
     let outcomes = match (&target.simulate[..], &target.contexts[..]) {
-        ([], []) => vec![(String::new(), real(target, None, verb, options, access, progress))],
-        ([], contexts) => at_once(target, contexts, verb, options, access, progress),
+        ([], []) => vec![(String::new(), real(target, None, &errand, progress))],
+        ([], contexts) => at_once(target, contexts, &errand, progress),
         (files, _) => {
             let mut outcomes = Vec::new();
             for path in files {
-                let done = simulated::with(path, target, access, !options.dry_run, |cluster, sources| {
-                    one(cluster, sources, verb, options, access, progress)
+                let keep = !options.dry_run;
+                let done = simulated::with(path, target, access, errand.made, keep, |cluster, sources| {
+                    one(cluster, sources, &errand, progress)
                 });
                 outcomes.push((path.display().to_string(), done));
             }
@@ -134,21 +151,27 @@ pub fn run(
     Ok(OperatorAnswer { outcomes: told })
 }
 
+/// What to do, wherever it is done.
+struct Errand<'e> {
+    verb: &'e Verb,
+    made: Option<&'e Made>,
+    options: &'e Options,
+    access: &'e Access,
+}
+
 /// Several clusters, each in a thread of its own.
 fn at_once(
     target: &Target,
     contexts: &[String],
-    verb: &Verb,
-    options: &Options,
-    access: &Access,
+    errand: &Errand<'_>,
     progress: &(dyn Progress + Sync),
 ) -> Vec<(String, Result<Outcome, Failure>)> {
     let within = |context: &String| -> Result<Outcome, Failure> {
         if contexts.len() == 1 {
-            return real(target, Some(context), verb, options, access, progress);
+            return real(target, Some(context), errand, progress);
         }
         let named = Within { context: context.clone(), progress };
-        real(target, Some(context), verb, options, access, &named)
+        real(target, Some(context), errand, &named)
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = contexts.iter().map(|context| scope.spawn(move || within(context))).collect();
@@ -173,15 +196,17 @@ impl Progress for Within<'_> {
     fn said(&self, at: Duration, text: &str) {
         self.progress.said(at, &format!("{}: {text}", self.context));
     }
+
+    fn looked(&self, _: &str, rows: &[Row]) {
+        self.progress.looked(&self.context, rows);
+    }
 }
 
 /// A verb on a real cluster.
 fn real(
     target: &Target,
     context: Option<&String>,
-    verb: &Verb,
-    options: &Options,
-    access: &Access,
+    errand: &Errand<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
     let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
@@ -190,21 +215,34 @@ fn real(
             "name a kubeconfig with --kubeconfig, a context with --context, or simulate with --simulate FILE",
         )
     })?;
-    let sources = Sources::new(target.catalog_from.clone(), access.clone());
-    one(&mut cluster, &sources, verb, options, access, progress)
+    let sources = Sources::new(target.catalog_from.clone(), errand.access.clone());
+    if let (Some(made), Verb::Install { request, .. }) = (errand.made, errand.verb) {
+        sources.keep(&made.catalog, &made.text);
+        if !errand.options.dry_run {
+            // What cannot come to a good end is said before anything is pushed.
+            let rehearsal = Options { dry_run: true, ..errand.options.clone() };
+            let checked =
+                Engine::new(&mut cluster, &sources, progress, rehearsal).install(&made.install(request));
+            checked.map_err(|error| failure(error, false))?;
+            made.push(errand.access, progress)?;
+        }
+    }
+    one(&mut cluster, &sources, errand, progress)
 }
 
 fn one(
     cluster: &mut dyn Cluster,
     sources: &Sources,
-    verb: &Verb,
-    options: &Options,
-    access: &Access,
+    errand: &Errand<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
+    let Errand { verb, made, options, access } = *errand;
     let mut engine = Engine::new(cluster, sources, progress, options.clone());
     let outcome = match verb {
-        Verb::Install(request) => engine.install(request).map(Outcome::Operator),
+        Verb::Install { request, .. } => match made {
+            Some(made) => engine.install(&made.install(request)).map(Outcome::Operator),
+            None => engine.install(request).map(Outcome::Operator),
+        },
         Verb::Upgrade(request) => engine.upgrade(request).map(Outcome::Operator),
         Verb::Approve { name, namespace, accept } => {
             engine.approve(name, namespace.as_deref(), accept).map(Outcome::Operator)

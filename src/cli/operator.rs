@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
 use super::registry::duration;
-use crate::actions::operator::{self, Target};
+use crate::actions::operator::{self, NewBundle, Target};
 use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
@@ -48,7 +48,8 @@ impl Verb {
             Self::Install(flags) => {
                 let Install { cluster, waiting, .. } = &*flags;
                 let parts = (cluster.clone(), waiting.clone());
-                (operator::Verb::Install(Box::new(flags.request()?)), parts.0, parts.1)
+                let (request, bundle) = flags.request()?;
+                (operator::Verb::Install { request: Box::new(request), bundle }, parts.0, parts.1)
             }
             Self::Upgrade(flags) => {
                 let Upgrade { name, to, channel, approval, accept, cluster, waiting } = *flags;
@@ -205,8 +206,16 @@ impl From<ApprovalFlag> for api::Approval {
 #[command(after_help = INSTALL_EXAMPLES)]
 pub struct Install {
     /// The package
-    #[arg(value_name = "PACKAGE")]
-    package: String,
+    #[arg(value_name = "PACKAGE", required_unless_present = "bundle", conflicts_with = "bundle")]
+    package: Option<String>,
+    /// A bundle that no catalog has yet: a catalog of it alone is made, with the edges that it names itself, and served until
+    /// `uninstall`. Over an older version that came the same way it is an upgrade
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["catalog", "catalog_from", "version"])]
+    bundle: Option<Input>,
+    /// The repository that the bundle's catalog is pushed to, and the bundle itself if it is in no registry. The cluster has to
+    /// reach it under the same name
+    #[arg(long, value_name = "REPOSITORY", requires = "bundle")]
+    push_to: Option<String>,
     /// The Subscription's name; the package's when absent
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -241,10 +250,11 @@ const INSTALL_EXAMPLES: &str = "\
 Examples:
   olmkit operator install redis-operator -n redis
   olmkit operator install redis-operator -n redis --channel stable --version 0.1.0
+  olmkit operator install --bundle bundle -n redis --push-to registry.example.com/me/try
   olmkit operator install redis-operator -n redis --simulate cluster.json --catalog-from catalog --bundles-from bundles";
 
 impl Install {
-    fn request(&self) -> Result<install::Install, Failure> {
+    fn request(&self) -> Result<(install::Install, Option<NewBundle>), Failure> {
         let namespace = self.cluster.namespace.clone().ok_or_else(|| {
             Failure::misuse("it is not said where the operator is to run").help("name the namespace with -n")
         })?;
@@ -254,8 +264,10 @@ impl Install {
         });
         let watch = (!self.watch.is_empty())
             .then(|| if self.watch == ["*"] { Vec::new() } else { self.watch.clone() });
-        Ok(install::Install {
-            package: self.package.clone(),
+        let bundle = self.bundle.clone().map(|input| NewBundle { input, push_to: self.push_to.clone() });
+        let request = install::Install {
+            throw_away: None,
+            package: self.package.clone().unwrap_or_default(),
             namespace,
             name: self.name.clone(),
             catalog,
@@ -265,7 +277,8 @@ impl Install {
             watch,
             config: self.config.as_deref().map(config).transpose()?,
             accept: self.accept.iter().cloned().collect(),
-        })
+        };
+        Ok((request, bundle))
     }
 }
 

@@ -63,6 +63,11 @@ pub mod label {
     pub const APPROVAL_BEFORE: &str = "olmkit.io/approval-before";
 }
 
+/// Whether an object was made by this tool, and may be removed by it.
+pub fn made_here(document: &Value) -> bool {
+    document.pointer("/metadata/labels").is_some_and(|labels| labels[label::CREATED_BY] == label::OLMKIT)
+}
+
 /// An object: a typed view, and the document it was read from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object<T> {

@@ -11,12 +11,13 @@ use super::api::{
     Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup,
     known, label,
 };
-use super::cluster::merge;
+use super::cluster::{ClusterError, merge};
 use super::decide::Goal;
-use super::engine::{Engine, EngineError};
+use super::engine::{Engine, EngineError, GRACE, UNWATCHED};
 use super::look::{Operator, targets};
 use super::observe::Observed;
 use super::offer::{Offer, OfferedPackage};
+use super::throw_away::{ThrowAway, way_to_bundle};
 use super::upgrade::{bundle_of, channel_of};
 
 /// The namespaces whose catalogs every other one sees, on plain clusters and on OpenShift.
@@ -25,6 +26,8 @@ const GLOBAL: [&str; 3] = ["olm", "openshift-marketplace", "operator-lifecycle-m
 /// What to install, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Install {
+    /// A catalog of one bundle that is served for this alone; none for a catalog that is there.
+    pub throw_away: Option<ThrowAway>,
     /// The package.
     pub package: String,
     /// Where its operator runs.
@@ -62,7 +65,13 @@ impl Engine<'_> {
     pub fn install(&mut self, request: &Install) -> Result<Operator, EngineError> {
         let name = request.name.as_deref().unwrap_or(&request.package).to_owned();
         let namespace = request.namespace.as_str();
-        let source = self.source(request)?;
+        let (source, served) = match &request.throw_away {
+            Some(made) => {
+                let (catalog, served) = self.throw_away(&request.package, namespace, made)?;
+                (Source { catalog, offer: Arc::clone(&made.offer) }, served)
+            }
+            None => (self.source(request)?, None),
+        };
         let package = source.offer.packages.get(&request.package);
         let package = package.ok_or_else(|| EngineError::refused("the package is gone"))?;
         let channel_name = request.channel.clone().unwrap_or_else(|| package.default_channel.clone());
@@ -82,8 +91,15 @@ impl Engine<'_> {
             source: &source.catalog,
         };
         self.no_rivals(&wish, &observed, package)?;
-        let group = self.group(request, &observed, &modes(package, &csv))?;
-        if self.cluster.get(&known::NAMESPACE, "", namespace)?.is_none() {
+        let mut way = vec![csv.clone()];
+        if request.throw_away.is_some() {
+            let changed =
+                served.as_ref().is_some_and(|served| served.spec.image != source.catalog.spec.image);
+            way = way_to_bundle(package, channel, &csv, &observed, changed)?;
+        }
+        let (group, targets) = self.group(request, &observed, &modes(package, &csv))?;
+        self.no_foreign_owner(&wish, package, &targets)?;
+        if self.is_missing(namespace)? {
             let document = json!({
                 "apiVersion": "v1", "kind": "Namespace",
                 "metadata": {"name": namespace, "labels": {label::CREATED_BY: label::OLMKIT}},
@@ -93,15 +109,18 @@ impl Engine<'_> {
         if let Some(group) = group {
             self.create(&known::OPERATOR_GROUP, group)?;
         }
+        if request.throw_away.is_some() {
+            self.serve(&source.catalog, served.as_ref())?;
+        }
         if observed.subscription.is_none() {
             self.create(&known::SUBSCRIPTION, wish.subscription())?;
         }
-        let goal = Goal {
-            way: vec![csv.clone()],
-            approve: wish.approves(),
-            channel: None,
-            accept: request.accept.clone(),
-        };
+        let waits = observed
+            .subscription
+            .as_ref()
+            .is_some_and(|found| way.len() > 1 && found.spec.install_plan_approval == Approval::Manual);
+        let goal =
+            Goal { way, approve: wish.approves() || waits, channel: None, accept: request.accept.clone() };
         if self.options.dry_run {
             return Ok(Operator {
                 subscription: name,
@@ -121,17 +140,36 @@ impl Engine<'_> {
         self.status(&name, Some(namespace))
     }
 
+    /// Whether a namespace has to be made. Who may not look works in one that somebody else has made.
+    fn is_missing(&mut self, namespace: &str) -> Result<bool, EngineError> {
+        match self.cluster.get(&known::NAMESPACE, "", namespace) {
+            Ok(found) => Ok(found.is_none()),
+            Err(ClusterError::Forbidden { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The catalog that offers the package.
     fn source(&mut self, request: &Install) -> Result<Source, EngineError> {
         let mut catalogs: Vec<Object<CatalogSource>> = Vec::new();
+        let mut hidden = None;
         let spaces: Vec<&str> = std::iter::once(request.namespace.as_str()).chain(GLOBAL).collect();
         for (at, space) in spaces.iter().enumerate() {
             let wanted = request.catalog.as_ref().and_then(|(_, space)| space.as_deref());
             if spaces[..at].contains(space) || wanted.is_some_and(|wanted| wanted != *space) {
                 continue;
             }
-            let documents = self.cluster.list(&known::CATALOG_SOURCE, Some(space))?;
-            catalogs.extend(documents.into_iter().filter_map(|document| Object::read(document).ok()));
+            match self.cluster.list(&known::CATALOG_SOURCE, Some(space)) {
+                Ok(documents) => {
+                    catalogs.extend(documents.into_iter().filter_map(|document| Object::read(document).ok()));
+                }
+                // Most of these namespaces are on no cluster at once, so a missing right matters when nothing is found.
+                Err(error @ ClusterError::Forbidden { .. }) => hidden = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(hidden) = hidden.filter(|_| catalogs.is_empty()) {
+            return Err(hidden.into());
         }
         if let Some((name, _)) = &request.catalog {
             let names: Vec<String> = catalogs.iter().map(|found| found.name().to_owned()).collect();
@@ -173,7 +211,7 @@ impl Engine<'_> {
                 what: format!("no catalog offers a package `{}`", request.package),
                 help: did_you_mean(&request.package, packages.iter().map(String::as_str)),
             }),
-            (1, _) => Ok(offering.remove(0)),
+            (1, _) => self.reached(offering.remove(0)),
             (several, _) => {
                 let names: Vec<String> = offering
                     .iter()
@@ -183,6 +221,32 @@ impl Engine<'_> {
                 Err(EngineError::refused_help(what, "name one with --catalog NAME/NAMESPACE"))
             }
         }
+    }
+
+    /// A catalog that OLM reaches, or has not tried to reach yet. One that was just made is not reached before its pod is up.
+    fn reached(&mut self, mut source: Source) -> Result<Source, EngineError> {
+        let deadline = self.cluster.now() + GRACE;
+        while let state @ ("TRANSIENT_FAILURE" | "SHUTDOWN") = source.catalog.connection() {
+            let what = format!(
+                "OLM does not reach the catalog `{}`: its connection is {state}",
+                source.catalog.name()
+            );
+            let now = self.cluster.now();
+            if !self.options.wait || self.options.dry_run {
+                self.say(what);
+                break;
+            }
+            let (name, namespace) = (source.catalog.name().to_owned(), source.catalog.namespace().to_owned());
+            if now >= deadline {
+                let pods = format!("see `kubectl get pods -n {namespace} -l olm.catalogSource={name}`");
+                return Err(EngineError::refused_help(what, pods));
+            }
+            self.cluster.wait((deadline - now).min(UNWATCHED))?;
+            let found = self.cluster.get(&known::CATALOG_SOURCE, &namespace, &name)?;
+            let Some(found) = found.and_then(|found| Object::read(found).ok()) else { break };
+            source.catalog = found;
+        }
+        Ok(source)
     }
 
     /// Nothing that is there keeps OLM from installing what is wished.
@@ -262,13 +326,54 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The OperatorGroup to be made; none when there is one that will do.
+    /// No operator in another namespace provides the same APIs to the same namespaces: OLM lets the first one have them.
+    fn no_foreign_owner(
+        &mut self,
+        wish: &Wish<'_>,
+        package: &OfferedPackage,
+        targets: &[String],
+    ) -> Result<(), EngineError> {
+        let everywhere = match self.cluster.list(&known::CSV, None) {
+            Ok(found) => found,
+            // Who sees one namespace alone hears it from OLM.
+            Err(ClusterError::Forbidden { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let provides = package.bundles.get(wish.csv).map(|bundle| bundle.provides()).unwrap_or_default();
+        let everywhere = everywhere.into_iter().filter_map(|found| Object::read(found).ok());
+        for csv in everywhere.filter(|csv: &Object<ClusterServiceVersion>| !csv.is_copied()) {
+            let theirs = csv.annotation("olm.targetNamespaces");
+            let shares = theirs.is_some_and(|theirs| {
+                let mut theirs = theirs.split(',');
+                targets.iter().any(String::is_empty)
+                    || theirs.any(|one| one.is_empty() || targets.iter().any(|own| own == one))
+            });
+            if csv.namespace() == wish.request.namespace || !shares {
+                continue;
+            }
+            let owned = &csv.spec.custom_resource_definitions.owned;
+            if let Some(crd) = owned.iter().find(|crd| provides.contains(&crd.gvk())) {
+                return Err(EngineError::refused_help(
+                    format!(
+                        "the CRD `{}` belongs to `{}/{}`, which watches the same namespaces",
+                        crd.name,
+                        csv.namespace(),
+                        csv.name()
+                    ),
+                    "uninstall that one first, or choose other namespaces with --watch",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The OperatorGroup to be made, none when there is one that will do; and the namespaces that it is about.
     fn group(
         &mut self,
         request: &Install,
         observed: &Observed,
         supported: &BTreeSet<String>,
-    ) -> Result<Option<Value>, EngineError> {
+    ) -> Result<(Option<Value>, Vec<String>), EngineError> {
         let namespace = &request.namespace;
         let wanted =
             request.watch.clone().map(|names| if names.is_empty() { vec![String::new()] } else { names });
@@ -277,13 +382,14 @@ impl Engine<'_> {
                 let targets = wanted.unwrap_or_else(|| preferred(namespace, supported));
                 supports(namespace, &targets, supported)?;
                 let spec = if targets == [""] { json!({}) } else { json!({"targetNamespaces": targets}) };
-                Ok(Some(json!({
+                let group = json!({
                     "apiVersion": known::OPERATOR_GROUP.api_version(), "kind": known::OPERATOR_GROUP.kind,
                     "metadata": {
                         "name": namespace, "namespace": namespace, "labels": {label::CREATED_BY: label::OLMKIT},
                     },
                     "spec": spec,
-                })))
+                });
+                Ok((Some(group), targets))
             }
             [group] => {
                 let mut found = targets(group);
@@ -295,7 +401,7 @@ impl Engine<'_> {
                     }
                 }
                 supports(namespace, &found, supported)?;
-                Ok(None)
+                Ok((None, found))
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|group| group.name()).collect();
@@ -400,9 +506,4 @@ fn supports(namespace: &str, targets: &[String], supported: &BTreeSet<String>) -
             ))
         }
     }
-}
-
-/// Whether an object was made by this tool, and may be removed by it.
-pub(super) fn made_here(document: &Value) -> bool {
-    document.pointer("/metadata/labels").is_some_and(|labels| labels[label::CREATED_BY] == label::OLMKIT)
 }

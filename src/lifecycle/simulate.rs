@@ -40,6 +40,17 @@ pub struct Registry {
     pub bundles: BTreeMap<String, Vec<Value>>,
     /// Images that cannot be pulled.
     pub missing_images: std::collections::BTreeSet<String>,
+    /// Catalogs that were made for a single installation, by image. They are nowhere else, so they are kept with the cluster.
+    pub pushed: BTreeMap<String, Pushed>,
+}
+
+/// A catalog in a simulated registry, with its bundles.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Pushed {
+    /// Its text.
+    pub catalog: String,
+    /// The manifests of its bundles, by name.
+    pub bundles: BTreeMap<String, Vec<Value>>,
 }
 
 /// A catalog as it is being served.
@@ -67,6 +78,8 @@ pub struct Simulation {
 struct Saved {
     schema: String,
     store: Store,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pushed: BTreeMap<String, Pushed>,
 }
 
 /// The schema of saved simulations.
@@ -102,12 +115,14 @@ impl Simulation {
         if saved.schema != SCHEMA {
             return Err(SavedError::Schema { found: saved.schema });
         }
+        let registry = Registry { pushed: saved.pushed, ..registry };
         Ok(Self { store: saved.store, registry, ..Self::default() })
     }
 
     /// The state as text.
     pub fn save(&self) -> String {
-        let saved = Saved { schema: SCHEMA.to_owned(), store: self.store.clone() };
+        let (store, pushed) = (self.store.clone(), self.registry.pushed.clone());
+        let saved = Saved { schema: SCHEMA.to_owned(), store, pushed };
         // Maps have text keys and numbers are finite: nothing can refuse.
         serde_json::to_string_pretty(&saved).unwrap_or_default() + "\n"
     }

@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::api::{
-    ClusterServiceVersion, InstallPlan, Key, Named as _, Object, Resource, Subscription, known,
+    ClusterServiceVersion, InstallPlan, Key, Named as _, Object, Resource, Subscription, known, made_here,
 };
 use super::checks;
 use super::engine::{Engine, EngineError};
-use super::install::made_here;
 use super::observe::Observed;
 use super::simulate;
+use super::throw_away;
 
 /// What to remove, and how much of it.
 #[derive(Clone, Debug, Default)]
@@ -129,6 +129,7 @@ impl Engine<'_> {
         items.append(&mut self.custom_resource_items(request, csvs, &crds)?);
         items.extend(subscription.map(|found| Item::new(&known::SUBSCRIPTION, found.key(), None::<String>)));
         items.extend(csvs.iter().map(|csv| Item::new(&known::CSV, csv.key(), None::<String>)));
+        items.extend(self.throw_away_item(request, observed, subscription)?);
         let plans = plans_of(observed, subscription, csvs);
         for plan in &plans {
             let owners = plan.metadata.owner_references.iter().flatten();
@@ -227,6 +228,29 @@ impl Engine<'_> {
             }
         }
         Ok(items)
+    }
+
+    /// The catalog that was made for this operator alone.
+    fn throw_away_item(
+        &mut self,
+        request: &Uninstall,
+        observed: &Observed,
+        subscription: Option<&Object<Subscription>>,
+    ) -> Result<Option<Item>, EngineError> {
+        let name = match subscription {
+            Some(found) if found.spec.source_namespace != found.namespace() => return Ok(None),
+            Some(found) => found.spec.source.clone(),
+            // An interrupted run has removed it; what was named is the package then.
+            None => throw_away::name_of(&request.name),
+        };
+        let found = self.cluster.get(&known::CATALOG_SOURCE, &observed.namespace, &name)?;
+        let Some(found) = found.filter(made_here) else { return Ok(None) };
+        let user = observed
+            .others
+            .iter()
+            .find(|other| other.spec.source == name && other.spec.source_namespace == observed.namespace);
+        let keep = user.map(|other| format!("{} needs it", other.key()));
+        Ok(Some(Item::new(&known::CATALOG_SOURCE, Key::of(&found), keep)))
     }
 
     /// What unpacked the bundles.

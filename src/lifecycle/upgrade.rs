@@ -231,7 +231,7 @@ pub(super) fn bundle_of(
 }
 
 /// The bundles that OLM's rules lead through, from what is installed to the destination.
-fn find_way(
+pub(super) fn find_way(
     package: &OfferedPackage,
     channel: &OfferedChannel,
     installed: &ClusterServiceVersion,

@@ -23,15 +23,15 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use serde_json::{Value, json};
 
-const NS: &str = "ns";
+pub(crate) const NS: &str = "ns";
 
-fn inputs(number: &str) -> PathBuf {
+pub(crate) fn inputs(number: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces/inputs").join(number)
 }
 
 /// A cluster with a catalog of the recordings' inputs, and a namespace.
-struct World {
-    cluster: Simulation,
+pub(crate) struct World {
+    pub(crate) cluster: Simulation,
     offer: Arc<Offer>,
     said: RefCell<Vec<String>>,
     kept: RefCell<Vec<Value>>,
@@ -71,7 +71,7 @@ impl Archive for Memory<'_> {
 }
 
 impl World {
-    fn of(number: &str) -> Self {
+    pub(crate) fn of(number: &str) -> Self {
         let files = CatalogFiles::load(&inputs(number).join("catalog-1")).unwrap();
         let offer = Arc::new(Offer::of(&Catalog::parse(&files)));
         let mut registry = Registry::default();
@@ -96,20 +96,24 @@ impl World {
     }
 
     /// Something that is there from the start.
-    fn with(mut self, document: Value) -> Self {
+    pub(crate) fn with(mut self, document: Value) -> Self {
         self.cluster.store().create(document).unwrap();
         self
     }
 
     /// Does something with an engine on the cluster.
-    fn run<T>(&mut self, work: impl FnOnce(&mut Engine<'_>, &World) -> T) -> T {
+    pub(crate) fn run<T>(&mut self, work: impl FnOnce(&mut Engine<'_>, &World) -> T) -> T {
+        self.run_with(Options::default(), work)
+    }
+
+    fn run_with<T>(&mut self, options: Options, work: impl FnOnce(&mut Engine<'_>, &World) -> T) -> T {
         let mut cluster = std::mem::take(&mut self.cluster);
-        let done = work(&mut Engine::new(&mut cluster, self, self, Options::default()), self);
+        let done = work(&mut Engine::new(&mut cluster, self, self, options), self);
         self.cluster = cluster;
         done
     }
 
-    fn install(&mut self, request: Install) -> Result<Operator, EngineError> {
+    pub(crate) fn install(&mut self, request: Install) -> Result<Operator, EngineError> {
         self.run(|engine, _| engine.install(&request))
     }
 
@@ -124,11 +128,11 @@ impl World {
         self.run(|engine, _| engine.upgrade(&request))
     }
 
-    fn names(&mut self, resource: &Resource) -> Vec<String> {
+    pub(crate) fn names(&mut self, resource: &Resource) -> Vec<String> {
         self.cluster.store().list(resource, None).map(|object| Key::of(object).name).collect()
     }
 
-    fn subscription(&mut self) -> Value {
+    pub(crate) fn subscription(&mut self) -> Value {
         self.cluster.store().get(&Key::new(&known::SUBSCRIPTION, NS, "demo")).unwrap().clone()
     }
 
@@ -160,7 +164,7 @@ fn group(name: &str, targets: &[&str]) -> Value {
 }
 
 /// What an error says, and its way out.
-fn told(error: EngineError) -> String {
+pub(crate) fn told(error: EngineError) -> String {
     let help = match &error {
         EngineError::Stuck(stuck) => stuck.help.clone(),
         EngineError::Refused { help, .. } => help.clone(),
@@ -254,6 +258,10 @@ fn bad_input_is_said_before_anything_is_changed() {
         check(World::of("01").with(group("a", &[NS])), elsewhere),
         check(World::of("01").with(group("a", &[])), demo(None)),
         check(World::of("01").with(group("a", &[NS])).with(group("b", &[NS])), demo(None)),
+        check(World::of("01").with(foreign("ns,more")), demo(None)),
+        check(World::of("01").with(foreign("")), demo(None)),
+        check(World::of("01").with(rival("other")), Install { name: Some("mine".into()), ..demo(None) }),
+        check(World::of("01").with(rival("demo")), demo(None)),
     ];
     insta::assert_snapshot!(said.join("\n\n"), @"
     no catalog offers a package `demmo`
@@ -279,7 +287,99 @@ fn bad_input_is_said_before_anything_is_changed() {
 
     the namespace `ns` has 2 OperatorGroups: a, b
     leave one
+
+    the CRD `demos.t01.example.com` belongs to `elsewhere/theirs.v1.0.0`, which watches the same namespaces
+    uninstall that one first, or choose other namespaces with --watch
+
+    the CRD `demos.t01.example.com` belongs to `elsewhere/theirs.v1.0.0`, which watches the same namespaces
+    uninstall that one first, or choose other namespaces with --watch
+
+    subscription/other is for `demo` already; two in one namespace exclude each other
+    `olmkit operator upgrade` drives that one
+
+    subscription/demo exists already, for `demo` from `beta`
+    `olmkit operator upgrade --channel` changes it, `olmkit operator uninstall` removes it
     ");
+}
+
+#[test]
+fn a_catalog_that_olm_does_not_reach_is_waited_for_and_then_refused() {
+    let catalog = Key::new(&known::CATALOG_SOURCE, "olm", "catalog");
+    let failing =
+        json!({"status": {"connectionState": {"address": "x", "lastObservedState": "TRANSIENT_FAILURE"}}});
+    // Its pod comes up after a while.
+    let mut world = World::of("01");
+    world.cluster.store().patch(&catalog, &failing).unwrap();
+    assert_eq!(world.install(demo(None)).unwrap().csv_phase, "Succeeded");
+    // Its image is nowhere.
+    let mut world = World::of("01");
+    world.cluster.store().patch(&catalog, &failing).unwrap();
+    world.cluster.registry().catalogs.clear();
+    insta::assert_snapshot!(told(world.install(demo(None)).unwrap_err()), @"
+    OLM does not reach the catalog `catalog`: its connection is TRANSIENT_FAILURE
+    see `kubectl get pods -n olm -l olm.catalogSource=catalog`
+    ");
+    assert!(world.names(&known::SUBSCRIPTION).is_empty());
+    assert!(world.names(&known::OPERATOR_GROUP).is_empty());
+}
+
+/// An operator of another namespace that owns the same CRD.
+fn foreign(targets: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "theirs.v1.0.0", "namespace": "elsewhere", "annotations": {"olm.targetNamespaces": targets}},
+        "spec": {"customresourcedefinitions": {"owned": [
+            {"name": "demos.t01.example.com", "kind": "Demo", "version": "v1"},
+        ]}},
+        "status": {"phase": "Succeeded"},
+    })
+}
+
+/// A Subscription for the same package.
+fn rival(name: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": name, "namespace": NS},
+        "spec": {"name": "demo", "channel": "beta", "source": "catalog", "sourceNamespace": "olm"},
+    })
+}
+
+#[test]
+fn the_same_crd_is_allowed_where_nobody_watches_the_same_namespaces() {
+    let mut world = World::of("01").with(foreign("elsewhere"));
+    assert_eq!(world.install(demo(None)).unwrap().csv_phase, "Succeeded");
+}
+
+#[test]
+fn without_waiting_the_rest_is_left_to_olm() {
+    let options = || Options { wait: false, ..Options::default() };
+    let mut world = World::of("01");
+    let begun = world.cluster.now();
+    world.run_with(options(), |engine, _| engine.install(&demo(Some("0.1.0")))).unwrap();
+    assert_eq!(world.cluster.now(), begun, "it has waited");
+    assert_eq!(world.subscription()["spec"]["startingCSV"], "demo.v0.1.0");
+    assert!(world.names(&known::CSV).is_empty());
+
+    // Each further call does what is due by then, and does not wait either.
+    let minute = Duration::from_secs(60);
+    for expected in ["plan approved", "installed"] {
+        let later = world.cluster.now() + minute;
+        world.cluster.run_until(later);
+        world.run_with(options(), |engine, _| engine.install(&demo(Some("0.1.0")))).unwrap();
+        assert_eq!(world.cluster.now(), later, "{expected}: it has waited");
+    }
+    assert_eq!(world.names(&known::CSV), ["demo.v0.1.0"]);
+
+    let request = Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() };
+    for _ in 0..3 {
+        world.run_with(options(), |engine, _| engine.upgrade(&request)).unwrap();
+        let later = world.cluster.now() + minute;
+        world.cluster.run_until(later);
+    }
+    assert_eq!(world.names(&known::CSV), ["demo.v0.3.0"]);
+
+    let request = Uninstall { name: "demo".into(), namespace: Some(NS.into()), ..Uninstall::default() };
+    world.run_with(options(), |engine, _| engine.uninstall(&request)).unwrap();
+    assert!(world.names(&known::SUBSCRIPTION).is_empty());
 }
 
 #[test]

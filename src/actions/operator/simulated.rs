@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Target;
+use super::made::Made;
 use super::sources::{Sources, manifests};
 use crate::exit::Failure;
 use crate::files;
@@ -28,6 +29,7 @@ pub(super) fn with<T>(
     path: &Path,
     target: &Target,
     access: &Access,
+    made: Option<&Made>,
     keep: bool,
     work: impl FnOnce(&mut dyn Cluster, &Sources) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -40,6 +42,9 @@ pub(super) fn with<T>(
     } else {
         Simulation::new(Registry::default())
     };
+    if let Some(made) = made {
+        cluster.registry().pushed.insert(made.catalog.clone(), made.pushed());
+    }
     let sources = serve(&mut cluster, target, access)?;
     let done = work(&mut cluster, &sources);
     if keep {
@@ -73,12 +78,21 @@ fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<S
         })?;
     }
     let catalogs: Vec<Value> = cluster.store().list(&known::CATALOG_SOURCE, None).cloned().collect();
-    if catalogs.is_empty() {
+    let pushed = cluster.registry().pushed.clone();
+    for (image, found) in &pushed {
+        let offer = sources.keep(image, &found.catalog);
+        cluster.registry().catalogs.insert(image.clone(), offer);
+        sources.bundles.extend(found.bundles.clone());
+    }
+    if catalogs.is_empty() && pushed.is_empty() {
         return Err(Failure::misuse("the simulated cluster has no catalog")
             .help("name one with --catalog-from: a directory, or an image"));
     }
     for catalog in catalogs {
         let Ok(catalog) = Object::<CatalogSource>::read(catalog) else { continue };
+        if pushed.contains_key(&catalog.spec.image) {
+            continue;
+        }
         let input: Input = catalog.spec.image.parse().map_err(Failure::unknown)?;
         let offer = sources.offer_from(&catalog.spec.image, &input)?;
         cluster.registry().catalogs.insert(catalog.spec.image.clone(), Arc::clone(&offer));

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use olmkit_bundle::parse::Bundle;
 use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::load::CatalogFiles;
 use serde_json::Value;
 
 use crate::exit::Failure;
@@ -53,6 +54,15 @@ impl Sources {
         let offer = Arc::new(Offer::of(&Catalog::parse(&files)));
         read.insert(name.to_owned(), Arc::clone(&offer));
         Ok(offer)
+    }
+
+    /// Takes a catalog at hand for that of an image.
+    pub(super) fn keep(&self, image: &str, catalog: &str) -> Arc<Offer> {
+        let files = CatalogFiles::from_text(image, catalog);
+        let offer = Arc::new(Offer::of(&Catalog::parse(&files)));
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(image.to_owned(), Arc::clone(&offer));
+        offer
     }
 }
 
