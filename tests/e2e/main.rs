@@ -16,6 +16,7 @@ mod harness;
 mod images;
 mod junit;
 mod network;
+mod olm;
 mod operators;
 #[path = "../support/program.rs"]
 mod program;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let mut trials = harness::trials();
     trials.extend(images::trials());
     trials.extend(network::trials());
+    trials.extend(olm::trials());
     trials.extend(operators::trials());
     trials.extend(registry::trials());
     if !harness::enabled() && !arguments.list {
