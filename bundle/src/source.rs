@@ -51,18 +51,24 @@ pub struct Position {
 pub struct Source<'a> {
     path: String,
     text: &'a str,
-    line_starts: OnceLock<Vec<u32>>,
-    /// How many characters stand before every [`MILESTONE`]th byte; built for texts with long lines only.
-    milestones: OnceLock<Vec<u32>>,
+    /// One for every [`MILESTONE`]th byte; set when first asked for, since most files have nothing to report.
+    milestones: OnceLock<Vec<Milestone>>,
 }
 
-/// Bytes between two counts of characters, so that a place far along a line is not counted from the line's start.
+/// What stands before a byte, so that lines and columns need not be counted from the text's start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Milestone {
+    breaks: u32,
+    characters: u32,
+}
+
+/// Bytes between two milestones: a text of 100 MB has little of them, and they are counted many bytes at a time.
 const MILESTONE: usize = 4096;
 
 impl<'a> Source<'a> {
     /// A text and the path people know it by.
     pub fn new(path: impl Into<String>, text: &'a str) -> Self {
-        Self { path: path.into(), text, line_starts: OnceLock::new(), milestones: OnceLock::new() }
+        Self { path: path.into(), text, milestones: OnceLock::new() }
     }
 
     /// The path people know the text by.
@@ -77,56 +83,72 @@ impl<'a> Source<'a> {
 
     /// The line and column of a byte offset; an offset past the end gives the end.
     pub fn position(&self, offset: u32) -> Position {
-        let starts = self.line_starts();
-        let line = starts.partition_point(|&start| start <= offset).max(1);
-        let start = starts[line - 1] as usize;
         let end = (offset as usize).min(self.text.len());
-        let column = if end.saturating_sub(start) <= MILESTONE {
-            characters(&self.text.as_bytes()[start.min(end)..end])
-        } else {
-            self.characters_before(end) - self.characters_before(start)
-        };
-        Position { line: line as u32, column: column + 1 }
-    }
-
-    fn characters_before(&self, end: usize) -> u32 {
-        let milestones = self.milestones.get_or_init(|| {
-            let mut before = 0;
-            let count = |part: &[u8]| {
-                before += characters(part);
-                before
-            };
-            std::iter::once(0).chain(self.text.as_bytes().chunks_exact(MILESTONE).map(count)).collect()
-        });
-        let passed = end / MILESTONE;
-        milestones[passed] + characters(&self.text.as_bytes()[passed * MILESTONE..end])
+        let before = self.before(end);
+        let start = self.behind_break(before.breaks).unwrap_or(0) as usize;
+        let column = before.characters - self.before(start).characters;
+        Position { line: before.breaks + 1, column: column + 1 }
     }
 
     /// The text of a line counted from 1, without its line break; empty beyond the end.
     pub fn line(&self, line: u32) -> &'a str {
-        let starts = self.line_starts();
         let Some(start) = self.line_start(line) else { return "" };
-        let end = starts.get(line as usize).map_or(self.text.len(), |&next| next as usize);
-        self.text.get(start as usize..end).unwrap_or("").trim_end_matches(['\n', '\r'])
+        let rest = self.text.get(start as usize..).unwrap_or("");
+        rest.split('\n').next().unwrap_or("").trim_end_matches('\r')
     }
 
     /// The offset of the first byte of a line counted from 1; none beyond the end.
     pub fn line_start(&self, line: u32) -> Option<u32> {
-        self.line_starts().get(line.checked_sub(1)? as usize).copied()
+        self.behind_break(line.checked_sub(1)?)
     }
 
-    /// The first byte of each line; built when first asked for, since most files have nothing to report.
-    fn line_starts(&self) -> &[u32] {
-        self.line_starts.get_or_init(|| {
-            let newlines = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-            std::iter::once(0).chain(newlines.map(|(at, _)| at as u32 + 1)).collect()
+    /// Where the text goes on behind its nth line break; it starts behind none.
+    fn behind_break(&self, nth: u32) -> Option<u32> {
+        if nth == 0 {
+            return Some(0);
+        }
+        let milestones = self.milestones();
+        let at = milestones.partition_point(|milestone| milestone.breaks < nth) - 1;
+        let part = self.text.as_bytes().get(at * MILESTONE..)?.iter().enumerate();
+        let mut breaks = part.filter(|(_, byte)| **byte == b'\n');
+        let (found, _) = breaks.nth((nth - milestones[at].breaks - 1) as usize)?;
+        Some((at * MILESTONE + found + 1) as u32)
+    }
+
+    /// What stands before a byte.
+    fn before(&self, end: usize) -> Milestone {
+        let passed = end / MILESTONE;
+        self.milestones()[passed].behind(&self.text.as_bytes()[passed * MILESTONE..end])
+    }
+
+    fn milestones(&self) -> &[Milestone] {
+        self.milestones.get_or_init(|| {
+            let mut last = Milestone::default();
+            let next = |part: &[u8]| {
+                last = last.behind(part);
+                last
+            };
+            std::iter::once(Milestone::default())
+                .chain(self.text.as_bytes().chunks_exact(MILESTONE).map(next))
+                .collect()
         })
     }
 }
 
-/// How many characters start in a part of a text.
-fn characters(part: &[u8]) -> u32 {
-    part.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
+impl Milestone {
+    /// What stands before the end of a part that starts here.
+    fn behind(self, part: &[u8]) -> Self {
+        let breaks = count(part, |byte| byte == b'\n');
+        let characters = count(part, |byte| byte & 0xc0 != 0x80);
+        Self { breaks: self.breaks + breaks, characters: self.characters + characters }
+    }
+}
+
+/// How many bytes are of a kind: counted in pieces whose number fits a byte, so that many are compared at a time.
+fn count(part: &[u8], is_one: impl Fn(u8) -> bool) -> u32 {
+    part.chunks(128)
+        .map(|piece| u32::from(piece.iter().map(|byte| u8::from(is_one(*byte))).sum::<u8>()))
+        .sum()
 }
 
 #[cfg(test)]
@@ -143,6 +165,21 @@ mod tests {
             assert_eq!((line, column as usize), (2, at + 1));
         }
         assert_eq!(source.position(text.len() as u32).column, 15_001);
+    }
+
+    #[test]
+    fn lines_far_down() {
+        let text: String = (0..20_000).map(|line| format!("{}\n", "ü".repeat(line % 7))).collect();
+        let source = Source::new("x", &text);
+        let mut start = 0;
+        for (at, line) in text.split_terminator('\n').enumerate() {
+            let number = at as u32 + 1;
+            assert_eq!((source.line_start(number), source.line(number)), (Some(start), line));
+            let end = source.position(start + line.len() as u32);
+            assert_eq!((end.line, end.column as usize), (number, line.chars().count() + 1));
+            start += line.len() as u32 + 1;
+        }
+        assert_eq!((source.line_start(20_001), source.line_start(20_002)), (Some(start), None));
     }
 
     #[test]
