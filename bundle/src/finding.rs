@@ -116,6 +116,14 @@ pub struct Excerpt {
 /// Lines longer than this are cut around the marked text.
 const EXCERPT_BYTES: usize = 160;
 
+impl fmt::Display for Place {
+    /// `FILE:LINE:COLUMN`, or the file alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        self.position.map_or(Ok(()), |at| write!(f, ":{}:{}", at.line, at.column))
+    }
+}
+
 impl Place {
     /// A file as a whole.
     pub fn file(path: impl Into<String>) -> Self {

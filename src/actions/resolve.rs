@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use olmkit_bundle::finding::Level;
+use olmkit_bundle::finding::{Level, Place};
 use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::yaml;
 use olmkit_catalog::fbc::Catalog;
@@ -108,9 +108,12 @@ pub fn run(request: &Request, access: &Access) -> Result<ResolutionAnswer, Failu
         if let Some(first) = errors.next() {
             let more = match errors.count() {
                 0 => String::new(),
+                1 => " (and one more error)".into(),
                 count => format!(" (and {count} more errors)"),
             };
-            let sentence = format!("the catalog `{}` cannot be served: {}{more}", named.name, first.message);
+            let place = first.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+            let sentence =
+                format!("the catalog `{}` cannot be served: {place}{}{more}", named.name, first.message);
             return Ok(ResolutionAnswer::failed(ResolutionResult::Error, sentence));
         }
     }
@@ -180,7 +183,7 @@ fn existing(
         for document in yaml::documents(&text) {
             let document = document.map_err(|error| {
                 let source = olmkit_bundle::source::Source::new(path.display().to_string(), &text);
-                let place = olmkit_bundle::finding::Place::new(&source, error.span);
+                let place = Place::new(&source, error.span);
                 Failure::unknown(error).at(Some(place))
             })?;
             let manifest = document.root.to_json();

@@ -22,10 +22,7 @@ struct Output {
 /// One result for all inputs. A message starts with its place and ends with its code.
 pub(super) fn result(answer: &FindingsAnswer) -> String {
     let output = |finding: &Finding| {
-        let place = finding.place.as_ref().map(|place| match place.position {
-            Some(position) => format!("{}:{}:{}: ", place.path, position.line, position.column),
-            None => format!("{}: ", place.path),
-        });
+        let place = finding.place.as_ref().map(|place| format!("{place}: "));
         let text = format!("{}{} [{}]", place.unwrap_or_default(), finding.message, finding.code.name);
         let level = match finding.level {
             Level::Error => "error",

@@ -70,10 +70,7 @@ fn cases(input: &str, findings: &[&Finding]) -> (String, usize) {
 /// `PATH:LINE:COLUMN: LEVEL: MESSAGE` for each.
 fn lines(findings: &[&Finding]) -> String {
     let line = |finding: &&Finding| {
-        let place = finding.place.as_ref().map(|place| match place.position {
-            Some(position) => format!("{}:{}:{}: ", place.path, position.line, position.column),
-            None => format!("{}: ", place.path),
-        });
+        let place = finding.place.as_ref().map(|place| format!("{place}: "));
         escape(&format!("{}{}: {}", place.unwrap_or_default(), finding.level, finding.message))
     };
     findings.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -612,10 +612,7 @@ fn what_has_no_place_in_the_catalog() {
     let check = |text: &str, bundles: &[Rendered], request: &Request| {
         let files = one_file(text);
         let error = add(&Catalog::parse(&files), bundles, request).unwrap_err();
-        let place = error.place().map(|place| {
-            let position = place.position.map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default();
-            format!("{}{position}: ", place.path)
-        });
+        let place = error.place().map(|place| format!("{place}: "));
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         let help = error.help().map(|help| format!(" (help: {help})")).unwrap_or_default();
         format!("{}{error}{cause}{help}", place.unwrap_or_default())

@@ -74,11 +74,7 @@ fn render(parts: &[&str], image: &str, form: Form) -> String {
     match bundle(&Bundle::parse(&files), &Options { image: image.into(), form }) {
         Ok(rendered) => olmkit_bundle::yaml::write::to_string(&rendered.blob.to_json()).unwrap(),
         Err(error) => {
-            let place = error.place().map(|place| {
-                let position =
-                    place.position.map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default();
-                format!("{}{position}: ", place.path)
-            });
+            let place = error.place().map(|place| format!("{place}: "));
             format!("{}{error}", place.unwrap_or_default())
         }
     }
