@@ -224,12 +224,6 @@ pub(crate) struct Unsatisfied {
 
 /// The requirements of a catalog's bundles that none of its bundles meets. Those that cannot be read are left out.
 pub(crate) fn unsatisfied(catalog: &Catalog<'_>) -> Vec<Unsatisfied> {
-    let is_requirement = |property: &crate::fbc::Property<'_>| {
-        property.kind.ends_with(".required") || *property.kind == *"olm.constraint"
-    };
-    if !catalog.bundles.iter().any(|bundle| bundle.properties.iter().any(is_requirement)) {
-        return Vec::new();
-    }
     namespace::unsatisfied(catalog)
 }
 

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use olmkit_bundle::finding::{Code, Findings, Level};
 
 use crate::fbc::schema;
@@ -11,12 +13,13 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {
+        let channels: HashSet<&str> = package.channels.iter().map(|channel| channel.blob.name.as_str()).collect();
         for blob in &package.deprecations {
             for entry in &blob.entries {
                 let name = entry.reference.name.as_str();
                 let (what, there) = match entry.reference.schema.as_str() {
                     schema::BUNDLE => ("bundle", package.bundle(name).is_some()),
-                    schema::CHANNEL => ("channel", package.channels.iter().any(|channel| *channel.blob.name == *name)),
+                    schema::CHANNEL => ("channel", channels.contains(name)),
                     _ => continue,
                 };
                 if !there {
