@@ -23,25 +23,24 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for bundle in &package.bundles {
             let Some(places) = places.get(bundle.blob.name.as_str()) else { continue };
             let Some(csv) = render::edges(bundle.blob) else { continue };
-            let skips: BTreeSet<&str> = csv.skips.iter().map(String::as_str).collect();
-            type Says<'s> = Box<dyn Fn(&fbc::Entry<'_>) -> bool + 's>;
-            let edges: [(&str, bool, Says<'_>); 3] = [
-                ("spec.replaces", csv.replaces.is_empty(), Box::new(|entry| *entry.replaces == *csv.replaces)),
-                ("spec.skips", skips.is_empty(), Box::new(|entry| {
-                    let own: BTreeSet<&str> = entry.skips.iter().map(|skip| skip.as_str()).collect();
-                    skips.is_subset(&own)
-                })),
-                ("olm.skipRange", csv.skip_range.is_empty(), Box::new(|entry| *entry.skip_range == *csv.skip_range)),
-            ];
-            for (field, is_empty, says) in edges {
-                if is_empty || places.iter().any(|(_, entry)| says(entry)) {
+            let there = said(&csv.replaces, csv.skips.iter().map(String::as_str), &csv.skip_range);
+            let here = places.iter().map(|(_, entry)| {
+                said(&entry.replaces, entry.skips.iter().map(|skip| skip.as_str()), &entry.skip_range)
+            });
+            let here: Vec<_> = here.collect();
+            for (at, field) in ["replaces", "skips", "skipRange"].into_iter().enumerate() {
+                if here.iter().any(|here| there[at].is_subset(&here[at])) {
                     continue;
                 }
                 let (channel, entry) = places[0];
                 let channel = &package.channels[channel];
+                let own = match &here[0][at] {
+                    none if none.is_empty() => format!("no `{field}`"),
+                    names => format!("the `{field}` {}", quoted(names)),
+                };
                 let message = format!(
-                    "the channels that have `{}` say something else than the `{field}` of its ClusterServiceVersion",
-                    entry.name
+                    "`{}` has {own} in the channel `{}`, and {} in its ClusterServiceVersion",
+                    entry.name, channel.blob.name, quoted(&there[at])
                 );
                 findings.push(
                     index
@@ -52,4 +51,14 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// What is said of each kind of edge.
+fn said<'s>(replaces: &'s str, skips: impl Iterator<Item = &'s str>, skip_range: &'s str) -> [BTreeSet<&'s str>; 3] {
+    let one = |text: &'s str| Some(text).filter(|text| !text.is_empty()).into_iter().collect();
+    [one(replaces), skips.filter(|name| !name.is_empty()).collect(), one(skip_range)]
+}
+
+fn quoted(names: &BTreeSet<&str>) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
