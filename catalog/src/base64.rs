@@ -1,17 +1,15 @@
 //! Base64 as Go's encoding/json reads it: standard alphabet, padded, line breaks allowed.
 
-use std::borrow::Cow;
-
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 
 /// The bytes of a text, or what is wrong with it.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
-    let text = match text.contains(['\r', '\n']) {
-        true => Cow::Owned(text.replace(['\r', '\n'], "")),
-        false => Cow::Borrowed(text),
-    };
-    STANDARD.decode(text.as_bytes()).map_err(|error| match error {
+    let decoded = STANDARD.decode(text).or_else(|error| {
+        // Rare, and a text is long: looked for when there is a reason.
+        if text.contains(['\r', '\n']) { STANDARD.decode(text.replace(['\r', '\n'], "")) } else { Err(error) }
+    });
+    decoded.map_err(|error| match error {
         DecodeError::InvalidByte(at, byte) => format!("`{}` at byte {at}", byte.escape_ascii()),
         DecodeError::InvalidLength(_) => "it is cut off".to_owned(),
         DecodeError::InvalidLastSymbol(at, _) => format!("its last group, at byte {at}, has bits too many"),

@@ -16,7 +16,7 @@ use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 use olmkit_bundle::source::{Source, Span};
 
-use crate::load::{CatalogFile, CatalogFiles};
+use crate::load::CatalogFiles;
 use crate::parallel::in_parallel;
 
 pub(crate) use read::same_key;
@@ -301,40 +301,54 @@ impl<'a> Catalog<'a> {
     /// ```
     pub fn parse(files: &'a CatalogFiles) -> Self {
         let mut catalog = Self { name: &files.name, ..Self::default() };
-        let numbered: Vec<_> = (0..).zip(&files.files).collect();
-        for part in in_parallel(&numbered, |(number, file)| Self::parse_file(files, *number, file)) {
-            catalog.files.extend(part.files);
-            catalog.packages.extend(part.packages);
-            catalog.channels.extend(part.channels);
-            catalog.bundles.extend(part.bundles);
-            catalog.deprecations.extend(part.deprecations);
-            catalog.others.extend(part.others);
-            catalog.faults.extend(part.faults);
+        let mut parts = Vec::new();
+        for (number, file) in (0..).zip(&files.files) {
+            let text = file.content.text().unwrap_or_default();
+            catalog
+                .files
+                .push(File { path: &file.path, source: Source::new(files.display_path(file), text) });
+            parts.extend(stream::parts(text).into_iter().map(|part| (number, part)));
+        }
+        let text = |number: u32| catalog.files[number as usize].source.text();
+        let read = in_parallel(&parts, |(number, part)| {
+            let values = stream::part_values(text(*number), part)?;
+            let mut catalog = Self::default();
+            values.into_iter().for_each(|value| read::blob(&mut catalog, *number, value));
+            Some(catalog)
+        });
+        let mut read = parts.into_iter().map(|(number, _)| number).zip(read).peekable();
+        for (number, file) in (0..).zip(&files.files) {
+            let parts = std::iter::from_fn(|| read.next_if(|(of, _)| *of == number).map(|(_, part)| part));
+            // All parts are taken, whether or not there is a fault in one of them.
+            match parts.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>() {
+                Some(parts) => parts.into_iter().for_each(|part| catalog.take(part)),
+                None => catalog.read_whole(number),
+            }
+            if file.content.text().is_none() {
+                let at = At { file: number, span: Span::default() };
+                catalog.faults.push(Fault { at, kind: FaultKind::NoText(why_no_text(&file.content)) });
+            }
         }
         catalog
     }
 
-    fn parse_file(files: &'a CatalogFiles, number: u32, file: &'a CatalogFile) -> Self {
-        let mut catalog = Self::default();
-        let text = match &file.content {
-            Content::Text(text) => text.as_str(),
-            other => {
-                let at = At { file: number, span: Span::default() };
-                catalog.faults.push(Fault { at, kind: FaultKind::NoText(why_no_text(other)) });
-                ""
-            }
-        };
-        catalog.files.push(File { path: &file.path, source: Source::new(files.display_path(file), text) });
-        for value in stream::values(text) {
+    /// Takes over the blobs and faults of a part.
+    fn take(&mut self, mut part: Self) {
+        self.faults.append(&mut part.faults);
+        self.merge(part);
+    }
+
+    /// Reads a file that has a fault.
+    fn read_whole(&mut self, number: u32) {
+        for value in stream::values(self.files[number as usize].source.text()) {
             match value {
-                Ok(value) => read::blob(&mut catalog, number, value),
+                Ok(value) => read::blob(self, number, value),
                 Err(error) => {
                     let at = At { file: number, span: error.span };
-                    catalog.faults.push(Fault { at, kind: FaultKind::Syntax(error.message) });
+                    self.faults.push(Fault { at, kind: FaultKind::Syntax(error.message) });
                 }
             }
         }
-        catalog
     }
 
     /// A catalog of one file without any blobs.

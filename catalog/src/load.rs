@@ -5,11 +5,14 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use olmkit_bundle::load::Content;
 
 use crate::ignore::{IGNORE_FILE, Ignore};
+use crate::parallel::in_parallel;
 
 /// Beyond this sum of sizes no further file is read. The largest catalogs known are a tenth of it.
 pub const MAX_BYTES: u64 = 2 << 30;
@@ -77,12 +80,24 @@ impl CatalogFiles {
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let (root, found) = list(path)?;
         let mut bytes_left = MAX_BYTES;
-        let mut read = |found| match found {
-            Found::File(path) => read(&root, &path, &mut bytes_left),
-            Found::Unread(why) => Content::Unread(why),
-        };
-        let files =
-            found.into_iter().map(|(path, found)| CatalogFile { path, content: read(found) }).collect();
+        let with_limits: Vec<_> = found
+            .into_iter()
+            .map(|(path, found)| {
+                let limit = bytes_left;
+                if let Found::File(path) = &found
+                    && let Ok(Ok(size)) = size(&root, path)
+                {
+                    bytes_left = bytes_left.saturating_sub(size);
+                }
+                (path, found, limit)
+            })
+            .collect();
+        let contents = in_parallel(&with_limits, |(_, found, limit)| match found {
+            Found::File(path) => read(&root, path, *limit),
+            Found::Unread(why) => Content::Unread(why.clone()),
+        });
+        let files = with_limits.into_iter().zip(contents);
+        let files = files.map(|((path, ..), content)| CatalogFile { path, content }).collect();
         Ok(Self { name: path.display().to_string(), files })
     }
 
@@ -162,22 +177,55 @@ fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, u64), String>
     Ok(if metadata.is_file() { Ok((target, metadata.len())) } else { Err("it is not a plain file".into()) })
 }
 
-fn read(root: &Path, path: &Path, bytes_left: &mut u64) -> Content {
-    let mut try_read = || {
+fn read(root: &Path, path: &Path, limit: u64) -> Content {
+    let try_read = || {
         let (file, size) = match open(root, path)? {
             Ok(opened) => opened,
             Err(why) => return Ok(Content::Unread(why)),
         };
-        let limit = *bytes_left;
-        let mut bytes = Vec::with_capacity(size.min(limit) as usize + 1);
-        file.take(limit + 1).read_to_end(&mut bytes)?;
+        let bytes = match usize::try_from(size) {
+            Ok(size) if size >= LARGE && size as u64 <= limit => read_large(&file, size)?,
+            _ => None,
+        };
+        let bytes = match bytes {
+            Some(bytes) => bytes,
+            None => {
+                let mut bytes = Vec::with_capacity(size.min(limit) as usize + 1);
+                file.take(limit + 1).read_to_end(&mut bytes)?;
+                bytes
+            }
+        };
         if bytes.len() as u64 > limit {
             return Ok(Content::Unread(format!("the catalog is larger than {} MiB", MAX_BYTES >> 20)));
         }
-        *bytes_left -= bytes.len() as u64;
         Ok(Content::from_bytes(bytes))
     };
     try_read().unwrap_or_else(|error: io::Error| Content::Unread(error.to_string()))
+}
+
+/// Files from this size on are read in pieces side by side, in bytes.
+const LARGE: usize = 8 << 20;
+
+/// All of a file; nothing when it is not of the size that it was said to be.
+fn read_large(file: &fs::File, size: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; size];
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let length = size.div_ceil(workers);
+    let read = thread::scope(|scope| {
+        let pieces = bytes.chunks_mut(length).enumerate();
+        let pieces: Vec<_> = pieces
+            .map(|(at, piece)| scope.spawn(move || file.read_exact_at(piece, (at * length) as u64)))
+            .collect();
+        // Reading does not panic.
+        pieces
+            .into_iter()
+            .try_for_each(|piece| piece.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    match read {
+        Ok(()) if file.read_at(&mut [0], size as u64)? == 0 => Ok(Some(bytes)),
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+        _ => Ok(None),
+    }
 }
 
 /// A walk through a directory, with what it has found.
@@ -196,7 +244,7 @@ impl Walk<'_> {
         // First, since it speaks of everything beside and below it.
         if entries.iter().any(|entry| entry.file_name() == IGNORE_FILE) {
             let path = directory.join(IGNORE_FILE);
-            match read(self.root, &path, &mut { MAX_IGNORE }) {
+            match read(self.root, &path, MAX_IGNORE) {
                 Content::Text(rules) => self.ignore.add(&self.below(directory), &rules),
                 Content::Unread(why) => self.files.push((self.below(&path), Found::Unread(why))),
                 _ => self.files.push((self.below(&path), Found::File(path))),

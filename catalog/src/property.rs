@@ -6,9 +6,11 @@
 use std::fmt;
 
 use olmkit_bundle::version::Version;
+use olmkit_bundle::yaml::{Node, Value};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 use crate::fbc::{self, property};
 use crate::graph::{Release, VersionRelease};
@@ -50,10 +52,13 @@ pub(crate) fn folded<'v>(value: &'v Json, key: &str) -> Option<&'v Json> {
     map.get(key).or_else(|| map.iter().find(|(other, _)| fbc::same_key(other, key)).map(|(_, value)| value))
 }
 
-/// Whether the value of a property, in JSON, is surely right. It is looked at as it goes by, and nothing is kept of it.
-pub(crate) fn fits(kind: &str, json: &str) -> bool {
+/// Whether the value of a property is surely right. It is looked at as it stands, and nothing is made of it.
+pub(crate) fn fits(kind: &str, value: &fbc::Value<'_>) -> bool {
     let Some(shape) = shape(kind) else { return true };
-    Fit(shape).deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap_or(false)
+    if let Some(json) = value.as_written() {
+        return Fit(shape).deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap_or(false);
+    }
+    value.as_node().is_some_and(|node| shape.fits(node))
 }
 
 /// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
@@ -82,8 +87,9 @@ impl<'de> DeserializeSeed<'de> for Fit {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
         match self.0 {
-            Shape::Any => IgnoredAny::deserialize(deserializer).map(|_| true),
-            _ => deserializer.deserialize_any(self),
+            Shape::List(_) | Shape::Map(_) | Shape::Fields(_) => deserializer.deserialize_any(self),
+            // Most of it is long texts: what they begin with is enough.
+            leaf => <&RawValue>::deserialize(deserializer).map(|value| leaf.fits_json(value.get())),
         }
     }
 }
@@ -100,15 +106,15 @@ impl<'de> Visitor<'de> for Fit {
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(matches!(self.0, Shape::Bool))
+        Ok(false)
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
-        Ok(matches!(self.0, Shape::Integer))
+        Ok(false)
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<bool, E> {
-        Ok(matches!(self.0, Shape::Integer) && i64::try_from(value).is_ok())
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        Ok(false)
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
@@ -116,7 +122,7 @@ impl<'de> Visitor<'de> for Fit {
     }
 
     fn visit_str<E>(self, _: &str) -> Result<bool, E> {
-        Ok(matches!(self.0, Shape::Text))
+        Ok(false)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
@@ -238,6 +244,34 @@ const DESCRIPTOR: Shape = Shape::Fields(&[
 ]);
 
 impl Shape {
+    /// Whether JSON that is no list and no map, or may be anything, is of this shape.
+    fn fits_json(self, json: &str) -> bool {
+        match json.as_bytes().first() {
+            Some(b'n') => true,
+            Some(b'"') => matches!(self, Self::Any | Self::Text),
+            Some(b't' | b'f') => matches!(self, Self::Any | Self::Bool),
+            Some(b'{' | b'[') => matches!(self, Self::Any),
+            _ => matches!(self, Self::Any) || matches!(self, Self::Integer) && json.parse::<i64>().is_ok(),
+        }
+    }
+
+    fn fits(self, node: &Node<'_>) -> bool {
+        match (self, &node.value) {
+            (Self::Any, _)
+            | (_, Value::Null)
+            | (Self::Text, Value::String(_))
+            | (Self::Bool, Value::Bool(_))
+            | (Self::Integer, Value::Int(_)) => true,
+            (Self::List(shape), Value::Sequence(items)) => items.iter().all(|item| shape.fits(item)),
+            (Self::Map(shape), Value::Mapping(map)) => map.iter().all(|entry| shape.fits(&entry.value)),
+            (Self::Fields(fields), Value::Mapping(map)) => map.iter().all(|entry| {
+                let field = fields.iter().find(|(name, _)| fbc::same_key(name, &entry.key));
+                field.is_none_or(|(_, shape)| shape.fits(&entry.value))
+            }),
+            _ => false,
+        }
+    }
+
     fn misfit(self, value: &Json, path: &str) -> Option<String> {
         let inner = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
         match (self, value) {
@@ -292,12 +326,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::load::CatalogFiles;
 
     #[test]
     fn values_that_do_not_fit() {
         let why = |kind: &str, value: Json| {
             let why = misfit(kind, &value).unwrap_or_default();
-            assert_eq!(why.is_empty(), fits(kind, &value.to_string()), "{kind} {value}");
+            for start in ["", "# YAML\n"] {
+                let blob = json!({"schema": "olm.bundle", "properties": [{"type": kind, "value": value}]});
+                let files = CatalogFiles::from_text("catalog", format!("{start}{blob}"));
+                let catalog = fbc::Catalog::parse(&files);
+                let value = catalog.bundles[0].properties[0].value.as_ref().unwrap();
+                assert_eq!(why.is_empty(), fits(kind, value), "{kind} {blob}");
+            }
             why
         };
         assert_eq!(

@@ -9,7 +9,7 @@ mod properties;
 
 use std::collections::BTreeSet;
 
-use olmkit_bundle::csv::ClusterServiceVersion;
+use olmkit_bundle::csv::{self, ClusterServiceVersion};
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 use olmkit_bundle::parse::{Bundle, Csv, File, Object};
@@ -209,30 +209,62 @@ pub struct MigrateError {
 /// The edges that the ClusterServiceVersion in the blob of a bundle speaks of; none when it is not there.
 pub(crate) fn edges(bundle: &fbc::Bundle<'_>) -> Option<CsvFacts> {
     let objects = bundle.properties.iter().filter(|found| *found.kind == *property::BUNDLE_OBJECT);
-    let csv = objects
-        .filter_map(|object| decoded_if(object, "ClusterServiceVersion"))
-        .find(|object| object["kind"] == olmkit_bundle::csv::KIND)?;
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let skips = csv["spec"]["skips"].as_array().map(|skips| skips.iter().map(text).collect());
+    objects.filter_map(manifest).filter(|text| text.contains(csv::KIND)).find_map(|text| csv_edges(&text))
+}
+
+/// What a manifest says of edges, if it is a ClusterServiceVersion. Of JSON only that is looked at.
+fn csv_edges(text: &str) -> Option<CsvFacts> {
+    let manifest = match serde_json::from_str(text) {
+        Ok(json) => fbc::Value::of_json(json),
+        Err(_) => fbc::Value::of_node(olmkit_bundle::yaml::first_document(text).ok()?.root),
+    };
+    let mut manifest = Members::of(Some(manifest));
+    if manifest.text("kind") != csv::KIND {
+        return None;
+    }
+    let mut spec = Members::of(manifest.take("spec"));
+    let mut annotations = Members::of(Members::of(manifest.take("metadata")).take("annotations"));
+    let skips = spec.take("skips").and_then(|skips| skips.into_items().ok()).unwrap_or_default();
     Some(CsvFacts {
-        replaces: text(&csv["spec"]["replaces"]),
-        skips: skips.unwrap_or_default(),
-        skip_range: text(&csv["metadata"]["annotations"][olmkit_bundle::csv::annotation::SKIP_RANGE]),
+        replaces: spec.text("replaces"),
+        skips: skips.into_iter().map(text_of).collect(),
+        skip_range: annotations.text(csv::annotation::SKIP_RANGE),
         ..CsvFacts::default()
     })
 }
 
-/// The manifest in a property, if a word is in it.
-fn decoded_if(object: &fbc::Property<'_>, word: &str) -> Option<serde_json::Value> {
-    let value = object.value.as_ref()?.to_json();
-    let text = base64::decode(value["data"].as_str()?).ok()?;
-    let text = std::str::from_utf8(&text).ok().filter(|text| text.contains(word))?;
-    Some(olmkit_bundle::yaml::first_document(text).ok()?.root.to_json())
+/// The members of a map; none of what is no map.
+struct Members<'a>(Vec<fbc::Member<'a>>);
+
+impl<'a> Members<'a> {
+    fn of(value: Option<fbc::Value<'a>>) -> Self {
+        Self(value.and_then(|value| value.into_members().ok()).unwrap_or_default())
+    }
+
+    fn take(&mut self, key: &str) -> Option<fbc::Value<'a>> {
+        let at = self.0.iter().position(|member| member.key == key)?;
+        Some(self.0.swap_remove(at).value)
+    }
+
+    fn text(&mut self, key: &str) -> String {
+        self.take(key).map(text_of).unwrap_or_default()
+    }
+}
+
+/// The text that a value is; empty when it is none.
+fn text_of(value: fbc::Value<'_>) -> String {
+    value.into_text().map(|text| text.value.into_owned()).unwrap_or_default()
+}
+
+/// The text of the manifest in a property.
+fn manifest(object: &fbc::Property<'_>) -> Option<String> {
+    let data = object.value.as_ref()?.text_of("data")?;
+    String::from_utf8(base64::decode(&data).ok()?).ok()
 }
 
 /// The manifest in a property.
 fn decoded(object: &fbc::Property<'_>) -> Option<serde_json::Value> {
-    decoded_if(object, "")
+    Some(olmkit_bundle::yaml::first_document(&manifest(object)?).ok()?.root.to_json())
 }
 
 impl CsvFacts {

@@ -2,19 +2,83 @@
 //!
 //! Which of the two a file is, opm's reader (apimachinery's `YAMLOrJSONDecoder`) decides by the first character, and decides
 //! again when a file that began as JSON stops being it at the first or second value: what follows is read as YAML.
+//!
+//! Long texts are cut into [`parts`] that are read side by side; where one of them has a fault the text is read as a whole.
+
+use std::ops::Range;
 
 use olmkit_bundle::source::Span;
 use olmkit_bundle::yaml::{self, SyntaxError};
 use serde_json::value::RawValue;
 
-use super::value::Value;
+use super::value::{JsonMap, Value};
+
+/// Parts shorter than this are not worth the cut.
+const PART: usize = 256 << 10;
+
+/// Cuts a text between its values.
+pub(super) fn parts(text: &str) -> Vec<Range<usize>> {
+    let cut = if is_json(text) { cut_values } else { cut_documents };
+    let mut parts = Vec::new();
+    let mut from = 0;
+    while let Some(behind) = text.get(text.ceil_char_boundary(from + PART)..).filter(|rest| !rest.is_empty())
+    {
+        let Some((end, next)) = cut(text, text.len() - behind.len()) else { break };
+        parts.push(from..end);
+        from = next;
+    }
+    parts.push(from..text.len());
+    parts
+}
+
+/// The values of a part of a text, or none when there is a fault in it: then what the whole text says is what counts.
+pub(super) fn part_values<'a>(text: &'a str, part: &Range<usize>) -> Option<Vec<Value<'a>>> {
+    let up_to = &text[..part.end];
+    if !is_json(text) {
+        return documents(up_to, part.start).map(Result::ok).collect();
+    }
+    let mut values = Vec::new();
+    let mut stream = serde_json::Deserializer::from_str(&up_to[part.start..]).into_iter::<JsonMap<'_>>();
+    let mut read = part.start;
+    while let Some(map) = stream.next() {
+        let start = up_to.len() - up_to[read..].trim_start().len();
+        read = part.start + stream.byte_offset();
+        values.push(Value::map(map.ok()?, text, start, read));
+    }
+    Some(values)
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
+/// The first place behind another where a text of JSON values can be cut: where one part ends and the next starts. A line break
+/// between `}` and `{` cannot be inside a value.
+fn cut_values(text: &str, behind: usize) -> Option<(usize, usize)> {
+    let mut starts = text[behind..].match_indices("\n{").map(|(at, _)| behind + at + 1);
+    starts.find(|start| text[..*start].trim_ascii_end().ends_with('}')).map(|start| (start, start))
+}
+
+/// The same of a text of YAML documents: at a separator that does not follow another one, which the parser would take for the start
+/// of a document.
+fn cut_documents(text: &str, behind: usize) -> Option<(usize, usize)> {
+    let mut separators = text[behind..].match_indices("\n---").map(|(at, _)| {
+        let start = behind + at + 1;
+        (start, text[start..].find('\n').map_or(text.len(), |end| start + end + 1))
+    });
+    separators.find(|(start, end)| {
+        let before = text[..*start - 1].rfind('\n').map_or(0, |at| at + 1);
+        let rest = text[*start + 3..*end].trim();
+        (rest.is_empty() || rest.starts_with('#')) && !text[before..].starts_with("---")
+    })
+}
 
 /// The values of a text, in order; after an error in JSON there is nothing more.
 pub(super) fn values(text: &str) -> Vec<Result<Value<'_>, SyntaxError>> {
-    let start = text.len() - text.trim_start().len();
-    if !text[start..].starts_with('{') {
+    if !is_json(text) {
         return documents(text, 0).collect();
     }
+    let start = text.len() - text.trim_start().len();
     let mut values = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<&RawValue>();
     let mut read = start;
@@ -89,6 +153,29 @@ mod tests {
         check(" {\"a\": 1}{\"b\": 2}\n[]\n", &[r#"{"a":1} at 1"#, r#"{"b":2} at 9"#, "[] at 18"]);
         check("", &[]);
         check("[1]", &["[1] at 0"]);
+    }
+
+    #[test]
+    fn parts_have_the_values_of_the_whole() {
+        let filler = "x".repeat(PART / 2);
+        let json = format!("{{\"a\":\"{filler}\",\"b\":[\n{{\n}},\n{{}}]}}\n");
+        let yaml = format!("a: {filler}\nb: |\n  ---\n");
+        for (text, is_cut) in [
+            (json.repeat(9), true),
+            (format!("  {}", json.replace('\n', "\r\n \n").repeat(9)), true),
+            (json.trim_end().repeat(9), false),
+            ([yaml.as_str(); 9].join("---\n"), true),
+            ([yaml.as_str(); 9].join("---\n---\n"), true),
+            ([yaml.as_str(); 9].join("--- # comment\r\n"), true),
+            ([yaml.as_str(); 9].join("---\n--- x\n"), true),
+        ] {
+            let places = |values: Vec<Value<'_>>| values.iter().map(Value::span).collect::<Vec<_>>();
+            let whole: Option<Vec<_>> = values(&text).into_iter().map(Result::ok).collect();
+            let parts = parts(&text);
+            let read = parts.iter().map(|part| part_values(&text, part)).collect::<Option<Vec<_>>>();
+            assert_eq!(read.map(|read| places(read.into_iter().flatten().collect())), whole.map(places));
+            assert_eq!(parts.len() > 1, is_cut, "{:?}", text.get(text.len() - 20..));
+        }
     }
 
     #[test]

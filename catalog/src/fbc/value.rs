@@ -15,6 +15,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::read::same_key;
+use crate::property::folded;
+
 /// A value and where it stands.
 #[derive(Clone, Debug)]
 pub struct Value<'a>(Repr<'a>);
@@ -23,6 +26,8 @@ pub struct Value<'a>(Repr<'a>);
 enum Repr<'a> {
     /// JSON as written, and the offset of its first byte.
     Json(&'a str, u32),
+    /// The same of a map that was taken apart when it was read.
+    Map(&'a str, u32, Vec<Member<'a>>),
     Yaml(Node<'a>),
     /// A value that stands in no file.
     Made(serde_json::Value),
@@ -52,6 +57,11 @@ impl<'a> Value<'a> {
         Self(Repr::Json(text, Span::at(start).start))
     }
 
+    /// A map that was taken apart while it was read from a file's text, and stands in these bytes of it.
+    pub(super) fn map(map: JsonMap<'a>, text: &'a str, start: usize, end: usize) -> Self {
+        Self(Repr::Map(&text[start..end], Span::at(start).start, map.members(text, 0)))
+    }
+
     /// A value of a YAML document.
     pub(super) fn yaml(node: Node<'a>) -> Self {
         Self(Repr::Yaml(node))
@@ -62,10 +72,17 @@ impl<'a> Value<'a> {
         Self::yaml(node)
     }
 
+    /// A JSON text that is not a catalog's.
+    pub(crate) fn of_json(json: &'a RawValue) -> Self {
+        Self::json(json.get(), 0)
+    }
+
     /// The bytes it was written in; none for a value that stands in no file.
     pub fn span(&self) -> Span {
         match &self.0 {
-            Repr::Json(text, start) => Span::new(*start as usize, *start as usize + text.len()),
+            Repr::Json(text, start) | Repr::Map(text, start, _) => {
+                Span::new(*start as usize, *start as usize + text.len())
+            }
             Repr::Yaml(node) => node.span,
             Repr::Made(_) => Span::default(),
         }
@@ -74,7 +91,7 @@ impl<'a> Value<'a> {
     /// What kind of value it is, for messages.
     pub fn kind(&self) -> &'static str {
         match &self.0 {
-            Repr::Json(text, _) => match text.as_bytes().first() {
+            Repr::Json(text, _) | Repr::Map(text, ..) => match text.as_bytes().first() {
                 Some(b'{') => "a map",
                 Some(b'[') => "a list",
                 Some(b'"') => "a string",
@@ -134,16 +151,11 @@ impl<'a> Value<'a> {
         match self.0 {
             Repr::Json(text, start) if text.starts_with('{') => {
                 match serde_json::from_str::<JsonMap<'a>>(text) {
-                    Ok(JsonMap(members)) => {
-                        let place = |raw: &'a RawValue| {
-                            Self::json(raw.get(), start as usize + offset_in(text, raw.get()))
-                        };
-                        let members = members.into_iter().map(|(key, raw)| Member { key, value: place(raw) });
-                        Ok(last_of_equal_keys(members.collect()))
-                    }
+                    Ok(map) => Ok(map.members(text, start)),
                     Err(_) => Err(self),
                 }
             }
+            Repr::Map(_, _, members) => Ok(members),
             Repr::Yaml(Node { value: yaml::Value::Mapping(mapping), .. }) => {
                 let member =
                     |entry: yaml::Entry<'a>| Member { key: entry.key, value: Self::yaml(entry.value) };
@@ -164,13 +176,11 @@ impl<'a> Value<'a> {
     pub fn into_items(self) -> Result<Vec<Self>, Self> {
         match self.0 {
             Repr::Json(text, start) if text.starts_with('[') => {
+                if let Some(maps) = maps(text, start) {
+                    return Ok(maps);
+                }
                 match serde_json::from_str::<Vec<&'a RawValue>>(text) {
-                    Ok(items) => {
-                        let place = |raw: &'a RawValue| {
-                            Self::json(raw.get(), start as usize + offset_in(text, raw.get()))
-                        };
-                        Ok(items.into_iter().map(place).collect())
-                    }
+                    Ok(items) => Ok(items.into_iter().map(|item| Self::inside(text, start, item)).collect()),
                     Err(_) => Err(self),
                 }
             }
@@ -184,10 +194,43 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A part of a JSON text that stands at `start` of its file.
+    fn inside(text: &'a str, start: u32, part: &'a RawValue) -> Self {
+        Self::json(part.get(), start as usize + offset_in(text, part.get()))
+    }
+
+    /// The text that a map has under a key, which is matched as Go matches fields.
+    pub(crate) fn text_of(&self, key: &str) -> Option<Cow<'_, str>> {
+        match &self.0 {
+            Repr::Json(..) | Repr::Map(..) => {
+                let members = self.clone().into_members().ok()?;
+                let same = members.iter().position(|member| member.key == key);
+                let folded = || members.iter().position(|member| same_key(&member.key, key));
+                let at = same.or_else(folded)?;
+                members.into_iter().nth(at)?.value.into_text().ok().map(|text| text.value)
+            }
+            Repr::Yaml(node) => {
+                let mapping = node.as_mapping()?;
+                let folded =
+                    || mapping.iter().find(|entry| same_key(&entry.key, key)).map(|entry| &entry.value);
+                mapping.get(key).or_else(folded)?.as_str().map(Cow::Borrowed)
+            }
+            Repr::Made(value) => folded(value, key)?.as_str().map(Cow::Borrowed),
+        }
+    }
+
+    /// The node of a YAML document that it is, if it is one.
+    pub(crate) fn as_node(&self) -> Option<&Node<'a>> {
+        match &self.0 {
+            Repr::Yaml(node) => Some(node),
+            _ => None,
+        }
+    }
+
     /// The JSON it was written in, if it was.
     pub(crate) fn as_written(&self) -> Option<&str> {
         match &self.0 {
-            Repr::Json(text, _) => Some(text),
+            Repr::Json(text, _) | Repr::Map(text, ..) => Some(text),
             _ => None,
         }
     }
@@ -196,7 +239,7 @@ impl<'a> Value<'a> {
     pub fn to_json(&self) -> serde_json::Value {
         match &self.0 {
             // Checked when the file was read; what nests deeper than serde_json goes has no meaning in a catalog.
-            Repr::Json(text, _) => serde_json::from_str(text).unwrap_or_default(),
+            Repr::Json(text, _) | Repr::Map(text, ..) => serde_json::from_str(text).unwrap_or_default(),
             Repr::Yaml(node) => node.to_json(),
             Repr::Made(value) => value.clone(),
         }
@@ -218,7 +261,34 @@ fn offset_in(outer: &str, inner: &str) -> usize {
 #[derive(Deserialize)]
 struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct JsonMap<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// The items of a JSON list that stands at `start` of its file, when all of them are maps: taken apart at once.
+fn maps<'a>(text: &'a str, start: u32) -> Option<Vec<Value<'a>>> {
+    if !text[1..].trim_start().starts_with('{') {
+        return None;
+    }
+    let maps: Vec<JsonMap<'a>> = serde_json::from_str(text).ok()?;
+    let mut read = 1;
+    let item = |map: JsonMap<'a>| {
+        // Between what was read and a brace there is nothing but white space and a comma.
+        let open = read + text[read..].find('{')?;
+        let last = map.0.last().map_or(open + 1, |(_, raw)| offset_in(text, raw.get()) + raw.get().len());
+        read = last + text[last..].find('}')? + 1;
+        let members = map.members(text, start);
+        Some(Value(Repr::Map(&text[open..read], Span::at(start as usize + open).start, members)))
+    };
+    maps.into_iter().map(item).collect()
+}
+
+/// The entries of a JSON map, its values as they stand.
+pub(super) struct JsonMap<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> JsonMap<'a> {
+    /// The members of a map that is a part of a text, which stands at `start` of its file.
+    fn members(self, text: &'a str, start: u32) -> Vec<Member<'a>> {
+        let member = |(key, value)| Member { key, value: Value::inside(text, start, value) };
+        last_of_equal_keys(self.0.into_iter().map(member).collect())
+    }
+}
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonMap<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

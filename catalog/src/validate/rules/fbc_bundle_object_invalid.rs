@@ -4,7 +4,6 @@ use olmkit_bundle::yaml::first_document;
 use crate::base64::decode;
 use crate::fbc::property;
 use crate::index::Index;
-use crate::property::folded;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
@@ -18,10 +17,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             if property.kind.as_str() != property::BUNDLE_OBJECT {
                 continue;
             }
-            let value = property.value.as_ref().map(|value| value.to_json()).unwrap_or_default();
-            let Some(why) = why_no_object(folded(&value, "data").and_then(|data| data.as_str()).unwrap_or("")) else {
-                continue;
-            };
+            let data = property.value.as_ref().and_then(|value| value.text_of("data")).unwrap_or_default();
+            let Some(why) = why_no_object(&data) else { continue };
             let message = format!("an object of the bundle `{}` cannot be read: {why}", bundle.blob.name);
             findings.push(index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()));
         }
