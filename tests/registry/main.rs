@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
 
+mod catalogs;
 mod command;
 mod faults;
 mod places;
@@ -22,6 +23,7 @@ use libtest_mimic::Arguments;
 fn main() {
     let mut trials = places::trials();
     trials.extend(command::trials());
+    trials.extend(catalogs::trials());
     trials.extend(faults::trials());
     trials.extend(uploads::trials());
     trials.extend(tokens::trials());
