@@ -6,8 +6,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod olm;
+mod proxy;
+mod rights;
 mod server;
 
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +20,7 @@ use olmkit::lifecycle::cluster::Cluster as _;
 use serde_json::{Value, json};
 
 use olm::{Olm, inputs, prepare};
+use proxy::Proxy;
 use server::{ADMIN, Server, WEAK};
 
 fn main() {
@@ -27,10 +31,12 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Each has a server of its own; several at once take more memory than they save time.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 6] = [
         ("an_operator_lives_its_life", an_operator_lives_its_life),
         ("a_missing_right_is_named", a_missing_right_is_named),
         ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
+        ("faults_of_the_server_do_no_harm", faults_of_the_server_do_no_harm),
+        ("each_verb_needs_just_the_rights_of_its_page", rights::each_verb_needs_just_the_rights_of_its_page),
         ("killed_at_fifty_moments_it_ends_at_the_goal", killed_at_fifty_moments_it_ends_at_the_goal),
     ];
     let trial = |(name, test): (&str, fn())| {
@@ -45,9 +51,17 @@ fn main() {
 
 /// `olmkit operator …` on a server.
 fn command(server: &Server, user: &str, words: &[&str]) -> Command {
+    command_as(&server.kubeconfig(user), words)
+}
+
+fn command_as(kubeconfig: &Path, words: &[&str]) -> Command {
+    command_from(&inputs("01").join("catalog-1"), kubeconfig, words)
+}
+
+fn command_from(catalog: &Path, kubeconfig: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
-    command.arg("operator").args(words).arg("--kubeconfig").arg(server.kubeconfig(user));
-    command.arg("--catalog-from").arg(inputs("01").join("catalog-1"));
+    command.arg("operator").args(words).arg("--kubeconfig").arg(kubeconfig);
+    command.arg("--catalog-from").arg(catalog);
     command
 }
 
@@ -157,36 +171,73 @@ fn writes_of_others_and_a_restart_do_no_harm() {
     drop(olm);
 }
 
+/// Requests that are refused or lost, watches that end or are too old: each verb ends at its goal all the same.
+fn faults_of_the_server_do_no_harm() {
+    let server = Server::start();
+    prepare(&server);
+    let _olm = Olm::start(&server, "01");
+    std::thread::scope(|scope| {
+        for seed in 1..=3 {
+            let server = &server;
+            scope.spawn(move || {
+                let proxy = Proxy::start(&server.address(), "admin-token", seed);
+                let namespace = format!("faults-{seed}");
+                let verb = |words: &[&str]| {
+                    let mut command = command_as(&proxy.kubeconfig(), words);
+                    let output = command.args(["-n", &namespace]).output().unwrap();
+                    assert!(output.status.success(), "seed {seed}: {words:?}\n{}", text(&output));
+                };
+                verb(&["install", "demo", "--version", "0.1.0", "--settle", "1s", "--watch", &namespace]);
+                verb(&["upgrade", "demo", "--settle", "1s"]);
+                assert_eq!(installed(server, &namespace), "demo.v0.3.0", "seed {seed}");
+                verb(&["uninstall", "demo"]);
+                assert!(object(server, &known::SUBSCRIPTION, &namespace, "demo").is_none(), "seed {seed}");
+                assert!(proxy.faults() > 20, "only {} faults", proxy.faults());
+            });
+        }
+    });
+}
+
+/// Several upgrades side by side, each killed at moments of its own.
 fn killed_at_fifty_moments_it_ends_at_the_goal() {
-    const ROUNDS: u64 = 10;
+    const OPERATORS: u64 = 10;
     const KILLS: u64 = 5;
     let server = Server::start();
     prepare(&server);
     let _olm = Olm::start(&server, "01");
-    for round in 0..ROUNDS {
-        let namespace = format!("kill-{round}");
-        let quick = ["-n", &namespace, "--settle", "1s"];
-        run(&server, &[&["install", "demo", "--version", "0.1.0"], &quick[..]].concat());
-        for kill in 0..KILLS {
-            // Seeded: the same moments each time, all over the seconds that an upgrade takes here.
-            let moment = Duration::from_millis((round * 131 + kill * 277) % 1_500);
-            let mut child = command(&server, ADMIN, &[&["upgrade", "demo"], &quick[..]].concat())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            let begun = Instant::now();
-            while begun.elapsed() < moment && child.try_wait().unwrap().is_none() {
-                std::thread::yield_now();
-            }
-            child.kill().unwrap();
-            child.wait().unwrap();
+    std::thread::scope(|scope| {
+        for operator in 0..OPERATORS {
+            let server = &server;
+            scope.spawn(move || killed(server, operator, KILLS));
         }
-        run(&server, &[&["upgrade", "demo"], &quick[..]].concat());
-        assert_eq!(installed(&server, &namespace), "demo.v0.3.0", "round {round}");
-        let subscription = object(&server, &known::SUBSCRIPTION, &namespace, "demo").unwrap();
-        let left = subscription.pointer("/metadata/annotations/olmkit.io~1approval-before");
-        assert_eq!(left, None, "round {round}");
-        run(&server, &["uninstall", "demo", "-n", &namespace]);
+    });
+}
+
+fn killed(server: &Server, operator: u64, kills: u64) {
+    let namespace = format!("kill-{operator}");
+    let quick = ["-n", &namespace, "--settle", "1s"];
+    // Each watches its own namespace, or they would be in each other's way.
+    let install = ["install", "demo", "--version", "0.1.0", "--watch", &namespace];
+    run(server, &[&install, &quick[..]].concat());
+    let mut killed = 0;
+    for kill in 0..kills {
+        // Seeded: the same moments each time, all over the seconds that an upgrade takes here.
+        let moment = Duration::from_millis((operator * 131 + kill * 277) % 1_500);
+        let mut child = command(server, ADMIN, &[&["upgrade", "demo"], &quick[..]].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::park_timeout(moment);
+        killed += u64::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
+    assert!(killed > 0, "all upgrades of {namespace} were over before they could be killed");
+    run(server, &[&["upgrade", "demo"], &quick[..]].concat());
+    assert_eq!(installed(server, &namespace), "demo.v0.3.0", "{namespace}");
+    let subscription = object(server, &known::SUBSCRIPTION, &namespace, "demo").unwrap();
+    let left = subscription.pointer("/metadata/annotations/olmkit.io~1approval-before");
+    assert_eq!(left, None, "{namespace}");
+    run(server, &["uninstall", "demo", "-n", &namespace]);
 }

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Who may do everything, and who may do nothing.
 pub(crate) const ADMIN: &str = "admin";
 pub(crate) const WEAK: &str = "weak";
+/// Who may do what docs/operator-rights.yaml gives for one verb.
+pub(crate) const OF_VERBS: [&str; 6] = ["view", "approve", "install", "upgrade", "rollback", "uninstall"];
 
 /// Where the programs are, if they are anywhere.
 pub(crate) fn programs() -> Option<[PathBuf; 2]> {
@@ -60,9 +62,12 @@ impl Server {
         let key = rcgen::KeyPair::generate().unwrap();
         fs::write(dir.path().join("sa.key"), key.serialize_pem()).unwrap();
         fs::write(dir.path().join("sa.pub"), key.public_key_pem()).unwrap();
-        let tokens = format!("{ADMIN}-token,{ADMIN},1,\"system:masters\"\n{WEAK}-token,{WEAK},2\n");
+        let mut tokens = format!("{ADMIN}-token,{ADMIN},1,\"system:masters\"\n");
+        for user in OF_VERBS.iter().chain([&WEAK]) {
+            tokens += &format!("{user}-token,{user},{user}\n");
+        }
         fs::write(dir.path().join("tokens.csv"), tokens).unwrap();
-        for user in [ADMIN, WEAK] {
+        for user in OF_VERBS.iter().chain(&[ADMIN, WEAK]) {
             let text = format!(
                 "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
                  clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{secure}', insecure-skip-tls-verify: true}}}}]\n\
@@ -119,6 +124,11 @@ impl Server {
             let _ = api.kill();
             let _ = api.wait();
         }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> String {
+        format!("https://127.0.0.1:{}", self.ports[1])
     }
 
     pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
