@@ -11,6 +11,9 @@ use crate::source::Span;
 /// How deep collections may nest; real files stay below 60. Bounds every recursion over the tree.
 pub(super) const MAX_DEPTH: usize = 255;
 
+/// More notes than this are not kept: a file that is nothing but one key should cost no more than any other.
+const MAX_NOTES: usize = 1000;
+
 /// What the builder needs to know of the parser's events.
 pub(super) enum Event<'a> {
     /// A scalar; `plain` when unquoted, so that its text decides its type.
@@ -164,7 +167,9 @@ impl<'a> Builder<'a> {
             Items::Mapping { entries, key } => match key.take() {
                 Some(Key::Text(key, key_span)) => {
                     let entry = Entry { key, key_span, value: node };
-                    if let Some(old) = entries.set(entry) {
+                    if let Some(old) = entries.set(entry)
+                        && self.notes.len() < MAX_NOTES
+                    {
                         let (key, second) = (old.key.into_owned(), key_span);
                         self.notes.push(Note::DuplicateKey { key, first: old.key_span, second });
                     }

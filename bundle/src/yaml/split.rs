@@ -3,6 +3,8 @@
 //! The cut is made on text, before YAML is understood. A separator that follows nothing stays in front of the
 //! document it opens, where the parser takes it for a document start.
 
+use memchr::{memchr, memmem};
+
 use super::SyntaxError;
 use crate::source::Span;
 
@@ -16,30 +18,37 @@ pub(super) fn split(text: &str) -> impl Iterator<Item = Result<Span, SyntaxError
         if stopped {
             return None;
         }
-        let mut line_start = start;
-        while line_start < text.len() {
-            let line_end = text[line_start..].find('\n').map_or(text.len(), |at| line_start + at + 1);
+        let mut from = start;
+        while let Some(line_start) = separator(text, from) {
+            let line_end = memchr(b'\n', &text.as_bytes()[line_start..]);
+            let line_end = line_end.map_or(text.len(), |length| line_start + length + 1);
             let line = &text[line_start..line_end];
-            if let Some(rest) = line.strip_prefix("---") {
-                let rest = rest.trim();
-                if !rest.is_empty() && !rest.starts_with('#') {
-                    stopped = true;
-                    let span = Span::new(line_start, line_start + line.trim_end().len());
-                    return Some(Err(SyntaxError::new(
-                        format!("nothing but a comment may follow `---` on its line, found `{rest}`"),
-                        span,
-                    )));
-                }
-                if line_start > start {
-                    next = line_end;
-                    return Some(Ok(Span::new(start, line_start)));
-                }
+            let rest = line["---".len()..].trim();
+            if !rest.is_empty() && !rest.starts_with('#') {
+                stopped = true;
+                let span = Span::new(line_start, line_start + line.trim_end().len());
+                return Some(Err(SyntaxError::new(
+                    format!("nothing but a comment may follow `---` on its line, found `{rest}`"),
+                    span,
+                )));
             }
-            line_start = line_end;
+            if line_start > start {
+                next = line_end;
+                return Some(Ok(Span::new(start, line_start)));
+            }
+            from = line_end;
         }
         next = text.len();
         (start < text.len()).then(|| Ok(Span::new(start, text.len())))
     })
+}
+
+/// The first line from `from` on, where a line starts, that starts with `---`.
+fn separator(text: &str, from: usize) -> Option<usize> {
+    if text[from..].starts_with("---") {
+        return Some(from);
+    }
+    memmem::find(&text.as_bytes()[from..], b"\n---").map(|at| from + at + 1)
 }
 
 #[cfg(test)]
