@@ -15,6 +15,20 @@ use crate::yaml::{Entry, Mapping, Node};
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'b, 'a>(pub &'b Node<'a>);
 
+/// What is around a schema, as far as its rules are concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Whether its values have `apiVersion`, `kind` and `metadata` whatever it says.
+    pub is_resource: bool,
+    /// Whether clusters can tell which value was there before a change: not within lists and maps that change as a whole.
+    pub can_correlate: bool,
+}
+
+impl At {
+    /// The schema of a resource itself.
+    pub const ROOT: Self = Self { is_resource: true, can_correlate: true };
+}
+
 /// What a schema says of properties that it does not name.
 #[derive(Clone, Copy, Debug)]
 pub enum Additional<'b, 'a> {
@@ -94,6 +108,26 @@ impl<'b, 'a> Schema<'b, 'a> {
     pub fn each(self, visit: &mut impl FnMut(Self)) {
         visit(self);
         self.inner().for_each(|schema| schema.each(visit));
+    }
+
+    /// Visits this schema and every one within it that describes values rather than adding conditions: the parts that a
+    /// structural schema may have rules in.
+    pub fn each_described(self, at: At, visit: &mut impl FnMut(Self, At)) {
+        visit(self, at);
+        let below = |inner: Self, can_correlate| At {
+            is_resource: inner.flag("x-kubernetes-embedded-resource"),
+            can_correlate: at.can_correlate && can_correlate,
+        };
+        let is_granular = self.text("x-kubernetes-map-type") != "atomic";
+        for (_, property) in self.properties() {
+            property.each_described(below(property, is_granular), visit);
+        }
+        if let Additional::Schema(values) = self.additional() {
+            values.each_described(below(values, true), visit);
+        }
+        if let Some(items) = self.items() {
+            items.each_described(below(items, self.text("x-kubernetes-list-type") == "map"), visit);
+        }
     }
 
     /// Whether a default stands anywhere in it.

@@ -5,8 +5,8 @@ use olmkit_bundle::email::why_not_address;
 use olmkit_bundle::expression::Expression;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::Bundle;
-use olmkit_bundle::schema::rule::why_not_rule;
-use olmkit_bundle::schema::{Schema, structural, value};
+use olmkit_bundle::schema::rule::{Old, Scope, Wanted, why_not_rule};
+use olmkit_bundle::schema::{At, Schema, structural, value};
 use olmkit_bundle::url::Url;
 use olmkit_bundle::validate::{SUITES, validate};
 use olmkit_bundle::version::{VersionRange, parse_tolerant};
@@ -74,12 +74,18 @@ pub(crate) fn schema(data: &[u8]) {
     structural::problems(Schema(&schema.root));
     let value = rest.first().unwrap_or(schema);
     value::check(&value.root, Schema(&schema.root), true);
+    Schema(&schema.root).each_described(At::ROOT, &mut |schema, at| {
+        let Some(scope) = Scope::new(schema, at.is_resource, Old::Optional) else { return };
+        for rule in schema.list("x-kubernetes-validations") {
+            let _ = why_not_rule(&Schema(rule).text("rule"), &scope, Wanted::Truth);
+        }
+    });
 }
 
 /// Short texts with grammars of their own.
 pub(crate) fn texts(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let _ = why_not_rule(text);
+    let _ = why_not_rule(text, &Scope::unknown(), Wanted::Truth);
     let _ = Expression::parse(text);
     let _ = why_not_address(text);
     let _ = (Url::parse(text), Url::parse_request(text));

@@ -1,33 +1,96 @@
-//! Whether a rule of `x-kubernetes-validations` is one that clusters can compile: its syntax, its brackets and the names that it
-//! uses. Types are not worked out.
+//! Whether a rule of `x-kubernetes-validations` is one that clusters can compile: its syntax, its names, and its types by the
+//! schema that it stands in.
 //!
-//! Our own reader instead of the `cel` crate's: that one overflows the stack at some fifty brackets, and knows no names.
-//! The grammar is that of the language's definition (cel-spec `doc/langdef.md`), the functions are those of Kubernetes'
-//! libraries (apiserver `pkg/cel/library`).
+//! Our own reader instead of the `cel` crate's: that one overflows the stack at some fifty brackets, and knows neither names
+//! nor types. The grammar is that of the language's definition (cel-spec `doc/langdef.md`). What is known only when a rule
+//! runs is not judged, as cel-go does not; nor are the arguments that clusters look into, such as patterns, and the cost.
 
+mod functions;
+mod types;
+
+use super::Schema;
 use crate::expression::MAX_DEPTH;
 use crate::expression::lexer::{Lexer, Token};
+use types::{BOOL, Type};
 
 /// Clusters refuse longer ones for their cost long before.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Why a rule cannot be compiled, if it cannot. `self` is the value, `oldSelf` what it was before.
+/// What an expression is about: `self`, and what was there before.
+#[derive(Clone, Debug)]
+pub struct Scope<'s> {
+    of: Type<'s>,
+    old: Old,
+}
+
+/// What is known of `oldSelf`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Old {
+    /// Nobody can tell which value it is.
+    Unknown,
+    /// It is there when the rule runs; the rule runs when it is there.
+    There,
+    /// It may be missing; the rule runs nevertheless.
+    Optional,
+}
+
+/// What an expression is to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A truth value, as a rule.
+    Truth,
+    /// A text, as the expression of a message.
+    Text,
+}
+
+impl Wanted {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Truth => "bool",
+            Self::Text => "string",
+        }
+    }
+}
+
+impl<'s> Scope<'s> {
+    /// The scope of the expressions in a schema, none where clusters do not look at them. The values of a resource have
+    /// `apiVersion`, `kind` and `metadata` whatever the schema says.
+    pub fn new(schema: Schema<'s, 's>, is_resource: bool, old: Old) -> Option<Self> {
+        Some(Self { of: Type::of(schema, is_resource)?, old })
+    }
+
+    /// The scope of expressions about something of which nothing is known.
+    pub fn unknown() -> Self {
+        Self { of: Type::Dyn, old: Old::There }
+    }
+}
+
+/// Why an expression cannot be compiled, if it cannot. `self` is the value, `oldSelf` what it was before.
 ///
 /// ```
-/// use olmkit_bundle::schema::rule::why_not_rule;
-/// assert_eq!(why_not_rule("self.minReplicas <= self.replicas"), None);
-/// assert_eq!(why_not_rule("sef.replicas > 0").as_deref(), Some("there is no variable `sef`"));
+/// use olmkit_bundle::schema::{Schema, rule::{Old, Scope, Wanted, why_not_rule}};
+/// let text = "{type: object, properties: {replicas: {type: integer}, name: {type: string}}}";
+/// let document = olmkit_bundle::yaml::first_document(text).unwrap();
+/// let scope = Scope::new(Schema(&document.root), true, Old::There).unwrap();
+/// let why_not = |rule| why_not_rule(rule, &scope, Wanted::Truth);
+/// assert_eq!(why_not("self.replicas > 0"), None);
+/// assert_eq!(why_not("sef.replicas > 0").as_deref(), Some("there is no variable `sef`"));
+/// assert_eq!(why_not("self.replicas > self.name").as_deref(), Some("`>` does not take int and string"));
 /// ```
-pub fn why_not_rule(text: &str) -> Option<String> {
+pub fn why_not_rule(text: &str, scope: &Scope<'_>, wanted: Wanted) -> Option<String> {
     if text.len() > MAX_BYTES {
         return Some(format!("it is longer than {MAX_BYTES} bytes"));
     }
-    read(text).err()
+    match read(text, scope, wanted) {
+        Err(why) => Some(why),
+        Ok(Type::Named(name)) if name == wanted.name() => None,
+        Ok(of) => Some(format!("it gives {of}, expected {}", wanted.name())),
+    }
 }
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
-fn read(text: &str) -> Result<()> {
+fn read<'s>(text: &str, scope: &Scope<'s>, wanted: Wanted) -> Result<Type<'s>> {
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     loop {
@@ -36,70 +99,49 @@ fn read(text: &str) -> Result<()> {
             token => tokens.push(token),
         }
     }
-    let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, variables: vec!["self", "oldSelf"] };
-    reader.expression()?;
-    if reader.at < tokens.len() { Err(format!("{} is not expected here", reader.shown())) } else { Ok(()) }
+    let old = match scope.old {
+        Old::Optional => Type::Optional(scope.of.clone().into()),
+        Old::There | Old::Unknown => scope.of.clone(),
+    };
+    let variables = vec![("self", scope.of.clone()), (OLD_SELF, old)];
+    let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, variables, is_field: false, uses_old: false };
+    let of = reader.expression()?;
+    if reader.at < tokens.len() {
+        return Err(format!("{} is not expected here", reader.shown()));
+    }
+    match scope.old {
+        Old::Unknown if reader.uses_old && wanted == Wanted::Truth => {
+            Err("within a list or map that changes as a whole there is no `oldSelf`".into())
+        }
+        Old::Optional if !reader.uses_old && wanted == Wanted::Truth => {
+            Err("`optionalOldSelf` is set, and the rule has no `oldSelf`".into())
+        }
+        _ => Ok(of),
+    }
 }
 
-struct Reader<'t, 'a> {
+struct Reader<'t, 'a, 's> {
     tokens: &'t [Token<'a>],
     at: usize,
     depth: usize,
-    variables: Vec<&'a str>,
+    variables: Vec<(&'a str, Type<'s>)>,
+    /// Whether what was read last is a field of something, as `has` wants it.
+    is_field: bool,
+    uses_old: bool,
 }
 
-/// Binary operators; how tightly they bind does not matter to whether there is a sense at all.
-const BINARY: [&str; 14] = ["&&", "||", "<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "%", "in"];
-/// Macros that bind variables, with how many names they take at least and at most.
-const MACROS: [(&str, usize, usize); 11] = [
-    ("all", 1, 2),
-    ("exists", 1, 2),
-    ("exists_one", 1, 2),
-    ("existsOne", 1, 2),
-    ("filter", 1, 1),
-    ("map", 1, 1),
-    ("transformList", 2, 2),
-    ("transformMap", 2, 2),
-    ("sortBy", 1, 1),
-    ("optMap", 1, 1),
-    ("optFlatMap", 1, 1),
-];
-/// Functions that are called without a receiver, and names of types.
-const FUNCTIONS: [&str; 31] = [
-    "size",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "bool",
-    "dyn",
-    "type",
-    "duration",
-    "timestamp",
-    "has",
-    "matches",
-    "url",
-    "isURL",
-    "quantity",
-    "isQuantity",
-    "ip",
-    "isIP",
-    "cidr",
-    "isCIDR",
-    "semver",
-    "isSemver",
-    "math",
-    "sets",
-    "optional",
-    "format",
-    "strings",
-    "null_type",
-    "list",
-    "map",
-];
+/// The variable of what was there before.
+const OLD_SELF: &str = "oldSelf";
+/// Binary operators, from those that bind least to those that bind most.
+const LEVELS: [&[&str]; 5] =
+    [&["||"], &["&&"], &["<", "<=", ">=", ">", "==", "!=", "in"], &["+", "-"], &["*", "/", "%"]];
+/// Names of types, which are values too.
+const TYPES: [&str; 10] =
+    ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
+/// What the names of some functions start with, up to the dot.
+const FAMILIES: [&str; 6] = ["format", "ip", "lists", "optional", "sets", "strings"];
 
-impl<'a> Reader<'_, 'a> {
+impl<'a, 's> Reader<'_, 'a, 's> {
     fn peek(&self) -> &Token<'a> {
         self.tokens.get(self.at).unwrap_or(&Token::End)
     }
@@ -118,151 +160,365 @@ impl<'a> Reader<'_, 'a> {
         self.peek().describe()
     }
 
-    fn expression(&mut self) -> Result<()> {
+    /// `CONDITION ? EXPRESSION : EXPRESSION`, or what binds more.
+    fn expression(&mut self) -> Result<Type<'s>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err("it is nested too deeply".into());
         }
-        self.operands()?;
+        let mut of = self.binary(0)?;
         if self.take("?") {
-            self.operands()?;
+            let yes = self.binary(0)?;
             self.require(":")?;
-            self.expression()?;
+            let no = self.expression()?;
+            self.is_field = false;
+            of = functions::result("?:", &[of, yes, no])?;
         }
         self.depth -= 1;
-        Ok(())
+        Ok(of)
     }
 
-    fn operands(&mut self) -> Result<()> {
-        loop {
-            while self.take("!") || self.take("-") {}
-            self.operand()?;
-            let is_operator = match self.peek() {
-                Token::Sign(sign) => BINARY.contains(sign),
-                _ => false,
-            };
-            if !is_operator {
-                return Ok(());
-            }
+    /// Operands joined by operators that bind at least as much as those of a level.
+    fn binary(&mut self, least: usize) -> Result<Type<'s>> {
+        let mut left = self.unary()?;
+        while let Some((operator, level)) = self.operator(least) {
             self.at += 1;
+            let right = self.binary(level + 1)?;
+            self.is_field = false;
+            left = functions::result(operator, &[left, right])?;
         }
+        Ok(left)
     }
 
-    fn operand(&mut self) -> Result<()> {
-        let token = self.peek().clone();
-        let shown = self.shown();
-        self.at += 1;
-        match token {
-            Token::Literal(_) => {}
-            Token::Name(name) => self.name(name)?,
-            Token::Sign(".") if matches!(self.peek(), Token::Name(_)) => return self.operand(),
+    /// The operator that comes next, if it binds at least as much as those of a level, and its own level.
+    fn operator(&self, least: usize) -> Option<(&'static str, usize)> {
+        let Token::Sign(operator) = *self.peek() else { return None };
+        let level = LEVELS.iter().position(|operators| operators.contains(&operator))?;
+        (level >= least).then_some((operator, level))
+    }
+
+    /// Any number of `!` or of `-` before an operand; two of them cancel each other.
+    fn unary(&mut self) -> Result<Type<'s>> {
+        for operator in ["!", "-"] {
+            let mut count = 0;
+            while self.take(operator) {
+                count += 1;
+            }
+            if count > 0 {
+                let of = self.operand()?;
+                self.is_field &= count % 2 == 0;
+                return if count % 2 == 0 { Ok(of) } else { functions::result(operator, &[of]) };
+            }
+        }
+        self.operand()
+    }
+
+    fn operand(&mut self) -> Result<Type<'s>> {
+        self.is_field = false;
+        let of = match self.peek() {
+            Token::Literal(value) => {
+                let of = Type::Named(value.type_name());
+                self.at += 1;
+                of
+            }
             Token::Sign("(") => {
-                self.expression()?;
+                self.at += 1;
+                let of = self.expression()?;
                 self.require(")")?;
+                of
             }
-            Token::Sign("[") => self.list("]", |reader| reader.expression())?,
-            Token::Sign("{") => self.list("}", |reader| {
-                reader.expression()?;
-                reader.require(":")?;
-                reader.expression()
-            })?,
-            _ => return Err(format!("{shown} is not expected here")),
-        }
-        self.members()
+            Token::Sign("[") => self.list_literal()?,
+            Token::Sign("{") => self.map_literal()?,
+            _ => self.name()?,
+        };
+        self.members(of)
     }
 
-    fn name(&mut self, name: &'a str) -> Result<()> {
+    fn list_literal(&mut self) -> Result<Type<'s>> {
+        self.at += 1;
+        let mut of = None;
+        self.list("]", |reader| {
+            let is_optional = reader.take("?");
+            let item = reader.expression()?;
+            of = Some(joined(of.take(), unwrapped(item, is_optional)?)?);
+            Ok(())
+        })?;
+        self.is_field = false;
+        Ok(Type::List(of.unwrap_or(Type::Dyn).into()))
+    }
+
+    fn map_literal(&mut self) -> Result<Type<'s>> {
+        self.at += 1;
+        let (mut keys, mut values) = (None, None);
+        self.list("}", |reader| {
+            let is_optional = reader.take("?");
+            keys = Some(joined(keys.take(), reader.expression()?)?);
+            reader.require(":")?;
+            let value = reader.expression()?;
+            values = Some(joined(values.take(), unwrapped(value, is_optional)?)?);
+            Ok(())
+        })?;
+        self.is_field = false;
+        Ok(Type::Map(keys.unwrap_or(Type::Dyn).into(), values.unwrap_or(Type::Dyn).into()))
+    }
+
+    /// A variable, a function or the name of a type.
+    fn name(&mut self) -> Result<Type<'s>> {
+        self.take(".");
+        let &Token::Name(name) = self.peek() else {
+            return Err(format!("{} is not expected here", self.shown()));
+        };
+        self.at += 1;
         if self.take("(") {
-            if !FUNCTIONS.contains(&name) {
-                return Err(format!("there is no function `{name}`"));
-            }
-            return self.list(")", |reader| reader.expression());
+            return if name == "has" { self.has() } else { self.function(name) };
         }
-        if self.variables.contains(&name) || FUNCTIONS.contains(&name) || name == "google" {
-            return Ok(());
+        if let Some(at) = self.variables.iter().rposition(|(variable, _)| *variable == name) {
+            // A macro's own variable may have the same name.
+            self.uses_old |= at == 1;
+            return Ok(self.variables[at].1.clone());
         }
-        Err(format!("there is no variable `{name}`"))
+        if FAMILIES.contains(&name)
+            && let [Token::Sign("."), Token::Name(member), Token::Sign("("), ..] = self.tokens[self.at..]
+        {
+            self.at += 3;
+            return self.function(&format!("{name}.{member}"));
+        }
+        match name {
+            "google" => self.qualified(),
+            _ if TYPES.contains(&name) => Ok(Type::Kind),
+            _ => Err(format!("there is no variable `{name}`")),
+        }
     }
 
-    fn members(&mut self) -> Result<()> {
+    /// The rest of the name of a type such as `google.protobuf.Duration`.
+    fn qualified(&mut self) -> Result<Type<'s>> {
+        while let [Token::Sign("."), Token::Name(_), ..] = self.tokens[self.at..] {
+            self.at += 2;
+        }
+        Ok(Type::Kind)
+    }
+
+    fn has(&mut self) -> Result<Type<'s>> {
+        self.expression()?;
+        if !self.is_field {
+            return Err("`has` takes a field, such as `self.a`".into());
+        }
+        self.require(")")?;
+        self.is_field = false;
+        Ok(BOOL)
+    }
+
+    /// A function whose `(` has been read.
+    fn function(&mut self, name: &str) -> Result<Type<'s>> {
+        if !functions::is_declared(name) {
+            return Err(format!("there is no function `{name}`"));
+        }
+        let operands = self.arguments(Vec::new())?;
+        functions::result(name, &operands)
+    }
+
+    /// The fields, indices and calls behind a value.
+    fn members(&mut self, mut of: Type<'s>) -> Result<Type<'s>> {
         loop {
+            of = of.bounded();
             if self.take(".") {
-                self.take("?");
-                let shown = self.shown();
-                let (Token::Name(name) | Token::Quoted(name)) = *self.peek() else {
-                    return Err(format!("{shown} is not a field"));
+                let is_optional = self.take("?");
+                let (name, is_quoted) = match *self.peek() {
+                    Token::Name(name) => (name, false),
+                    Token::Quoted(name) => (name, true),
+                    _ => return Err(format!("{} is not a field", self.shown())),
                 };
                 self.at += 1;
                 if self.take("(") {
-                    self.call(name)?;
+                    of = self.call(of, name)?;
+                    self.is_field = false;
+                    continue;
                 }
+                of = if is_quoted { Type::Dyn } else { of.field(name)? };
+                if is_optional && !matches!(of, Type::Optional(_)) {
+                    of = Type::Optional(of.into());
+                }
+                self.is_field = !is_optional;
             } else if self.take("[") {
-                self.take("?");
-                self.expression()?;
+                let name = if self.take("?") { "[?]" } else { "[]" };
+                let index = self.expression()?;
                 self.require("]")?;
+                of = functions::result(name, &[of, index])?;
+                self.is_field = false;
             } else {
-                return Ok(());
+                return Ok(of);
             }
         }
     }
 
-    /// The arguments of a method; macros bind the names that come first.
-    fn call(&mut self, name: &str) -> Result<()> {
-        let bound = self.variables.len();
-        if let Some((_, _, most)) = MACROS.iter().find(|(known, ..)| *known == name) {
-            for _ in 0..*most {
-                if let (&Token::Name(variable), Some(Token::Sign(","))) =
-                    (self.peek(), self.tokens.get(self.at + 1))
-                {
-                    self.at += 2;
-                    self.variables.push(variable);
-                }
+    /// A method or macro of a value; its `(` has been read.
+    fn call(&mut self, of: Type<'s>, name: &'a str) -> Result<Type<'s>> {
+        let most = match name {
+            "all" | "exists" | "exists_one" | "existsOne" => 2,
+            "transformList" | "transformMap" | "transformMapEntry" => 2,
+            "filter" | "map" | "optFlatMap" | "optMap" | "sortBy" => 1,
+            _ => {
+                let operands = self.arguments(vec![of])?;
+                return functions::result(&format!(".{name}"), &operands);
             }
-            if self.variables.len() == bound {
-                return Err(format!("`{name}` starts with the name of a variable"));
-            }
-        } else if name == "bind" {
-            // cel.bind is not among Kubernetes' libraries.
-            return Err("there is no function `bind`".into());
+        };
+        let mut names = Vec::new();
+        while let [Token::Name(variable), Token::Sign(","), ..] = self.tokens[self.at..]
+            && names.len() < most
+        {
+            self.at += 2;
+            names.push(variable);
         }
-        self.list(")", |reader| reader.expression())?;
-        self.variables.truncate(bound);
-        Ok(())
+        if names.is_empty() || (name.starts_with("transform") || name == "existsOne") && names.len() < 2 {
+            return Err(format!("`{name}` starts with the name of a variable"));
+        }
+        let outside = self.variables.len();
+        let (key, value) =
+            if name.starts_with("opt") { (Type::Dyn, unwrapped(of.clone(), true)?) } else { of.items()? };
+        match names[..] {
+            [item] => {
+                // One variable stands for the items of a list, and for the keys of a map.
+                let item_of = if matches!(of, Type::Map(..)) { key.clone() } else { value };
+                self.variables.push((item, item_of));
+            }
+            _ => {
+                let both = [key.clone(), value];
+                self.variables.extend(names.into_iter().zip(both));
+            }
+        }
+        let body = self.arguments(Vec::new())?;
+        let inner = self.variables.drain(outside..).next_back();
+        let item = inner.map_or(Type::Dyn, |(_, of)| of);
+        macro_result(name, of, (key, item), body)
+    }
+
+    /// The arguments of a call, behind those that are known.
+    fn arguments(&mut self, mut operands: Vec<Type<'s>>) -> Result<Vec<Type<'s>>> {
+        self.list(")", |reader| {
+            operands.push(reader.expression()?);
+            Ok(())
+        })?;
+        self.is_field = false;
+        Ok(operands)
     }
 
     fn list(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
         while !self.take(close) {
-            self.take("?");
             item(self)?;
             if !self.take(",") {
                 return self.require(close);
+            }
+            if close == ")" && matches!(self.peek(), Token::Sign(")")) {
+                return Err("`)` is not expected here".into());
             }
         }
         Ok(())
     }
 }
 
+/// The type of a macro with the types of what it is called on, of its variables and of the expressions in it.
+fn macro_result<'s>(
+    name: &str,
+    of: Type<'s>,
+    (key, item): (Type<'s>, Type<'s>),
+    mut body: Vec<Type<'s>>,
+) -> Result<Type<'s>> {
+    let (fewest, most) = match name {
+        "map" | "transformList" | "transformMap" | "transformMapEntry" => (1, 2),
+        _ => (1, 1),
+    };
+    let count = body.len();
+    if !(fewest..=most).contains(&count) {
+        return Err(format!("`{name}` has {count} expressions behind its variable, expected {most}"));
+    }
+    let Some(last) = body.pop() else { return Ok(Type::Dyn) };
+    let conditions = match name {
+        "all" | "exists" | "exists_one" | "existsOne" | "filter" => vec![&last],
+        _ => body.iter().collect(),
+    };
+    if let Some(other) = conditions.into_iter().find(|of| !of.fits(&BOOL)) {
+        return Err(format!("`{name}` wants a condition, found {other}"));
+    }
+    Ok(match name {
+        "filter" => Type::List(item.into()),
+        "map" | "transformList" => Type::List(last.into()),
+        "transformMap" => Type::Map(key.into(), last.into()),
+        "transformMapEntry" if last.fits(&Type::Map(Type::Dyn.into(), Type::Dyn.into())) => last,
+        "transformMapEntry" => return Err(format!("`{name}` wants a map, found {last}")),
+        "optMap" => Type::Optional(last.into()),
+        "optFlatMap" => Type::Optional(unwrapped(last, true)?.into()),
+        "sortBy" => return functions::result(".sortBy", &[of, last]),
+        _ => BOOL,
+    })
+}
+
+/// What is in an optional value.
+fn unwrapped(of: Type<'_>, is_optional: bool) -> Result<Type<'_>> {
+    match of {
+        Type::Optional(inner) if is_optional => Ok(*inner),
+        Type::Dyn => Ok(Type::Dyn),
+        other if is_optional => Err(format!("an optional value is wanted, found {other}")),
+        other => Ok(other),
+    }
+}
+
+/// The type of items of both types; clusters want those of a list or map to be of one.
+fn joined<'s>(before: Option<Type<'s>>, of: Type<'s>) -> Result<Type<'s>> {
+    match before {
+        None => Ok(of),
+        Some(before) if before.fits(&of) => Ok(before.join(of)),
+        Some(before) => Err(format!("a list or map holds one type of values, found {before} and {of}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::yaml::first_document;
+
+    const SCHEMA: &str = "
+        type: object
+        properties:
+          number: {type: integer}
+          text: {type: string}
+          when: {type: string, format: date-time}
+          either: {x-kubernetes-int-or-string: true}
+          list: {type: array, items: {type: object, properties: {name: {type: string}, a-b: {type: integer}}}}
+          words: {type: array, items: {type: string}}
+          labels: {type: object, additionalProperties: {type: string}}
+          inner: {type: object, properties: {flag: {type: boolean}, namespace: {type: string}}}
+          open: {type: object, x-kubernetes-preserve-unknown-fields: true}
+    ";
+
+    fn why_not(rule: &str, wanted: Wanted, old: Old) -> Option<String> {
+        let document = first_document(SCHEMA).unwrap();
+        why_not_rule(rule, &Scope::new(Schema(&document.root), true, old).unwrap(), wanted)
+    }
 
     #[test]
     fn sound_rules() {
         for rule in [
             "self == oldSelf",
-            "has(self.a) ? self.a.b > 0 : true",
-            "self.all(x, x.startsWith('a') && !(x in ['b', \"c\"]))",
-            "self.map(x, x.n > 1, x.n).sum() <= 10u",
-            "self.x.matches(r'^\\d+$') || duration(self.d) < duration('1h')",
-            "self.all(k, v, size(k) < 3)",
-            "self.?a.orValue('') != ''",
-            "quantity(self.cpu).isLessThan(quantity('1'))",
-            "self.__namespace__ == 'a' // why",
-            "{'a': 1}.a == 1 && -self.b < .5",
-            "self[?'a'].hasValue()",
-            "self.`a-b` > 0x1f && [?self.?a].size() < 2",
+            "has(self.inner) ? self.inner.flag : true",
+            "self.list.all(x, x.name.startsWith('a') && !(x.name in ['b', \"c\"]))",
+            "self.list.map(x, x.name != '', x.a__dash__b).sum() <= 10",
+            "self.text.matches(r'^\\d+$') || duration(self.text) < duration('1h')",
+            "self.labels.all(k, v, size(k) < 3 && v != '')",
+            "self.labels.all(k, self.labels[k] != '') && 'a' in self.labels",
+            "self.?text.orValue('') != ''",
+            "quantity(self.text).isLessThan(quantity('1'))",
+            "self.inner.__namespace__ == 'a' // why",
+            "{'a': 1}.a == 1 && -self.number < .5",
+            "self.labels[?'a'].hasValue() && self.labels.?a.optMap(a, a + 'b').orValue('') == ''",
+            "self.list[0].`a-b` > 0x1f && [?self.?text].size() < 2",
+            "self.metadata.name.size() < 64 && self.kind == 'A' && self.inner != null",
+            "type(self.either) == int ? self.either > 1 : self.either.contains('%')",
+            "self.when > timestamp('2024-01-01T00:00:00Z') && self.number < 1.5",
+            "sets.contains(self.words, ['a']) && self.words.exists_one(w, w == self.text)",
+            "self.labels.transformList(k, v, k + v).join(',') == '' && optional.of(1).value() == 1",
+            "self.words.exists(oldSelf, oldSelf == 'a') && dyn(self.text) == 1 && [].size() == 0",
         ] {
-            assert_eq!(why_not_rule(rule), None, "{rule}");
+            assert_eq!(why_not(rule, Wanted::Truth, Old::There), None, "{rule}");
         }
     }
 
@@ -270,24 +526,59 @@ mod tests {
     fn rules_that_no_cluster_compiles() {
         for (rule, part) in [
             ("", "the end"),
-            ("self.a >", "the end"),
-            ("self.a == 'b", "does not end"),
-            ("(self.a", "expected `)`"),
-            ("self.a b", "`b` is not expected"),
+            ("self.number >", "the end"),
+            ("self.text == 'b", "does not end"),
+            ("(self.number", "expected `)`"),
+            ("self.text b", "`b` is not expected"),
             ("slef.a", "no variable `slef`"),
-            ("self.all(x, y > 0)", "no variable `y`"),
-            ("self.all(1, true)", "name of a variable"),
-            ("hass(self.a)", "no function `hass`"),
-            ("self.a = 1", "has no meaning"),
-            ("self ? 1", "expected `:`"),
+            ("self.words.all(x, y > 0)", "no variable `y`"),
+            ("self.words.all(1, true)", "name of a variable"),
+            ("hass(self.text)", "no function `hass`"),
+            ("self.text.startWith('a')", "no method `startWith`"),
+            ("self.number = 1", "has no meaning"),
+            ("self.number > 0 ? true", "expected `:`"),
+            ("self.numbr > 0", "no field `numbr` here; did you mean `number`?"),
+            ("self.list[0].names == ''", "no field `names`"),
+            ("self.list.name == ''", "list(object) has no field `name`"),
+            ("self.open.a == 1", "no field `a`"),
+            ("self.metadata.labels.size() > 0", "no field `labels`"),
+            ("self.number == '1'", "`==` does not take int and string"),
+            ("self.text + 1 == ''", "`+` does not take string and int"),
+            ("self.number == null", "`==` does not take int and null"),
+            ("1 in self.words", "`in` does not take int and list(string)"),
+            ("self.words.all(x, x)", "`all` wants a condition, found string"),
+            ("self.number.all(x, true)", "int has no items"),
+            ("self.text", "it gives string, expected bool"),
+            ("[1, 'a'].size() > 0", "one type of values, found int and string"),
+            ("has(self)", "`has` takes a field"),
+            ("self.text.orValue('') == ''", "`orValue` cannot be called on string with string"),
+            ("self.?text == ''", "`==` does not take optional(string) and string"),
+            ("self.words.map(x, size(x)) == self.words", "`==` does not take list(int) and list(string)"),
+            ("size(self.number) > 1", "`size` does not take int"),
+            ("math.greatest(1, 2) > 1", "no variable `math`"),
         ] {
-            let why = why_not_rule(rule).unwrap_or_default();
+            let why = why_not(rule, Wanted::Truth, Old::There).unwrap_or_default();
             assert!(why.contains(part), "{rule}: {why}");
         }
     }
 
     #[test]
+    fn messages_and_what_was_there_before() {
+        let text = "'is ' + string(self.number)";
+        assert_eq!(why_not(text, Wanted::Text, Old::Unknown), None);
+        assert_eq!(why_not(text, Wanted::Truth, Old::There).unwrap(), "it gives string, expected bool");
+        let rule = "!oldSelf.hasValue() || oldSelf.value().number == self.number";
+        assert_eq!(why_not(rule, Wanted::Truth, Old::Optional), None);
+        assert!(why_not(rule, Wanted::Truth, Old::There).is_some());
+        assert!(why_not("self == oldSelf", Wanted::Truth, Old::Unknown).unwrap().contains("no `oldSelf`"));
+        assert!(
+            why_not("self.number > 1", Wanted::Truth, Old::Optional).unwrap().contains("optionalOldSelf")
+        );
+    }
+
+    #[test]
     fn hostile_rules_end() {
+        let lists = "[".repeat(200) + &"]".repeat(200);
         for rule in [
             "(".repeat(60_000),
             "[".repeat(60_000),
@@ -295,8 +586,15 @@ mod tests {
             "!".repeat(60_000),
             "a.".repeat(30_000),
             ".".repeat(60_000),
+            "self.?words".to_owned() + &".?a".repeat(20_000),
+            "1+".repeat(30_000),
+            "[self.words].map(x,".repeat(3_000),
+            format!("{lists} == {lists}") + &" + [x]".repeat(100),
+            "[1]".to_owned() + &".map(a, {a: a})".repeat(3_000),
+            "[1]".to_owned() + &".map(a, [a])".repeat(4_000),
         ] {
-            assert!(why_not_rule(&rule).is_some());
+            assert!(why_not(&rule, Wanted::Truth, Old::There).is_some());
+            let _ = why_not_rule(&rule, &Scope::unknown(), Wanted::Text);
         }
     }
 }
