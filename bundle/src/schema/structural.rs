@@ -2,8 +2,10 @@
 //! `pkg/apis/apiextensions/validation/validation.go`): every value has a type, logic adds conditions and nothing else, and what
 //! cannot be pruned or merged is not there.
 
+use regex::Regex;
+
 use crate::source::Span;
-use crate::yaml::{Mapping, Node};
+use crate::yaml::{Node, Value};
 
 use super::{Additional, Schema};
 
@@ -36,7 +38,7 @@ pub fn problems(schema: Schema<'_, '_>) -> Vec<Problem> {
 const NEVER: [&str; 7] =
     ["definitions", "dependencies", "id", "patternProperties", "$ref", "additionalItems", "$schema"];
 /// Keywords that logic must not use: they say what a value is, not which values are allowed.
-const NOT_IN_LOGIC: [&str; 12] = [
+const NOT_IN_LOGIC: [&str; 13] = [
     "type",
     "default",
     "title",
@@ -49,6 +51,7 @@ const NOT_IN_LOGIC: [&str; 12] = [
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
+    "x-kubernetes-validations",
 ];
 /// The logic, and the keywords in which it is a list.
 const LOGIC: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -100,6 +103,9 @@ impl Walk {
         if schema.get("x-kubernetes-preserve-unknown-fields").and_then(Node::as_bool) == Some(false) {
             let keyword = "x-kubernetes-preserve-unknown-fields";
             self.at(schema, keyword, &format!("`{keyword}` is true or absent"));
+        }
+        if root && schema.flag("nullable") {
+            self.at(schema, "nullable", "a resource is not null");
         }
         self.additional(schema, root, embedded);
         self.lists_and_maps(schema, &kind);
@@ -167,22 +173,57 @@ impl Walk {
             }
             _ => {}
         }
-        let Some(items) = schema.items().filter(|_| list == "map") else { return };
-        for key in keys.iter().filter_map(Node::as_str) {
-            match items.property(key).map(|property| property.text("type").into_owned()).as_deref() {
-                None => self.at(
-                    schema,
-                    "x-kubernetes-list-map-keys",
-                    &format!("the items have no property `{}`", key.replace('`', "'")),
-                ),
-                Some("array" | "object") => {
-                    self.at(
-                        schema,
-                        "x-kubernetes-list-map-keys",
-                        &format!("`{}` is not a scalar", key.replace('`', "'")),
-                    );
-                }
-                Some(_) => {}
+        let Some(items) = schema.items() else { return };
+        if matches!(list.as_ref(), "set" | "map") && items.flag("nullable") {
+            self.at(items, "nullable", "an item of a set or map is not null");
+        }
+        match list.as_ref() {
+            "set" => self.items_of_set(items),
+            "map" => self.items_of_map(schema, items),
+            _ => {}
+        }
+    }
+
+    fn items_of_set(&mut self, items: Schema<'_, '_>) {
+        let is_whole = match items.text("type").as_ref() {
+            "array" => matches!(items.text("x-kubernetes-list-type").as_ref(), "" | "atomic"),
+            "object" => items.text("x-kubernetes-map-type") == "atomic",
+            _ => true,
+        };
+        if !is_whole {
+            self.at(
+                items,
+                "type",
+                "an item of a set is compared as a whole: its list or map type is `atomic`",
+            );
+        }
+    }
+
+    fn items_of_map(&mut self, schema: Schema<'_, '_>, items: Schema<'_, '_>) {
+        let keyword = "x-kubernetes-list-map-keys";
+        if items.text("type") != "object" {
+            self.at(items, "type", "an item of a list of type `map` is an object");
+            return;
+        }
+        let keys: Vec<_> = schema.list(keyword).iter().filter_map(Node::as_str).collect();
+        for (index, key) in keys.iter().enumerate() {
+            let shown = key.replace('`', "'");
+            let Some(property) = items.property(key) else {
+                self.at(schema, keyword, &format!("the items have no property `{shown}`"));
+                continue;
+            };
+            if keys[..index].contains(key) {
+                self.at(schema, keyword, &format!("`{shown}` is there twice"));
+            }
+            if matches!(property.text("type").as_ref(), "array" | "object") {
+                self.at(schema, keyword, &format!("`{shown}` is not a scalar"));
+            }
+            if property.flag("nullable") {
+                self.at(property, "nullable", "a key of a list of type `map` is not null");
+            }
+            let is_required = items.list("required").iter().any(|name| name.as_str() == Some(key));
+            if !is_required && property.get("default").is_none() {
+                self.at(schema, keyword, &format!("`{shown}` is neither required, nor has it a default"));
             }
         }
     }
@@ -199,8 +240,12 @@ impl Walk {
         if metadata.text("type") != "object" {
             self.below("metadata", |walk| walk.at(metadata, "type", "the type is `object` in every object"));
         }
-        let others =
-            metadata.properties().any(|(entry, _)| !matches!(entry.key.as_ref(), "name" | "generateName"));
+        let others = metadata
+            .properties()
+            .any(|(entry, _)| !matches!(entry.key.as_ref(), "name" | "generateName"))
+            || metadata.0.as_mapping().into_iter().flatten().any(|entry| {
+                !matches!(entry.key.as_ref(), "type" | "properties" | "default") && !is_empty(&entry.value)
+            });
         if root && others {
             self.below("metadata", |walk| {
                 walk.at(metadata, "properties", "only `name` and `generateName` can be described")
@@ -210,31 +255,47 @@ impl Walk {
 
     /// The logic that stands at `logic`, about what `schema` describes.
     fn logic_of(&mut self, logic: Schema<'_, '_>, schema: Schema<'_, '_>) {
+        self.pattern(logic);
         for keyword in LOGIC {
-            for (index, part) in logic.list(keyword).iter().enumerate() {
-                // The one form in which types are named, for what is an integer or a string.
-                let is_either = schema.flag("x-kubernetes-int-or-string");
-                if keyword == "anyOf" && is_either && only_has(part, "type") {
+            for (index, part) in logic.list(keyword).iter().map(Schema).enumerate() {
+                // The two forms in which types are named, for what is an integer or a string.
+                let is_first_of_all = keyword == "allOf" && index == 0 && std::ptr::eq(logic.0, schema.0);
+                if keyword == "anyOf" && std::ptr::eq(logic.0, schema.0) && is_either(logic) {
                     continue;
                 }
-                self.below(&format!("{keyword}[{index}]"), |walk| walk.logic(Schema(part), Some(schema)));
+                let skips = is_first_of_all && is_either(part);
+                self.below(&format!("{keyword}[{index}]"), |walk| walk.logic(part, Some(schema), skips));
             }
         }
         if let Some(not) = logic.schema("not") {
-            self.below("not", |walk| walk.logic(not, Some(schema)));
+            self.below("not", |walk| walk.logic(not, Some(schema), false));
         }
     }
 
-    fn logic(&mut self, logic: Schema<'_, '_>, schema: Option<Schema<'_, '_>>) {
-        for keyword in NOT_IN_LOGIC.into_iter().filter(|keyword| logic.get(keyword).is_some()) {
+    fn pattern(&mut self, schema: Schema<'_, '_>) {
+        let pattern = schema.text("pattern");
+        // Go's dialect is nearly ours; what it alone has is not judged.
+        let is_wrong = matches!(Regex::new(&pattern), Err(regex::Error::Syntax(_)));
+        if is_wrong && !["\\Q", "\\z", "\\C"].iter().any(|of_go| pattern.contains(of_go)) {
+            self.at(schema, "pattern", "the pattern is none that clusters can read");
+        }
+    }
+
+    /// One part of the logic; `skips` when its own `anyOf` names the types of what is an integer or a string.
+    fn logic(&mut self, logic: Schema<'_, '_>, schema: Option<Schema<'_, '_>>, skips: bool) {
+        let says_something = |keyword: &&str| logic.get(keyword).is_some_and(|node| !is_empty(node));
+        for keyword in NOT_IN_LOGIC.into_iter().filter(says_something) {
             self.at(
                 logic,
                 keyword,
                 &format!("`{keyword}` stands outside of `allOf`, `anyOf`, `oneOf` and `not`"),
             );
         }
-        if let Some(schema) = schema {
+        if let Some(schema) = schema.filter(|_| !skips) {
             self.logic_of(logic, schema);
+        }
+        if let Some(metadata) = logic.property("metadata") {
+            self.at(metadata, "", "`metadata` has no place in the logic");
         }
         for (entry, part) in logic.properties() {
             let described = schema.and_then(|schema| schema.property(&entry.key));
@@ -245,11 +306,11 @@ impl Walk {
                     format!("`{}` is not described outside of the logic", entry.key.replace('`', "'"));
                 self.found.push(Problem { path: self.path.clone(), message, span: entry.key_span });
             }
-            self.below(&entry.key, |walk| walk.logic(part, described));
+            self.below(&entry.key, |walk| walk.logic(part, described, false));
         }
         if let Some(items) = logic.items() {
             let described = schema.and_then(Schema::items);
-            self.below("[]", |walk| walk.logic(items, described));
+            self.below("[]", |walk| walk.logic(items, described, false));
         }
     }
 
@@ -270,12 +331,24 @@ impl Walk {
     }
 }
 
+/// Whether a value is what Go's type has without one.
 fn is_empty(node: &Node<'_>) -> bool {
-    node.as_mapping().is_some_and(Mapping::is_empty) || node.as_str() == Some("")
+    match &node.value {
+        Value::String(text) => text.is_empty(),
+        Value::Bool(value) => !value,
+        Value::Sequence(items) => items.is_empty(),
+        Value::Mapping(map) => map.is_empty(),
+        _ => false,
+    }
 }
 
-fn only_has(node: &Node<'_>, keyword: &str) -> bool {
-    node.as_mapping().is_some_and(|mapping| mapping.len() == 1 && mapping.get(keyword).is_some())
+/// Whether `anyOf` of a schema is `[{type: integer}, {type: string}]`.
+fn is_either(schema: Schema<'_, '_>) -> bool {
+    let [first, second] = schema.list("anyOf") else { return false };
+    let is_only = |node: &Node<'_>, of: &str| {
+        node.as_mapping().is_some_and(|mapping| mapping.len() == 1) && Schema(node).text("type") == of
+    };
+    is_only(first, "integer") && is_only(second, "string")
 }
 
 #[cfg(test)]
@@ -318,10 +391,38 @@ mod tests {
     }
 
     #[test]
+    fn patterns_and_what_logic_must_not_say() {
+        check(
+            "{type: object, properties: {a: {type: string, pattern: '^a(b$'}}}",
+            "a: the pattern is none that clusters can read",
+        );
+        check(
+            "{type: object, properties: {a: {allOf: [{anyOf: [{type: integer}, {type: string}]}, {pattern: x}], x-kubernetes-int-or-string: true}}}",
+            "",
+        );
+        check(
+            "{type: object, anyOf: [{nullable: false, x-kubernetes-validations: [{rule: 'true'}], properties: {metadata: {}}}], \
+             properties: {metadata: {type: object, description: x}}, nullable: true}",
+            ": a resource is not null; metadata: only `name` and `generateName` can be described; \
+             anyOf[0]: `x-kubernetes-validations` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; \
+             anyOf[0]: `metadata` has no place in the logic",
+        );
+    }
+
+    #[test]
     fn lists_maps_and_metadata() {
         check(
             "{type: object, properties: {a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object}}}}",
             "a: the items have no property `name`",
+        );
+        check(
+            "{type: object, properties: {a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name, name], items: {type: object, properties: {name: {type: string}}, nullable: true}}}}",
+            "a: an item of a set or map is not null; a: `name` is neither required, nor has it a default; a: `name` is there twice; \
+             a: `name` is neither required, nor has it a default",
+        );
+        check(
+            "{type: object, properties: {a: {type: array, x-kubernetes-list-type: set, items: {type: object}}}}",
+            "a: an item of a set is compared as a whole: its list or map type is `atomic`",
         );
         check(
             "{type: object, properties: {metadata: {type: object, properties: {name: {type: string, maxLength: 9}}}}}",

@@ -1,3 +1,4 @@
+use crate::crd::Crd;
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::schema::{Schema, structural};
 use crate::validate::{Rule, SCHEMA};
@@ -15,7 +16,9 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    for (object, crd) in facts.readable_crds() {
+    // Clusters ask it of CRDs of the older API only where unknown fields are dropped.
+    let asked = |crd: Crd<'_, '_>| crd.is_v1() || !crd.preserves_unknown_fields();
+    for (object, crd) in facts.readable_crds().filter(|(_, crd)| asked(*crd)) {
         for (index, version) in crd.versions().iter().enumerate() {
             let Some(schema) = crd.schema(version) else {
                 let path = steps!("spec", "versions", index, "name");
