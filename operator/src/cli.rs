@@ -1,7 +1,6 @@
 //! The command line: flags in, a typed request out. What the commands do lives elsewhere.
 
 use std::{
-    error::Error,
     io::{self, Write},
     path::PathBuf,
 };
@@ -11,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     manifests::{self, EncodeError, Release, WriteError},
     run::{self, RunArgs, RunError},
+    telemetry::chain,
 };
 
 /// The RedisCluster operator
@@ -80,12 +80,7 @@ impl CliError {
 
     /// What went wrong, its causes, and the way out, in one line.
     pub fn line(&self) -> String {
-        let mut line = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            line += &format!(": {error}");
-            cause = error.source();
-        }
+        let line = chain(self);
         match self {
             Self::Write(_) => line + "; choose a directory that can be written with --output-dir",
             Self::Encode(_) | Self::Stdout(_) | Self::Run(_) => line,

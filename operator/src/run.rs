@@ -189,7 +189,8 @@ struct Readiness {
 /// # Errors
 /// When it cannot start, or has lost the Lease.
 pub fn run(args: RunArgs) -> Result<(), RunError> {
-    crate::telemetry::start(&args.log)?;
+    let filter = args.log.clone();
+    crate::telemetry::start(&filter).map_err(|source| RunError::Filter { filter, source })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

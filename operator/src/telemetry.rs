@@ -1,8 +1,6 @@
 //! Logs: one JSON object a line, with the object, the reconcile's id and what went wrong and why.
 
-use tracing_subscriber::EnvFilter;
-
-use crate::run::RunError;
+use tracing_subscriber::{EnvFilter, filter::ParseError};
 
 /// An error with all its causes, in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
@@ -19,10 +17,8 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 ///
 /// # Errors
 /// When the filter cannot be read.
-pub fn start(filter: &str) -> Result<(), RunError> {
-    let parsed = EnvFilter::builder()
-        .parse(filter)
-        .map_err(|source| RunError::Filter { filter: filter.into(), source })?;
+pub fn start(filter: &str) -> Result<(), ParseError> {
+    let parsed = EnvFilter::builder().parse(filter)?;
     let subscriber = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)

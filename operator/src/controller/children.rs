@@ -141,7 +141,7 @@ pub fn auth_secret(cluster: &RedisCluster, password: &str) -> Secret {
 pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
     let data = [
         ("redis.conf", redis_conf(cluster, defaults)),
-        ("start.sh", start_script(cluster)),
+        ("start.sh", start_script(cluster, defaults)),
         ("ready.sh", READY.into()),
         ("live.sh", LIVE.into()),
     ];
@@ -168,11 +168,18 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
     conf
 }
 
-/// The password comes from the environment and goes into a file in memory: command lines are for all to see. Nothing but the
-/// shell itself is needed for it, so an image may hold just that and Redis.
-fn start_script(cluster: &RedisCluster) -> String {
-    // A primary that comes back with its old table and without its data would empty its replicas.
-    let forget = if cluster.spec.storage.is_some() { "" } else { ": > /data/nodes.conf\n" };
+/// The password comes from the environment and goes into a file in memory: command lines are for all to see. Only a shell and
+/// `sleep` are needed for it, so an image may hold just these and Redis.
+fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
+    // A primary that comes back with its old table and without its data would empty its replicas. So would one that comes back
+    // as a new node, empty, at its old address: its replica connects there again before anybody misses the old node.
+    // It stays away until the others have elected that replica.
+    let away = (2 * u64::from(defaults.node_timeout_ms)).div_ceil(1000) + 2;
+    let forget = if cluster.spec.storage.is_some() {
+        String::new()
+    } else {
+        format!("[ ! -s /data/nodes.conf ] || sleep {away}\n: > /data/nodes.conf\n")
+    };
     format!(
         "set -eu\numask 077\n{forget}{{\n\
          printf 'include /etc/redis-operator/redis.conf\\n'\n\
@@ -472,6 +479,42 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// The script, with the places of a container moved to `dir`, and how long it took to the start of Redis.
+    fn started(dir: &std::path::Path, storage: Value) -> (bool, String) {
+        let object = json!({
+            "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+            "spec": {"size": 3, "storage": storage},
+        });
+        let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+        let defaults = Defaults { node_timeout_ms: 500, ..Defaults::default() };
+        let script = start_script(&cluster, &defaults);
+        let place = dir.display().to_string();
+        let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
+        let script = script.replace("exec redis-server", "exec cat");
+        let started = std::time::Instant::now();
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .envs([("POD_IP", "10.0.0.1"), ("POD_HOST", "rc-0.rc"), ("REDISCLI_AUTH", "a b")])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        (started.elapsed().as_secs() >= 3, String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Its replica has to be elected first: it would copy the emptiness otherwise.
+    #[test]
+    fn a_node_without_a_volume_that_starts_again_stays_away_for_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("nodes.conf");
+        let (waited, conf) = started(dir.path(), Value::Null);
+        assert!(!waited && conf.contains("requirepass \"a b\"\nmasterauth \"a b\"\n"), "{conf}");
+        std::fs::write(&table, "0123 myself,master").unwrap();
+        assert!(!started(dir.path(), json!({"size": "1Gi"})).0, "with a volume it is who it was");
+        assert_eq!(std::fs::read_to_string(&table).unwrap(), "0123 myself,master");
+        assert!(started(dir.path(), Value::Null).0);
+        assert_eq!(std::fs::read_to_string(&table).unwrap(), "");
+    }
 
     #[test]
     fn what_the_api_server_adds_is_no_change() {

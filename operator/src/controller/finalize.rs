@@ -14,12 +14,15 @@ use serde_json::json;
 use tracing::info;
 
 use super::{
-    FINALIZER, ReconcileError, Scope,
+    Scope,
     cache::Key,
-    call,
     children::{INSTANCE_LABEL, selector},
+    error::{ReconcileError, call},
 };
 use crate::crd::{RedisCluster, v1::DeletionPolicy};
+
+/// The finalizer that lets a cluster go in order.
+pub(super) const FINALIZER: &str = "cache.example.com/cluster";
 
 /// On volumes that outlive their cluster: its name.
 pub(super) const RETAINED_LABEL: &str = "cache.example.com/retained-from";
@@ -44,7 +47,7 @@ pub(super) async fn finalize(
     {
         info!("deleting the StatefulSet");
         scope.context.metrics.api_write("StatefulSet");
-        call("delete", "StatefulSet", sets.delete(&key.1, &DeleteParams::background())).await?;
+        unless_gone(call("delete", "StatefulSet", sets.delete(&key.1, &DeleteParams::background())).await)?;
     }
     let pods = scope.caches.pods.state();
     let left = pods.iter().filter(|pod| {
@@ -60,11 +63,19 @@ pub(super) async fn finalize(
     let patch = json!({"metadata": {"finalizers": others, "resourceVersion": cluster.resource_version()}});
     let clusters: Api<RedisCluster> = scope.api(key);
     scope.context.metrics.api_write("RedisCluster");
-    call("patch", "RedisCluster", clusters.patch(&key.1, &PatchParams::default(), &Patch::Merge(patch)))
-        .await?;
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+    unless_gone(call("patch", "RedisCluster", clusters.patch(&key.1, &parameters, &patch)).await)?;
     info!("gone");
     scope.forget(key);
     Ok(Action::await_change())
+}
+
+/// What is gone already is what was wanted: the cache may be behind.
+fn unless_gone<T>(result: Result<T, ReconcileError>) -> Result<(), ReconcileError> {
+    match result {
+        Err(error) if matches!(error.answer(), Some((404, _))) => Ok(()),
+        result => result.map(|_| ()),
+    }
 }
 
 async fn volumes(scope: &Scope, key: &Key, policy: DeletionPolicy) -> Result<(), ReconcileError> {
@@ -75,14 +86,18 @@ async fn volumes(scope: &Scope, key: &Key, policy: DeletionPolicy) -> Result<(),
         match policy {
             DeletionPolicy::Delete if claim.metadata.deletion_timestamp.is_none() => {
                 scope.context.metrics.api_write("PersistentVolumeClaim");
-                call("delete", "PersistentVolumeClaim", claims.delete(&name, &DeleteParams::default()))
-                    .await?;
+                let parameters = DeleteParams::default();
+                unless_gone(
+                    call("delete", "PersistentVolumeClaim", claims.delete(&name, &parameters)).await,
+                )?;
             }
             DeletionPolicy::Retain if !claim.labels().contains_key(RETAINED_LABEL) => {
                 let patch = json!({"metadata": {"labels": {RETAINED_LABEL: key.1}}});
                 scope.context.metrics.api_write("PersistentVolumeClaim");
                 let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-                call("patch", "PersistentVolumeClaim", claims.patch(&name, &parameters, &patch)).await?;
+                unless_gone(
+                    call("patch", "PersistentVolumeClaim", claims.patch(&name, &parameters, &patch)).await,
+                )?;
             }
             _ => {}
         }

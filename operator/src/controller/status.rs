@@ -66,7 +66,7 @@ impl News {
 pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     let (cluster, topology) = (view.cluster, view.topology);
     let observed = topology.observed;
-    let members = members(topology);
+    let members = members(old, topology);
     let serves = topology.serves();
     let initialized = old.initialized == Some(true) || serves;
     RedisClusterStatus {
@@ -89,27 +89,47 @@ fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-fn members(topology: &Topology<'_>) -> Vec<Member> {
+/// What is known of each pod's node. A node that is away or has not joined keeps the id that it had: whether another one came
+/// back in its place is only known then.
+fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
     let shard_of = |id| topology.owners().position(|owner| owner.node.id == id).map(count);
+    let last_id = |pod: &str| old.members.iter().find(|member| member.pod == pod)?.node_id.clone();
     let pods = topology.observed.pods.iter().filter(|pod| !pod.terminating);
-    pods.map(|pod| {
-        let member = topology.core.iter().find(|member| member.pod.uid == pod.uid);
-        let node = member.map(|member| member.node).filter(|node| !node.alone() || topology.goal.size == 1);
-        let primary = node.and_then(|node| node.primary());
-        Member {
-            pod: pod.name.clone(),
-            node_id: node.map(|node| node.id.to_string()),
-            role: node.map(|_| if primary.is_some() { Role::Replica } else { Role::Primary }),
-            shard: node.and_then(|node| shard_of(primary.unwrap_or(node.id))),
-            slots: node
-                .and_then(|node| topology.owned.get(&node.id))
-                .map(|slots| slots.to_string().split(' ').map(str::to_owned).collect())
-                .unwrap_or_default(),
-            link_up: node.filter(|_| primary.is_some()).map(|node| node.link == Link::Up),
-            revision: pod.revision.clone(),
+    let mut members: Vec<Member> = pods
+        .map(|pod| {
+            let member = topology.core.iter().find(|member| member.pod.uid == pod.uid);
+            let node =
+                member.map(|member| member.node).filter(|node| !node.alone() || topology.goal.size == 1);
+            let primary = node.and_then(|node| node.primary());
+            Member {
+                pod: pod.name.clone(),
+                node_id: node.map_or_else(|| last_id(&pod.name), |node| Some(node.id.to_string())),
+                role: node.map(|_| if primary.is_some() { Role::Replica } else { Role::Primary }),
+                shard: node.and_then(|node| shard_of(primary.unwrap_or(node.id))),
+                slots: node
+                    .and_then(|node| topology.owned.get(&node.id))
+                    .map(|slots| slots.to_string().split(' ').map(str::to_owned).collect())
+                    .unwrap_or_default(),
+                link_up: node.filter(|_| primary.is_some()).map(|node| node.link == Link::Up),
+                revision: pod.revision.clone(),
+            }
+        })
+        .collect();
+    // Between a pod and the next of its name there is none.
+    let replicas = topology.observed.replicas.unwrap_or(0);
+    let ordinal = |pod: &str| pod.rsplit_once('-')?.1.parse::<u32>().ok();
+    for away in &old.members {
+        let wanted = ordinal(&away.pod).is_some_and(|ordinal| ordinal < replicas);
+        if wanted && !members.iter().any(|member| member.pod == away.pod) {
+            members.push(Member {
+                pod: away.pod.clone(),
+                node_id: away.node_id.clone(),
+                ..Member::default()
+            });
         }
-    })
-    .collect()
+    }
+    members.sort_by_key(|member| ordinal(&member.pod));
+    members
 }
 
 fn phase(view: &View<'_>, initialized: bool) -> Phase {
@@ -426,5 +446,96 @@ pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
             .iter()
             .map(|condition| (condition.type_.clone(), condition.status == "True"))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Goal, Pod};
+
+    /// A member: `pod id role`, where `-` is unknown.
+    fn member(words: &str) -> Member {
+        let words: Vec<&str> = words.split(' ').collect();
+        let known = |word: &str| (word != "-").then(|| word.to_owned());
+        let role = match words[2] {
+            "primary" => Some(Role::Primary),
+            "replica" => Some(Role::Replica),
+            _ => None,
+        };
+        let slots = if role == Some(Role::Primary) { vec!["0-5".into()] } else { vec![] };
+        Member { pod: words[0].into(), node_id: known(words[1]), role, slots, ..Member::default() }
+    }
+
+    fn formed(members: &str) -> RedisClusterStatus {
+        let members: Vec<Member> =
+            members.split(", ").filter(|words| !words.is_empty()).map(member).collect();
+        let nodes = members.iter().map(|member| member.pod.clone()).collect();
+        RedisClusterStatus { initialized: Some(true), members, nodes, ..Default::default() }
+    }
+
+    #[track_caller]
+    fn check(old: &str, new: &str, told: &[&str]) {
+        let told_of: Vec<_> = news(&formed(old), &formed(new), 2)
+            .into_iter()
+            .map(|news| format!("{} {}", news.reason, news.note))
+            .collect();
+        assert_eq!(told_of, told);
+    }
+
+    #[test]
+    fn a_node_that_comes_back_as_another() {
+        check("rc-0 a primary", "rc-0 b replica", &["MemberReplaced rc-0: a became b"]);
+        check("rc-0 a -", "rc-0 b replica", &["MemberReplaced rc-0: a became b"]);
+    }
+
+    #[test]
+    fn a_node_that_comes_back_as_itself() {
+        check("rc-0 a primary", "rc-0 a -", &[]);
+        check("rc-0 a -", "rc-0 a primary", &[]);
+    }
+
+    #[test]
+    fn nodes_that_come_and_go() {
+        check("rc-0 a primary", "rc-0 a primary, rc-1 - -", &[]);
+        check("rc-0 a primary, rc-1 - -", "rc-0 a primary, rc-1 b replica", &["MemberJoined rc-1 as b"]);
+        check("rc-0 a primary, rc-1 b -", "rc-0 a primary", &["MemberForgotten rc-1"]);
+    }
+
+    #[test]
+    fn a_replica_that_takes_over() {
+        check(
+            "rc-0 a replica",
+            "rc-0 a primary",
+            &["FailoverCompleted rc-0 is the primary of its shard now"],
+        );
+    }
+
+    /// Its pod is being deleted, is gone, and is there again without an answer: the id that it had is still known.
+    #[test]
+    fn a_member_without_an_answer_keeps_its_id() {
+        let pod = |ordinal: u32, terminating: bool| Pod {
+            ordinal,
+            name: format!("rc-{ordinal}"),
+            uid: ordinal.to_string(),
+            ip: None,
+            terminating,
+            host: None,
+            trouble: None,
+            revision: None,
+            redis: None,
+        };
+        let goal = Goal { size: 2, replicas_per_shard: 0, slots: 16384, initialized: true };
+        let old = formed("rc-0 a primary, rc-1 b primary, rc-2 c primary");
+        for pods in
+            [vec![pod(0, false), pod(1, true)], vec![pod(0, false)], vec![pod(0, false), pod(1, false)]]
+        {
+            let observed = Observed { pods, replicas: Some(2), ..Observed::default() };
+            let members = members(&old, &Topology::of(goal, &observed));
+            let known: Vec<_> =
+                members.iter().map(|member| (&*member.pod, member.node_id.as_deref())).collect();
+            // The third was scaled away.
+            assert_eq!(known, [("rc-0", Some("a")), ("rc-1", Some("b"))]);
+        }
     }
 }

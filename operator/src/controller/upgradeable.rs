@@ -66,8 +66,6 @@ impl Upgradeable {
 }
 
 async fn write(api: &Api<DynamicObject>, name: &str, upgradeable: bool) -> Result<(), kube::Error> {
-    // OLM disregards a condition whose generation is not the object's.
-    let generation = api.get(name).await?.metadata.generation;
     let (status, reason, message) = if upgradeable {
         ("True", "Settled", "no cluster moves slots")
     } else {
@@ -75,8 +73,9 @@ async fn write(api: &Api<DynamicObject>, name: &str, upgradeable: bool) -> Resul
     };
     let condition = json!({
         "type": "Upgradeable", "status": status, "reason": reason, "message": message,
-        "lastTransitionTime": Timestamp::now().to_string(), "observedGeneration": generation,
+        "lastTransitionTime": Timestamp::now().to_string(),
     });
+    // OLM copies it to the status, and notes there which generation it is of.
     let patch = json!({"spec": {"conditions": [condition]}});
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
 }

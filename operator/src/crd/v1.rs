@@ -238,7 +238,7 @@ pub struct RedisClusterStatus {
 }
 
 /// One node of the cluster.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
     /// Name of the pod that the node runs in.

@@ -114,6 +114,7 @@ impl Actor<'_> {
         }
         let unreachable = |source| ActError::Unreachable { pod: place.pod.clone(), source };
         let mut connection = self.access.connect(place.ip).await.map_err(unreachable)?;
+        self.still_leads(COMMAND_DEADLINE)?;
         let found: String = connection.send("MYID", cmd("CLUSTER").arg("MYID")).await.map_err(unreachable)?;
         if found != place.id.to_string() {
             return Err(ActError::Replaced { pod: place.pod.clone(), expected: place.id, found });
@@ -122,12 +123,14 @@ impl Actor<'_> {
         Ok(connection)
     }
 
+    /// To be asked as late as can be: the command is the next thing that happens.
+    fn still_leads(&self, time: Duration) -> Result<(), ActError> {
+        if self.permit.holds_for(time) { Ok(()) } else { Err(ActError::NotLeading) }
+    }
+
     async fn tell(&mut self, place: &Place, name: &'static str, command: &Cmd) -> Result<(), ActError> {
         let mut connection = self.at(place).await?;
-        // As late as can be: the command is the next thing that happens.
-        if !self.permit.holds_for(COMMAND_DEADLINE) {
-            return Err(ActError::NotLeading);
-        }
+        self.still_leads(COMMAND_DEADLINE)?;
         let refused = |source| ActError::Refused { pod: place.pod.clone(), source };
         connection.send::<()>(name, command).await.map_err(refused)
     }
@@ -214,13 +217,12 @@ impl Actor<'_> {
         let mut replace = false;
         loop {
             let question = cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(KEYS_AT_ONCE).take();
+            self.still_leads(COMMAND_DEADLINE)?;
             let keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
             if keys.is_empty() {
                 return Ok(());
             }
-            if !self.permit.holds_for(MIGRATE_DEADLINE) {
-                return Err(ActError::NotLeading);
-            }
+            self.still_leads(MIGRATE_DEADLINE)?;
             let command = self.migrate(to, &keys, replace);
             match source.send_within::<()>("MIGRATE", &command, MIGRATE_DEADLINE).await {
                 Ok(()) => {}

@@ -1,4 +1,5 @@
-//! Asks every pod's Redis, all at once. One that does not answer is a value, not an error.
+//! Asks every pod's Redis, all at once. One that does not answer is a value, not an error; nobody is asked by an operator
+//! that does not lead any more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use redis::{cmd, pipe};
 use tracing::debug;
 
-use super::{Access, CommandError, parse};
+use super::{Access, COMMAND_DEADLINE, CommandError, act::Permit, parse};
 use crate::{
     plan::{Node, NodeId, Pod},
     telemetry::chain,
@@ -29,24 +30,28 @@ enum SeeError {
 }
 
 /// Fills in what the Redis of each pod says, and for slots that are open somewhere the keys that each primary holds in them.
-pub async fn observe(access: &Access, pods: &mut [Pod]) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
+pub async fn observe(
+    access: &Access,
+    permit: &dyn Permit,
+    pods: &mut [Pod],
+) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
     let questions: Vec<_> = pods
         .iter()
         .enumerate()
         .map(|(index, pod)| {
             let (name, ip) = (pod.name.clone(), pod.ip);
-            async move { (index, see(access, &name, ip).await) }
+            async move { (index, see(access, permit, &name, ip).await) }
         })
         .collect();
     let seen: Vec<(usize, Option<Node>)> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
     for (index, node) in seen {
         pods[index].redis = node;
     }
-    open_keys(access, pods).await
+    open_keys(access, permit, pods).await
 }
 
-async fn see(access: &Access, pod: &str, ip: Option<IpAddr>) -> Option<Node> {
-    match try_see(access, ip).await {
+async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>) -> Option<Node> {
+    match try_see(access, permit, ip).await {
         Ok(node) => node,
         Err(error) => {
             debug!(pod, error = chain(&error), "no answer");
@@ -55,9 +60,12 @@ async fn see(access: &Access, pod: &str, ip: Option<IpAddr>) -> Option<Node> {
     }
 }
 
-async fn try_see(access: &Access, ip: Option<IpAddr>) -> Result<Option<Node>, SeeError> {
+async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Result<Option<Node>, SeeError> {
     let Some(ip) = ip else { return Ok(None) };
     let mut connection = access.connect(ip).await?;
+    if !permit.holds_for(COMMAND_DEADLINE) {
+        return Ok(None);
+    }
     let mut questions = pipe();
     questions
         .cmd("CLUSTER")
@@ -72,7 +80,11 @@ async fn try_see(access: &Access, ip: Option<IpAddr>) -> Result<Option<Node>, Se
     Ok(Some(parse::node(&nodes, &cluster, &info, keys)?))
 }
 
-async fn open_keys(access: &Access, pods: &[Pod]) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
+async fn open_keys(
+    access: &Access,
+    permit: &dyn Permit,
+    pods: &[Pod],
+) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
     let nodes = || pods.iter().filter_map(|pod| Some((pod, pod.redis.as_ref()?)));
     let open: BTreeSet<u16> =
         nodes().flat_map(|(_, node)| node.migrating.keys().chain(node.importing.keys())).copied().collect();
@@ -83,7 +95,7 @@ async fn open_keys(access: &Access, pods: &[Pod]) -> BTreeMap<u16, BTreeMap<Node
     for (pod, node) in nodes().filter(|(_, node)| node.primary().is_none()) {
         let Some(ip) = pod.ip else { continue };
         let Ok(mut connection) = access.connect(ip).await else { continue };
-        for slot in &open {
+        for slot in open.iter().filter(|_| permit.holds_for(COMMAND_DEADLINE)) {
             let question = cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(*slot).take();
             if let Ok(count) = connection.send("COUNTKEYSINSLOT", &question).await {
                 found.entry(*slot).or_default().insert(node.id, count);

@@ -32,6 +32,7 @@ fn main() {
         trial("all_nodes_come_back_elsewhere", all_nodes_come_back_elsewhere),
         trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
+        trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
@@ -138,12 +139,12 @@ impl Permit for Mortal {
     }
 }
 
-/// The first eighteen commands of a change are three whole slot moves: it dies within each of their steps.
+/// The first commands of a change are three whole slot moves: it dies within each of their steps.
 async fn an_operator_dies_between_any_two_commands() {
     let mut servers = formed(2, 0, false).await;
     fill(&servers, 2000).await;
     servers.goal.size = 3;
-    for commands in 1..18 {
+    for commands in 1..26 {
         let permit = Mortal(AtomicI64::new(commands));
         let (_, done) = servers.reconcile(&permit).await;
         assert!(matches!(done, Ok(()) | Err(ActError::NotLeading | ActError::Refused { .. })), "{done:?}");
@@ -179,6 +180,35 @@ async fn a_foreign_node_is_not_met() {
             assert_eq!(pod.redis.unwrap().table.len(), 3);
         }
     }
+}
+
+/// A pod of theirs gets the address of a dead pod of ours, and has the same password: neither operator introduces anybody.
+async fn an_address_passes_to_another_cluster() {
+    let (mut ours, mut theirs) = (formed(3, 0, true).await, formed(3, 0, true).await);
+    fill(&ours, 300).await;
+    fill(&theirs, 200).await;
+    let address = ours.ip(2);
+    ours.terminate(2);
+    theirs.terminate(2);
+    theirs.start_at(2, address);
+    let until = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < until {
+        let (plan, _) = ours.turn(&redis_operator::server::act::Always).await;
+        assert!(plan.actions.is_empty(), "we have nobody to introduce: {plan:?}");
+        // They may tell their own where their own is now.
+        let (plan, done) = theirs.turn(&redis_operator::server::act::Always).await;
+        assert!(done.is_ok(), "{plan:?}: {done:?}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    for servers in [&ours, &theirs] {
+        for pod in servers.observe().await.pods {
+            assert_eq!(pod.redis.unwrap().table.len(), 3, "{}", pod.name);
+        }
+    }
+    assert_eq!(theirs.keys().await, 200);
+    ours.start(2);
+    ours.settle(A_WHILE).await;
+    assert_eq!(ours.keys().await, 300);
 }
 
 async fn without_the_lease_nothing_is_said() {

@@ -89,16 +89,17 @@ impl Servers {
         }
     }
 
-    fn start(&mut self, ordinal: u32) {
+    /// Starts a server at an address that nobody had before.
+    pub(crate) fn start(&mut self, ordinal: u32) {
+        let ip = Ipv4Addr::new(127, 77, self.network, u8::try_from(self.started + 1).unwrap());
+        self.start_at(ordinal, ip.into());
+    }
+
+    pub(crate) fn start_at(&mut self, ordinal: u32, ip: IpAddr) {
         self.started += 1;
-        let ip = Ipv4Addr::new(127, 77, self.network, u8::try_from(self.started).unwrap());
-        let process = launch(
-            &self.dir.path().join(ordinal.to_string()),
-            ip.into(),
-            &format!("rc-{ordinal}"),
-            self.persistent,
-        );
-        self.servers.insert(ordinal, Server { uid: self.started, ip: ip.into(), process });
+        let dir = self.dir.path().join(ordinal.to_string());
+        let process = launch(&dir, ip, &format!("rc-{ordinal}"), self.persistent);
+        self.servers.insert(ordinal, Server { uid: self.started, ip, process });
     }
 
     /// Kills a server, and starts another at a new address: with its data where there is a volume.
@@ -143,12 +144,19 @@ impl Servers {
                 redis: None,
             })
             .collect();
-        let open_keys = observe(&self.access, &mut pods).await;
+        let open_keys = observe(&self.access, &Always, &mut pods).await;
         Observed { pods, replicas: Some(self.replicas), open_keys }
     }
 
-    /// One reconcile.
+    /// One reconcile, and what the StatefulSet's controller makes of it.
     pub(crate) async fn reconcile(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
+        let (plan, done) = self.turn(permit).await;
+        self.scale(plan.replicas);
+        (plan, done)
+    }
+
+    /// One reconcile, while pods neither come nor go.
+    pub(crate) async fn turn(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
         let observed = self.observe().await;
         let topology = Topology::of(self.goal, &observed);
         let plan = plan(&topology);
@@ -156,7 +164,6 @@ impl Servers {
             self.goal.initialized = true;
         }
         let done = act(&self.access, permit, &plan.actions).await;
-        self.scale(plan.replicas);
         (plan, done.map(|_| ()))
     }
 

@@ -1,0 +1,99 @@
+//! Why a reconcile failed, and the door by which controllers ask the API server: every call names its verb and its kind, and has
+//! to end in time.
+
+use std::time::Duration;
+
+use super::backoff::{FIRST, LAST};
+use crate::server::act::ActError;
+
+/// How long one call of the API server may take.
+const API_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why a reconcile failed. The class decides when it is tried again: see the table in docs/redis-operator.md.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReconcileError {
+    /// The API server refused, or could not be reached.
+    #[error("the API server refused to {verb} {kind}")]
+    Api {
+        /// What was tried.
+        verb: &'static str,
+        /// With what.
+        kind: &'static str,
+        /// What it said.
+        source: Box<kube::Error>,
+    },
+    /// The API server did not answer.
+    #[error("the API server did not answer in time to {verb} {kind}")]
+    ApiTimeout {
+        /// What was tried.
+        verb: &'static str,
+        /// With what.
+        kind: &'static str,
+    },
+    /// A plan was broken off.
+    #[error("could not carry out the plan")]
+    Act(#[from] ActError),
+    /// An object cannot be written as JSON.
+    #[error("cannot write {kind} as JSON")]
+    Encode {
+        /// What it is.
+        kind: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+impl ReconcileError {
+    /// What the API server answered: a code of HTTP, and a sentence.
+    pub(super) fn answer(&self) -> Option<(u16, &str)> {
+        match self {
+            Self::Api { source, .. } => match &**source {
+                kube::Error::Api(status) => Some((status.code, &status.message)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The class, as metrics have it.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Api { .. } => match self.answer() {
+                Some((409, _)) => "conflict",
+                Some(_) => "api_refused",
+                None => "api_unreachable",
+            },
+            Self::ApiTimeout { .. } => "api_timeout",
+            Self::Act(ActError::NotLeading) => "not_leading",
+            Self::Act(ActError::Replaced { .. }) => "member_replaced",
+            Self::Act(ActError::Unreachable { .. }) => "redis_unreachable",
+            Self::Act(_) => "redis_refused",
+            Self::Encode { .. } => "encode",
+        }
+    }
+
+    /// The longest wait before the next try. Nodes that have not heard of each other's news yet refuse what they would
+    /// take a moment later, so that is short.
+    pub fn longest_wait(&self) -> Duration {
+        match self {
+            Self::Act(ActError::Replaced { .. } | ActError::Refused { .. }) => FIRST,
+            Self::Act(_) => Duration::from_secs(10),
+            Self::Api { .. } if matches!(self.answer(), Some((409, _))) => FIRST,
+            _ => LAST,
+        }
+    }
+}
+
+/// A call of the API server, which has to answer in time.
+pub(super) async fn call<T>(
+    verb: &'static str,
+    kind: &'static str,
+    work: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, ReconcileError> {
+    match tokio::time::timeout(API_DEADLINE, work).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(source)) => Err(ReconcileError::Api { verb, kind, source: Box::new(source) }),
+        Err(_) => Err(ReconcileError::ApiTimeout { verb, kind }),
+    }
+}
