@@ -56,6 +56,7 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	$(CARGO) build --release --locked --package olmkit-catalog --features serve --bin olmkit-serve --examples
 	tests/bench/serve target/release/olmkit-serve target/release/examples/multiply target/release/examples/probe $(CATALOG)
 	tests/bench/catalogs target/release/olmkit
+	tests/bench/redis
 
 docs: ## the documentation of the code
 	$(CARGO) doc --workspace --no-deps --locked --open

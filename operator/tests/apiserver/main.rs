@@ -1,0 +1,348 @@
+//! The program against a real kube-apiserver: which namespaces it watches, who leads, what it tells OLM, and what five
+//! hundred clusters cost.
+//!
+//! Where the programs are not at hand (`make cluster` builds them), the tests are listed as not run.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what is missing, and the figures")]
+
+#[path = "../../../tests/support/apiserver.rs"]
+mod api;
+mod bench;
+mod node;
+mod pretend;
+mod replica;
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::{
+    api::{
+        apps::v1::StatefulSet,
+        coordination::v1::Lease,
+        core::v1::{Namespace, Service},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Config, ResourceExt,
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    core::{ApiResource, GroupVersionKind},
+};
+use libtest_mimic::{Arguments, Trial};
+use redis_operator::crd::{self, RedisCluster};
+use serde_json::{Value, json};
+
+use self::{
+    api::{ADMIN, ApiServer},
+    node::{Node, RealRedis},
+    replica::Replica,
+};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A Lease is held for 15 s, and looked at every 2 s. The rest is this test's own way of looking.
+const TAKEN_OVER: Duration = Duration::from_secs(15 + 2 + 2);
+
+fn main() {
+    let present = api::programs().is_some();
+    if !present {
+        eprintln!("not run: etcd and kube-apiserver are not at hand (`make cluster` builds them)");
+    }
+    let redis = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join("redis-server").is_file()));
+    // The tests share a server, which ends with the last of them.
+    let server: Arc<OnceLock<ApiServer>> = Arc::default();
+    let trial = |name: &str, run: bool, test: fn(World)| {
+        let server = server.clone();
+        let test = move || {
+            let server = server.get_or_init(|| ApiServer::start(ready));
+            test(World::of(server));
+            Ok(())
+        };
+        Trial::test(name, test).with_ignored_flag(!(present && run))
+    };
+    let mut trials = vec![
+        trial("it_watches_the_namespaces_that_it_is_told", true, |world| world.run(namespaces)),
+        trial("one_leads_whoever_dies_or_freezes", true, |world| world.run(one_leads)),
+        trial("what_users_change_is_changed_back", true, |world| world.run(changed_back)),
+        trial("olm_does_not_upgrade_while_slots_move", redis, |world| world.run(slots_move)),
+    ];
+    // It is about figures, and takes minutes.
+    if std::env::var("OLMKIT_BENCH").is_ok_and(|value| value == "1") {
+        trials = vec![trial("what_clusters_cost", true, |world| world.run(bench::clusters))];
+    }
+    drop(server);
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+/// The API server, and who speaks with it.
+struct World {
+    runtime: tokio::runtime::Runtime,
+    kubeconfig: std::path::PathBuf,
+}
+
+impl World {
+    fn of(server: &ApiServer) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        Self { runtime, kubeconfig: server.kubeconfig(ADMIN) }
+    }
+
+    fn run<F: Future<Output = ()>>(self, test: fn(Client, std::path::PathBuf) -> F) {
+        self.runtime.block_on(async {
+            let client = connect(&self.kubeconfig).await;
+            install(&client).await;
+            test(client, self.kubeconfig.clone()).await;
+        });
+    }
+}
+
+async fn connect(kubeconfig: &Path) -> Client {
+    // Fails only when one was installed before, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+fn ready(kubeconfig: &Path) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let namespaces: Api<Namespace> = Api::all(connect(kubeconfig).await);
+        let asked = tokio::time::timeout(Duration::from_secs(2), namespaces.get("default")).await;
+        asked.is_ok_and(|answer| answer.is_ok())
+    })
+}
+
+/// The APIs. Nobody converts here, so only one version is served.
+async fn install(client: &Client) {
+    let mut definition = serde_json::to_value(crd::definition(Default::default())).unwrap();
+    definition["spec"]["conversion"] = json!({"strategy": "None"});
+    apply::<CustomResourceDefinition>(client, definition).await;
+    let olm = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/olm-crds/crds.yaml");
+    let olm = std::fs::read_to_string(olm).unwrap();
+    let condition = olm.split("\n---\n").find(|text| text.contains("plural: operatorconditions")).unwrap();
+    apply::<CustomResourceDefinition>(client, serde_saphyr::from_str(condition).unwrap()).await;
+    let clusters: Api<RedisCluster> = Api::all(client.clone());
+    let conditions: Api<DynamicObject> = Api::all_with(client.clone(), &condition_kind());
+    eventually("the APIs are served", async || {
+        let served = clusters.list(&ListParams::default()).await.is_ok()
+            && conditions.list(&ListParams::default()).await.is_ok();
+        served.then_some(())
+    })
+    .await;
+}
+
+async fn apply<K>(client: &Client, object: Value)
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+    let parameters = PatchParams::apply("test").force();
+    Api::<K>::all(client.clone()).patch(&name, &parameters, &Patch::Apply(object)).await.unwrap();
+}
+
+async fn namespace(client: &Client, name: &str) {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    apply::<Namespace>(client, object).await;
+}
+
+async fn create(client: &Client, namespace: &str, name: &str, spec: Value) {
+    let object = json!({
+        "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": name}, "spec": spec,
+    });
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), namespace);
+    clusters.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+}
+
+/// Asks until there is an answer.
+async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, ask).await
+}
+
+async fn within<T>(time: Duration, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(started.elapsed() < time, "not within {time:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn namespaces(client: Client, kubeconfig: std::path::PathBuf) {
+    const ALL: [&str; 3] = ["watched-c", "watched-b", "watched-a"];
+    for name in ALL {
+        namespace(&client, name).await;
+    }
+    for (number, (told, watched)) in [
+        ("watched-a", &["watched-a"][..]),
+        // As OLM joins them, and as people do.
+        ("watched-a,watched-b", &["watched-a", "watched-b"]),
+        (" watched-a , watched-b ,", &["watched-a", "watched-b"]),
+        ("", &ALL),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("rc-{number}");
+        for place in ALL {
+            create(&client, place, &name, json!({"size": 3})).await;
+        }
+        let _operator = Replica::start(&kubeconfig, &["--no-leader-election"], &[("WATCH_NAMESPACE", told)]);
+        for place in watched {
+            let sets: Api<StatefulSet> = Api::namespaced(client.clone(), place);
+            eventually(&format!("{place} is looked after with `{told}`"), async || {
+                sets.get_opt(&name).await.unwrap()
+            })
+            .await;
+        }
+        for place in ALL.iter().filter(|place| !watched.contains(place)) {
+            let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), place);
+            let cluster = clusters.get(&name).await.unwrap();
+            assert!(cluster.finalizers().is_empty(), "{place} is looked after with `{told}`");
+        }
+    }
+}
+
+async fn one_leads(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "led").await;
+    let start = |identity: &str| {
+        let flags = ["--identity", identity, "--namespace", "led", "--watch-namespace", "led"];
+        Replica::start(&kubeconfig, &flags, &[])
+    };
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "led");
+    let holder = async || leases.get_opt("redis-operator").await.unwrap()?.spec?.holder_identity;
+    let next = async |dead: &str| {
+        let started = Instant::now();
+        let holder = eventually("another leads", async || {
+            holder().await.filter(|holder| !holder.is_empty() && holder != dead)
+        })
+        .await;
+        (holder, started.elapsed())
+    };
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "led");
+    let cared_for = async |name: &str| {
+        create(&client, "led", name, json!({"size": 1})).await;
+        eventually(name, async || sets.get_opt(name).await.unwrap()).await;
+    };
+
+    let mut replicas: std::collections::BTreeMap<String, Replica> =
+        ["a", "b"].map(|name| (name.to_owned(), start(name))).into();
+    let (first, _) = next("").await;
+    cared_for("first").await;
+    replicas.remove(&first).unwrap().signal("KILL");
+    let (second, took) = next(&first).await;
+    assert!(took < TAKEN_OVER, "{second} leads after {took:?}");
+    cared_for("second").await;
+
+    // Frozen, it does not know that its time is over.
+    replicas.insert("c".into(), start("c"));
+    let mut frozen = replicas.remove(&second).unwrap();
+    frozen.signal("STOP");
+    let (third, took) = next(&second).await;
+    assert!(took < TAKEN_OVER, "{third} leads after {took:?}");
+    cared_for("third").await;
+    let before = frozen.log().lines().count();
+    frozen.signal("CONT");
+    let status = frozen.ended(Duration::from_secs(15));
+    assert_eq!(status.code(), Some(1), "{}", frozen.log());
+    let log = frozen.log();
+    let thawed: Vec<_> = log.lines().skip(before).collect();
+    assert!(thawed.iter().any(|line| line.contains("the lease was")), "{thawed:?}");
+    let did = ["\"apply\"", "\"acted\"", "\"event\""];
+    assert!(!thawed.iter().any(|line| did.iter().any(|word| line.contains(word))), "{thawed:?}");
+
+    // Asked to end, it gives the Lease back, and the next need not wait.
+    replicas.insert("d".into(), start("d"));
+    let mut asked = replicas.remove(&third).unwrap();
+    asked.signal("TERM");
+    let (fourth, took) = next(&third).await;
+    assert!(took < Duration::from_secs(5), "{fourth} leads after {took:?}");
+    assert_eq!(asked.ended(Duration::from_secs(25)).code(), Some(0), "{}", asked.log());
+    cared_for("fourth").await;
+}
+
+/// Server-side apply leaves what others put into a list beside what we put there: two ports of one name even, which the API
+/// server then refuses.
+async fn changed_back(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "changed").await;
+    let _operator =
+        Replica::start(&kubeconfig, &["--no-leader-election", "--watch-namespace", "changed"], &[]);
+    create(&client, "changed", "rc", json!({"size": 1})).await;
+    let services: Api<Service> = Api::namespaced(client.clone(), "changed");
+    let ports = async || {
+        let service = services.get_opt("rc").await.unwrap()?;
+        let ports = service.spec.unwrap_or_default().ports.unwrap_or_default();
+        Some(ports.into_iter().map(|port| port.port).collect::<Vec<_>>())
+    };
+    let as_made = async || {
+        eventually("the Service is as it was made", async || ports().await.filter(|ports| *ports == [6379]))
+            .await
+    };
+    as_made().await;
+    for changed in [
+        json!([{"name": "redis", "port": 6380, "targetPort": 6379}]),
+        json!([{"name": "redis", "port": 6379}, {"name": "more", "port": 1234}]),
+    ] {
+        let patch = Patch::Merge(json!({"spec": {"ports": changed}}));
+        services.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+        as_made().await;
+    }
+    services.delete("rc", &Default::default()).await.unwrap();
+    as_made().await;
+}
+
+fn condition_kind() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("operators.coreos.com", "v2", "OperatorCondition"))
+}
+
+async fn slots_move(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "moving").await;
+    let conditions: Api<DynamicObject> = Api::namespaced_with(client.clone(), "moving", &condition_kind());
+    let object = DynamicObject::new("redis-operator.v0.5.0", &condition_kind());
+    conditions.create(&PostParams::default(), &object).await.unwrap();
+    let flags = ["--no-leader-election", "--namespace", "moving", "--watch-namespace", "moving"];
+    let _operator =
+        Replica::start(&kubeconfig, &flags, &[("OPERATOR_CONDITION_NAME", "redis-operator.v0.5.0")]);
+    let said = async || {
+        let object = conditions.get("redis-operator.v0.5.0").await.unwrap();
+        let condition = object.data.pointer("/spec/conditions/0")?.clone();
+        assert_eq!(condition["type"], "Upgradeable");
+        Some(format!("{} {}", condition["status"], condition["reason"]).replace('"', ""))
+    };
+    let mut node = Node::new(&client, "moving", 78, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "moving", "rc", json!({"size": 2})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "moving");
+    let mut settle = async |size: i32| {
+        let mut all = vec![];
+        eventually(&format!("{size} nodes share the slots"), async || {
+            node.turn().await;
+            all.extend(said().await);
+            let cluster = clusters.get("rc").await.unwrap();
+            let status = cluster.status?;
+            let current = status.observed_generation == cluster.metadata.generation;
+            let settled =
+                status.conditions.iter().any(|one| one.type_ == "Progressing" && one.reason == "Settled");
+            (current && settled && status.shards == Some(size)).then_some(())
+        })
+        .await;
+        all.dedup();
+        all
+    };
+    assert_eq!(settle(2).await, ["True Settled"], "a cluster that forms holds up no upgrade");
+    let patch = Patch::Merge(json!({"spec": {"size": 3}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    let all = settle(3).await;
+    assert!(all.contains(&"False MovingSlots".into()), "{all:?}");
+    let last =
+        eventually("it may be upgraded again", async || said().await.filter(|said| said == "True Settled"))
+            .await;
+    assert_eq!(last, "True Settled");
+}

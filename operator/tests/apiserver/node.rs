@@ -1,0 +1,179 @@
+//! What a cluster does around the operator, played: the StatefulSet controller, and a kubelet whose containers are whatever
+//! a test makes of them, each at an address of its own in 127/8.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use futures_util::{StreamExt, stream};
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    core::v1::{ConfigMap, Pod, Secret},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use redis_operator::controller::children::PORT;
+use serde_json::json;
+
+/// Calls of the API server at once.
+const AT_ONCE: usize = 16;
+
+/// Runs containers.
+pub(crate) trait Runtime: Send + Sync {
+    /// Starts the container of a pod; it runs as long as what is given back.
+    fn start(&self, place: &Place) -> Box<dyn Send>;
+}
+
+/// What a container is told.
+pub(crate) struct Place {
+    pub(crate) pod: String,
+    pub(crate) ordinal: u32,
+    pub(crate) ip: IpAddr,
+    pub(crate) redis_conf: String,
+    pub(crate) password: String,
+}
+
+/// The pods of one namespace.
+pub(crate) struct Node {
+    client: Client,
+    namespace: String,
+    runtime: Box<dyn Runtime>,
+    /// Second number of the addresses: each namespace has its own.
+    network: u8,
+    started: u16,
+    pods: BTreeMap<String, Box<dyn Send>>,
+}
+
+impl Node {
+    pub(crate) fn new(client: &Client, namespace: &str, network: u8, runtime: Box<dyn Runtime>) -> Self {
+        let (client, namespace) = (client.clone(), namespace.to_owned());
+        Self { client, namespace, runtime, network, started: 0, pods: BTreeMap::new() }
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Makes and removes pods until there are as many as wanted.
+    pub(crate) async fn turn(&mut self) {
+        let sets = self.api::<StatefulSet>().list(&ListParams::default()).await.unwrap();
+        let mut wanted = BTreeSet::new();
+        let mut new = vec![];
+        for set in &sets {
+            let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
+            for ordinal in 0..u32::try_from(replicas).unwrap() {
+                let pod = format!("{}-{ordinal}", set.name_any());
+                if !self.pods.contains_key(&pod) {
+                    self.started += 1;
+                    let [high, low] = self.started.to_be_bytes();
+                    new.push((set, pod.clone(), ordinal, Ipv4Addr::new(127, self.network, high, low).into()));
+                }
+                wanted.insert(pod);
+            }
+        }
+        let made = stream::iter(new).map(|(set, pod, ordinal, ip)| self.make(set, pod, ordinal, ip));
+        let made: Vec<_> = made.buffer_unordered(AT_ONCE).collect().await;
+        self.pods.extend(made);
+        let gone: Vec<String> = self.pods.keys().filter(|pod| !wanted.contains(*pod)).cloned().collect();
+        for pod in gone {
+            self.pods.remove(&pod);
+            let at_once = DeleteParams::default().grace_period(0);
+            self.api::<Pod>().delete(&pod, &at_once).await.unwrap();
+        }
+    }
+
+    async fn make(
+        &self,
+        set: &StatefulSet,
+        pod: String,
+        ordinal: u32,
+        ip: IpAddr,
+    ) -> (String, Box<dyn Send>) {
+        let name = set.name_any();
+        let config = self.api::<ConfigMap>().get(&format!("{name}-config")).await.unwrap();
+        let secret = self.api::<Secret>().get(&format!("{name}-auth")).await.unwrap();
+        let place = Place {
+            pod: pod.clone(),
+            ordinal,
+            ip,
+            redis_conf: config.data.unwrap()["redis.conf"].clone(),
+            password: String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap(),
+        };
+        let running = self.runtime.start(&place);
+        let template = &set.spec.as_ref().unwrap().template;
+        let object = Pod {
+            metadata: ObjectMeta {
+                name: Some(pod.clone()),
+                labels: template.metadata.as_ref().unwrap().labels.clone(),
+                owner_references: Some(vec![OwnerReference {
+                    api_version: "apps/v1".into(),
+                    kind: "StatefulSet".into(),
+                    name,
+                    uid: set.uid().unwrap(),
+                    controller: Some(true),
+                    block_owner_deletion: Some(true),
+                }]),
+                ..Default::default()
+            },
+            spec: template.spec.clone(),
+            status: None,
+        };
+        let pods = self.api::<Pod>();
+        pods.create(&PostParams::default(), &object).await.unwrap();
+        let status = json!({"status": {
+            "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }});
+        pods.patch_status(&pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+        (pod, running)
+    }
+}
+
+/// Real redis-servers, with the configuration that the operator made.
+pub(crate) struct RealRedis(pub(crate) tempfile::TempDir);
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Runtime for RealRedis {
+    fn start(&self, place: &Place) -> Box<dyn Send> {
+        let dir = self.0.path().join(place.ip.to_string());
+        fs::create_dir(&dir).unwrap();
+        let conf = place.redis_conf.replace("dir /data", &format!("dir {}", dir.display()));
+        let Place { ip, pod, password, .. } = place;
+        let own = format!(
+            "bind {ip}\ncluster-announce-ip {ip}\ncluster-announce-hostname {pod}.headless.ns.svc\n\
+             requirepass {password}\nmasterauth {password}\n"
+        );
+        let file = dir.join("redis.conf");
+        fs::write(&file, conf + &own).unwrap();
+        let log = fs::File::create(dir.join("log")).unwrap();
+        let child =
+            Command::new("redis-server").arg(&file).stdout(log).stderr(Stdio::null()).spawn().unwrap();
+        let server = Server(child);
+        wait(&dir, *ip);
+        Box::new(server)
+    }
+}
+
+fn wait(dir: &Path, ip: IpAddr) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while std::net::TcpStream::connect((ip, PORT)).is_err() {
+        let log = || fs::read_to_string(dir.join("log")).unwrap();
+        assert!(std::time::Instant::now() < deadline, "redis-server does not listen: {}", log());
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+}
