@@ -68,7 +68,7 @@ impl Cluster {
         finished(arguments, &self.command(arguments).output()?)
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.kubectl);
         command.args(arguments).stdin(Stdio::null());
         command

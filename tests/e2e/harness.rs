@@ -58,14 +58,22 @@ pub(crate) fn trial(
             (company == Company::Any).then(|| SHARED.read().unwrap_or_else(PoisonError::into_inner));
         let _alone =
             (company == Company::Alone).then(|| SHARED.write().unwrap_or_else(PoisonError::into_inner));
-        let started = Instant::now();
-        let outcome = isolated(name, env::var_os("E2E_KEEP").is_some_and(|value| value == "1"), test);
-        let failure = outcome.as_ref().err().map(message);
-        let record = Record { name: name.to_owned(), time: started.elapsed(), failure };
-        RECORDS.lock().unwrap_or_else(PoisonError::into_inner).push(record);
-        outcome
+        part(name, test)
     };
     Trial::test(name, run).with_ignored_flag(!enabled())
+}
+
+/// Runs a test, or a part of one that has a namespace and a record of its own.
+pub(crate) fn part(
+    name: &'static str,
+    test: impl FnOnce(&Namespace) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let started = Instant::now();
+    let outcome = isolated(name, env::var_os("E2E_KEEP").is_some_and(|value| value == "1"), test);
+    let failure = outcome.as_ref().err().map(message);
+    let record = Record { name: name.to_owned(), time: started.elapsed(), failure };
+    RECORDS.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    outcome
 }
 
 /// Runs a test in a new namespace, which is gone afterwards, unless the test has failed and it is to be kept.

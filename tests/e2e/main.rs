@@ -20,6 +20,7 @@ mod olm;
 mod operators;
 #[path = "../support/program.rs"]
 mod program;
+mod redis;
 mod registry;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     trials.extend(network::trials());
     trials.extend(olm::trials());
     trials.extend(operators::trials());
+    trials.extend(redis::trials());
     trials.extend(registry::trials());
     if !harness::enabled() && !arguments.list {
         eprintln!("not run: the tests on a cluster, since E2E is not set (`make e2e` runs them)");

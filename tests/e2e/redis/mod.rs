@@ -1,0 +1,87 @@
+//! The RedisCluster operator on a cluster: clusters form, scale under load, heal, and go.
+//!
+//! It is installed once, as its users would do it, and then put through everything that `docs/redis-operator.md`
+//! promises: each part in a namespace of its own, and side by side where they do not disturb each other.
+
+mod growth;
+mod hand;
+mod healing;
+mod mistakes;
+mod operator;
+mod rediscluster;
+mod scope;
+mod succession;
+mod walk;
+mod writer;
+
+use std::thread;
+
+use libtest_mimic::{Failed, Trial};
+
+use self::operator::Operator;
+use crate::cluster::{Namespace, message};
+use crate::harness::{Company, part, trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("what_a_page_shows_and_what_a_command_says", walk::check),
+        trial("the_redis_operator", Company::Alone, all),
+    ]
+}
+
+fn all(namespace: &Namespace) -> Result<(), Failed> {
+    let operator = Operator::install(namespace.cluster)?;
+    // Each of these has clusters of its own; they share the operator, and take about as long as each other.
+    let lanes: [Vec<Part>; 3] = [
+        vec![("a_redis_cluster_is_left_in_peace", |_, namespace| growth::quiet(namespace))],
+        vec![
+            ("a_redis_cluster_lives", growth::lives),
+            ("the_redis_operator_as_its_page_shows_it", |_, namespace| walk::walked(namespace)),
+        ],
+        vec![
+            ("a_redis_cluster_heals_without_volumes", healing::without_volumes),
+            ("a_redis_cluster_heals_with_volumes", |_, namespace| healing::with_volumes(namespace)),
+            ("what_the_api_refuses_of_a_redis_cluster", |_, namespace| mistakes::refused(namespace)),
+            ("what_only_a_redis_user_can_mend", |_, namespace| mistakes::mended(namespace)),
+            ("what_users_change_in_a_redis_cluster", |_, namespace| mistakes::edited(namespace)),
+            ("what_the_webhooks_of_redis_say", |_, namespace| mistakes::webhooks(namespace)),
+        ],
+    ];
+    let forming: Part = ("a_redis_cluster_forms", |_, namespace| growth::forms(namespace));
+    let mut failures = run(&operator, vec![forming]);
+    failures.extend(thread::scope(|scope| {
+        let running: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(|| run(&operator, lane))).collect();
+        running
+            .into_iter()
+            .flat_map(|lane| lane.join().unwrap_or_else(|_| vec!["a lane panicked".into()]))
+            .collect::<Vec<_>>()
+    }));
+    // These disturb all others.
+    let disturbing: Vec<Part> = vec![
+        ("a_redis_cluster_outlives_its_operator", succession::outlives),
+        ("the_redis_operator_watches_what_olm_tells_it", scope::told),
+    ];
+    failures.extend(run(&operator, disturbing));
+    // Its rights are enough, the least that it was given: whom they do not suffice is named. And it tells nobody a password.
+    let log = operator.whole_log()?;
+    for word in ["system:serviceaccount:", mistakes::PASSWORD] {
+        failures.extend(log.lines().find(|line| line.contains(word)).map(|line| format!("it logged {line}")));
+    }
+    let log = if failures.is_empty() { String::new() } else { operator.log() };
+    operator.uninstall()?;
+    if failures.is_empty() { Ok(()) } else { Err(format!("{}\n{log}", failures.join("\n")).into()) }
+}
+
+type Part = (&'static str, fn(&Operator, &Namespace) -> Result<(), Failed>);
+
+/// Runs parts one after another, also when one fails; what their failures say. `E2E_PART` chooses by a part of the name.
+fn run(operator: &Operator, parts: Vec<Part>) -> Vec<String> {
+    let wanted = std::env::var("E2E_PART").unwrap_or_default();
+    let parts = parts.into_iter().filter(|(name, _)| name.contains(&wanted));
+    parts
+        .filter_map(|(name, test)| {
+            let failed = part(name, |namespace| test(operator, namespace)).err()?;
+            Some(format!("--- {name}: {}", message(&failed)))
+        })
+        .collect()
+}
