@@ -36,10 +36,12 @@
 mod answer;
 mod blobs;
 mod build;
+mod canonical;
 mod fingerprint;
 mod format;
 mod manifests;
 mod read;
+mod shown;
 mod write;
 
 /// The messages of `proto/registry.proto`.

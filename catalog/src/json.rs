@@ -164,32 +164,52 @@ impl Out<'_> {
     }
 
     fn string(&mut self, text: &str) {
-        self.text.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.text += "\\\"",
-                '\\' => self.text += "\\\\",
-                '\n' => self.text += "\\n",
-                '\r' => self.text += "\\r",
-                '\t' => self.text += "\\t",
-                '\u{8}' => self.text += "\\b",
-                '\u{c}' => self.text += "\\f",
-                '<' | '>' | '&' if self.escape_html => self.escape(c),
-                '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => self.escape(c),
-                c => self.text.push(c),
-            }
-        }
-        self.text.push('"');
-    }
-
-    fn escape(&mut self, c: char) {
-        // Writing to a string does not fail.
-        let _ = write!(self.text, "\\u{:04x}", u32::from(c));
+        push_text(&mut self.text, text, self.escape_html);
     }
 }
 
+/// Appends a text in quotes, with `<`, `>` and `&` escaped if they are to be.
+pub(crate) fn push_text(out: &mut String, text: &str, escape_html: bool) {
+    out.push('"');
+    let mut rest = text;
+    // 0xe2 starts the two line separators.
+    let special = |byte: &u8| match byte {
+        b'"' | b'\\' | 0..=0x1f | 0xe2 => true,
+        b'<' | b'>' | b'&' => escape_html,
+        _ => false,
+    };
+    // Mostly there is nothing to escape: whole blocks are looked at before single bytes are.
+    let next = |text: &str| {
+        let (blocks, _) = text.as_bytes().as_chunks::<32>();
+        let is_plain = |block: &&[u8; 32]| !block.iter().fold(false, |any, byte| any | special(byte));
+        let plain = blocks.iter().take_while(is_plain).count() * 32;
+        text.as_bytes()[plain..].iter().position(special).map(|at| plain + at)
+    };
+    while let Some(at) = next(rest) {
+        out.push_str(&rest[..at]);
+        let mut behind = rest[at..].chars();
+        match behind.next().unwrap_or_default() {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c @ ('<' | '>' | '&' | '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}') => {
+                // Writing to a string does not fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+        rest = behind.as_str();
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
 /// A float with the fewest digits that say it; with an exponent when it is very large or very small.
-fn float_text(value: f64) -> String {
+pub(crate) fn float_text(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
         return value.to_string();

@@ -19,7 +19,6 @@ use olmkit_bundle::yaml::decode::DecodeError;
 use crate::base64;
 use crate::fbc::{self, property};
 use crate::json::marshal;
-pub(crate) use csv_metadata::complete;
 use properties::Property;
 
 /// How a bundle is rendered.

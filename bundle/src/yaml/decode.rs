@@ -120,6 +120,17 @@ pub fn decode_noting<'de, T: de::Deserialize<'de>>(node: &'de Node<'de>) -> Resu
     Ok((value, noted.into_inner()))
 }
 
+/// Decodes a node with a seed, which may be one that keeps nothing but looks at what goes by.
+///
+/// # Errors
+/// When a value does not fit what the seed expects.
+pub fn decode_seed<'de, S: DeserializeSeed<'de>>(
+    node: &'de Node<'de>,
+    seed: S,
+) -> Result<S::Value, DecodeError> {
+    seed.deserialize(Decoder { node, noted: &RefCell::default() })
+}
+
 #[derive(Clone, Copy)]
 struct Decoder<'de, 'c> {
     node: &'de Node<'de>,

@@ -7,16 +7,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use olmkit_bundle::finding::{Finding, Level};
 use prost::Message as _;
 use serde_json::{Value as Json, json};
 
 use super::api;
+use super::canonical::{self, Object};
 use super::fingerprint::Fingerprint;
 use super::format::{NONE, Table};
 use super::manifests::Manifests;
-use super::write::{Part, Texts, TooLarge, Writer};
+use super::write::{Packer, Part, Texts, TooLarge, Writer};
 use crate::fbc::{self, At, Catalog, property, schema};
 use crate::index::{self, Index};
 use crate::json::compact;
@@ -74,14 +76,18 @@ pub struct Built {
 /// # Errors
 /// When the catalog is not sound or the file cannot be written; an old file is then as it was.
 pub fn build(files: &CatalogFiles, to: &Path) -> Result<Built, BuildError> {
-    let catalog = Catalog::parse(files);
+    let (catalog, fingerprint) = thread::scope(|scope| {
+        let fingerprint = scope.spawn(|| Fingerprint::of(files));
+        let catalog = Catalog::parse(files);
+        let fingerprint = fingerprint.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (catalog, fingerprint)
+    });
     let index = Index::new(&catalog);
     let mut findings = validate::check(&index);
     findings.retain(|finding| finding.level == Level::Error);
     if !findings.is_empty() {
         return Err(BuildError::Invalid { catalog: files.name.clone(), findings });
     }
-    let fingerprint = Fingerprint::of(files);
     let write = |source| BuildError::Write { path: to.to_owned(), source };
     let compiled =
         Writer::new(to).map_err(Stop::from).and_then(|writer| compile(&index, writer, to, fingerprint));
@@ -173,30 +179,36 @@ fn compile(
     to: &Path,
     fingerprint: Fingerprint,
 ) -> Result<(), Stop> {
-    let blobs = Blob::all(index.catalog);
-    let blob_parts = in_parallel(&blobs, |blob| packed_blob(*blob));
+    let packer = Packer::default();
     let bundles = index
         .packages
         .values()
         .flat_map(|package| package.bundles.iter().map(move |bundle| (package, bundle)));
     let bundles: Vec<_> = bundles.collect();
-    let prepared = in_parallel(&bundles, |(package, bundle)| Prepared::of(package, bundle));
+    let prepared = in_parallel(&bundles, |(package, bundle)| Prepared::of(package, bundle, &packer));
     let prepared = prepared.into_iter().collect::<Result<Vec<_>, _>>()?;
     let plan = Plan::of(index);
 
+    let blobs = Blob::all(index.catalog);
     let names = blobs.iter().flat_map(|blob| <[&str; 3]>::from(blob.key())).chain(plan.texts());
     let apis = prepared.iter().flat_map(|bundle| &bundle.apis);
     let texts = Texts::new(names.chain(apis.flat_map(|api| [&*api.group, &*api.version, &*api.kind])));
     let text = |text: &str| texts.number(text);
 
-    for (blob, part) in blobs.iter().zip(blob_parts) {
+    let of_bundles: BTreeMap<At, &Packed> = bundles
+        .iter()
+        .zip(&prepared)
+        .map(|((_, bundle), prepared)| (bundle.blob.at, &prepared.blob))
+        .collect();
+    for (blob, packed) in blobs.iter().zip(in_parallel(&blobs, |blob| Packed::of(*blob, &packer))) {
+        let packed = packed?;
+        let Some(packed) = packed.as_ref().or_else(|| of_bundles.get(&blob.at()).copied()) else { continue };
         let (schema, package, name) = blob.key();
-        let Packed { part, crc, custom } = part?;
-        let number = writer.part(&part)?;
-        writer.row(Table::Blobs, &[text(schema), text(package), text(name), number, crc]);
-        if let Some(custom) = custom {
-            let number = writer.part(&custom)?;
-            writer.row(Table::Customs, &[text(schema), text(package), number]);
+        let part = writer.part(&packed.part)?;
+        writer.row(Table::Blobs, &[text(schema), text(package), text(name), part, packed.crc]);
+        if let Some(message) = &packed.message {
+            let part = writer.part(message)?;
+            writer.row(Table::Customs, &[text(schema), text(package), part]);
         }
     }
     let mut manifests = Vec::with_capacity(prepared.len());
@@ -219,29 +231,34 @@ fn compile(
 
 /// A blob as it is stored.
 struct Packed {
-    /// As JSON.
+    /// As a line of JSON.
     part: Part,
     crc: u32,
     /// As protobuf, when its schema is not OLM's.
-    custom: Option<Part>,
+    message: Option<Part>,
 }
 
-fn packed_blob(blob: Blob<'_, '_>) -> Result<Packed, Stop> {
-    let json = blob.json();
-    let text = compact(&json) + "\n";
-    let large = || too_large(blob.key().2);
-    let custom = match (blob, json) {
-        (Blob::Other(_), Json::Object(map)) => {
-            let fields = map.into_iter().map(|(key, value)| (key, protobuf_value(value))).collect();
-            Some(Part::plain(prost_types::Struct { fields }.encode_to_vec()).map_err(large())?)
+impl Packed {
+    /// Any blob but a bundle, which [`Prepared`] has.
+    fn of(blob: Blob<'_, '_>, packer: &Packer) -> Result<Option<Self>, Stop> {
+        if let Blob::Bundle(_) = blob {
+            return Ok(None);
         }
-        _ => None,
-    };
-    Ok(Packed {
-        part: Part::packed(text.as_bytes()).map_err(large())?,
-        crc: crc32fast::hash(text.as_bytes()),
-        custom,
-    })
+        let large = || too_large(blob.key().2);
+        let json = blob.json();
+        let mut packed = Self::new(&(compact(&json) + "\n"), packer).map_err(large())?;
+        if let (Blob::Other(_), Json::Object(map)) = (blob, json) {
+            let fields = map.into_iter().map(|(key, value)| (key, protobuf_value(value))).collect();
+            let message = prost_types::Struct { fields }.encode_to_vec();
+            packed.message = Some(Part::plain(message).map_err(large())?);
+        }
+        Ok(Some(packed))
+    }
+
+    fn new(line: &str, packer: &Packer) -> Result<Self, TooLarge> {
+        let (part, crc) = (packer.packed(line.as_bytes())?, crc32fast::hash(line.as_bytes()));
+        Ok(Self { part, crc, message: None })
+    }
 }
 
 fn protobuf_value(value: Json) -> prost_types::Value {
@@ -263,6 +280,7 @@ fn protobuf_value(value: Json) -> prost_types::Value {
 
 /// What there is to write of a bundle, whatever channels it is in.
 struct Prepared {
+    blob: Packed,
     /// The fields of its message that are the same in every channel.
     message: Part,
     has_image: bool,
@@ -273,16 +291,18 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(package: &index::Package<'_, '_>, bundle: &index::Bundle<'_, '_>) -> Result<Self, Stop> {
+    fn of(
+        package: &index::Package<'_, '_>,
+        bundle: &index::Bundle<'_, '_>,
+        packer: &Packer,
+    ) -> Result<Self, Stop> {
         let blob = bundle.blob;
         let large = || too_large(&blob.name);
-        let json = blob.to_json();
-        let values: Vec<(&str, &Json)> = json["properties"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|found| (found["type"].as_str().unwrap_or(""), &found["value"]))
-            .collect();
+        let texts = blob.properties.iter().map(|found| found.value.as_ref().map(canonical::text));
+        let texts: Vec<Option<String>> = texts.collect();
+        let kinds = blob.properties.iter().map(|found| found.kind.as_str());
+        let values: Vec<(&str, &str)> =
+            kinds.zip(&texts).map(|(kind, text)| (kind, text.as_deref().unwrap_or("null"))).collect();
         let version = bundle.packages.first().map_or("", |(_, package)| &package.version);
         let manifests = match package.blobs.first() {
             Some(package) => Manifests::of(package, blob, version, &values),
@@ -300,46 +320,88 @@ impl Prepared {
             version: version.to_owned(),
             dependencies: values.iter().filter_map(|(kind, value)| dependency(kind, value)).collect(),
             properties: shown
-                .map(|(kind, value)| api::Property { r#type: (*kind).into(), value: compact(value) })
+                .map(|(kind, value)| api::Property { r#type: (*kind).into(), value: (*value).into() })
                 .collect(),
             deprecation: deprecation(package, schema::BUNDLE, &blob.name),
             ..api::Bundle::default()
         };
         let segments = |text: Vec<String>| {
-            text.iter().map(|piece| Part::smaller(piece.as_bytes())).collect::<Result<_, _>>()
+            text.iter().map(|piece| packer.smaller(piece.as_bytes())).collect::<Result<_, _>>()
         };
-        let Manifests { texts, objects, csv } = manifests;
-        let manifests = texts.into_iter().map(segments).collect::<Result<Vec<_>, _>>().map_err(large())?;
+        let Manifests { texts: manifests, objects, csv } = manifests;
+        let manifests = manifests.into_iter().map(segments).collect::<Result<Vec<_>, _>>().map_err(large())?;
         let message = Part::plain(message.encode_to_vec()).map_err(large())?;
-        Ok(Self { message, has_image: !blob.image.is_empty(), manifests, objects, csv, apis })
+        let has_image = !blob.image.is_empty();
+        let blob = Packed::new(&line(blob, texts), packer).map_err(large())?;
+        Ok(Self { blob, message, has_image, manifests, objects, csv, apis })
     }
 }
 
-fn apis(values: &[(&str, &Json)], kind: &str) -> Vec<api::GroupVersionKind> {
-    let text = |value, key| folded(value, key).and_then(Json::as_str).unwrap_or("").to_owned();
+/// A bundle's blob as a line of JSON, from its properties' values.
+fn line(blob: &fbc::Bundle<'_>, values: Vec<Option<String>>) -> String {
+    let property = |(property, value): (&fbc::Property<'_>, Option<String>)| {
+        let mut object = Object::default();
+        object.text("type", &property.kind);
+        if let Some(value) = value {
+            object.add("value", value);
+        }
+        object.members(&property.unknown);
+        object.end()
+    };
+    let image = |image: &fbc::RelatedImage<'_>| {
+        let mut object = Object::default();
+        object.text("name", &image.name);
+        object.text("image", &image.image);
+        object.members(&image.unknown);
+        object.end()
+    };
+    let mut object = Object::default();
+    object.text("schema", schema::BUNDLE);
+    for (key, text) in [("name", &blob.name), ("package", &blob.package)] {
+        if !text.is_empty() {
+            object.text(key, text);
+        }
+    }
+    object.text("image", &blob.image);
+    if !blob.properties.is_empty() {
+        object.add("properties", canonical::list(blob.properties.iter().zip(values).map(property)));
+    }
+    if !blob.related_images.is_empty() {
+        object.add("relatedImages", canonical::list(blob.related_images.iter().map(image)));
+    }
+    object.members(&blob.unknown);
+    object.end() + "\n"
+}
+
+fn apis(values: &[(&str, &str)], kind: &str) -> Vec<api::GroupVersionKind> {
     let found = values.iter().filter(|(found, _)| *found == kind);
     found
-        .map(|(_, value)| api::GroupVersionKind {
-            group: text(value, "group"),
-            version: text(value, "version"),
-            kind: text(value, "kind"),
-            plural: String::new(),
+        .map(|(_, value)| {
+            let text = texts(value);
+            let (group, version, kind) = (text("group"), text("version"), text("kind"));
+            api::GroupVersionKind { group, version, kind, plural: String::new() }
         })
         .collect()
 }
 
 /// The older form of a requirement, which OLM still reads.
-fn dependency(kind: &str, value: &Json) -> Option<api::Dependency> {
+fn dependency(kind: &str, value: &str) -> Option<api::Dependency> {
     let (kind, value) = match kind {
-        property::GVK_REQUIRED => (property::GVK, compact(value)),
+        property::GVK_REQUIRED => (property::GVK, value.to_owned()),
         property::PACKAGE_REQUIRED => {
-            let text = |key| folded(value, key).and_then(Json::as_str).unwrap_or("");
+            let text = texts(value);
             let (name, range) = (text("packageName"), text("versionRange"));
             (property::PACKAGE, compact(&json!({"packageName": name, "version": range})))
         }
         _ => return None,
     };
     Some(api::Dependency { r#type: kind.to_owned(), value })
+}
+
+/// The members of a map that are text, by their keys; a map without them when it is none.
+fn texts(json: &str) -> impl Fn(&str) -> String {
+    let value: Json = serde_json::from_str(json).unwrap_or_default();
+    move |key| folded(&value, key).and_then(Json::as_str).unwrap_or("").to_owned()
 }
 
 fn deprecation(package: &index::Package<'_, '_>, schema: &str, name: &str) -> Option<api::Deprecation> {

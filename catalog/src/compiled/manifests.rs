@@ -1,16 +1,16 @@
 //! A bundle's manifests as opm's server has them: those that stand in the catalog, else a ClusterServiceVersion made of what
 //! the catalog says of it (operator-registry `pkg/api/model_to_api.go`).
 
-use olmkit_bundle::csv;
-use olmkit_bundle::yaml::{self, decode};
+use olmkit_bundle::{csv, yaml};
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
+use super::canonical::list;
+use super::shown::Shown;
 use crate::base64;
-use crate::fbc::{Bundle, Package, property};
-use crate::json::marshal;
+use crate::fbc::{Bundle, Package, RelatedImage, property};
+use crate::json::{marshal, push_text};
 use crate::property::folded;
-use crate::render::complete;
 
 /// A bundle's manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,12 +25,12 @@ pub(super) struct Manifests {
 
 impl Manifests {
     /// Those of a bundle that [`crate::validate`](mod@crate::validate) found sound; what does not decode is left out.
-    /// `values` are its properties' types and values.
+    /// `values` are its properties' types, and their values as JSON whose keys are sorted.
     pub(super) fn of(
         package: &Package<'_>,
         bundle: &Bundle<'_>,
         version: &str,
-        values: &[(&str, &Json)],
+        values: &[(&str, &str)],
     ) -> Self {
         let values = |kind| values.iter().filter(move |(found, _)| *found == kind).map(|(_, value)| *value);
         let objects = values(property::BUNDLE_OBJECT).filter_map(object);
@@ -53,8 +53,9 @@ impl Manifests {
 }
 
 /// A manifest from an `olm.bundle.object`: JSON as it stands, YAML as JSON.
-fn object(value: &Json) -> Option<String> {
-    let data = folded(value, "data").and_then(Json::as_str).unwrap_or("");
+fn object(value: &str) -> Option<String> {
+    let value: Json = serde_json::from_str(value).ok()?;
+    let data = folded(&value, "data").and_then(Json::as_str).unwrap_or("");
     let text = String::from_utf8(base64::decode(data).ok()?).ok()?;
     if text.trim_start().starts_with('{') {
         return Some(text);
@@ -79,40 +80,48 @@ fn is_csv(text: &str) -> bool {
 }
 
 /// The ClusterServiceVersion that consoles are shown: in pieces, with the package's icon between.
-fn stub(package: &Package<'_>, bundle: &Bundle<'_>, version: &str, metadata: &Json) -> Option<Vec<String>> {
+fn stub(package: &Package<'_>, bundle: &Bundle<'_>, version: &str, metadata: &str) -> Option<Vec<String>> {
     let shown = Shown::read(metadata)?;
-    let spec = &shown.spec;
     let mut meta = Fields::default();
-    meta.add("name", json!(bundle.name.as_str()));
-    meta.some("labels", shown.labels.into());
-    meta.some("annotations", shown.annotations.into());
-    let mut head = Fields::default();
-    head.add("install", json!({"strategy": "deployment", "spec": {"deployments": null}}));
-    head.add("version", json!(version));
-    head.some("maturity", json!(spec.maturity));
-    head.add("customresourcedefinitions", complete(json!(spec.custom_resource_definitions)));
-    head.add("apiservicedefinitions", complete(json!(spec.api_service_definitions)));
-    head.some("nativeAPIs", json!(spec.native_apis));
-    head.some("minKubeVersion", json!(spec.min_kube_version));
-    head.add("displayName", json!(spec.display_name));
-    let own = !spec.description.is_empty();
-    head.some("description", json!(if own { &spec.description } else { package.description.as_str() }));
-    head.some("keywords", json!(spec.keywords));
-    head.some("maintainers", json!(spec.maintainers));
-    head.add("provider", json!(spec.provider));
-    head.some("links", json!(spec.links));
+    meta.text("name", &bundle.name);
+    meta.some("labels", shown.get("labels"));
+    meta.some("annotations", shown.get("annotations"));
+    let mut head = Fields { text: String::with_capacity(metadata.len() + 1024) };
+    head.json("install", r#"{"strategy":"deployment","spec":{"deployments":null}}"#);
+    head.text("version", version);
+    head.some("maturity", shown.get("maturity"));
+    head.json("customresourcedefinitions", shown.get("crdDescriptions").unwrap_or("{}"));
+    head.json("apiservicedefinitions", shown.get("apiServiceDefinitions").unwrap_or("{}"));
+    head.some("nativeAPIs", shown.get("nativeAPIs"));
+    head.some("minKubeVersion", shown.get("minKubeVersion"));
+    head.json("displayName", shown.get("displayName").unwrap_or("\"\""));
+    match shown.get("description") {
+        Some(own) => head.json("description", own),
+        None if package.description.is_empty() => {}
+        None => head.text("description", &package.description),
+    }
+    head.some("keywords", shown.get("keywords"));
+    head.some("maintainers", shown.get("maintainers"));
+    head.json("provider", shown.get("provider").unwrap_or("{}"));
+    head.some("links", shown.get("links"));
     let mut tail = Fields::default();
-    tail.some("installModes", json!(spec.install_modes));
-    tail.add("cleanup", json!({"enabled": false}));
-    let images = bundle.related_images.iter();
-    let images = images.map(|image| json!({"name": image.name.as_str(), "image": image.image.as_str()}));
-    tail.some("relatedImages", images.collect());
+    tail.some("installModes", shown.get("installModes"));
+    tail.json("cleanup", r#"{"enabled":false}"#);
+    let image = |image: &RelatedImage<'_>| {
+        let mut fields = Fields::default();
+        fields.text("name", &image.name);
+        fields.text("image", &image.image);
+        format!("{{{}}}", fields.text)
+    };
+    if !bundle.related_images.is_empty() {
+        tail.json("relatedImages", &list(bundle.related_images.iter().map(image)));
+    }
     let (kind, api_version) = (csv::KIND, csv::API_VERSION);
     let head = format!(
         r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{{}}},"spec":{{{}"#,
-        meta.0, head.0
+        meta.text, head.text
     );
-    let tail = format!(r#",{}}},"status":{{"cleanup":{{}}}}}}"#, tail.0);
+    let tail = format!(r#",{}}},"status":{{"cleanup":{{}}}}}}"#, tail.text);
     let Some(icon) = &package.icon else { return Some(vec![head, tail]) };
     let icon = json!({"base64data": icon_data(&icon.data), "mediatype": icon.media_type.as_str()});
     Some(vec![head, format!(r#","icon":[{}]"#, marshal(&icon)), tail])
@@ -120,27 +129,29 @@ fn stub(package: &Package<'_>, bundle: &Bundle<'_>, version: &str, metadata: &Js
 
 /// Members of a JSON map in the making, as text with commas between.
 #[derive(Default)]
-struct Fields(String);
+struct Fields {
+    text: String,
+}
 
 impl Fields {
-    fn add(&mut self, key: &str, value: Json) {
-        if !self.0.is_empty() {
-            self.0.push(',');
+    fn json(&mut self, key: &str, json: &str) {
+        if !self.text.is_empty() {
+            self.text.push(',');
         }
-        self.0 += &format!("\"{key}\":{}", marshal(&value));
+        push_text(&mut self.text, key, true);
+        self.text.push(':');
+        self.text.push_str(json);
     }
 
-    /// Adds a value, unless it is empty.
-    fn some(&mut self, key: &str, value: Json) {
-        let empty = match &value {
-            Json::String(text) => text.is_empty(),
-            Json::Array(items) => items.is_empty(),
-            Json::Object(map) => map.is_empty(),
-            _ => false,
-        };
-        if !empty {
-            self.add(key, value);
+    fn some(&mut self, key: &str, json: Option<&str>) {
+        if let Some(json) = json {
+            self.json(key, json);
         }
+    }
+
+    fn text(&mut self, key: &str, text: &str) {
+        self.json(key, "");
+        push_text(&mut self.text, text, true);
     }
 }
 
@@ -149,37 +160,10 @@ fn icon_data(data: &str) -> String {
     base64::decode(data).map_or_else(|_| data.to_owned(), |bytes| base64::encode(&bytes))
 }
 
-/// The value of an `olm.csv.metadata` as types of a ClusterServiceVersion.
-struct Shown {
-    labels: Map<String, Json>,
-    annotations: Map<String, Json>,
-    spec: csv::ClusterServiceVersionSpec,
-}
-
-impl Shown {
-    fn read(metadata: &Json) -> Option<Self> {
-        let map = |key| folded(metadata, key).and_then(Json::as_object).cloned().unwrap_or_default();
-        // The names of a spec's fields, where they differ; labels and annotations are the metadata's.
-        let mut spec = Map::new();
-        for (key, value) in metadata.as_object()? {
-            let key = match key.to_lowercase().as_str() {
-                "crddescriptions" => "customresourcedefinitions",
-                "labels" | "annotations" => continue,
-                _ => key,
-            };
-            spec.insert(key.to_owned(), value.clone());
-        }
-        // JSON is YAML, and that reader has Go's rules for fields.
-        let text = Json::Object(spec).to_string();
-        let document = yaml::first_document(&text).ok()?;
-        let spec = decode::decode(&document.root).ok()?;
-        Some(Self { labels: map("labels"), annotations: map("annotations"), spec })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compiled::canonical;
     use crate::fbc::Catalog;
     use crate::load::CatalogFiles;
 
@@ -192,9 +176,11 @@ mod tests {
         let files = CatalogFiles::from_text("c", text);
         let catalog = Catalog::parse(&files);
         assert_eq!(catalog.faults, []);
-        let json = catalog.bundles[0].to_json();
-        let values = json["properties"].as_array().into_iter().flatten();
-        let values: Vec<_> = values.map(|found| (found["type"].as_str().unwrap(), &found["value"])).collect();
+        let properties = catalog.bundles[0].properties.iter();
+        let values: Vec<_> = properties
+            .map(|found| (found.kind.as_str(), canonical::text(found.value.as_ref().unwrap())))
+            .collect();
+        let values: Vec<_> = values.iter().map(|(kind, value)| (*kind, value.as_str())).collect();
         let found = Manifests::of(&catalog.packages[0], &catalog.bundles[0], "1.0.0", &values);
         let line = |(at, text): (usize, &Vec<String>)| {
             let mark = if found.csv == Some(at) { "* " } else { "" };
@@ -230,7 +216,7 @@ mod tests {
         let metadata = r#"[{"type": "olm.csv.metadata", "value": {"DisplayName": "P", "annotations": {"k": "v"},
             "crdDescriptions": {"owned": [{"name": "things.p", "kind": "Thing", "version": "v1", "resources": [{"kind": "Pod"}]}]},
             "minKubeVersion": "1.20.0", "provider": {"name": "x"}, "strange": 1}}]"#;
-        insta::assert_snapshot!(manifests(metadata), @r#"* object {"kind":"ClusterServiceVersion","apiVersion":"operators.coreos.com/v1alpha1","metadata":{"name":"p.v1","annotations":{"k":"v"}},"spec":{"install":{"spec":{"deployments":null},"strategy":"deployment"},"version":"1.0.0","customresourcedefinitions":{"owned":[{"kind":"Thing","name":"things.p","resources":[{"kind":"Pod","name":"","version":""}],"version":"v1"}]},"apiservicedefinitions":{},"minKubeVersion":"1.20.0","displayName":"P","description":"of the package","provider":{"name":"x"}|,"icon":[{"base64data":"aWNvbg==","mediatype":"image/x"}]|,"cleanup":{"enabled":false},"relatedImages":[{"image":"r/o","name":""}]},"status":{"cleanup":{}}}"#);
+        insta::assert_snapshot!(manifests(metadata), @r#"* object {"kind":"ClusterServiceVersion","apiVersion":"operators.coreos.com/v1alpha1","metadata":{"name":"p.v1","annotations":{"k":"v"}},"spec":{"install":{"strategy":"deployment","spec":{"deployments":null}},"version":"1.0.0","customresourcedefinitions":{"owned":[{"kind":"Thing","name":"things.p","resources":[{"kind":"Pod","name":"","version":""}],"version":"v1"}]},"apiservicedefinitions":{},"minKubeVersion":"1.20.0","displayName":"P","description":"of the package","provider":{"name":"x"}|,"icon":[{"base64data":"aWNvbg==","mediatype":"image/x"}]|,"cleanup":{"enabled":false},"relatedImages":[{"name":"","image":"r/o"}]},"status":{"cleanup":{}}}"#);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fs::{self, Permissions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use flate2::{Compress, Compression, FlushCompress};
 use sha2::{Digest as _, Sha256};
@@ -38,37 +39,49 @@ impl Part {
         Ok(Self::new(stored, 0))
     }
 
-    /// A packed part: whole blocks of a DEFLATE stream that refer to nothing before them, so that packed parts one behind
-    /// the other are a stream again.
-    pub(super) fn packed(raw: &[u8]) -> Result<Self, TooLarge> {
-        let raw_len = length(raw)?;
-        if raw.is_empty() {
-            return Self::plain(Vec::new());
-        }
-        let mut stored = Vec::new();
-        let mut compress = Compress::new(LEVEL, false);
-        loop {
-            stored.reserve(raw.len() / 4 + 64);
-            let rest = &raw[compress.total_in() as usize..];
-            // What can go wrong is that there is no room, and then there is more the next time.
-            let _ = compress.compress_vec(rest, &mut stored, FlushCompress::Full);
-            if stored.len() < stored.capacity() {
-                break;
-            }
-        }
-        length(&stored)?;
-        Ok(Self::new(stored, raw_len))
-    }
-
     fn new(stored: Vec<u8>, raw: u32) -> Self {
         let key: [u8; 32] = Sha256::digest(&stored).into();
         Self { digest: short(&key), key, raw, stored }
     }
+}
 
-    /// The smaller of the two.
-    pub(super) fn smaller(raw: &[u8]) -> Result<Self, TooLarge> {
-        let packed = Self::packed(raw)?;
-        if packed.stored.len() < raw.len() { Ok(packed) } else { Self::plain(raw.to_vec()) }
+/// Packs parts, several at once. What it needs for that is used again, since it is larger than most parts.
+#[derive(Default)]
+pub(super) struct Packer {
+    idle: Mutex<Vec<Compress>>,
+}
+
+impl Packer {
+    /// A packed part: whole blocks of a DEFLATE stream that refer to nothing before them, so that packed parts one behind
+    /// the other are a stream again.
+    pub(super) fn packed(&self, raw: &[u8]) -> Result<Part, TooLarge> {
+        let raw_len = length(raw)?;
+        if raw.is_empty() {
+            return Part::plain(Vec::new());
+        }
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let compress = idle().pop();
+        let mut compress = compress.unwrap_or_else(|| Compress::new(LEVEL, false));
+        let mut stored = Vec::new();
+        loop {
+            stored.reserve(raw.len() / 4 + 64);
+            let rest = &raw[compress.total_in() as usize..];
+            // What can go wrong is that there is no room, and then there is more the next time.
+            let _ = compress.compress_vec(rest, &mut stored, FlushCompress::Sync);
+            if stored.len() < stored.capacity() {
+                break;
+            }
+        }
+        compress.reset();
+        idle().push(compress);
+        length(&stored)?;
+        Ok(Part::new(stored, raw_len))
+    }
+
+    /// A part as it is, or packed when that is smaller.
+    pub(super) fn smaller(&self, raw: &[u8]) -> Result<Part, TooLarge> {
+        let packed = self.packed(raw)?;
+        if packed.stored.len() < raw.len() { Ok(packed) } else { Part::plain(raw.to_vec()) }
     }
 }
 

@@ -12,7 +12,7 @@ use std::ops::Deref;
 use olmkit_bundle::source::Span;
 use olmkit_bundle::yaml::{self, Node};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::read::same_key;
@@ -232,6 +232,17 @@ impl<'a> Value<'a> {
         match &self.0 {
             Repr::Json(text, _) | Repr::Map(text, ..) => Some(text),
             _ => None,
+        }
+    }
+
+    /// Lets a seed read the value as it goes by; none when it does not take it.
+    pub(crate) fn read<'v, S: DeserializeSeed<'v>>(&'v self, seed: S) -> Option<S::Value> {
+        match &self.0 {
+            Repr::Json(text, _) | Repr::Map(text, ..) => {
+                seed.deserialize(&mut serde_json::Deserializer::from_str(text)).ok()
+            }
+            Repr::Yaml(node) => yaml::decode::decode_seed(node, seed).ok(),
+            Repr::Made(value) => seed.deserialize(value).ok(),
         }
     }
 

@@ -46,7 +46,7 @@ fn is_empty(value: &Json) -> bool {
 }
 
 /// Owned and required APIs as Go writes them: a resource always has a name, and a container port of 0 is none.
-pub(crate) fn complete(mut lists: Json) -> Json {
+fn complete(mut lists: Json) -> Json {
     let items =
         lists.as_object_mut().into_iter().flat_map(Map::values_mut).filter_map(Json::as_array_mut).flatten();
     for description in items.filter_map(Json::as_object_mut) {
