@@ -85,9 +85,9 @@ impl CatalogFiles {
             .map(|(path, found)| {
                 let limit = bytes_left;
                 if let Found::File(path) = &found
-                    && let Ok(Ok(size)) = size(&root, path)
+                    && let Ok(Ok(file)) = metadata(&root, path)
                 {
-                    bytes_left = bytes_left.saturating_sub(size);
+                    bytes_left = bytes_left.saturating_sub(file.len());
                 }
                 (path, found, limit)
             })
@@ -147,23 +147,23 @@ pub(crate) fn list(path: &Path) -> Result<(PathBuf, Vec<(String, Found)>), LoadE
 /// # Errors
 /// The system's.
 pub(crate) fn open(root: &Path, path: &Path) -> io::Result<Result<(fs::File, u64), String>> {
-    let (target, size) = match target(root, path)? {
+    let (target, metadata) = match target(root, path)? {
         Ok(target) => target,
         Err(why) => return Ok(Err(why)),
     };
-    Ok(Ok((fs::File::open(target)?, size)))
+    Ok(Ok((fs::File::open(target)?, metadata.len())))
 }
 
-/// The size of a file of a catalog; or why it is none.
+/// What the system knows of a file of a catalog; or why it is none.
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn size(root: &Path, path: &Path) -> io::Result<Result<u64, String>> {
-    Ok(target(root, path)?.map(|(_, size)| size))
+pub(crate) fn metadata(root: &Path, path: &Path) -> io::Result<Result<fs::Metadata, String>> {
+    Ok(target(root, path)?.map(|(_, metadata)| metadata))
 }
 
 /// The plain file that a path leads to, if it is one of the same tree.
-fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, u64), String>> {
+fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, fs::Metadata), String>> {
     let mut metadata = fs::symlink_metadata(path)?;
     let mut target = path.to_owned();
     if metadata.is_symlink() {
@@ -174,7 +174,7 @@ fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, u64), String>
         metadata = fs::metadata(&target)?;
     }
     // Before it is opened, since to open a pipe is to wait for its writer.
-    Ok(if metadata.is_file() { Ok((target, metadata.len())) } else { Err("it is not a plain file".into()) })
+    Ok(if metadata.is_file() { Ok((target, metadata)) } else { Err("it is not a plain file".into()) })
 }
 
 fn read(root: &Path, path: &Path, limit: u64) -> Content {

@@ -33,6 +33,7 @@ use crate::compiled::{BuildError, Compiled, OpenError};
 
 pub use flags::Flags;
 pub use log::start as start_log;
+pub use registry::Raw;
 
 /// How a catalog is served.
 #[derive(Clone, Debug)]
@@ -250,6 +251,17 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
+}
+
+/// An error with its causes, as one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 /// Says in the log that a part of the file is not what it was, and has it made anew.

@@ -28,7 +28,7 @@ pub fn serve(flags: &Flags) -> Result<ServedAnswer, Failure> {
     let program = std::env::current_exe().map_err(Failure::unknown)?;
     let builder: [OsString; 3] = [program.into(), "catalog".into(), "build-index".into()];
     serve::run(&flags.config(builder.into())).map(|()| ServedAnswer).map_err(|error| {
-        flags.write_termination_log(&error.to_string());
+        flags.write_termination_log(&serve::chain(&error));
         match error {
             ServeError::Build(error) => {
                 let catalog = flags.catalog.clone().unwrap_or_default();

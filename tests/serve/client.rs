@@ -7,10 +7,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use olmkit_catalog::serve::Raw;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::Value;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder, Streaming};
+use tonic::codec::Streaming;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
@@ -124,14 +125,7 @@ impl Client {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let endpoint = endpoint.initial_stream_window_size(65_535).initial_connection_window_size(65_535);
         let channel = runtime.block_on(async { endpoint.connect_lazy() });
-        let mut files = descriptors();
-        for more in [
-            tonic_health::pb::FILE_DESCRIPTOR_SET,
-            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
-            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
-        ] {
-            files.file.extend(prost_types::FileDescriptorSet::decode(more).unwrap().file);
-        }
+        let files = all_descriptors();
         Self { runtime, channel, pool: DescriptorPool::from_file_descriptor_set(files).unwrap() }
     }
 
@@ -169,7 +163,7 @@ impl Client {
         method: &str,
         request: &Value,
         metadata: &[(&'static str, &str)],
-    ) -> Result<Streaming<DynamicMessage>, Status> {
+    ) -> Result<Answers, Status> {
         let descriptor = self.pool.get_service_by_name(service);
         let found =
             descriptor.as_ref().and_then(|service| service.methods().find(|found| found.name() == method));
@@ -179,53 +173,28 @@ impl Client {
         let (input, output) =
             found.map_or_else(|| (empty(), empty()), |method| (method.input(), method.output()));
         let message = DynamicMessage::deserialize(input, request).expect("the request fits");
-        let mut request = Request::new(message);
+        let mut request = Request::new(message.encode_to_vec());
         for (key, value) in metadata {
             request.metadata_mut().insert(*key, value.parse().unwrap());
         }
         let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(64 << 20);
         grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-        Ok(grpc.server_streaming(request, path, Dynamic(output)).await?.into_inner())
+        let messages = grpc.server_streaming(request, path, Raw).await?.into_inner();
+        Ok(Answers { messages, descriptor: output })
     }
 }
 
-/// Messages of which only the descriptor is known.
-struct Dynamic(MessageDescriptor);
-
-impl Codec for Dynamic {
-    type Encode = DynamicMessage;
-    type Decode = DynamicMessage;
-    type Encoder = DynamicEncoder;
-    type Decoder = DynamicDecoder;
-
-    fn encoder(&mut self) -> DynamicEncoder {
-        DynamicEncoder
-    }
-
-    fn decoder(&mut self) -> DynamicDecoder {
-        DynamicDecoder(self.0.clone())
-    }
+/// Answers of which only the descriptor is known.
+pub(crate) struct Answers {
+    messages: Streaming<Vec<u8>>,
+    descriptor: MessageDescriptor,
 }
 
-struct DynamicEncoder;
-
-impl Encoder for DynamicEncoder {
-    type Item = DynamicMessage;
-    type Error = Status;
-
-    fn encode(&mut self, item: DynamicMessage, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        item.encode(out).map_err(|error| Status::internal(error.to_string()))
-    }
-}
-
-struct DynamicDecoder(MessageDescriptor);
-
-impl Decoder for DynamicDecoder {
-    type Item = DynamicMessage;
-    type Error = Status;
-
-    fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<DynamicMessage>, Status> {
-        let message = DynamicMessage::decode(self.0.clone(), source);
+impl Answers {
+    /// The next one; none at the end.
+    pub(crate) async fn message(&mut self) -> Result<Option<DynamicMessage>, Status> {
+        let Some(message) = self.messages.message().await? else { return Ok(None) };
+        let message = DynamicMessage::decode(self.descriptor.clone(), message.as_slice());
         message.map(Some).map_err(|error| Status::internal(error.to_string()))
     }
 }
@@ -234,6 +203,19 @@ impl Decoder for DynamicDecoder {
 pub(crate) fn descriptors() -> prost_types::FileDescriptorSet {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalog/proto");
     protox::compile(["registry.proto"], [folder]).expect("registry.proto is sound")
+}
+
+/// Those of everything that a server speaks.
+pub(crate) fn all_descriptors() -> prost_types::FileDescriptorSet {
+    let mut files = descriptors();
+    for more in [
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ] {
+        files.file.extend(prost_types::FileDescriptorSet::decode(more).unwrap().file);
+    }
+    files
 }
 
 /// A path as an argument.

@@ -169,8 +169,14 @@ fn an_index_without_its_catalog_has_to_be_sound() {
     fs::write(&index, "olmkit catalog\r\n").unwrap();
     let mut server = Server::start_unready(&["--index", arg(&index), "--port", "0"]);
     assert!(!server.ended());
-    let mut server = Server::start_unready(&["--index", "/does/not/exist", "--port", "0"]);
-    assert!(!server.ended());
+    let log = catalog.as_ref().join("termination-log");
+    let absent = ["--index", "/does/not/exist", "--port", "0", "--termination-log", arg(&log)];
+    assert!(!Server::start_unready(&absent).ended());
+    assert!(!log.exists(), "it is written where it is, and made nowhere");
+    fs::write(&log, "").unwrap();
+    assert!(!Server::start_unready(&absent).ended());
+    let said = fs::read_to_string(&log).unwrap();
+    assert!(said.contains("`/does/not/exist`") && said.contains("No such file"), "{said}");
 }
 
 #[test]

@@ -77,16 +77,11 @@ fn build_index(catalog: &Path, index: &Path) -> Result<(), Box<dyn Error>> {
 
 fn end(result: Result<(), Box<dyn Error>>, flags: Option<&Flags>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
-    let mut message = failure.to_string();
+    let mut message = serve::chain(&*failure);
     if let Some(compiled::BuildError::Invalid { findings, .. }) = failure.downcast_ref() {
         for finding in findings.iter().take(10) {
             message += &format!("; {}", finding.message);
         }
-    }
-    let mut next = failure.source();
-    while let Some(cause) = next {
-        message = format!("{message}: {cause}");
-        next = cause.source();
     }
     error!(msg = "ended", error = message);
     if let Some(flags) = flags {

@@ -208,38 +208,6 @@ pub struct GetAllProvidersRequest {
     #[prost(string, tag = "4")]
     pub plural: ::prost::alloc::string::String,
 }
-/// Asks for heads that provide an API.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetLatestProvidersRequest {
-    /// The API's group.
-    #[prost(string, tag = "1")]
-    pub group: ::prost::alloc::string::String,
-    /// Its version.
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    /// Its kind.
-    #[prost(string, tag = "3")]
-    pub kind: ::prost::alloc::string::String,
-    /// Its name in URLs; of no account.
-    #[prost(string, tag = "4")]
-    pub plural: ::prost::alloc::string::String,
-}
-/// Asks for the head of a default channel that provides an API.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetDefaultProviderRequest {
-    /// The API's group.
-    #[prost(string, tag = "1")]
-    pub group: ::prost::alloc::string::String,
-    /// Its version.
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    /// Its kind.
-    #[prost(string, tag = "3")]
-    pub kind: ::prost::alloc::string::String,
-    /// Its name in URLs; of no account.
-    #[prost(string, tag = "4")]
-    pub plural: ::prost::alloc::string::String,
-}
 /// A message to users of something deprecated.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Deprecation {

@@ -155,11 +155,11 @@ impl Ask {
                 entries(compiled.entries_that_provide(&group, &version, &kind))
             }
             Method::GetLatestChannelEntriesThatProvide => {
-                let api::GetLatestProvidersRequest { group, version, kind, .. } = read(request)?;
+                let api::GetAllProvidersRequest { group, version, kind, .. } = read(request)?;
                 entries(compiled.heads_that_provide(&group, &version, &kind))
             }
             Method::GetDefaultBundleThatProvides => {
-                let api::GetDefaultProviderRequest { group, version, kind, .. } = read(request)?;
+                let api::GetAllProvidersRequest { group, version, kind, .. } = read(request)?;
                 one(compiled.default_that_provides(&group, &version, &kind))
             }
             Method::ListBundles => Ok(Answers::Listing {
@@ -247,9 +247,9 @@ impl Stream for Answers {
     }
 }
 
-/// Messages as the bytes they are.
-#[derive(Clone, Copy)]
-struct Raw;
+/// Messages as the bytes they are, for servers and clients that encode and decode them themselves, or not at all.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw;
 
 impl Codec for Raw {
     type Encode = Vec<u8>;

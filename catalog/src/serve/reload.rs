@@ -15,12 +15,14 @@ use tokio::time::sleep;
 use tracing::{error, info, warn};
 
 use super::tls::Tls;
-use super::{Config, ServeError, Serving, Shared};
+use super::{Config, ServeError, Serving, Shared, chain};
 use crate::compiled::{self, Compiled, FILE_NAME, Fingerprint};
 use crate::load::{self, CatalogFiles, Found};
 
 /// Files from before this time are those of an image, where all have the same: 2000-01-01.
 const NO_TIME: Duration = Duration::from_secs(946_684_800);
+/// How long the first clients have the processors for themselves.
+const FIRST_CLIENTS: Duration = Duration::from_millis(300);
 /// The most that is kept of what a failing compiler says, in bytes.
 const MAX_MESSAGE: usize = 4 << 10;
 
@@ -46,11 +48,33 @@ struct Source {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Look {
     index: Option<Seen>,
-    catalog: Vec<(String, Option<Seen>)>,
+    /// The catalog's files, if it can be listed.
+    catalog: Option<Vec<(String, Option<Seen>)>>,
 }
 
-/// Device, inode, size, and time of the last change.
-type Seen = (u64, u64, u64, i64, i64);
+impl Look {
+    /// What names and sizes tell of the catalog, as [`Fingerprint`] has it.
+    fn shape(&self) -> Option<[u8; 32]> {
+        let files = self.catalog.as_ref()?.iter();
+        Some(Fingerprint::shape(files.map(|(path, seen)| (path.as_str(), seen.map_or(0, |seen| seen.size)))))
+    }
+}
+
+/// A file and its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl Seen {
+    fn of(file: &fs::Metadata) -> Self {
+        let (device, inode, size) = (file.dev(), file.ino(), file.size());
+        Self { device, inode, size, changed: (file.mtime(), file.mtime_nsec()) }
+    }
+}
 
 impl Keeper {
     pub(super) fn new(config: &Config, shared: Arc<Shared>) -> Self {
@@ -67,11 +91,11 @@ impl Keeper {
     /// Opens the catalog for the first time.
     pub(super) async fn open(&mut self) -> Result<Arc<Serving>, ServeError> {
         let source = self.source.clone();
-        // Before it is opened: what changes from here on is seen.
-        self.acted = self.look().await;
+        // Nobody is waiting yet, and to look takes less time than to ask another thread to. Before it is opened: what changes from
+        // here on is seen.
+        self.acted = source.look();
         self.last = self.acted.clone();
-        // Mostly it is there, and opening it takes less time than asking another thread to.
-        let compiled = match source.open_sound() {
+        let compiled = match source.open_sound(&self.acted) {
             Some(compiled) => compiled,
             None => blocking(move || source.open()).await?,
         };
@@ -81,7 +105,8 @@ impl Keeper {
     /// Keeps the catalog as its files are; does not return.
     pub(super) async fn keep(&mut self, tls: Option<Arc<Tls>>, mut hangup: Signal) {
         let shared = self.shared.clone();
-        // Names and sizes fit; whether the contents do takes longer to find out than clients should wait.
+        // Names and sizes fit; whether the contents do takes longer to find out than the first clients should wait.
+        sleep(FIRST_CLIENTS).await;
         self.act(false).await;
         loop {
             let at_once = tokio::select! {
@@ -174,28 +199,20 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 impl Source {
     /// The compiled catalog, if it is there and of the files that are there, as far as names and sizes tell.
-    fn open_sound(&self) -> Option<Compiled> {
+    fn open_sound(&self, look: &Look) -> Option<Compiled> {
         let compiled = Compiled::open(self.index.as_ref()?).ok()?;
-        match self.catalog() {
-            None => Some(compiled),
-            Some(catalog) => {
-                let shape = Fingerprint::read_shape(catalog).ok()?;
-                (shape == compiled.fingerprint().shape).then_some(compiled)
-            }
-        }
+        let is_sound = self.catalog().is_none() || look.shape() == Some(compiled.fingerprint().shape);
+        is_sound.then_some(compiled)
     }
 
-    /// The compiled catalog, made anew if need be.
+    /// The compiled catalog, where it is not sound: made anew if that can be done.
     fn open(&self) -> Result<Compiled, ServeError> {
         let Some(index) = &self.index else {
             return self.build(self.catalog().ok_or(ServeError::Nothing)?);
         };
         match (Compiled::open(index), self.catalog()) {
             (Ok(compiled), None) => Ok(compiled),
-            (Ok(compiled), Some(catalog)) => {
-                if Fingerprint::read_shape(catalog)? == compiled.fingerprint().shape {
-                    return Ok(compiled);
-                }
+            (Ok(_), Some(catalog)) => {
                 if self.enforce {
                     return Err(ServeError::Stale { index: index.clone(), catalog: catalog.to_owned() });
                 }
@@ -281,27 +298,18 @@ impl Source {
     }
 
     fn look(&self) -> Look {
-        let seen = |path: &Path| {
-            let data = fs::metadata(path).ok()?;
-            Some((data.dev(), data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
+        let look = |catalog: &Path| {
+            let (root, files) = load::list(catalog).ok()?;
+            let seen = |(path, found): (String, Found)| {
+                let seen = match &found {
+                    Found::File(file) => load::metadata(&root, file).ok().and_then(Result::ok),
+                    Found::Unread(_) => None,
+                };
+                (path, seen.as_ref().map(Seen::of))
+            };
+            Some(files.into_iter().map(seen).collect())
         };
-        let files = self.catalog.as_deref().and_then(|catalog| load::list(catalog).ok());
-        let files = files.into_iter().flat_map(|(_, files)| files);
-        let file = |(path, found): (String, Found)| match found {
-            Found::File(file) => (path, seen(&file)),
-            Found::Unread(_) => (path, None),
-        };
-        Look { index: self.index.as_deref().and_then(seen), catalog: files.map(file).collect() }
+        let index = self.index.as_deref().and_then(|index| fs::metadata(index).ok());
+        Look { index: index.as_ref().map(Seen::of), catalog: self.catalog.as_deref().and_then(look) }
     }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
