@@ -16,9 +16,10 @@ use std::time::Duration;
 const USAGE: &str = "\
 probe pause                    does nothing, for ever
 probe serve PORT TEXT          answers every HTTP request with TEXT
-probe ask HOST:PORT TEXT       sends TEXT, `\\r` and `\\n` unescaped, and prints the answer up to its end or 2 s of silence
+probe ask HOST:PORT TEXT       sends TEXT, `\\r`, `\\n` and `\\0` unescaped, and prints the answer up to its end or 2 s of silence
 probe tree DIR…                prints the mode, length and path of everything below, and the text of every file
 probe write FILE TEXT          writes TEXT to a file
+probe copy DIR TO              copies a directory
 probe install FILE             copies itself";
 
 fn main() -> ExitCode {
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         ["ask", address, text] => ask(address, text),
         ["tree", dirs @ ..] => dirs.iter().try_for_each(|dir| tree(Path::new(dir))),
         ["write", file, text] => fs::write(file, text).map_err(Into::into),
+        ["copy", from, to] => copy(Path::new(from), Path::new(to)),
         ["install", file] => install(file),
         _ => Err(USAGE.into()),
     };
@@ -69,7 +71,8 @@ fn serve(port: &str, text: &str) -> Result<(), Box<dyn Error>> {
 fn ask(address: &str, text: &str) -> Result<(), Box<dyn Error>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    stream.write_all(text.replace("\\r", "\r").replace("\\n", "\n").as_bytes())?;
+    let text = text.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0");
+    stream.write_all(text.as_bytes())?;
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
     loop {
         match stream.read(&mut piece) {
@@ -97,6 +100,18 @@ fn tree(at: &Path) -> Result<(), Box<dyn Error>> {
     let content = fs::read(at)?;
     println!("{mode:04o} {} {}\n{}", content.len(), at.display(), String::from_utf8_lossy(&content));
     Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
+    if !from.is_dir() {
+        fs::copy(from, to)?;
+        return Ok(());
+    }
+    fs::create_dir_all(to)?;
+    fs::read_dir(from)?.try_for_each(|entry| {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))
+    })
 }
 
 fn install(file: &str) -> Result<(), Box<dyn Error>> {

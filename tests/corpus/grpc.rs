@@ -1,12 +1,16 @@
-//! What opm's server answered, asked of ours: every method, and what is not there.
+//! What opm's server answered, asked of ours: every method, and what is not there; by a client in Rust, and by Python's grpcio
+//! where that is installed (`OLMKIT_PYTHON` names a Python that has it).
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use libtest_mimic::{Failed, Trial};
+use prost::Message as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::client::{Client, Server, arg};
+use crate::client::{Refusal, Server, all_descriptors, arg};
 
 pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
     let catalogs = [
@@ -17,28 +21,112 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
         ("shipwright-operator-v4.13", "catalogs/shipwright-operator/v4.13"),
         ("visionone-containersecurity-v4.16", "catalogs/visionone-containersecurity/v4.16"),
     ];
-    let trial = |(answers, catalog): (&'static str, &'static str)| {
-        let corpus = corpus.to_owned();
-        Trial::test(format!("grpc::{answers}"), move || check(&corpus, answers, catalog))
-    };
-    catalogs.into_iter().map(trial).collect()
+    let python = std::env::var("OLMKIT_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has_grpcio = Command::new(&python).args(["-c", "import grpc, google.protobuf"]).output();
+    let has_grpcio = has_grpcio.is_ok_and(|output| output.status.success());
+    if !has_grpcio {
+        eprintln!("not run: Python's grpcio is not installed (OLMKIT_PYTHON names a Python that has it)");
+    }
+    let trials = catalogs.into_iter().flat_map(|(answers, catalog)| {
+        let (path, python) = (corpus.to_owned(), python.clone());
+        let ours = move || {
+            let server = serve(&path, catalog);
+            let client = server.client();
+            check(&path, answers, &mut |service, method, request, metadata| {
+                client.ask_with(service, method, request, metadata)
+            })
+        };
+        let path = corpus.to_owned();
+        let theirs = move || {
+            let server = serve(&path, catalog);
+            let mut client = Grpcio::start(&python, &server.address)?;
+            check(&path, answers, &mut |service, method, request, metadata| {
+                client.ask(service, method, request, metadata)
+            })
+        };
+        let theirs = has_grpcio.then(|| Trial::test(format!("grpc::grpcio::{answers}"), theirs));
+        [Trial::test(format!("grpc::{answers}"), ours)].into_iter().chain(theirs)
+    });
+    trials.collect()
 }
 
-fn check(corpus: &Path, answers: &str, catalog: &str) -> Result<(), Failed> {
-    let server = Server::start(&[arg(&corpus.join(catalog)), "--port", "0"]);
-    let client = server.client();
+fn serve(corpus: &Path, catalog: &str) -> Server {
+    Server::start(&[arg(&corpus.join(catalog)), "--port", "0"])
+}
+
+/// Asks a question: service, method, request, metadata.
+type Ask<'a> = dyn FnMut(&str, &str, &Value, &[(&'static str, &str)]) -> Result<Vec<Value>, Refusal> + 'a;
+
+fn check(corpus: &Path, answers: &str, ask: &mut Ask<'_>) -> Result<(), Failed> {
     let mut differences = String::new();
     for line in std::fs::read_to_string(corpus.join("grpc").join(format!("{answers}.jsonl")))?.lines() {
         let row: Value = serde_json::from_str(line)?;
-        if let Err(why) = compare(&client, &row) {
+        if let Err(why) = compare(ask, &row) {
             differences += &format!("{} {}: {why}\n", row["method"], row["request"]);
         }
     }
     if differences.is_empty() { Ok(()) } else { Err(differences.into()) }
 }
 
+/// A client that is a program in Python. It ends with the value.
+struct Grpcio {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+    _descriptors: tempfile::NamedTempFile,
+}
+
+impl Grpcio {
+    fn start(python: &str, address: &str) -> Result<Self, Failed> {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), all_descriptors().encode_to_vec())?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/grpcio.py");
+        let mut command = Command::new(python);
+        command.arg(script).arg(address).arg(file.path());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let answers = BufReader::new(child.stdout.take().ok_or("it is piped")?);
+        Ok(Self { child, answers, _descriptors: file })
+    }
+
+    fn ask(
+        &mut self,
+        service: &str,
+        method: &str,
+        request: &Value,
+        metadata: &[(&'static str, &str)],
+    ) -> Result<Vec<Value>, Refusal> {
+        let metadata: Value = metadata.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        let question =
+            json!({"service": service, "method": method, "request": request, "metadata": metadata});
+        let mut answer = String::new();
+        let asked = self
+            .child
+            .stdin
+            .as_mut()
+            .ok_or("it is piped")
+            .and_then(|stdin| writeln!(stdin, "{question}").map_err(|_| "it reads no more"));
+        let read = asked.is_ok() && self.answers.read_line(&mut answer).is_ok();
+        let answer: Value =
+            if read { serde_json::from_str(&answer).unwrap_or_default() } else { Value::Null };
+        match answer["answers"].as_array() {
+            Some(answers) => Ok(answers.clone()),
+            None => {
+                // As the client in Rust names codes.
+                let code = answer["code"].as_str().unwrap_or("no answer").replace('_', "");
+                Err((code, answer["message"].as_str().unwrap_or_default().to_owned()))
+            }
+        }
+    }
+}
+
+impl Drop for Grpcio {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Asks a row's question and compares the answer with the row's.
-fn compare(client: &Client, row: &Value) -> Result<(), String> {
+fn compare(ask: &mut Ask<'_>, row: &Value) -> Result<(), String> {
     let method = row["method"].as_str().unwrap_or_default();
     let (service, name) = match method.rsplit_once('/') {
         Some(parts) => parts,
@@ -48,7 +136,7 @@ fn compare(client: &Client, row: &Value) -> Result<(), String> {
     let acknowledged = row["metadata"]["x-acknowledge-experimental"].as_str();
     let metadata: Vec<_> =
         acknowledged.map(|value| ("x-acknowledge-experimental", value)).into_iter().collect();
-    let found = client.ask_with(service, name, &row["request"], &metadata);
+    let found = ask(service, name, &row["request"], &metadata);
     if let Some(error) = row.get("error") {
         let expected = (&error["code"], error["message"].as_str().unwrap_or_default());
         return match found {
@@ -84,9 +172,8 @@ fn compare(client: &Client, row: &Value) -> Result<(), String> {
     if row["varies"] == true && row["sha256"] != json!(digest(only)) {
         // Another bundle that qualifies is right as well: it is one of those that replace the one asked about.
         let request = json!({"csvName": row["request"]["csvName"]});
-        let entries = client
-            .ask("api.Registry", "GetChannelEntriesThatReplace", &request)
-            .map_err(|e| format!("{e:?}"))?;
+        let entries = ask("api.Registry", "GetChannelEntriesThatReplace", &request, &[])
+            .map_err(|refusal| format!("{refusal:?}"))?;
         let qualifies = entries.iter().any(|entry| {
             entry["bundleName"] == only["csvName"] && entry["channelName"] == row["request"]["channelName"]
         });

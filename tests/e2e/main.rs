@@ -10,6 +10,7 @@
     reason = "a test program says what it does not run, and how long the rest took"
 )]
 
+mod catalogs;
 mod cluster;
 mod diagnostics;
 mod harness;
@@ -30,6 +31,7 @@ use libtest_mimic::Arguments;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = harness::trials();
+    trials.extend(catalogs::trials());
     trials.extend(images::trials());
     trials.extend(network::trials());
     trials.extend(olm::trials());

@@ -5,6 +5,7 @@
 mod answers;
 mod client;
 mod fixture;
+mod full;
 mod image;
 mod proto;
 mod reload;

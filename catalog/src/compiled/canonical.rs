@@ -240,8 +240,8 @@ mod tests {
     fn yaml() {
         let check = |value: &str, expected| check(format!("schema: s\nvalue: {value}\n"), expected);
         check(
-            "\n  b: 1.5\n  a: [0x10, 3.0, ~]\n  c: {y: , x: 'z'}",
-            r#"{"a":[16,3,null],"b":1.5,"c":{"x":"z","y":null}}"#,
+            "\n  b: 1.5\n  a: [0x10, 3.0, ~]\n  c: {w: , x: 'z'}",
+            r#"{"a":[16,3,null],"b":1.5,"c":{"w":null,"x":"z"}}"#,
         );
     }
 }

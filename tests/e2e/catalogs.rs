@@ -1,0 +1,138 @@
+//! Catalog images that serve themselves, as the pods that OLM makes of a CatalogSource.
+
+use std::env;
+use std::path::PathBuf;
+
+use libtest_mimic::{Failed, Trial};
+
+use crate::cluster::Namespace;
+use crate::harness::{Company, enabled, trial};
+use crate::images::{bundle, olmkit, pushed};
+
+/// What OLM puts beside its catalogs' containers: rights, and the probes of operator-lifecycle-manager
+/// `pkg/controller/registry/reconciler`.
+const CONTAINER: &str = r#"
+      ports: [{name: grpc, containerPort: 50051}]
+      startupProbe: {grpc: {port: 50051}, periodSeconds: 10, failureThreshold: 15}
+      readinessProbe: {grpc: {port: 50051}, initialDelaySeconds: 5, timeoutSeconds: 5}
+      livenessProbe: {grpc: {port: 50051}, initialDelaySeconds: 10, timeoutSeconds: 5}
+      resources: {requests: {cpu: 10m, memory: 50Mi}}
+      terminationMessagePolicy: FallbackToLogsOnError
+      securityContext: {readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}"#;
+
+/// A catalog's pod behind its Service. `{more}` is what its way of getting at the catalog takes.
+const POD: &str = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: catalog}
+spec: {selector: {olm.catalogSource: catalog}, ports: [{name: grpc, port: 50051, targetPort: 50051}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: catalog, labels: {olm.catalogSource: catalog, olm.managed: "true"}}
+spec:
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsUser: 1001, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+{more}"#;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let server = env::var_os("OLMKIT_SERVER").map(PathBuf::from).filter(|file| file.is_file());
+    let present = server.is_some();
+    let given = server.clone();
+    let trials = vec![
+        trial("a_catalog_image_serves_itself", Company::Any, move |namespace| {
+            let image = catalog_image(namespace, given)?;
+            let more =
+                format!("  containers:\n    - name: registry-server\n      image: {image}{CONTAINER}\n");
+            serves(namespace, &more)
+        }),
+        // As with `grpcPodConfig.extractContent`: the catalog alone comes out of the image, another one brings the server.
+        trial("a_catalog_is_extracted_and_served", Company::Any, move |namespace| {
+            let image = catalog_image(namespace, server)?;
+            let more = format!(
+                r#"  volumes: [{{name: utilities, emptyDir: {{}}}}, {{name: catalog-content, emptyDir: {{}}}}, {{name: tmp, emptyDir: {{}}}}]
+  initContainers:
+    - name: extract-utilities
+      image: {{probe}}
+      command: [/probe, install, /utilities/probe]
+      volumeMounts: [{{name: utilities, mountPath: /utilities}}]
+    - name: extract-content
+      image: {image}
+      command: [/utilities/probe, copy, /configs, /extracted-catalog/catalog]
+      volumeMounts: [{{name: utilities, mountPath: /utilities}}, {{name: catalog-content, mountPath: /extracted-catalog}}]
+  containers:
+    - name: registry-server
+      image: {image}
+      command: [/bin/olmkit-serve]
+      args: [serve, /extracted-catalog/catalog]
+      volumeMounts: [{{name: catalog-content, mountPath: /extracted-catalog}}, {{name: tmp, mountPath: /tmp}}]{CONTAINER}
+"#
+            );
+            serves(namespace, &more)
+        }),
+    ];
+    if !present && enabled() {
+        eprintln!(
+            "not run: catalog images that serve themselves, since OLMKIT_SERVER names no static olmkit-serve"
+        );
+    }
+    trials.into_iter().map(|trial| if present { trial } else { trial.with_ignored_flag(true) }).collect()
+}
+
+/// A catalog with its server, pushed.
+fn catalog_image(namespace: &Namespace, server: Option<PathBuf>) -> Result<String, Failed> {
+    let server = server.ok_or("OLMKIT_SERVER names no file")?;
+    let platform = match env::consts::ARCH {
+        "x86_64" => "linux/amd64",
+        "aarch64" => "linux/arm64",
+        other => other,
+    };
+    let dir = tempfile::tempdir()?;
+    bundle(dir.path())?;
+    let reference = "registry.example.com/{{.Package}}:v{{.Version}}";
+    let add =
+        ["catalog", "add", "catalog", "bundle", "--channels", "stable", "--image-ref-template", reference];
+    olmkit(dir.path(), &add)?;
+    let server = format!("{platform}={}", server.display());
+    let to = namespace.image("catalog:v1");
+    pushed(dir.path(), &["catalog", "build", "catalog", "--server-binary", &server, "--to", &to])
+}
+
+/// Whether the pod becomes ready by its probes, and answers gRPC and HTTP through the Service.
+fn serves(namespace: &Namespace, more: &str) -> Result<(), Failed> {
+    namespace.apply(&POD.replace("{more}", more))?;
+    namespace.wait("pod/catalog", "condition=Ready")?;
+    let address = format!("catalog.{}.svc:50051", namespace.name);
+    let said = namespace.ask(&address, &list_packages())?;
+    // Length and field of the only message; what follows is compressed headers.
+    assert!(said.contains("\0\0\0\0\u{10}\n\u{e}redis-operator"), "{said:?}");
+    let request =
+        "GET /api/v1/metas?schema=olm.bundle HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n";
+    let said = namespace.ask(&address, request)?;
+    assert!(said.starts_with("HTTP/1.1 200 OK") && said.contains("redis-operator.v0.1.0"), "{said:?}");
+    let restarts = "jsonpath={.status.containerStatuses[0].restartCount}";
+    assert_eq!(namespace.kubectl(&["get", "pod", "catalog", "-o", restarts])?, "0");
+    Ok(())
+}
+
+/// A request for the packages over HTTP/2 as `probe ask` sends it: preface, settings, headers without compression, an empty message.
+fn list_packages() -> String {
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &str| {
+        let head = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
+        head.into_iter().map(char::from).collect::<String>() + payload
+    };
+    let field = |name: &str, value: &str| {
+        format!("\0{}{name}{}{value}", char::from(name.len() as u8), char::from(value.len() as u8))
+    };
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/api.Registry/ListPackages"),
+        (":authority", "catalog"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ];
+    let fields: String = fields.iter().map(|(name, value)| field(name, value)).collect();
+    let frames = [frame(4, 0, 0, ""), frame(1, 4, 1, &fields), frame(0, 1, 1, "\0\0\0\0\0")];
+    format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{}", frames.concat()).replace('\0', "\\0")
+}
