@@ -149,6 +149,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
+        trial("images_are_made_for_what_a_bundle_supports", &registry, platforms_of_a_bundle),
         trial("no_secret_is_ever_said", &registry, || {
             let (dir, registry) = (workplace(), Registry::start(Kind::Basic));
             let reference = format!("{}/team/echo:v1", registry.host);
@@ -252,6 +253,49 @@ fn pinned() -> Result<(), Failed> {
     let missing = run(dir.path(), &generate);
     check(&missing, 1);
     assert!(text(&missing.stderr).contains("error[generate-image-unresolved]"), "{}", text(&missing.stderr));
+    Ok(())
+}
+
+/// The suite `multiarch` asks the registry: one image is made for both architectures that the labels name, one for one of
+/// them, and one is not there.
+fn platforms_of_a_bundle() -> Result<(), Failed> {
+    let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
+    let access = crate::server::access(crate::server::quick());
+    let files = [("bin/echo", b"echo".to_vec())];
+    let both = crate::server::index(&files);
+    registry.place("team/echo:both").store(&both, &access).unwrap();
+    let one: olmkit::image::Root = crate::server::image("linux/amd64", &files).into();
+    registry.place("team/echo:one").store(&one, &access).unwrap();
+    let findings = |tag: &str| {
+        let csv = format!(
+            "{}  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - name: echo\n        spec:\n          \
+             template:\n            spec:\n              containers:\n              - {{name: manager, image: '{}/team/echo:{tag}'}}\n",
+            CSV.replace(
+                "{name: echo.v0.1.0}",
+                "{name: echo.v0.1.0, labels: {operatorframework.io/arch.amd64: supported, \
+                 operatorframework.io/arch.arm64: supported}}"
+            ),
+            registry.host
+        );
+        fs::write(dir.path().join("bundle/manifests/csv.yaml"), csv).unwrap();
+        let arguments = ["bundle", "validate", "bundle", "--suite", "multiarch", "--output", "json"];
+        let output = run(dir.path(), &arguments);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let shown = |found: &serde_json::Value| format!("{}: {}", found["code"], found["message"]);
+        (
+            output.status.code(),
+            json["findings"].as_array().unwrap().iter().map(shown).collect::<Vec<_>>().join("\n"),
+        )
+    };
+    // The images fit; that the pod may run on either is the one thing that it does not say.
+    let (exit, found) = findings("both");
+    assert_eq!(exit, Some(0), "{found}");
+    assert!(found.contains("node-affinity-platforms") && found.lines().count() == 1, "{found}");
+    let (exit, found) = findings("one");
+    assert_eq!(exit, Some(1), "{found}");
+    assert!(found.contains("image-platform-missing") && found.contains("architecture `arm64`"), "{found}");
+    let (_, found) = findings("none");
+    assert!(found.contains("image-uninspected") && found.contains("team/echo:none"), "{found}");
     Ok(())
 }
 
