@@ -190,7 +190,7 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
 /// How many neighbours in the list of bundles go to one thread: versions of one operator, which share files.
 const NEIGHBOURS: usize = 8;
 /// With more text than this at hand what is there is worked off before more is read.
-const MOST_TEXT_BYTES: usize = 8 << 20;
+const MOST_TEXT_BYTES: usize = 2 << 20;
 
 /// Does the work for stretches of the items on as many threads as there are processors, and hands over results as they come.
 fn for_each<T: Sync, R: Send>(

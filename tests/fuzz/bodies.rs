@@ -75,7 +75,11 @@ pub(crate) fn schema(data: &[u8]) {
     let value = rest.first().unwrap_or(schema);
     value::check(&value.root, Schema(&schema.root), true);
     Schema(&schema.root).each_described(At::ROOT, &mut |schema, at| {
-        let Some(scope) = Scope::new(schema, at.is_resource, Old::Optional) else { return };
+        let Some(scope) =
+            Scope::new(schema, at.is_resource, Old { can_correlate: true, optional: Some(true) })
+        else {
+            return;
+        };
         for rule in schema.list("x-kubernetes-validations") {
             let _ = why_not_rule(&Schema(rule).text("rule"), &scope, Wanted::Truth);
         }

@@ -24,14 +24,17 @@ pub struct Scope<'s> {
 }
 
 /// What is known of `oldSelf`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Old {
-    /// Nobody can tell which value it is.
-    Unknown,
-    /// It is there when the rule runs; the rule runs when it is there.
-    There,
-    /// It may be missing; the rule runs nevertheless.
-    Optional,
+#[derive(Clone, Copy, Debug)]
+pub struct Old {
+    /// Whether clusters can tell which value it is.
+    pub can_correlate: bool,
+    /// What the rule says of `optionalOldSelf`: when true, it runs without an old value too.
+    pub optional: Option<bool>,
+}
+
+impl Old {
+    /// It is there whenever a rule runs that asks for it.
+    pub const THERE: Self = Self { can_correlate: true, optional: None };
 }
 
 /// What an expression is to give.
@@ -61,7 +64,7 @@ impl<'s> Scope<'s> {
 
     /// The scope of expressions about something of which nothing is known.
     pub fn unknown() -> Self {
-        Self { of: Type::Dyn, old: Old::There }
+        Self { of: Type::Dyn, old: Old::THERE }
     }
 }
 
@@ -71,7 +74,7 @@ impl<'s> Scope<'s> {
 /// use olmkit_bundle::schema::{Schema, rule::{Old, Scope, Wanted, why_not_rule}};
 /// let text = "{type: object, properties: {replicas: {type: integer}, name: {type: string}}}";
 /// let document = olmkit_bundle::yaml::first_document(text).unwrap();
-/// let scope = Scope::new(Schema(&document.root), true, Old::There).unwrap();
+/// let scope = Scope::new(Schema(&document.root), true, Old::THERE).unwrap();
 /// let why_not = |rule| why_not_rule(rule, &scope, Wanted::Truth);
 /// assert_eq!(why_not("self.replicas > 0"), None);
 /// assert_eq!(why_not("sef.replicas > 0").as_deref(), Some("there is no variable `sef`"));
@@ -99,9 +102,9 @@ fn read<'s>(text: &str, scope: &Scope<'s>, wanted: Wanted) -> Result<Type<'s>> {
             token => tokens.push(token),
         }
     }
-    let old = match scope.old {
-        Old::Optional => Type::Optional(scope.of.clone().into()),
-        Old::There | Old::Unknown => scope.of.clone(),
+    let old = match scope.old.optional {
+        Some(true) => Type::Optional(scope.of.clone().into()),
+        _ => scope.of.clone(),
     };
     let variables = vec![("self", scope.of.clone()), (OLD_SELF, old)];
     let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, variables, is_field: false, uses_old: false };
@@ -109,15 +112,13 @@ fn read<'s>(text: &str, scope: &Scope<'s>, wanted: Wanted) -> Result<Type<'s>> {
     if reader.at < tokens.len() {
         return Err(format!("{} is not expected here", reader.shown()));
     }
-    match scope.old {
-        Old::Unknown if reader.uses_old && wanted == Wanted::Truth => {
-            Err("within a list or map that changes as a whole there is no `oldSelf`".into())
-        }
-        Old::Optional if !reader.uses_old && wanted == Wanted::Truth => {
-            Err("`optionalOldSelf` is set, and the rule has no `oldSelf`".into())
-        }
-        _ => Ok(of),
+    if wanted == Wanted::Truth && reader.uses_old && !scope.old.can_correlate {
+        return Err("within a list or map that changes as a whole there is no `oldSelf`".into());
     }
+    if wanted == Wanted::Truth && !reader.uses_old && scope.old.optional.is_some() {
+        return Err("`optionalOldSelf` is set, and the rule has no `oldSelf`".into());
+    }
+    Ok(of)
 }
 
 struct Reader<'t, 'a, 's> {
@@ -518,7 +519,7 @@ mod tests {
             "self.labels.transformList(k, v, k + v).join(',') == '' && optional.of(1).value() == 1",
             "self.words.exists(oldSelf, oldSelf == 'a') && dyn(self.text) == 1 && [].size() == 0",
         ] {
-            assert_eq!(why_not(rule, Wanted::Truth, Old::There), None, "{rule}");
+            assert_eq!(why_not(rule, Wanted::Truth, Old::THERE), None, "{rule}");
         }
     }
 
@@ -557,7 +558,7 @@ mod tests {
             ("size(self.number) > 1", "`size` does not take int"),
             ("math.greatest(1, 2) > 1", "no variable `math`"),
         ] {
-            let why = why_not(rule, Wanted::Truth, Old::There).unwrap_or_default();
+            let why = why_not(rule, Wanted::Truth, Old::THERE).unwrap_or_default();
             assert!(why.contains(part), "{rule}: {why}");
         }
     }
@@ -565,15 +566,15 @@ mod tests {
     #[test]
     fn messages_and_what_was_there_before() {
         let text = "'is ' + string(self.number)";
-        assert_eq!(why_not(text, Wanted::Text, Old::Unknown), None);
-        assert_eq!(why_not(text, Wanted::Truth, Old::There).unwrap(), "it gives string, expected bool");
+        let unknown = Old { can_correlate: false, optional: None };
+        let optional = Old { can_correlate: true, optional: Some(true) };
+        assert_eq!(why_not(text, Wanted::Text, unknown), None);
+        assert_eq!(why_not(text, Wanted::Truth, Old::THERE).unwrap(), "it gives string, expected bool");
         let rule = "!oldSelf.hasValue() || oldSelf.value().number == self.number";
-        assert_eq!(why_not(rule, Wanted::Truth, Old::Optional), None);
-        assert!(why_not(rule, Wanted::Truth, Old::There).is_some());
-        assert!(why_not("self == oldSelf", Wanted::Truth, Old::Unknown).unwrap().contains("no `oldSelf`"));
-        assert!(
-            why_not("self.number > 1", Wanted::Truth, Old::Optional).unwrap().contains("optionalOldSelf")
-        );
+        assert_eq!(why_not(rule, Wanted::Truth, optional), None);
+        assert!(why_not(rule, Wanted::Truth, Old::THERE).is_some());
+        assert!(why_not("self == oldSelf", Wanted::Truth, unknown).unwrap().contains("no `oldSelf`"));
+        assert!(why_not("self.number > 1", Wanted::Truth, optional).unwrap().contains("optionalOldSelf"));
     }
 
     #[test]
@@ -593,7 +594,7 @@ mod tests {
             "[1]".to_owned() + &".map(a, {a: a})".repeat(3_000),
             "[1]".to_owned() + &".map(a, [a])".repeat(4_000),
         ] {
-            assert!(why_not(&rule, Wanted::Truth, Old::There).is_some());
+            assert!(why_not(&rule, Wanted::Truth, Old::THERE).is_some());
             let _ = why_not_rule(&rule, &Scope::unknown(), Wanted::Text);
         }
     }

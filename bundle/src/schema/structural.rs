@@ -34,6 +34,42 @@ pub fn problems(schema: Schema<'_, '_>) -> Vec<Problem> {
     walk.found
 }
 
+/// The first keyword at the root of a schema that cannot stand there beside a status subresource, with its place.
+pub fn problem_beside_status(schema: Schema<'_, '_>) -> Option<Problem> {
+    let allowed = |key: &str| BESIDE_STATUS.iter().any(|allowed| allowed.eq_ignore_ascii_case(key));
+    let mut entries = schema.0.as_mapping()?.iter();
+    let entry =
+        entries.find(|entry| !allowed(&entry.key) && !entry.value.is_null() && !is_empty(&entry.value))?;
+    let message =
+        format!("`{}` cannot stand at the root beside a status subresource", entry.key.replace('`', "'"));
+    Some(Problem { path: String::new(), message, span: entry.key_span })
+}
+
+/// What may stand at the root beside a status subresource.
+const BESIDE_STATUS: [&str; 22] = [
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
 /// Keywords that clusters do not take anywhere.
 const NEVER: [&str; 7] =
     ["definitions", "dependencies", "id", "patternProperties", "$ref", "additionalItems", "$schema"];
@@ -119,7 +155,8 @@ impl Walk {
                 "an embedded resource has properties, or keeps unknown fields",
             );
         }
-        self.logic_of(schema, schema);
+        // Clusters ask for descriptions of what the logic at the root speaks of, and nowhere else.
+        self.logic_of(schema, true, root.then_some(schema));
         for (entry, property) in schema.properties() {
             self.below(&entry.key, |walk| walk.schema(property, false));
         }
@@ -236,6 +273,11 @@ impl Walk {
                 self.below(name, |walk| walk.at(property, "type", "the type is `string` in every object"));
             }
         }
+        for name in ["apiVersion", "kind", "metadata"].into_iter().filter(|_| root) {
+            if let Some(property) = schema.property(name).filter(|property| property.has_defaults()) {
+                self.below(name, |walk| walk.at(property, "default", "there are no defaults in it"));
+            }
+        }
         let Some(metadata) = schema.property("metadata") else { return };
         if metadata.text("type") != "object" {
             self.below("metadata", |walk| walk.at(metadata, "type", "the type is `object` in every object"));
@@ -253,22 +295,22 @@ impl Walk {
         }
     }
 
-    /// The logic that stands at `logic`, about what `schema` describes.
-    fn logic_of(&mut self, logic: Schema<'_, '_>, schema: Schema<'_, '_>) {
+    /// The logic that stands at `logic`; `top` when that is a schema itself. What it speaks of has to be described in `of`,
+    /// where anybody asks.
+    fn logic_of(&mut self, logic: Schema<'_, '_>, top: bool, of: Option<Schema<'_, '_>>) {
         self.pattern(logic);
         for keyword in LOGIC {
+            // The two forms in which types are named, for what is an integer or a string.
+            if top && keyword == "anyOf" && is_either(logic) {
+                continue;
+            }
             for (index, part) in logic.list(keyword).iter().map(Schema).enumerate() {
-                // The two forms in which types are named, for what is an integer or a string.
-                let is_first_of_all = keyword == "allOf" && index == 0 && std::ptr::eq(logic.0, schema.0);
-                if keyword == "anyOf" && std::ptr::eq(logic.0, schema.0) && is_either(logic) {
-                    continue;
-                }
-                let skips = is_first_of_all && is_either(part);
-                self.below(&format!("{keyword}[{index}]"), |walk| walk.logic(part, Some(schema), skips));
+                let skips = top && keyword == "allOf" && index == 0 && is_either(part);
+                self.below(&format!("{keyword}[{index}]"), |walk| walk.logic(part, of, skips));
             }
         }
         if let Some(not) = logic.schema("not") {
-            self.below("not", |walk| walk.logic(not, Some(schema), false));
+            self.below("not", |walk| walk.logic(not, of, false));
         }
     }
 
@@ -282,7 +324,7 @@ impl Walk {
     }
 
     /// One part of the logic; `skips` when its own `anyOf` names the types of what is an integer or a string.
-    fn logic(&mut self, logic: Schema<'_, '_>, schema: Option<Schema<'_, '_>>, skips: bool) {
+    fn logic(&mut self, logic: Schema<'_, '_>, of: Option<Schema<'_, '_>>, skips: bool) {
         let says_something = |keyword: &&str| logic.get(keyword).is_some_and(|node| !is_empty(node));
         for keyword in NOT_IN_LOGIC.into_iter().filter(says_something) {
             self.at(
@@ -291,25 +333,26 @@ impl Walk {
                 &format!("`{keyword}` stands outside of `allOf`, `anyOf`, `oneOf` and `not`"),
             );
         }
-        if let Some(schema) = schema.filter(|_| !skips) {
-            self.logic_of(logic, schema);
+        if !skips {
+            self.logic_of(logic, false, of);
         }
         if let Some(metadata) = logic.property("metadata") {
             self.at(metadata, "", "`metadata` has no place in the logic");
         }
         for (entry, part) in logic.properties() {
-            let described = schema.and_then(|schema| schema.property(&entry.key));
-            if described.is_none()
-                && schema.is_some_and(|schema| matches!(schema.additional(), Additional::None))
-            {
-                let message =
-                    format!("`{}` is not described outside of the logic", entry.key.replace('`', "'"));
+            let described = of.and_then(|of| of.property(&entry.key));
+            if of.is_some() && described.is_none() {
+                let name = entry.key.replace('`', "'");
+                let message = format!("`{name}` is not described outside of the logic");
                 self.found.push(Problem { path: self.path.clone(), message, span: entry.key_span });
             }
             self.below(&entry.key, |walk| walk.logic(part, described, false));
         }
         if let Some(items) = logic.items() {
-            let described = schema.and_then(Schema::items);
+            let described = of.and_then(Schema::items);
+            if of.is_some() && described.is_none() {
+                self.at(logic, "items", "the items are not described outside of the logic");
+            }
             self.below("[]", |walk| walk.logic(items, described, false));
         }
     }
@@ -380,9 +423,14 @@ mod tests {
     fn logic_adds_conditions_alone() {
         check("{type: object, anyOf: [{required: [a]}], properties: {a: {type: string}}}", "");
         check(
-            "{type: object, properties: {a: {type: object, oneOf: [{type: string}], not: {properties: {b: {minLength: 1}}}}}}",
+            "{type: object, properties: {a: {type: object, oneOf: [{type: string}], not: {properties: {b: {title: x}}}}}}",
             "a.oneOf[0]: `type` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; \
-             a.not: `b` is not described outside of the logic",
+             a.not.b: `title` stands outside of `allOf`, `anyOf`, `oneOf` and `not`",
+        );
+        check(
+            "{type: object, properties: {a: {type: object}}, anyOf: [{properties: {a: {properties: {b: {}}}, c: {}}, items: {}}]}",
+            "anyOf[0].a: `b` is not described outside of the logic; anyOf[0]: `c` is not described outside of the logic; \
+             anyOf[0]: the items are not described outside of the logic",
         );
         check(
             "{type: object, properties: {a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}}}",
@@ -406,6 +454,15 @@ mod tests {
             ": a resource is not null; metadata: only `name` and `generateName` can be described; \
              anyOf[0]: `x-kubernetes-validations` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; \
              anyOf[0]: `metadata` has no place in the logic",
+        );
+        let beside_status = |text: &str| {
+            problem_beside_status(Schema(&crate::yaml::first_document(text).unwrap().root))
+                .map(|problem| problem.message)
+        };
+        assert_eq!(beside_status("{type: object, required: [a], nullable: false}"), None);
+        assert_eq!(
+            beside_status("{type: object, oneOf: [{required: [a]}]}").as_deref(),
+            Some("`oneOf` cannot stand at the root beside a status subresource")
         );
     }
 

@@ -26,7 +26,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 findings.push(object.finding(&RULE.code, message, path).help("add `schema.openAPIV3Schema`"));
                 continue;
             };
-            for problem in structural::problems(Schema(schema)) {
+            let subresources = crd.of_version(version, "subresources");
+            let has_status = subresources.and_then(|of| of.get("status")).is_some_and(|status| !status.is_null());
+            let beside_status = structural::problem_beside_status(Schema(schema)).filter(|_| has_status);
+            for problem in structural::problems(Schema(schema)).into_iter().chain(beside_status) {
                 let at = if problem.path.is_empty() { String::new() } else { format!("`{}`: ", problem.path.replace('`', "'")) };
                 findings.push(
                     Finding::new(&RULE.code, format!("{at}{}", problem.message))

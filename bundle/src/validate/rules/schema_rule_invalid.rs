@@ -37,11 +37,8 @@ fn check_rule(rule: Schema<'_, '_>, schema: Schema<'_, '_>, at: At, object: Obje
                 .help("see https://kubernetes.io/docs/reference/using-api/cel/"),
         );
     };
-    let old = match (at.can_correlate, rule.flag("optionalOldSelf")) {
-        (false, _) => Old::Unknown,
-        (true, true) => Old::Optional,
-        (true, false) => Old::There,
-    };
+    let optional = rule.get("optionalOldSelf").and_then(Node::as_bool);
+    let old = Old { can_correlate: at.can_correlate, optional };
     let Some(scope) = Scope::new(schema, at.is_resource, old) else { return };
     for (keyword, wanted) in [("rule", Wanted::Truth), ("messageExpression", Wanted::Text)] {
         let Some((node, text)) = rule.get(keyword).and_then(|node| Some((node, node.as_str()?))) else { continue };
@@ -57,4 +54,12 @@ fn check_rule(rule: Schema<'_, '_>, schema: Schema<'_, '_>, at: At, object: Obje
     } else if text.trim().contains(['\n', '\r']) && message.trim().is_empty() {
         report(rule.0, "a `rule` of several lines has a `message`".into());
     }
+    let reason = rule.text("reason");
+    if rule.get("reason").is_some() && !REASONS.contains(&reason.as_ref()) {
+        let node = rule.get("reason").unwrap_or(rule.0);
+        report(node, format!("a `reason` is one of {}", REASONS.map(|reason| format!("`{reason}`")).join(", ")));
+    }
 }
+
+/// The reasons that clusters know for refusing a value.
+const REASONS: [&str; 4] = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
