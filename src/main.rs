@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// glibc's allocator keeps what thousands of bundles of a few MiB left free: four times as much memory for the same work.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     olmkit::run(std::env::args_os()).into()
 }
