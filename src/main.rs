@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// glibc's allocator keeps what thousands of bundles of a few MiB left free: four times as much memory for the same work.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     olmkit::run(std::env::args_os()).into()
