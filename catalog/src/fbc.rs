@@ -17,7 +17,7 @@ use olmkit_bundle::load::Content;
 use olmkit_bundle::source::{Source, Span};
 
 use crate::load::CatalogFiles;
-use crate::parallel::in_parallel;
+use olmkit_bundle::parallel::in_parallel;
 
 pub(crate) use read::same_key;
 pub use value::{Member, Text, Value};

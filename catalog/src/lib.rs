@@ -35,7 +35,6 @@ mod index;
 mod json;
 pub mod list;
 pub mod load;
-mod parallel;
 pub mod path;
 mod property;
 pub mod render;

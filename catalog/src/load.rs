@@ -12,7 +12,7 @@ use std::thread;
 use olmkit_bundle::load::Content;
 
 use crate::ignore::{IGNORE_FILE, Ignore};
-use crate::parallel::in_parallel;
+use olmkit_bundle::parallel::in_parallel;
 
 /// Beyond this sum of sizes no further file is read. The largest catalogs known are a tenth of it.
 pub const MAX_BYTES: u64 = 2 << 30;

@@ -121,10 +121,15 @@ impl Observed {
                 Err(error) => return Err(error),
             }
         }
-        let source = documents.iter().find(|document| {
+        let is_it = |document: &&Value| {
             document["kind"] == known::SUBSCRIPTION.kind.as_str()
                 && document["metadata"]["name"] == subscription
-        });
+        };
+        if !documents.iter().any(|document| is_it(&document)) {
+            // A watch may be behind what was written, for one whose answer was lost or which a list was too early for.
+            documents.extend(cluster.get(&known::SUBSCRIPTION, namespace, subscription)?);
+        }
+        let source = documents.iter().find(is_it);
         let text =
             |path: &str| source.and_then(|found| found.pointer(path)).and_then(Value::as_str).unwrap_or("");
         let (name, within) = (text("/spec/source").to_owned(), text("/spec/sourceNamespace").to_owned());

@@ -14,9 +14,8 @@ use tempfile::TempDir;
 /// How long the server may take to come up.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Who may do everything, and who may do nothing.
+/// Who may do everything.
 pub(crate) const ADMIN: &str = "admin";
-pub(crate) const WEAK: &str = "weak";
 
 /// Where the programs are, if they are anywhere.
 pub(crate) fn programs() -> Option<[PathBuf; 2]> {
@@ -39,8 +38,9 @@ pub(crate) struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts it. `ready` asks it something, by the administrator's kubeconfig.
-    pub(crate) fn start(ready: impl Fn(&Path) -> bool) -> Self {
+    /// Starts it. It knows `others` besides the administrator, and gives them no rights. `ready` asks it something, by the
+    /// administrator's kubeconfig.
+    pub(crate) fn start(others: &[&str], ready: impl Fn(&Path) -> bool) -> Self {
         let [etcd, program] = programs().expect("the programs were looked for before");
         let dir = tempfile::tempdir().unwrap();
         let [client, peer, secure] = [free_port(), free_port(), free_port()];
@@ -58,9 +58,12 @@ impl ApiServer {
         let key = rcgen::KeyPair::generate().unwrap();
         fs::write(dir.path().join("sa.key"), key.serialize_pem()).unwrap();
         fs::write(dir.path().join("sa.pub"), key.public_key_pem()).unwrap();
-        let tokens = format!("{ADMIN}-token,{ADMIN},1,\"system:masters\"\n{WEAK}-token,{WEAK},2\n");
+        let mut tokens = format!("{ADMIN}-token,{ADMIN},1,\"system:masters\"\n");
+        for user in others {
+            tokens += &format!("{user}-token,{user},{user}\n");
+        }
         fs::write(dir.path().join("tokens.csv"), tokens).unwrap();
-        for user in [ADMIN, WEAK] {
+        for user in others.iter().chain(&[ADMIN]) {
             let text = format!(
                 "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
                  clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{secure}', insecure-skip-tls-verify: true}}}}]\n\
@@ -115,6 +118,12 @@ impl ApiServer {
             let _ = api.kill();
             let _ = api.wait();
         }
+    }
+
+    /// Where it listens.
+    #[allow(dead_code, reason = "of the programs that include this file, not every one asks")]
+    pub(crate) fn address(&self) -> String {
+        format!("https://127.0.0.1:{}", self.ports[1])
     }
 
     pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {

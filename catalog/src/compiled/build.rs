@@ -23,9 +23,9 @@ use crate::fbc::{self, At, Catalog, property, schema};
 use crate::index::{self, Index};
 use crate::json::compact;
 use crate::load::CatalogFiles;
-use crate::parallel::in_parallel;
 use crate::property::folded;
 use crate::validate;
+use olmkit_bundle::parallel::in_parallel;
 
 /// A catalog that was not compiled.
 #[derive(Debug, thiserror::Error)]

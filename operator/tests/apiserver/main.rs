@@ -60,7 +60,7 @@ fn main() {
     let trial = |name: &str, run: bool, test: fn(World)| {
         let server = server.clone();
         let test = move || {
-            let server = server.get_or_init(|| ApiServer::start(ready));
+            let server = server.get_or_init(|| ApiServer::start(&[], ready));
             test(World::of(server));
             Ok(())
         };
