@@ -40,6 +40,16 @@ pub enum Additional<'b, 'a> {
     Schema(Schema<'b, 'a>),
 }
 
+/// Adds a key or an index in brackets to the path that problems show; the length to cut it to on the way back.
+fn step_into(path: &mut String, step: &str) -> usize {
+    let before = path.len();
+    if !path.is_empty() && !step.starts_with('[') {
+        path.push('.');
+    }
+    *path += step;
+    before
+}
+
 /// The keywords under which a single schema stands.
 const SINGLE: [&str; 4] = ["items", "not", "additionalProperties", "additionalItems"];
 /// Those with a list of schemas; `items` may be one too.

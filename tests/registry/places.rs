@@ -5,6 +5,7 @@ use std::slice::from_ref;
 
 use libtest_mimic::Trial;
 use olmkit::image::{GivenCredentials, Options, Place, Root, Unpack};
+pub(crate) use olmkit_catalog::serve::chain;
 
 use crate::server::{Kind, PASSWORD, Registry, USER, access, image, index, noise, output, quick, sha256};
 use crate::support::trial;
@@ -267,17 +268,6 @@ fn check_same(place: &Place, sent: &Root, options: Options) {
     for (path, content) in files() {
         assert_eq!(tree.file(path).unwrap().read().unwrap(), content, "{path}");
     }
-}
-
-/// An error and everything below it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 /// Images of every kind that we make, at every kind of place, read by skopeo; then copied by it, which reads every byte.

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::source::Span;
 use crate::yaml::{Node, Value};
 
-use super::{Additional, Schema};
+use super::{Additional, Schema, step_into};
 
 /// Something that is wrong with a schema, a value or a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -364,11 +364,7 @@ impl Walk {
     }
 
     fn below(&mut self, step: &str, walk: impl FnOnce(&mut Self)) {
-        let before = self.path.len();
-        if !self.path.is_empty() && !step.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path += step;
+        let before = step_into(&mut self.path, step);
         walk(self);
         self.path.truncate(before);
     }

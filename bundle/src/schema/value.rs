@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use regex::Regex;
 
 use super::structural::Problem;
-use super::{Additional, Schema};
+use super::{Additional, Schema, step_into};
 use crate::source::Span;
 use crate::yaml::{Mapping, Node, Value};
 
@@ -268,11 +268,7 @@ impl Walk {
     }
 
     fn below(&mut self, step: &str, walk: impl FnOnce(&mut Self)) {
-        let before = self.path.len();
-        if !self.path.is_empty() && !step.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path += step;
+        let before = step_into(&mut self.path, step);
         walk(self);
         self.path.truncate(before);
     }

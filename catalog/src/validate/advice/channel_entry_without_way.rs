@@ -1,7 +1,7 @@
 use olmkit_bundle::finding::{Code, Findings, Level};
 
+use super::walked;
 use crate::index::Index;
-use crate::path::{About, Rules, Ways};
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
@@ -10,18 +10,14 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
-    for package in index.packages.values() {
-        for channel in package.channels.iter().filter(|channel| channel.linked.is_ok()) {
-            let about = |name: &str| About { version: package.version(name).cloned(), deprecated: false };
-            let Ok(ways) = Ways::of(&channel.blob.entries, about, Rules::V0) else { continue };
-            for entry in ways.without_way() {
-                let name = channel.entry_name(entry);
-                let message = format!("`{name}` has no way to the head `{}` of the channel `{}`", ways.head(), channel.blob.name);
-                let help = format!("let an entry on the way to the head replace or skip `{name}`");
-                findings.push(
-                    index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id()).help(help),
-                );
-            }
+    for (_, channel, ways) in walked(index) {
+        for entry in ways.without_way() {
+            let name = channel.entry_name(entry);
+            let message = format!("`{name}` has no way to the head `{}` of the channel `{}`", ways.head(), channel.blob.name);
+            let help = format!("let an entry on the way to the head replace or skip `{name}`");
+            findings.push(
+                index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id()).help(help),
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 use olmkit_bundle::finding::{Code, Findings, Level};
 
+use super::walked;
 use crate::index::Index;
-use crate::path::{About, Rules, Ways};
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
@@ -10,20 +10,16 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
-    for package in index.packages.values() {
-        for channel in package.channels.iter().filter(|channel| channel.linked.is_ok()) {
-            let about = |name: &str| About { version: package.version(name).cloned(), deprecated: false };
-            let Ok(ways) = Ways::of(&channel.blob.entries, about, Rules::V0) else { continue };
-            let head = ways.head();
-            let Some(next) = ways.next(head, package.version(head)) else { continue };
-            let at = channel.blob.entries.iter().position(|entry| *entry.name == *next).unwrap_or(0);
-            let message = format!("OLM goes on from the head `{head}` of the channel `{}` to `{next}`", channel.blob.name);
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.entry_at(at), message)
-                    .subject(channel.id())
-                    .help("give its `skipRange` an upper end, such as its own version"),
-            );
-        }
+    for (package, channel, ways) in walked(index) {
+        let head = ways.head();
+        let Some(next) = ways.next(head, package.version(head)) else { continue };
+        let at = channel.blob.entries.iter().position(|entry| *entry.name == *next).unwrap_or(0);
+        let message = format!("OLM goes on from the head `{head}` of the channel `{}` to `{next}`", channel.blob.name);
+        findings.push(
+            index
+                .finding(&RULE.code, channel.entry_at(at), message)
+                .subject(channel.id())
+                .help("give its `skipRange` an upper end, such as its own version"),
+        );
     }
 }
