@@ -154,6 +154,12 @@ fn check(model: &Model, plan: &Plan) {
             let redis = pod.redis.as_ref().unwrap();
             assert!(redis.keys == 0 || redis.primary().is_some(), "{} holds the only copy", pod.name);
         }
+        if let Action::Forget { node, id } = action {
+            let viewer = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            let peer = viewer.redis.as_ref().unwrap().peer(*id);
+            let named = peer.is_some_and(|peer| !peer.slots.is_empty());
+            assert!(plan.step != Step::Shrink || !named, "{} would have slots without an owner", node.pod);
+        }
     }
 }
 

@@ -565,9 +565,14 @@ fn moves(topology: &Topology<'_>) -> Found {
 fn shrink(topology: &Topology<'_>) -> Found {
     let mut leavers = topology.core.iter().rev().filter(|member| !stays(topology, member)).peekable();
     leavers.peek()?;
-    // Nobody can forget the primary that it copies, so replicas go first.
+    // Nobody can forget the primary that it copies, so replicas go first. And whoever forgets one that it still takes for an
+    // owner has slots without any: it would refuse its clients until it hears who has them.
     let free = |member: &&Member<'_>| {
-        !topology.owned.contains_key(&member.node.id) && topology.replicas_of(member.node.id).next().is_none()
+        let id = member.node.id;
+        let named = |viewer: &Member<'_>| viewer.node.peer(id).is_some_and(|peer| !peer.slots.is_empty());
+        !topology.owned.contains_key(&id)
+            && topology.replicas_of(id).next().is_none()
+            && !topology.core.iter().any(named)
     };
     let Some(leaver) = leavers.find(free) else { return wait(Wait::Gossip) };
     let mut actions = vec![];
