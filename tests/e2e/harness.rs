@@ -118,12 +118,18 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panicked").to_owned()
 }
 
-/// Says how long every test took, and writes the JUnit file.
+/// Says how long every test took and, last and in short, what failed; writes the JUnit file.
 pub(crate) fn report() {
     let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
     records.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.name.cmp(&other.name)));
     for Record { name, time, failure } in records.iter() {
         eprintln!("{:7.1} s  {name}{}", time.as_secs_f64(), if failure.is_some() { "  failed" } else { "" });
+    }
+    for Record { name, failure, .. } in records.iter() {
+        if let Some(failure) = failure {
+            // What follows are the diagnostics.
+            eprintln!("{name}: {}", failure.split("\n---").next().unwrap_or(failure));
+        }
     }
     let file = results().join("junit.xml");
     let written =

@@ -3,7 +3,7 @@
 //! It is a `redis-cli -c` in a pod, which follows redirections and says so; anything else that it says is an error.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,7 +82,7 @@ impl Client {
             .command(&[&words[..], &redis].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()?;
         let input = process.stdin.take().ok_or("no input")?;
         let output = BufReader::new(process.stdout.take().ok_or("no output")?);
@@ -94,7 +94,7 @@ impl Client {
         let values = first..first + BATCH;
         let commands: String =
             values.clone().map(|value| format!("SET writer-{} {value}\n", value % KEYS)).collect();
-        self.input.write_all(commands.as_bytes())?;
+        self.input.write_all(commands.as_bytes()).map_err(|_| self.ended())?;
         for value in values {
             match self.answer(written)?.as_str() {
                 "OK" => drop(written.acknowledged.insert(value % KEYS, value)),
@@ -120,11 +120,18 @@ impl Client {
         Ok(())
     }
 
+    /// Why there are no more answers.
+    fn ended(&mut self) -> String {
+        let mut said = String::new();
+        let read = self.process.stderr.take().map(|mut errors| errors.read_to_string(&mut said));
+        format!("redis-cli has ended: {:?}, {read:?}: {said}", self.process.wait())
+    }
+
     fn answer(&mut self, written: &mut Written) -> Result<String, Failed> {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
-                return Err(format!("redis-cli has ended: {:?}", self.process.wait()?).into());
+                return Err(self.ended().into());
             }
             match line.trim() {
                 "" => {}
