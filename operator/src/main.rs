@@ -8,6 +8,10 @@ use std::{
 use clap::Parser;
 use redis_operator::cli::{self, Cli};
 
+/// glibc's allocator keeps what hundreds of clusters needed while they formed.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     match cli::run(Cli::parse(), &mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,

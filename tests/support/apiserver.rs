@@ -92,7 +92,7 @@ impl ApiServer {
             .arg("--service-account-issuer=https://kubernetes.default.svc")
             .arg(format!("--service-account-key-file={}", at("sa.pub")))
             .arg(format!("--service-account-signing-key-file={}", at("sa.key")))
-            .arg("--service-cluster-ip-range=10.96.0.0/24")
+            .arg("--service-cluster-ip-range=10.96.0.0/16")
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()

@@ -15,7 +15,7 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::StatefulSet,
-        core::v1::{ConfigMap, Pod, Secret, Service},
+        core::v1::{ConfigMap, Pod, PodSpec, PodStatus, Secret, Service},
         policy::v1::PodDisruptionBudget,
     },
 };
@@ -136,32 +136,15 @@ impl Caches {
             health: Queue::new(Lane::Health, metrics.clone()),
         });
         tasks.spawn(watch_clusters(api(client, namespace), clusters_writer, caches.clone()));
-        tasks.spawn(watch_children(
-            api(client, namespace),
-            pods_writer,
-            caches.clone(),
-            &[Lane::Health, Lane::Topology],
-        ));
-        tasks.spawn(watch_children(api(client, namespace), sets_writer, caches.clone(), &[Lane::Topology]));
-        tasks.spawn(watch_children(
-            api(client, namespace),
-            services_writer,
-            caches.clone(),
-            &[Lane::Topology],
-        ));
-        tasks.spawn(watch_children(api(client, namespace), maps_writer, caches.clone(), &[Lane::Topology]));
-        tasks.spawn(watch_children(
-            api(client, namespace),
-            secrets_writer,
-            caches.clone(),
-            &[Lane::Topology],
-        ));
-        tasks.spawn(watch_children(
-            api(client, namespace),
-            budgets_writer,
-            caches.clone(),
-            &[Lane::Topology],
-        ));
+        let kept = caches.clone();
+        let both: &[Lane] = &[Lane::Health, Lane::Topology];
+        tasks.spawn(watch_children(api(client, namespace), pods_writer, kept.clone(), both, trim));
+        let topology: &[Lane] = &[Lane::Topology];
+        tasks.spawn(watch_children(api(client, namespace), sets_writer, kept.clone(), topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), services_writer, kept.clone(), topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), maps_writer, kept.clone(), topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), secrets_writer, kept.clone(), topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), budgets_writer, kept, topology, |_| {}));
         caches
     }
 
@@ -235,11 +218,27 @@ fn predicates_config() -> kube::runtime::PredicateConfig {
     Default::default()
 }
 
+/// Leaves of a pod what is looked at: there are many.
+fn trim(pod: &mut Pod) {
+    if let Some(spec) = &mut pod.spec {
+        *spec = PodSpec { node_name: spec.node_name.take(), ..PodSpec::default() };
+    }
+    if let Some(status) = &mut pod.status {
+        *status = PodStatus {
+            conditions: status.conditions.take(),
+            container_statuses: status.container_statuses.take(),
+            pod_ip: status.pod_ip.take(),
+            ..PodStatus::default()
+        };
+    }
+}
+
 fn watch_children<K>(
     api: Api<K>,
     writer: Writer<K>,
     caches: Arc<Caches>,
     lanes: &'static [Lane],
+    trim: fn(&mut K),
 ) -> impl Future<Output = ()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -248,9 +247,13 @@ where
     let config = watcher::Config::default().labels(&format!("{CONTROL_PLANE_LABEL}={CONTROL_PLANE}"));
     // Versions that were seen: a relist tells of everything again, and most of it is no news.
     let mut versions: HashMap<Key, Option<String>> = HashMap::new();
+    let store = writer.as_reader();
     let touched = watcher(api, config)
         .default_backoff()
-        .modify(|child| child.managed_fields_mut().clear())
+        .modify(move |child| {
+            child.managed_fields_mut().clear();
+            trim(child);
+        })
         .reflect(writer)
         .touched_objects();
     touched.for_each(move |child| {
@@ -258,7 +261,12 @@ where
             Ok(child) => {
                 let version = child.resource_version();
                 let deleted = child.meta().deletion_timestamp.is_some();
-                let known = versions.insert(key(&child), version.clone());
+                let known = if store.get(&ObjectRef::from_obj(&child)).is_some() {
+                    versions.insert(key(&child), version.clone())
+                } else {
+                    versions.remove(&key(&child));
+                    None
+                };
                 if known.is_none_or(|known| known != version) || deleted {
                     let name = child.labels().get(INSTANCE_LABEL).cloned().unwrap_or_default();
                     let cluster = (child.namespace().unwrap_or_default(), name);

@@ -1,27 +1,87 @@
-//! What the operator needs to look after many clusters that are well: `make bench` runs it, see `tests/bench/redis`.
+//! What the operator needs to look after many clusters that are well, and how soon slots are served again whose primary is
+//! lost: `make bench` runs it, see `tests/bench/redis`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use kube::{Api, Client, api::ListParams};
-use redis_operator::crd::RedisCluster;
+use redis_operator::crd::{
+    RedisCluster,
+    v1::{RedisClusterStatus, Role},
+};
 use serde_json::json;
 
-use crate::{create, namespace, node::Node, pretend::PretendedRedis, replica::Replica, within};
+use crate::{
+    PATIENCE, create, namespace,
+    node::{Node, RealRedis},
+    pretend::PretendedRedis,
+    replica::Replica,
+    within,
+};
 
 /// How long is measured.
 const MEASURED: Duration = Duration::from_secs(60);
+/// How often a pod is lost.
+const LOSSES: usize = 5;
+/// `cluster-node-timeout`, as the operator sets it where nobody says otherwise: Redis does not hold a node for dead before.
+const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn clusters(client: Client, kubeconfig: PathBuf) {
+/// Real redis-servers, in memory: a primary's pod is lost, and comes back empty and elsewhere.
+async fn losses(client: &Client, kubeconfig: &Path) {
+    let place = "bench-losses";
+    namespace(client, place).await;
+    create(client, place, "rc", json!({"size": 6, "replicasPerShard": 1})).await;
+    let _operator = Replica::start(kubeconfig, &["--no-leader-election", "--watch-namespace", place], &[]);
+    let mut node = Node::new(client, place, 82, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), place);
+    let status = async || clusters.get("rc").await.unwrap().status.unwrap_or_default();
+    let holds = |status: &RedisClusterStatus, kind: &str| {
+        status.conditions.iter().any(|one| one.type_ == kind && one.status == "True")
+    };
+    let mut times = vec![];
+    for _ in 0..LOSSES {
+        let before = within(PATIENCE, "every shard has its replica", async || {
+            node.turn().await;
+            let status = status().await;
+            (holds(&status, "Available") && holds(&status, "Redundant")).then_some(status)
+        })
+        .await;
+        let primary = before.members.iter().find(|member| member.role == Some(Role::Primary)).unwrap();
+        let lost = Instant::now();
+        node.lose(&primary.pod).await;
+        within(PATIENCE, "the loss is seen", async || {
+            (!holds(&status().await, "SlotsCovered")).then_some(())
+        })
+        .await;
+        within(PATIENCE, "every slot is served", async || {
+            node.turn().await;
+            let status = status().await;
+            (holds(&status, "Available") && holds(&status, "SlotsCovered")).then_some(())
+        })
+        .await;
+        times.push(lost.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    eprintln!(
+        "a primary's pod is lost: every slot is served again after {:.1} s ({:.1} to {:.1}), {} of them the node timeout",
+        times[LOSSES / 2],
+        times[0],
+        times[LOSSES - 1],
+        NODE_TIMEOUT.as_secs(),
+    );
+}
+
+pub(crate) async fn figures(client: Client, kubeconfig: PathBuf) {
+    losses(&client, &kubeconfig).await;
     eprintln!("clusters  memory MiB  CPU ms/s  reconciles/s  p50 ms  p99 ms  writes");
     for (network, count) in [(80, 10), (81, 500)] {
         measure(&client, &kubeconfig, network, count).await;
     }
 }
 
-async fn measure(client: &Client, kubeconfig: &std::path::Path, network: u8, count: usize) {
+async fn measure(client: &Client, kubeconfig: &Path, network: u8, count: usize) {
     let place = format!("bench-{count}");
     namespace(client, &place).await;
     for number in 0..count {

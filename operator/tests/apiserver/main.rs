@@ -74,7 +74,7 @@ fn main() {
     ];
     // It is about figures, and takes minutes.
     if std::env::var("OLMKIT_BENCH").is_ok_and(|value| value == "1") {
-        trials = vec![trial("what_clusters_cost", true, |world| world.run(bench::clusters))];
+        trials = vec![trial("what_clusters_cost", redis, |world| world.run(bench::figures))];
     }
     drop(server);
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

@@ -82,10 +82,14 @@ impl Node {
         self.pods.extend(made);
         let gone: Vec<String> = self.pods.keys().filter(|pod| !wanted.contains(*pod)).cloned().collect();
         for pod in gone {
-            self.pods.remove(&pod);
-            let at_once = DeleteParams::default().grace_period(0);
-            self.api::<Pod>().delete(&pod, &at_once).await.unwrap();
+            self.lose(&pod).await;
         }
+    }
+
+    /// A pod is gone, with its process. The next turn makes another.
+    pub(crate) async fn lose(&mut self, pod: &str) {
+        self.pods.remove(pod);
+        self.api::<Pod>().delete(pod, &DeleteParams::default().grace_period(0)).await.unwrap();
     }
 
     async fn make(

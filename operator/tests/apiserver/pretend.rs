@@ -57,6 +57,8 @@ fn table(place: &Place) -> String {
 }
 
 async fn answer(stream: TcpStream, table: String) -> std::io::Result<()> {
+    // As Redis does: several answers to what was sent at once would wait for one another.
+    stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     loop {
         let Some(words) = command(&mut stream).await? else { return Ok(()) };
