@@ -31,11 +31,12 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Each has a server of its own; several at once take more memory than they save time.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
         ("an_operator_lives_its_life", an_operator_lives_its_life),
         ("a_missing_right_is_named", a_missing_right_is_named),
         ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
         ("faults_of_the_server_do_no_harm", faults_of_the_server_do_no_harm),
+        ("a_list_whose_next_page_is_forgotten_begins_anew", a_list_whose_next_page_is_forgotten_begins_anew),
         ("each_verb_needs_just_the_rights_of_its_page", rights::each_verb_needs_just_the_rights_of_its_page),
         ("killed_at_fifty_moments_it_ends_at_the_goal", killed_at_fifty_moments_it_ends_at_the_goal),
     ];
@@ -196,6 +197,25 @@ fn faults_of_the_server_do_no_harm() {
             });
         }
     });
+}
+
+/// Three pages, of which the second and the third are often not to be had any more: every object is listed, and just once.
+fn a_list_whose_next_page_is_forgotten_begins_anew() {
+    let server = Server::start();
+    let mut cluster = server.connect();
+    let names: Vec<_> = (0..1_001).map(|number| format!("settings-{number:04}")).collect();
+    for name in &names {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+        cluster.create(&known::CONFIG_MAP, &object).unwrap();
+    }
+    for seed in 1..=5 {
+        let proxy = Proxy::start(&server.address(), "admin-token", seed);
+        let listed = server::connect(&proxy.kubeconfig()).list(&known::CONFIG_MAP, None).unwrap();
+        let all = listed.iter().map(|object| object["metadata"]["name"].as_str().unwrap());
+        // The server has some of its own.
+        let listed: Vec<_> = all.filter(|name| name.starts_with("settings-")).collect();
+        assert_eq!(listed, names, "seed {seed}");
+    }
 }
 
 /// Several upgrades side by side, each killed at moments of its own.

@@ -30,10 +30,14 @@ enum Fault {
     Dropped(u64),
     /// A watch is told that what it wants to go on from is forgotten.
     Gone,
+    /// A list is told so.
+    NoNextPage,
 }
 
 const FOR_ALL: [Fault; 4] = [Fault::TooMany, Fault::Away, Fault::Hangup, Fault::LostAnswer];
 const FOR_WATCHES: [Fault; 4] = [Fault::Gone, Fault::Dropped(50), Fault::Dropped(400), Fault::Dropped(2_000)];
+
+const FOR_NEXT_PAGES: [Fault; 4] = [Fault::NoNextPage; 4];
 
 /// A proxy that runs until the value is gone.
 pub(crate) struct Proxy {
@@ -44,7 +48,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Of five requests one fails, of watches every other one.
+    /// Of five requests one fails, of watches and of lists that go on every other one.
     pub(crate) fn start(server: &str, token: &str, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -105,14 +109,20 @@ struct Upstream {
 
 impl Upstream {
     /// One step of xorshift64 for each request.
-    fn fault(&self, is_watch: bool) -> Fault {
+    fn fault(&self, path: &str) -> Fault {
         let next = |state: u64| {
             let state = state ^ (state << 13);
             let state = state ^ (state >> 7);
             Some(state ^ (state << 17))
         };
         let state = self.random.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap() >> 11;
-        let (kinds, rate) = if is_watch { (&FOR_WATCHES, 2) } else { (&FOR_ALL, 5) };
+        let (kinds, rate) = if path.contains("watch=true") || path.contains("watch=1") {
+            (&FOR_WATCHES, 2)
+        } else if path.contains("continue=") {
+            (&FOR_NEXT_PAGES, 2)
+        } else {
+            (&FOR_ALL, 5)
+        };
         if state.is_multiple_of(rate) { kinds[(state / rate % 4) as usize] } else { Fault::None }
     }
 
@@ -120,7 +130,7 @@ impl Upstream {
         let (head, body) = request(&mut client)?;
         let mut words = head.lines().next().unwrap_or_default().split(' ');
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let fault = self.fault(path.contains("watch=true") || path.contains("watch=1"));
+        let fault = self.fault(path);
         if fault != Fault::None {
             self.faults.fetch_add(1, Ordering::Relaxed);
         }
@@ -139,6 +149,10 @@ impl Upstream {
             Fault::Gone => {
                 let status = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}}"#;
                 return whole(&mut client, "200 OK", &format!("{status}\n"));
+            }
+            Fault::NoNextPage => {
+                let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"the continue parameter is too old","reason":"Expired","code":410}"#;
+                return whole(&mut client, "410 Gone", status);
             }
             _ => {}
         }
