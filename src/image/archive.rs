@@ -22,7 +22,7 @@ use super::digest::{Digest, Hashing};
 use super::json::canonical;
 use super::layout::{self, Layout, LayoutError, Tag};
 use super::manifest::{Image, ImageError, MAX_CONFIGURATION, Root};
-use super::place::reference_from;
+use super::reference::reference_from;
 
 /// The most files of an archive that are looked at.
 const MAX_ENTRIES: usize = 20_000;

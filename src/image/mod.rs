@@ -39,6 +39,7 @@ mod manifest;
 mod place;
 mod platform;
 mod progress;
+mod reference;
 mod registry;
 mod tree;
 mod unpack;

@@ -16,6 +16,7 @@ use super::digest::Digest;
 use super::layer::Layer;
 use super::layout::{Layout, LayoutError, Tag, TagError};
 use super::manifest::{ImageError, Root};
+use super::reference::{reference_from, reference_of};
 use super::registry::{self, Access, Pushed, RegistryError};
 
 /// Where an image is or should go.
@@ -102,7 +103,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, PlaceError> {
         if let Some(reference) = text.strip_prefix("docker://") {
-            return Ok(Self::Registry(reference_from(reference)?));
+            return Ok(Self::Registry(reference_from(reference).map_err(PlaceError::Reference)?));
         }
         for scheme in ["oci://", "http://", "https://"] {
             if text.starts_with(scheme) {
@@ -119,14 +120,17 @@ impl FromStr for Place {
         }
         if let Some(rest) = text.strip_prefix("docker-archive:") {
             let (file, reference) = path_and_name("docker-archive", rest)?;
-            return Ok(Self::DockerArchive { file, reference: reference.map(reference_from).transpose()? });
+            return Ok(Self::DockerArchive {
+                file,
+                reference: reference.map(reference_from).transpose().map_err(PlaceError::Reference)?,
+            });
         }
         for transport in ["dir", "docker-daemon", "containers-storage", "sif", "ostree"] {
             if text.strip_prefix(transport).is_some_and(|rest| rest.starts_with(':')) {
                 return Err(PlaceError::Transport { transport: format!("{transport}:") });
             }
         }
-        Ok(Self::Registry(reference_from(text)?))
+        reference_from(text).map(Self::Registry).map_err(PlaceError::Reference)
     }
 }
 
@@ -391,21 +395,6 @@ fn path_and_name<'t>(
         None => (text, None),
     };
     if path.is_empty() { Err(PlaceError::NoPath { transport }) } else { Ok((path.into(), name)) }
-}
-
-/// Reads a reference by docker's grammar. Not as `oci-spec` reads it, with a regular expression that takes longer to compile
-/// than an image to push.
-pub(super) fn reference_from(text: &str) -> Result<Reference, PlaceError> {
-    text.parse().map(|parsed: ImageRef| reference_of(&parsed)).map_err(PlaceError::Reference)
-}
-
-fn reference_of(image: &ImageRef) -> Reference {
-    let (registry, repository) = (image.registry().to_owned(), image.repository().to_owned());
-    match (image.tag().map(str::to_owned), image.digest().map(str::to_owned)) {
-        (Some(tag), Some(digest)) => Reference::with_tag_and_digest(registry, repository, tag, digest),
-        (None, Some(digest)) => Reference::with_digest(registry, repository, digest),
-        (tag, None) => Reference::with_tag(registry, repository, tag.unwrap_or_else(|| "latest".into())),
-    }
 }
 
 impl From<&ImageRef> for Place {

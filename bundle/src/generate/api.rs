@@ -48,7 +48,7 @@ pub(super) fn derive<'m>(
             if compat.is_none() {
                 entry.set(
                     &["displayName"],
-                    Draft::new(spaced(&crd.kind()), origin.by_rule("the kind, in words")),
+                    Draft::new(descriptors::spaced(&crd.kind()), origin.by_rule("the kind, in words")),
                 );
                 if let Some(schema) = schema {
                     if let Some(description) =
@@ -254,38 +254,4 @@ fn target_port<'m>(objects: &Objects<'m>, api: &Object<'m, 'm>, service: &str) -
         ports.iter().find(|port| port.get("port").map(|node| &node.value) == Some(&Value::Int(wanted)))?;
     let target = port.get("targetPort").filter(|node| matches!(node.value, Value::Int(_)));
     Some(Draft::node(target.or_else(|| port.get("port"))?, service.source, By::Manifest))
-}
-
-/// `RedisCluster` as `Redis Cluster`; runs of capitals stay together.
-pub(super) fn spaced(kind: &str) -> String {
-    let letters: Vec<char> = kind.chars().collect();
-    let mut words = String::new();
-    for (at, letter) in letters.iter().enumerate() {
-        let starts_word = at > 0
-            && letter.is_uppercase()
-            && (letters[at - 1].is_lowercase()
-                || letters.get(at + 1).is_some_and(|next| next.is_lowercase()));
-        if starts_word {
-            words.push(' ');
-        }
-        words.push(*letter);
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_as_words() {
-        for (kind, words) in [
-            ("RedisCluster", "Redis Cluster"),
-            ("HTTPRoute", "HTTP Route"),
-            ("Etcd", "Etcd"),
-            ("DNSName", "DNS Name"),
-        ] {
-            assert_eq!(spaced(kind), words);
-        }
-    }
 }

@@ -6,7 +6,6 @@
 
 use serde_json::Value as Json;
 
-use super::api::spaced;
 use super::draft::{By, Draft, Origin};
 use crate::source::Source;
 use crate::yaml::{Node, Value, steps};
@@ -206,6 +205,23 @@ fn words(name: &str) -> String {
     spaced.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
+/// `RedisCluster` as `Redis Cluster`; runs of capitals stay together.
+pub(super) fn spaced(kind: &str) -> String {
+    let letters: Vec<char> = kind.chars().collect();
+    let mut words = String::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let starts_word = at > 0
+            && letter.is_uppercase()
+            && (letters[at - 1].is_lowercase()
+                || letters.get(at + 1).is_some_and(|next| next.is_lowercase()));
+        if starts_word {
+            words.push(' ');
+        }
+        words.push(*letter);
+    }
+    words
+}
+
 /// What stands before the first empty line.
 fn first_paragraph(text: &str) -> &str {
     text.split("\n\n").next().unwrap_or(text).trim()
@@ -215,6 +231,18 @@ fn first_paragraph(text: &str) -> &str {
 mod tests {
     use super::*;
     use crate::yaml;
+
+    #[test]
+    fn kinds_as_words() {
+        for (kind, words) in [
+            ("RedisCluster", "Redis Cluster"),
+            ("HTTPRoute", "HTTP Route"),
+            ("Etcd", "Etcd"),
+            ("DNSName", "DNS Name"),
+        ] {
+            assert_eq!(spaced(kind), words);
+        }
+    }
 
     #[test]
     fn field_names_as_words() {
