@@ -257,7 +257,10 @@ impl Forward {
 fn forward(mut client: TcpStream, registry: &str, seen: &Mutex<Vec<String>>) -> io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    // A client may open a connection to spare, and never ask.
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(());
+    }
     seen.lock().unwrap().push(line.trim().to_owned());
     let mut server = TcpStream::connect(registry)?;
     if line.starts_with("CONNECT ") {

@@ -108,8 +108,11 @@ impl Tokens {
         let (seen, spoiled) = (Arc::clone(&asked), Arc::clone(&bad));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that hangs up is done.
-                let _ = answer(stream, &seen, &spoiled);
+                let (seen, spoiled) = (Arc::clone(&seen), Arc::clone(&spoiled));
+                thread::spawn(move || {
+                    // A client that hangs up is done.
+                    let _ = answer(stream, &seen, &spoiled);
+                });
             }
         });
         Self { port, asked, bad }
@@ -124,7 +127,10 @@ impl Tokens {
 fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>, bad: &AtomicUsize) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    // A client may open a connection to spare, and never ask.
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(());
+    }
     let login = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
     let (mut is_user, mut length) = (false, 0);
     loop {

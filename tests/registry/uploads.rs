@@ -206,7 +206,10 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut stream = stream;
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    // A client may open a connection to spare, and never ask.
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(());
+    }
     let (mut length, mut is_logged_in, mut is_part) = (0, false, false);
     loop {
         let mut field = String::new();
