@@ -75,7 +75,7 @@ pub struct RunArgs {
     cluster_domain: String,
 
     /// How long a Redis node is silent before the others hold it for dead, in milliseconds
-    #[arg(long, env = "REDIS_OPERATOR_NODE_TIMEOUT", default_value_t = 5000, value_name = "MS",
+    #[arg(long, env = "REDIS_OPERATOR_NODE_TIMEOUT", default_value_t = Defaults::default().node_timeout_ms, value_name = "MS",
         value_parser = clap::value_parser!(u32).range(500..=600_000))]
     node_timeout: u32,
 

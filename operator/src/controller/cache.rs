@@ -136,15 +136,15 @@ impl Caches {
             health: Queue::new(Lane::Health, metrics.clone()),
         });
         tasks.spawn(watch_clusters(api(client, namespace), clusters_writer, caches.clone()));
-        let kept = caches.clone();
         let both: &[Lane] = &[Lane::Health, Lane::Topology];
-        tasks.spawn(watch_children(api(client, namespace), pods_writer, kept.clone(), both, trim));
         let topology: &[Lane] = &[Lane::Topology];
-        tasks.spawn(watch_children(api(client, namespace), sets_writer, kept.clone(), topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), services_writer, kept.clone(), topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), maps_writer, kept.clone(), topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), secrets_writer, kept.clone(), topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), budgets_writer, kept, topology, |_| {}));
+        let pods = watch_children(api(client, namespace), pods_writer, &caches, both, keep_what_is_looked_at);
+        tasks.spawn(pods);
+        tasks.spawn(watch_children(api(client, namespace), sets_writer, &caches, topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), services_writer, &caches, topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), maps_writer, &caches, topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), secrets_writer, &caches, topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), budgets_writer, &caches, topology, |_| {}));
         caches
     }
 
@@ -219,7 +219,7 @@ fn predicates_config() -> kube::runtime::PredicateConfig {
 }
 
 /// Leaves of a pod what is looked at: there are many.
-fn trim(pod: &mut Pod) {
+fn keep_what_is_looked_at(pod: &mut Pod) {
     if let Some(spec) = &mut pod.spec {
         *spec = PodSpec { node_name: spec.node_name.take(), ..PodSpec::default() };
     }
@@ -233,43 +233,80 @@ fn trim(pod: &mut Pod) {
     }
 }
 
+/// A list tells of everything again, and most of it is no news: what differs from what was known is.
+#[derive(Debug, Default)]
+struct Known {
+    /// The version of each child that was seen, and its cluster.
+    children: HashMap<Key, (Option<String>, Key)>,
+    /// While a list is read: what was known before and was not told again yet.
+    untold: HashMap<Key, (Option<String>, Key)>,
+    /// While a list is read: the clusters whose children it shows otherwise than they were known.
+    changed: BTreeSet<Key>,
+}
+
+impl Known {
+    /// The clusters that are to be looked at now: after an event the store shows what it told, a list only at its end.
+    fn changed_by(&mut self, event: &watcher::Event<impl ResourceExt>) -> BTreeSet<Key> {
+        match event {
+            // A list that was broken off has told only a part.
+            watcher::Event::Init => self.untold.extend(self.children.drain()),
+            watcher::Event::InitApply(child) => {
+                let (name, seen) = (key(child), (child.resource_version(), cluster_of(child)));
+                let known = self.untold.remove(&name);
+                if known.as_ref() != Some(&seen) {
+                    self.changed.insert(seen.1.clone());
+                }
+                self.children.insert(name, seen);
+            }
+            watcher::Event::InitDone => {
+                let gone = self.untold.drain().map(|(_, (_, cluster))| cluster);
+                self.changed.extend(gone);
+                return std::mem::take(&mut self.changed);
+            }
+            watcher::Event::Apply(child) => {
+                self.children.insert(key(child), (child.resource_version(), cluster_of(child)));
+                return BTreeSet::from([cluster_of(child)]);
+            }
+            watcher::Event::Delete(child) => {
+                self.children.remove(&key(child));
+                return BTreeSet::from([cluster_of(child)]);
+            }
+        }
+        BTreeSet::new()
+    }
+}
+
+/// The cluster of a child, as its labels say.
+fn cluster_of(child: &impl ResourceExt) -> Key {
+    let name = child.labels().get(INSTANCE_LABEL).cloned().unwrap_or_default();
+    (child.namespace().unwrap_or_default(), name)
+}
+
 fn watch_children<K>(
     api: Api<K>,
     writer: Writer<K>,
-    caches: Arc<Caches>,
+    caches: &Arc<Caches>,
     lanes: &'static [Lane],
-    trim: fn(&mut K),
-) -> impl Future<Output = ()>
+    keep: fn(&mut K),
+) -> impl Future<Output = ()> + use<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Eq + Hash,
 {
     let config = watcher::Config::default().labels(&format!("{CONTROL_PLANE_LABEL}={CONTROL_PLANE}"));
-    // Versions that were seen: a relist tells of everything again, and most of it is no news.
-    let mut versions: HashMap<Key, Option<String>> = HashMap::new();
-    let store = writer.as_reader();
-    let touched = watcher(api, config)
+    let caches = Arc::clone(caches);
+    let mut known = Known::default();
+    let events = watcher(api, config)
         .default_backoff()
         .modify(move |child| {
             child.managed_fields_mut().clear();
-            trim(child);
+            keep(child);
         })
-        .reflect(writer)
-        .touched_objects();
-    touched.for_each(move |child| {
-        match child {
-            Ok(child) => {
-                let version = child.resource_version();
-                let deleted = child.meta().deletion_timestamp.is_some();
-                let known = if store.get(&ObjectRef::from_obj(&child)).is_some() {
-                    versions.insert(key(&child), version.clone())
-                } else {
-                    versions.remove(&key(&child));
-                    None
-                };
-                if known.is_none_or(|known| known != version) || deleted {
-                    let name = child.labels().get(INSTANCE_LABEL).cloned().unwrap_or_default();
-                    let cluster = (child.namespace().unwrap_or_default(), name);
+        .reflect(writer);
+    events.for_each(move |event| {
+        match event {
+            Ok(event) => {
+                for cluster in known.changed_by(&event) {
                     lanes.iter().for_each(|lane| caches.queue(*lane).add(&cluster));
                 }
             }
@@ -280,4 +317,55 @@ where
         }
         std::future::ready(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
+
+    use super::*;
+
+    fn child(name: &str, version: &str) -> ConfigMap {
+        let labels = std::collections::BTreeMap::from([(INSTANCE_LABEL.to_owned(), name.to_owned())]);
+        let mut child = ConfigMap::default();
+        child.metadata.namespace = Some("shop".into());
+        child.metadata.name = Some(format!("{name}-conf"));
+        child.metadata.resource_version = Some(version.into());
+        child.metadata.labels = Some(labels);
+        child
+    }
+
+    /// The names of the clusters that events wake, one word for each event that wakes any.
+    fn woken(known: &mut Known, events: Vec<watcher::Event<ConfigMap>>) -> Vec<String> {
+        let woken = events.iter().map(|event| known.changed_by(event));
+        let woken = woken.filter(|clusters| !clusters.is_empty());
+        woken
+            .map(|clusters| clusters.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("+"))
+            .collect()
+    }
+
+    #[test]
+    fn a_list_wakes_whom_it_brings_news_once_it_is_whole() {
+        let mut known = Known::default();
+        let first = vec![Init, InitApply(child("a", "1")), InitApply(child("b", "2")), InitDone];
+        assert_eq!(woken(&mut known, first), ["a+b"]);
+        let same = vec![Init, InitApply(child("a", "1")), InitApply(child("b", "2")), InitDone];
+        assert_eq!(woken(&mut known, same), [""; 0]);
+        let watched = vec![Apply(child("a", "3")), Apply(child("c", "4")), Delete(child("b", "5"))];
+        assert_eq!(woken(&mut known, watched), ["a", "c", "b"]);
+        // "c" went while nobody watched, "a" changed, "d" is new; the first attempt broke off.
+        let after = vec![
+            Init,
+            InitApply(child("a", "6")),
+            Init,
+            InitApply(child("a", "6")),
+            InitApply(child("d", "7")),
+            InitDone,
+        ];
+        assert_eq!(woken(&mut known, after), ["a+c+d"]);
+        assert_eq!(
+            woken(&mut known, vec![Init, InitApply(child("a", "6")), InitApply(child("d", "7")), InitDone]),
+            [""; 0]
+        );
+    }
 }

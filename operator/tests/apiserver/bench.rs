@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kube::{Api, Client, api::ListParams};
-use redis_operator::crd::{
-    RedisCluster,
-    v1::{RedisClusterStatus, Role},
+use redis_operator::{
+    controller::children::Defaults,
+    crd::{
+        RedisCluster,
+        v1::{RedisClusterStatus, Role},
+    },
 };
 use serde_json::json;
 
@@ -25,8 +28,6 @@ use crate::{
 const MEASURED: Duration = Duration::from_secs(60);
 /// How often a pod is lost.
 const LOSSES: usize = 5;
-/// `cluster-node-timeout`, as the operator sets it where nobody says otherwise: Redis does not hold a node for dead before.
-const NODE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Real redis-servers, in memory: a primary's pod is lost, and comes back empty and elsewhere.
 async fn losses(client: &Client, kubeconfig: &Path) {
@@ -69,7 +70,8 @@ async fn losses(client: &Client, kubeconfig: &Path) {
         times[LOSSES / 2],
         times[0],
         times[LOSSES - 1],
-        NODE_TIMEOUT.as_secs(),
+        // Redis does not hold a node for dead before.
+        Defaults::default().node_timeout_ms / 1000,
     );
 }
 
