@@ -330,10 +330,13 @@ impl Edges {
 fn version_of(bundle: &Rendered) -> Result<VersionRelease, AddError> {
     let packages = crate::property::packages(&bundle.blob);
     let text = packages.first().map(|(_, package)| package.version.clone()).unwrap_or_default();
-    let fail =
-        |why: String| AddError::Version { bundle: bundle.blob.name.to_string(), version: text.clone(), why };
+    let fail = |why: String| AddError::Version {
+        bundle: bundle.blob.name.to_string(),
+        version: text.to_string(),
+        why,
+    };
     let version = text.parse().map_err(|error: semver::Error| fail(error.to_string()))?;
-    let release = packages.first().map(|(_, package)| package.release.as_str()).unwrap_or_default();
+    let release = packages.first().map(|(_, package)| &*package.release).unwrap_or_default();
     let release = graph::Release::parse(release).map_err(|error| fail(error.to_string()))?;
     Ok(VersionRelease { version, release })
 }

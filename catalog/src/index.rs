@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use olmkit_bundle::finding::{Code, Finding};
+use olmkit_bundle::parallel::in_parallel;
 
 use crate::fbc::{self, At, Catalog, FaultKind};
 use crate::graph::{self, GraphError, VersionRelease};
@@ -42,7 +43,7 @@ pub(crate) struct Channel<'c, 'a> {
 pub(crate) struct Bundle<'c, 'a> {
     pub(crate) blob: &'c fbc::Bundle<'a>,
     /// The property, and its number: one, in a sound catalog.
-    pub(crate) packages: Vec<(usize, property::Package)>,
+    pub(crate) packages: Vec<(usize, property::Package<'a>)>,
     /// The version, when there is one property and it can be read.
     pub(crate) version: Option<VersionRelease>,
 }
@@ -53,10 +54,10 @@ impl<'c, 'a> Index<'c, 'a> {
         for blob in &catalog.packages {
             packages.entry(&blob.name).or_default().blobs.push(blob);
         }
-        for blob in &catalog.bundles {
-            let package = packages.entry(&blob.package).or_default();
-            package.by_name.entry(&blob.name).or_insert(package.bundles.len());
-            package.bundles.push(Bundle::new(blob));
+        for bundle in in_parallel(&catalog.bundles, Bundle::new) {
+            let package = packages.entry(&bundle.blob.package).or_default();
+            package.by_name.entry(&bundle.blob.name).or_insert(package.bundles.len());
+            package.bundles.push(bundle);
         }
         for blob in &catalog.channels {
             let package = packages.entry(&blob.package).or_default();

@@ -3,6 +3,7 @@
 //! opm decodes the values of the types it knows and refuses what does not fit; all other values are nobody's business but
 //! their owner's.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use olmkit_bundle::version::Version;
@@ -17,13 +18,13 @@ use crate::graph::{Release, VersionRelease};
 
 /// The value of an `olm.package` property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) release: String,
+pub(crate) struct Package<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) version: Cow<'a, str>,
+    pub(crate) release: Cow<'a, str>,
 }
 
-impl Package {
+impl Package<'_> {
     /// The version with its release, when both can be read.
     pub(crate) fn version_release(&self) -> Option<VersionRelease> {
         let version: Version = self.version.parse().ok()?;
@@ -32,16 +33,16 @@ impl Package {
 }
 
 /// The `olm.package` properties of a bundle whose values can be read, with their numbers.
-pub(crate) fn packages(bundle: &fbc::Bundle<'_>) -> Vec<(usize, Package)> {
+pub(crate) fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)> {
     let properties =
         bundle.properties.iter().enumerate().filter(|(_, found)| found.kind.as_str() == property::PACKAGE);
     properties
         .filter_map(|(at, found)| {
-            let value = found.value.as_ref()?.to_json();
-            let text = |key| folded(&value, key).and_then(Json::as_str).unwrap_or("").to_owned();
-            let package =
-                Package { name: text("packageName"), version: text("version"), release: text("release") };
-            misfit(property::PACKAGE, &value).is_none().then_some((at, package))
+            let value = found.value.as_ref()?;
+            let is_right =
+                fits(property::PACKAGE, value) || misfit(property::PACKAGE, &value.to_json()).is_none();
+            let [name, version, release] = value.texts_of(["packageName", "version", "release"]);
+            is_right.then_some((at, Package { name, version, release }))
         })
         .collect()
 }

@@ -9,6 +9,7 @@
 //!
 //! Start at [`resolve`].
 
+mod demand;
 mod existing;
 mod namespace;
 mod problem;
@@ -224,7 +225,7 @@ pub(crate) struct Unsatisfied {
 
 /// The requirements of a catalog's bundles that none of its bundles meets. Those that cannot be read are left out.
 pub(crate) fn unsatisfied(catalog: &Catalog<'_>) -> Vec<Unsatisfied> {
-    namespace::unsatisfied(catalog)
+    demand::unsatisfied(catalog)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use olmkit_bundle::source::Span;
 use olmkit_bundle::yaml::{self, SyntaxError};
 use serde_json::value::RawValue;
 
-use super::value::{JsonMap, Value};
+use super::value::{JsonBlob, Value};
 
 /// Parts shorter than this are not worth the cut.
 const PART: usize = 256 << 10;
@@ -37,15 +37,41 @@ pub(super) fn part_values<'a>(text: &'a str, part: &Range<usize>) -> Option<Vec<
     if !is_json(text) {
         return documents(up_to, part.start).map(Result::ok).collect();
     }
+    // What is not as blobs are is read in the plain way, which finds the fault.
+    blobs(up_to, part.start).or_else(|| match json_values(up_to, part.start) {
+        (values, None) => Some(values),
+        (_, Some(_)) => None,
+    })
+}
+
+/// The JSON values of a text from an offset on, when all are as blobs are.
+fn blobs(text: &str, from: usize) -> Option<Vec<Value<'_>>> {
     let mut values = Vec::new();
-    let mut stream = serde_json::Deserializer::from_str(&up_to[part.start..]).into_iter::<JsonMap<'_>>();
-    let mut read = part.start;
-    while let Some(map) = stream.next() {
-        let start = up_to.len() - up_to[read..].trim_start().len();
-        read = part.start + stream.byte_offset();
-        values.push(Value::map(map.ok()?, text, start, read));
+    let mut stream = serde_json::Deserializer::from_str(&text[from..]).into_iter::<JsonBlob<'_>>();
+    let mut read = from;
+    while let Some(blob) = stream.next() {
+        let start = text.len() - text[read..].trim_start().len();
+        read = from + stream.byte_offset();
+        values.push(Value::blob(blob.ok()?, text, start, read)?);
     }
     Some(values)
+}
+
+/// The JSON values of a text from an offset on; after them what is none, and where it starts.
+fn json_values(text: &str, from: usize) -> (Vec<Value<'_>>, Option<(usize, serde_json::Error)>) {
+    let mut values = Vec::new();
+    let mut stream = serde_json::Deserializer::from_str(&text[from..]).into_iter::<&RawValue>();
+    let mut read = from;
+    while let Some(value) = stream.next() {
+        match value {
+            Ok(raw) => {
+                read = from + stream.byte_offset();
+                values.push(Value::json(raw.get(), read - raw.get().len()));
+            }
+            Err(error) => return (values, Some((read, error))),
+        }
+    }
+    (values, None)
 }
 
 fn is_json(text: &str) -> bool {
@@ -79,24 +105,15 @@ pub(super) fn values(text: &str) -> Vec<Result<Value<'_>, SyntaxError>> {
         return documents(text, 0).collect();
     }
     let start = text.len() - text.trim_start().len();
-    let mut values = Vec::new();
-    let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<&RawValue>();
-    let mut read = start;
-    while let Some(value) = stream.next() {
-        let end = start + stream.byte_offset();
-        match value {
-            Ok(raw) => values.push(Ok(Value::json(raw.get(), end - raw.get().len()))),
-            Err(error) => {
-                if values.len() > 1 {
-                    values.push(Err(json_error(text, start, &error)));
-                } else {
-                    let rest = documents(text, behind_break(text, read));
-                    values.extend(prefer_json_error(rest, || json_error(text, start, &error)));
-                }
-                return values;
-            }
+    let (values, error) = json_values(text, start);
+    let mut values: Vec<_> = values.into_iter().map(Ok).collect();
+    match error {
+        None => {}
+        Some((_, error)) if values.len() > 1 => values.push(Err(json_error(text, start, &error))),
+        Some((read, error)) => {
+            let rest = documents(text, behind_break(text, read));
+            values.extend(prefer_json_error(rest, || json_error(text, start, &error)));
         }
-        read = end;
     }
     values
 }

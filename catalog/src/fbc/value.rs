@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use olmkit_bundle::source::Span;
@@ -28,6 +29,8 @@ enum Repr<'a> {
     Json(&'a str, u32),
     /// The same of a map that was taken apart when it was read.
     Map(&'a str, u32, Vec<Member<'a>>),
+    /// The same of a list.
+    List(&'a str, u32, Vec<Value<'a>>),
     Yaml(Node<'a>),
     /// A value that stands in no file.
     Made(serde_json::Value),
@@ -57,9 +60,38 @@ impl<'a> Value<'a> {
         Self(Repr::Json(text, Span::at(start).start))
     }
 
-    /// A map that was taken apart while it was read from a file's text, and stands in these bytes of it.
-    pub(super) fn map(map: JsonMap<'a>, text: &'a str, start: usize, end: usize) -> Self {
-        Self(Repr::Map(&text[start..end], Span::at(start).start, map.members(text, 0)))
+    /// A blob that was taken apart while it was read from a file's text, and stands in these bytes of it.
+    pub(super) fn blob(blob: JsonBlob<'a>, text: &'a str, start: usize, end: usize) -> Option<Self> {
+        let member = |(key, part): (Cow<'a, str>, Part<'a>)| {
+            let value = match part {
+                Part::Value(raw) => Self::inside(text, 0, raw),
+                Part::Maps(maps) => Self::maps(maps, text, offset_in(text, &key) + key.len())?,
+            };
+            Some(Member { key, value })
+        };
+        let members = blob.0.into_iter().map(member).collect::<Option<_>>()?;
+        Some(Self(Repr::Map(&text[start..end], Span::at(start).start, last_of_equal_keys(members))))
+    }
+
+    /// A list of maps, or null, that was taken apart while it was read, and stands behind a key that ends there.
+    fn maps(maps: Option<Vec<JsonMap<'a>>>, text: &'a str, key_end: usize) -> Option<Self> {
+        // Between a key, values and brackets there is nothing but quotes, white space, colons and commas.
+        let behind = |at: usize, c: char| Some(at + text[at..].find(c)?);
+        let Some(maps) = maps else {
+            let null = behind(key_end, 'n')?;
+            return Some(Self::json(&text[null..null + "null".len()], null));
+        };
+        let start = behind(key_end, '[')?;
+        let mut read = start + 1;
+        let item = |map: JsonMap<'a>| {
+            let open = behind(read, '{')?;
+            let last = map.0.last().map_or(open + 1, |(_, raw)| offset_in(text, raw.get()) + raw.get().len());
+            read = behind(last, '}')? + 1;
+            Some(Self(Repr::Map(&text[open..read], Span::at(open).start, map.members(text, 0))))
+        };
+        let items = maps.into_iter().map(item).collect::<Option<_>>()?;
+        let end = behind(read, ']')? + 1;
+        Some(Self(Repr::List(&text[start..end], Span::at(start).start, items)))
     }
 
     /// A value of a YAML document.
@@ -80,7 +112,7 @@ impl<'a> Value<'a> {
     /// The bytes it was written in; none for a value that stands in no file.
     pub fn span(&self) -> Span {
         match &self.0 {
-            Repr::Json(text, start) | Repr::Map(text, start, _) => {
+            Repr::Json(text, start) | Repr::Map(text, start, _) | Repr::List(text, start, _) => {
                 Span::new(*start as usize, *start as usize + text.len())
             }
             Repr::Yaml(node) => node.span,
@@ -91,7 +123,8 @@ impl<'a> Value<'a> {
     /// What kind of value it is, for messages.
     pub fn kind(&self) -> &'static str {
         match &self.0 {
-            Repr::Json(text, _) | Repr::Map(text, ..) => match text.as_bytes().first() {
+            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => match text.as_bytes().first()
+            {
                 Some(b'{') => "a map",
                 Some(b'[') => "a list",
                 Some(b'"') => "a string",
@@ -176,14 +209,12 @@ impl<'a> Value<'a> {
     pub fn into_items(self) -> Result<Vec<Self>, Self> {
         match self.0 {
             Repr::Json(text, start) if text.starts_with('[') => {
-                if let Some(maps) = maps(text, start) {
-                    return Ok(maps);
-                }
                 match serde_json::from_str::<Vec<&'a RawValue>>(text) {
                     Ok(items) => Ok(items.into_iter().map(|item| Self::inside(text, start, item)).collect()),
                     Err(_) => Err(self),
                 }
             }
+            Repr::List(_, _, items) => Ok(items),
             Repr::Yaml(Node { value: yaml::Value::Sequence(items), .. }) => {
                 Ok(items.into_iter().map(Self::yaml).collect())
             }
@@ -202,11 +233,9 @@ impl<'a> Value<'a> {
     /// The text that a map has under a key, which is matched as Go matches fields.
     pub(crate) fn text_of(&self, key: &str) -> Option<Cow<'_, str>> {
         match &self.0 {
-            Repr::Json(..) | Repr::Map(..) => {
+            Repr::Json(..) | Repr::Map(..) | Repr::List(..) => {
                 let members = self.clone().into_members().ok()?;
-                let same = members.iter().position(|member| member.key == key);
-                let folded = || members.iter().position(|member| same_key(&member.key, key));
-                let at = same.or_else(folded)?;
+                let at = position(&members, key)?;
                 members.into_iter().nth(at)?.value.into_text().ok().map(|text| text.value)
             }
             Repr::Yaml(node) => {
@@ -217,6 +246,15 @@ impl<'a> Value<'a> {
             }
             Repr::Made(value) => folded(value, key)?.as_str().map(Cow::Borrowed),
         }
+    }
+
+    /// The same of several keys; empty where there is none.
+    pub(crate) fn texts_of<const N: usize>(&self, keys: [&str; N]) -> [Cow<'a, str>; N] {
+        let members = self.clone().into_members().unwrap_or_default();
+        keys.map(|key| {
+            let value = position(&members, key).map(|at| members[at].value.clone());
+            value.and_then(|value| value.into_text().ok()).map(|text| text.value).unwrap_or_default()
+        })
     }
 
     /// The node of a YAML document that it is, if it is one.
@@ -230,7 +268,7 @@ impl<'a> Value<'a> {
     /// The JSON it was written in, if it was.
     pub(crate) fn as_written(&self) -> Option<&str> {
         match &self.0 {
-            Repr::Json(text, _) | Repr::Map(text, ..) => Some(text),
+            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => Some(text),
             _ => None,
         }
     }
@@ -238,7 +276,7 @@ impl<'a> Value<'a> {
     /// Lets a seed read the value as it goes by; none when it does not take it.
     pub(crate) fn read<'v, S: DeserializeSeed<'v>>(&'v self, seed: S) -> Option<S::Value> {
         match &self.0 {
-            Repr::Json(text, _) | Repr::Map(text, ..) => {
+            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => {
                 seed.deserialize(&mut serde_json::Deserializer::from_str(text)).ok()
             }
             Repr::Yaml(node) => yaml::decode::decode_seed(node, seed).ok(),
@@ -250,7 +288,9 @@ impl<'a> Value<'a> {
     pub fn to_json(&self) -> serde_json::Value {
         match &self.0 {
             // Checked when the file was read; what nests deeper than serde_json goes has no meaning in a catalog.
-            Repr::Json(text, _) | Repr::Map(text, ..) => serde_json::from_str(text).unwrap_or_default(),
+            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => {
+                serde_json::from_str(text).unwrap_or_default()
+            }
             Repr::Yaml(node) => node.to_json(),
             Repr::Made(value) => value.clone(),
         }
@@ -263,6 +303,12 @@ impl From<serde_json::Value> for Value<'_> {
     }
 }
 
+/// Which member a field's name means.
+fn position(members: &[Member<'_>], field: &str) -> Option<usize> {
+    let same = members.iter().position(|member| member.key == field);
+    same.or_else(|| members.iter().position(|member| same_key(&member.key, field)))
+}
+
 /// Where `inner`, a slice of `outer`, starts in it.
 fn offset_in(outer: &str, inner: &str) -> usize {
     (inner.as_ptr() as usize).saturating_sub(outer.as_ptr() as usize)
@@ -272,26 +318,43 @@ fn offset_in(outer: &str, inner: &str) -> usize {
 #[derive(Deserialize)]
 struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The items of a JSON list that stands at `start` of its file, when all of them are maps: taken apart at once.
-fn maps<'a>(text: &'a str, start: u32) -> Option<Vec<Value<'a>>> {
-    if !text[1..].trim_start().starts_with('{') {
-        return None;
-    }
-    let maps: Vec<JsonMap<'a>> = serde_json::from_str(text).ok()?;
-    let mut read = 1;
-    let item = |map: JsonMap<'a>| {
-        // Between what was read and a brace there is nothing but white space and a comma.
-        let open = read + text[read..].find('{')?;
-        let last = map.0.last().map_or(open + 1, |(_, raw)| offset_in(text, raw.get()) + raw.get().len());
-        read = last + text[last..].find('}')? + 1;
-        let members = map.members(text, start);
-        Some(Value(Repr::Map(&text[open..read], Span::at(start as usize + open).start, members)))
-    };
-    maps.into_iter().map(item).collect()
+/// The entries of a JSON map, in the order of the file.
+pub(super) struct JsonEntries<'a, V>(Vec<(Cow<'a, str>, V)>);
+
+/// A map, its values as they stand.
+type JsonMap<'a> = JsonEntries<'a, &'a RawValue>;
+
+/// A map of which the lists that blobs have are taken apart as well: in them is nearly all of a catalog, and going over it again costs
+/// time. Where one of them is something else than a list of maps, there is no blob to be had this way.
+pub(super) type JsonBlob<'a> = JsonEntries<'a, Part<'a>>;
+
+/// A value of a blob.
+pub(super) enum Part<'a> {
+    /// As it stands.
+    Value(&'a RawValue),
+    /// Of a list of maps the maps, or null.
+    Maps(Option<Vec<JsonMap<'a>>>),
 }
 
-/// The entries of a JSON map, its values as they stand.
-pub(super) struct JsonMap<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// A value whose reading depends on its key.
+trait ValueOf<'de>: Sized {
+    fn next<A: MapAccess<'de>>(key: &Cow<'de, str>, map: &mut A) -> Result<Self, A::Error>;
+}
+
+impl<'de> ValueOf<'de> for &'de RawValue {
+    fn next<A: MapAccess<'de>>(_: &Cow<'de, str>, map: &mut A) -> Result<Self, A::Error> {
+        map.next_value()
+    }
+}
+
+impl<'de> ValueOf<'de> for Part<'de> {
+    fn next<A: MapAccess<'de>>(key: &Cow<'de, str>, map: &mut A) -> Result<Self, A::Error> {
+        match key {
+            Cow::Borrowed("properties" | "relatedImages" | "entries") => map.next_value().map(Part::Maps),
+            _ => map.next_value().map(Part::Value),
+        }
+    }
+}
 
 impl<'a> JsonMap<'a> {
     /// The members of a map that is a part of a text, which stands at `start` of its file.
@@ -301,11 +364,11 @@ impl<'a> JsonMap<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for JsonMap<'a> {
+impl<'de: 'a, 'a, V: ValueOf<'de>> Deserialize<'de> for JsonEntries<'a, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+        struct Entries<V>(PhantomData<V>);
+        impl<'de, V: ValueOf<'de>> Visitor<'de> for Entries<V> {
+            type Value = Vec<(Cow<'de, str>, V)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map")
@@ -313,13 +376,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonMap<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut entries = Vec::new();
-                while let Some((JsonText(key), value)) = map.next_entry()? {
+                while let Some(JsonText(key)) = map.next_key()? {
+                    let value = V::next(&key, &mut map)?;
                     entries.push((key, value));
                 }
                 Ok(entries)
             }
         }
-        deserializer.deserialize_map(Entries).map(JsonMap)
+        deserializer.deserialize_map(Entries(PhantomData)).map(JsonEntries)
     }
 }
 

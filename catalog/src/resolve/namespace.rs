@@ -231,7 +231,7 @@ fn is_of_account(kind: &str) -> bool {
 }
 
 impl<'q> Facts<'q> {
-    fn of_bundle(bundle: &'q fbc::Bundle<'_>) -> Self {
+    pub(super) fn of_bundle(bundle: &'q fbc::Bundle<'_>) -> Self {
         let properties = bundle.properties.iter().filter(|property| is_of_account(&property.kind));
         let json =
             |found: &'q fbc::Property<'_>| found.value.as_ref().map_or(Json::Null, fbc::Value::to_json);
@@ -260,111 +260,5 @@ impl<'q> Facts<'q> {
     /// The properties, as expressions see them.
     pub(super) fn properties(&self) -> &Properties {
         self.seen.get_or_init(|| Properties::new(self.all.iter().map(|(kind, value)| (*kind, value))))
-    }
-}
-
-/// See [`super::unsatisfied`].
-pub(super) fn unsatisfied(catalog: &fbc::Catalog<'_>) -> Vec<super::Unsatisfied> {
-    let mut asked = Vec::new();
-    for (bundle, blob) in catalog.bundles.iter().enumerate() {
-        for (property, value) in blob.properties.iter().enumerate() {
-            if value.kind.ends_with(".required") || *value.kind == *"olm.constraint" {
-                let json = value.value.as_ref().map_or(Json::Null, fbc::Value::to_json);
-                let requirement = Requirement::of(&value.kind, &json).ok().flatten();
-                asked.extend(requirement.map(|requirement| (bundle, property, requirement)));
-            }
-        }
-    }
-    if asked.is_empty() {
-        return Vec::new();
-    }
-    let mut supply = Supply::of(catalog, asked.iter().any(|(.., requirement)| requirement.has_expression()));
-    let mut known: HashMap<String, bool> = HashMap::new();
-    let mut found = Vec::new();
-    for (bundle, property, requirement) in asked {
-        let words = requirement.to_string();
-        let is_met = known.entry(words.clone()).or_insert_with(|| supply.meets(&requirement));
-        if !*is_met {
-            let why = format!("a bundle that {words}, and there is none in the catalog");
-            found.push(super::Unsatisfied { bundle, property, why });
-        }
-    }
-    found
-}
-
-/// What the bundles of a catalog are and provide, for requirements without regard to order.
-struct Supply<'q> {
-    /// Packages and facts of all bundles.
-    bundles: Vec<(&'q str, Facts<'q>)>,
-    /// The bundles that provide an API.
-    by_api: HashMap<Gvk, Vec<usize>>,
-    /// The bundles that are of a package.
-    by_package: HashMap<String, Vec<usize>>,
-    /// The bundles that have a label.
-    by_label: HashMap<String, Vec<usize>>,
-    /// How many bundles may still be looked at.
-    tries: usize,
-}
-
-/// More than any real catalog needs; beyond it requirements count as met.
-const TRIES: usize = 1_000_000;
-
-impl<'q> Supply<'q> {
-    fn of(catalog: &'q fbc::Catalog<'_>, has_expressions: bool) -> Self {
-        let bundles = catalog.bundles.iter().map(|bundle| {
-            let mut facts = Facts::of_bundle(bundle);
-            if !has_expressions {
-                // Nobody else looks at them, and of a large catalog they are much.
-                facts.all = Vec::new();
-            }
-            (&*bundle.package, facts)
-        });
-        let mut supply = Self {
-            bundles: bundles.collect(),
-            by_api: HashMap::new(),
-            by_package: HashMap::new(),
-            by_label: HashMap::new(),
-            tries: TRIES,
-        };
-        for (at, (package, facts)) in supply.bundles.iter().enumerate() {
-            supply.by_package.entry((*package).to_owned()).or_default().push(at);
-            for (package, _) in &facts.packages {
-                supply.by_package.entry(package.clone()).or_default().push(at);
-            }
-            for gvk in &facts.gvks {
-                supply.by_api.entry(gvk.clone()).or_default().push(at);
-            }
-            for label in &facts.labels {
-                supply.by_label.entry(label.clone()).or_default().push(at);
-            }
-        }
-        supply
-    }
-
-    fn meets(&mut self, requirement: &Requirement) -> bool {
-        if let Requirement::Any(parts) = requirement {
-            return parts.iter().any(|part| self.meets(part));
-        }
-        let candidates = self.candidates(requirement).map(<[_]>::to_vec);
-        let candidates = candidates.unwrap_or_else(|| (0..self.bundles.len()).collect());
-        // What cannot be found out here is not held against anybody.
-        let Some(left) = self.tries.checked_sub(candidates.len()) else { return true };
-        self.tries = left;
-        candidates
-            .iter()
-            .map(|at| &self.bundles[*at])
-            .any(|(package, facts)| requirement.holds(facts, package).unwrap_or(true))
-    }
-
-    /// The bundles that may meet a requirement, where it names what they must provide.
-    fn candidates(&self, requirement: &Requirement) -> Option<&[usize]> {
-        let found = match requirement {
-            Requirement::Api(gvk) => self.by_api.get(gvk),
-            Requirement::Package { name, .. } => self.by_package.get(name),
-            Requirement::Label(label) => self.by_label.get(label),
-            Requirement::All(parts) => return parts.iter().find_map(|part| self.candidates(part)),
-            _ => return None,
-        };
-        Some(found.map_or(&[], Vec::as_slice))
     }
 }

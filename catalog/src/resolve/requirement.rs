@@ -112,15 +112,6 @@ impl Requirement {
         Err("a constraint is empty".into())
     }
 
-    /// Whether there is an expression in it.
-    pub(super) fn has_expression(&self) -> bool {
-        match self {
-            Self::All(parts) | Self::Any(parts) | Self::Not(parts) => parts.iter().any(Self::has_expression),
-            Self::Holds { .. } => true,
-            _ => false,
-        }
-    }
-
     /// Whether a bundle meets it.
     pub(super) fn holds(&self, facts: &Facts<'_>, package: &str) -> Result<bool, EvaluationError> {
         match self {

@@ -277,7 +277,7 @@ fn package_of(blob: &fbc::Bundle<'_>) -> Result<(String, Version), TemplateError
             let version = found.version.parse();
             let version =
                 version.map_err(|error| fail(format!("the version of `{}`: {error}", blob.name)))?;
-            Ok((found.name.clone(), version))
+            Ok((found.name.to_string(), version))
         }
         found => {
             Err(fail(format!("`{}` has {} properties `olm.package`, expected one", blob.name, found.len())))
