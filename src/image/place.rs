@@ -77,7 +77,7 @@ pub enum PlaceError {
     Tag(#[from] TagError),
     /// The rest is not the name of an image.
     #[error("`{}` is not an image reference: {}", .0.text.escape_debug(), .0.why)]
-    Reference(#[from] NameError),
+    Reference(NameError),
 }
 
 impl PlaceError {
@@ -103,7 +103,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, PlaceError> {
         if let Some(reference) = text.strip_prefix("docker://") {
-            return Ok(Self::Registry(reference_from(reference)?));
+            return Ok(Self::Registry(reference_from(reference).map_err(PlaceError::Reference)?));
         }
         for scheme in ["oci://", "http://", "https://"] {
             if text.starts_with(scheme) {
@@ -120,14 +120,17 @@ impl FromStr for Place {
         }
         if let Some(rest) = text.strip_prefix("docker-archive:") {
             let (file, reference) = path_and_name("docker-archive", rest)?;
-            return Ok(Self::DockerArchive { file, reference: reference.map(reference_from).transpose()? });
+            return Ok(Self::DockerArchive {
+                file,
+                reference: reference.map(reference_from).transpose().map_err(PlaceError::Reference)?,
+            });
         }
         for transport in ["dir", "docker-daemon", "containers-storage", "sif", "ostree"] {
             if text.strip_prefix(transport).is_some_and(|rest| rest.starts_with(':')) {
                 return Err(PlaceError::Transport { transport: format!("{transport}:") });
             }
         }
-        Ok(Self::Registry(reference_from(text)?))
+        reference_from(text).map(Self::Registry).map_err(PlaceError::Reference)
     }
 }
 
