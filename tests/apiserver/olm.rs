@@ -83,7 +83,7 @@ pub(crate) fn prepare(server: &Server) {
     let begun = Instant::now();
     // A kind is served a moment after its CRD was taken.
     while cluster.create(&known::CATALOG_SOURCE, &source).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "the CRDs are not served");
+        assert!(begun.elapsed() < Duration::from_secs(90), "the CRDs are not served");
     }
 }
 

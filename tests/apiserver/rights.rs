@@ -108,7 +108,7 @@ fn a_missing_rule_is_named(server: &Server, role: &Value, resource: &str) {
         "the rule `{{apiGroups: [\"operators.coreos.com\"], resources: [\"{resource}\"], verbs: [\"list\"]}}` is missing"
     );
     // The server notices a moment later.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
     loop {
         let output = command(server, "view", &["status", "demo", "-n", NAMESPACE]).output().unwrap();
         if output.status.code() == Some(3) && text(&output).contains(&rule) {

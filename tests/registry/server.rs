@@ -91,7 +91,7 @@ impl Registry {
             .spawn()
             .unwrap();
         let registry = Self { process, host, dir };
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(&registry.host).is_err() {
             let log = fs::read_to_string(registry.dir.path().join("log")).unwrap_or_default();
             assert!(Instant::now() < deadline, "docker-registry does not listen; its log:\n{log}");
@@ -138,7 +138,7 @@ impl Registry {
         let link = self.dir.path().join(format!(
             "data/docker/registry/v2/repositories/{repository}/_manifests/tags/{tag}/current/link"
         ));
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let digest = fs::read_to_string(&link).ok()?;
             if !digest.is_empty() {

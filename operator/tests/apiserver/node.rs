@@ -174,7 +174,7 @@ impl Runtime for RealRedis {
 }
 
 fn wait(dir: &Path, ip: IpAddr) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while std::net::TcpStream::connect((ip, PORT)).is_err() {
         let log = || fs::read_to_string(dir.join("log")).unwrap();
         assert!(std::time::Instant::now() < deadline, "redis-server does not listen: {}", log());

@@ -49,7 +49,8 @@ where
     })
 }
 
-const A_WHILE: Duration = Duration::from_secs(60);
+/// How long is waited: more than a machine that is busy otherwise needs. It says nothing of how long things take.
+const A_WHILE: Duration = Duration::from_secs(300);
 
 async fn formed(size: u32, replicas_per_shard: u32, persistent: bool) -> Servers {
     let mut servers = Servers::new(size, replicas_per_shard, persistent);

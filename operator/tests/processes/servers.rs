@@ -199,7 +199,7 @@ impl Servers {
     /// Waits until every replica has read all that its primary wrote: what is acknowledged before that can be lost with
     /// the primary.
     pub(crate) async fn in_step(&self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let observed = self.observe().await;
             let nodes: Vec<_> = observed.pods.iter().filter_map(|pod| pod.redis.as_ref()).collect();
@@ -246,7 +246,7 @@ fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
         .spawn()
         .unwrap();
     process.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while std::net::TcpStream::connect((ip, PORT)).is_err() {
         if Instant::now() > deadline || process.try_wait().unwrap().is_some() {
             panic!("redis-server does not listen: {}", fs::read_to_string(dir.join("log")).unwrap());
