@@ -7,7 +7,9 @@
 mod csv_metadata;
 mod properties;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt;
 
 use olmkit_bundle::csv::{self, ClusterServiceVersion};
 use olmkit_bundle::finding::Place;
@@ -15,6 +17,7 @@ use olmkit_bundle::load::Content;
 use olmkit_bundle::parse::{Bundle, Csv, File, Object};
 use olmkit_bundle::yaml::Value;
 use olmkit_bundle::yaml::decode::DecodeError;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::base64;
 use crate::fbc::{self, property};
@@ -208,14 +211,52 @@ pub struct MigrateError {
 /// The edges that the ClusterServiceVersion in the blob of a bundle speaks of; none when it is not there.
 pub(crate) fn edges(bundle: &fbc::Bundle<'_>) -> Option<CsvFacts> {
     let objects = bundle.properties.iter().filter(|found| *found.kind == *property::BUNDLE_OBJECT);
-    objects.filter_map(manifest).filter(|text| text.contains(csv::KIND)).find_map(|text| csv_edges(&text))
+    objects.filter_map(|object| csv_edges(object.value.as_ref()?.text_of("data")?.as_ref())).next()
 }
 
-/// What a manifest says of edges, if it is a ClusterServiceVersion. Of JSON only that is looked at.
-fn csv_edges(text: &str) -> Option<CsvFacts> {
-    let manifest = match serde_json::from_str(text) {
-        Ok(json) => fbc::Value::of_json(json),
-        Err(_) => fbc::Value::of_node(olmkit_bundle::yaml::first_document(text).ok()?.root),
+/// The kind of a manifest in base64 as its beginning says it, when it is JSON: most manifests are not what is looked for, and need not
+/// be decoded.
+fn kind_at_start(data: &str) -> Option<String> {
+    /// Long enough for a version and a kind.
+    const START: usize = 256;
+    struct Kind<'k>(&'k mut Option<String>);
+    impl<'de> Visitor<'de> for Kind<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                if key == "kind" {
+                    *self.0 = Some(map.next_value()?);
+                    break;
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+    let start = base64::decode(data.get(..START)?).ok()?;
+    let mut kind = None;
+    // The text ends too early, wherever the kind stands.
+    let _ = serde_json::Deserializer::from_slice(&start).deserialize_map(Kind(&mut kind));
+    kind
+}
+
+/// What a manifest in base64 says of edges, if it is a ClusterServiceVersion. Of JSON only that is looked at.
+fn csv_edges(data: &str) -> Option<CsvFacts> {
+    if kind_at_start(data).is_some_and(|kind| kind != csv::KIND) {
+        return None;
+    }
+    let text = String::from_utf8(base64::decode(data).ok()?).ok()?;
+    if !text.contains(csv::KIND) {
+        return None;
+    }
+    let manifest = match fbc::Value::of_json(&text) {
+        Ok(json) => json,
+        Err(_) => fbc::Value::of_node(olmkit_bundle::yaml::first_document(&text).ok()?.root),
     };
     let mut manifest = Members::of(Some(manifest));
     if manifest.text("kind") != csv::KIND {
@@ -255,15 +296,11 @@ fn text_of(value: fbc::Value<'_>) -> String {
     value.into_text().map(|text| text.value.into_owned()).unwrap_or_default()
 }
 
-/// The text of the manifest in a property.
-fn manifest(object: &fbc::Property<'_>) -> Option<String> {
-    let data = object.value.as_ref()?.text_of("data")?;
-    String::from_utf8(base64::decode(&data).ok()?).ok()
-}
-
 /// The manifest in a property.
 fn decoded(object: &fbc::Property<'_>) -> Option<serde_json::Value> {
-    Some(olmkit_bundle::yaml::first_document(&manifest(object)?).ok()?.root.to_json())
+    let data = object.value.as_ref()?.text_of("data")?;
+    let text = String::from_utf8(base64::decode(&data).ok()?).ok()?;
+    Some(olmkit_bundle::yaml::first_document(&text).ok()?.root.to_json())
 }
 
 impl CsvFacts {

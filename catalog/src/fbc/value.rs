@@ -104,9 +104,10 @@ impl<'a> Value<'a> {
         Self::yaml(node)
     }
 
-    /// A JSON text that is not a catalog's.
-    pub(crate) fn of_json(json: &'a RawValue) -> Self {
-        Self::json(json.get(), 0)
+    /// A JSON text that is not a catalog's, and must be one value.
+    pub(crate) fn of_json(text: &'a str) -> Result<Self, serde_json::Error> {
+        let map = serde_json::from_str::<JsonMap<'a>>(text)?;
+        Ok(Self(Repr::Map(text, 0, map.members(text, 0))))
     }
 
     /// The bytes it was written in; none for a value that stands in no file.
@@ -164,7 +165,9 @@ impl<'a> Value<'a> {
         let span = self.span();
         let value = match self.0 {
             Repr::Json(text, _) if text.starts_with('"') => {
-                match serde_json::from_str::<JsonText<'a>>(text) {
+                // Without escapes it stands as it was written, between its quotes.
+                let written = text.get(1..text.len() - 1).filter(|written| !written.contains('\\'));
+                match written.map_or_else(|| serde_json::from_str(text), |text| Ok(JsonText(text.into()))) {
                     Ok(JsonText(value)) => value,
                     Err(_) => return Err(self),
                 }
