@@ -17,7 +17,43 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
+/// The first bytes of a text that is base64 from its start to its end; none where [`decode`] has to say.
+pub(crate) fn start(text: &str) -> Option<Vec<u8>> {
+    const PART: usize = 4096;
+    let mut bytes = [0; PART / 4 * 3];
+    let mut start = None;
+    let mut parts = text.as_bytes().chunks(PART).peekable();
+    while let Some(part) = parts.next() {
+        let length = STANDARD.decode_slice(part, &mut bytes).ok()?;
+        // Padding ends a text.
+        if parts.peek().is_some() && length < bytes.len() {
+            return None;
+        }
+        start.get_or_insert_with(|| bytes[..length].to_vec());
+    }
+    start
+}
+
 /// The text of bytes.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_that_of_the_whole() {
+        for length in [1, 2, 3072, 3073, 10_000] {
+            let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let text = encode(&bytes);
+            assert_eq!(start(&text).unwrap(), bytes[..length.min(3072)]);
+            for bad in [format!("{text}="), format!("{}!", &text[..text.len() - 1]), format!("{text}\n")] {
+                assert_eq!((start(&bad), decode(&bad).is_ok()), (None, bad.ends_with('\n')), "{length}");
+            }
+        }
+        let padded = encode(&[7; 3070]);
+        assert_eq!((start(&format!("{padded}AAAA")), start("")), (None, None));
+    }
 }

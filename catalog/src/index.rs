@@ -59,11 +59,12 @@ impl<'c, 'a> Index<'c, 'a> {
             package.by_name.entry(&bundle.blob.name).or_insert(package.bundles.len());
             package.bundles.push(bundle);
         }
-        for blob in &catalog.channels {
-            let package = packages.entry(&blob.package).or_default();
-            let linked =
-                graph::Channel::link(&blob.name, &blob.entries, |name| package.version(name).cloned());
-            package.channels.push(Channel { blob, linked });
+        let linked = in_parallel(&catalog.channels, |blob| {
+            let package = packages.get(&*blob.package);
+            graph::Channel::link(&blob.name, &blob.entries, |name| package?.version(name).cloned())
+        });
+        for (blob, linked) in catalog.channels.iter().zip(linked) {
+            packages.entry(&blob.package).or_default().channels.push(Channel { blob, linked });
         }
         for blob in &catalog.deprecations {
             packages.entry(&blob.package).or_default().deprecations.push(blob);

@@ -56,6 +56,9 @@ pub(crate) fn folded<'v>(value: &'v Json, key: &str) -> Option<&'v Json> {
 /// Whether the value of a property is surely right. It is looked at as it stands, and nothing is made of it.
 pub(crate) fn fits(kind: &str, value: &fbc::Value<'_>) -> bool {
     let Some(shape) = shape(kind) else { return true };
+    if kind == property::BUNDLE_OBJECT && value.only_text("data").is_some() {
+        return true;
+    }
     if let Some(json) = value.as_written() {
         return Fit(shape).deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap_or(false);
     }

@@ -52,15 +52,18 @@ impl Answer for FindingsAnswer {
     }
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
-        self.findings.iter().try_for_each(|finding| write_finding(finding, out))?;
+        // There may be very many, and standard output is written line by line.
+        let mut out = io::BufWriter::new(out);
+        self.findings.iter().try_for_each(|finding| write_finding(finding, &mut out))?;
         if self.inputs.len() > 1 {
-            self.write_table(out)?;
+            self.write_table(&mut out)?;
         }
         let (checked, what) = (self.inputs.len(), self.what);
         let (errors, warnings) = (self.count(Level::Error), self.count(Level::Warning));
         let known = if self.known > 0 { format!(", {} known", self.known) } else { String::new() };
         let (checked, errors) = (plural(checked, what), plural(errors, "error"));
         writeln!(out, "checked {checked}: {errors}, {}{known}", plural(warnings, "warning"))?;
+        out.flush()?;
         self.unread.iter().try_for_each(|failure| failure_text(failure, talk))
     }
 

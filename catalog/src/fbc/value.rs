@@ -235,6 +235,9 @@ impl<'a> Value<'a> {
 
     /// The text that a map has under a key, which is matched as Go matches fields.
     pub(crate) fn text_of(&self, key: &str) -> Option<Cow<'_, str>> {
+        if let Some(text) = self.only_text(key) {
+            return Some(Cow::Borrowed(text));
+        }
         match &self.0 {
             Repr::Json(..) | Repr::Map(..) | Repr::List(..) => {
                 let members = self.clone().into_members().ok()?;
@@ -249,6 +252,17 @@ impl<'a> Value<'a> {
             }
             Repr::Made(value) => folded(value, key)?.as_str().map(Cow::Borrowed),
         }
+    }
+
+    /// The text of a JSON map that has nothing else, where it is written without escapes: manifests stand so in catalogs, and are most
+    /// of them. Their ends are looked for many bytes at a time, which a reader that checks cannot.
+    pub(crate) fn only_text(&self, key: &str) -> Option<&'a str> {
+        let Repr::Json(json, _) = self.0 else { return None };
+        let rest = json.strip_prefix('{')?.trim_ascii_start().strip_prefix('"')?.strip_prefix(key)?;
+        let rest = rest.strip_prefix('"')?.trim_ascii_start().strip_prefix(':')?;
+        let rest = rest.trim_ascii_start().strip_prefix('"')?;
+        let (text, rest) = rest.split_at(memchr::memchr2(b'"', b'\\', rest.as_bytes())?);
+        (rest.strip_prefix('"')?.trim_ascii_start() == "}").then_some(text)
     }
 
     /// The same of several keys; empty where there is none.
@@ -482,6 +496,24 @@ mod tests {
         let b = inner.into_members().unwrap().remove(0);
         assert_eq!((&*b.key, b.value.clone().into_text().unwrap().as_str()), ("b\n", "x\ty"));
         assert_eq!(b.value.into_text().unwrap().span.slice(text), r#""x\ty""#);
+    }
+
+    #[test]
+    fn the_only_text_of_a_map() {
+        for (json, expected) in [
+            (r#"{"data":"e30="}"#, Some("e30=")),
+            ("{ \"data\" :\n\"\" }", Some("")),
+            (r#"{"data":"a\u0062"}"#, None),
+            (r#"{"data":"a","data":"b"}"#, None),
+            (r#"{"data":"a","more":1}"#, None),
+            (r#"{"datum":"a"}"#, None),
+            (r#"{"data":7}"#, None),
+            ("{}", None),
+            ("[]", None),
+            (r#""data""#, None),
+        ] {
+            assert_eq!(Value::json(json, 0).only_text("data"), expected, "{json}");
+        }
     }
 
     #[test]
