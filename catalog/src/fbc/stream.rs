@@ -195,6 +195,38 @@ mod tests {
         }
     }
 
+    /// Every value in a value, with its place.
+    fn all<'a>(value: Value<'a>, found: &mut Vec<String>) {
+        found.push(format!("{} at {:?}", value.to_json(), value.span()));
+        let members = value.clone().into_members().unwrap_or_default();
+        let items = value.into_items().unwrap_or_default();
+        members.into_iter().map(|member| member.value).chain(items).for_each(|inner| all(inner, found));
+    }
+
+    #[test]
+    fn blobs_have_the_values_of_the_text() {
+        for (text, are_blobs) in [
+            (r#"{"schema": "a", "properties": [{"type": "x", "value": {"n": [1, "]}"]}}, {}]}"#, true),
+            ("\n{\"entries\" :\n[ ] ,\"a\":[{}]}\n {\"relatedImages\":\tnull}{}", true),
+            (r#"{"entries": [{ }, {"name": "[{n"} ,{"properties": [1], "name": "b"}], "entries": []}"#, true),
+            (r#"{"propert\u0069es": [1], "Entries": {"a": "b"}, "ü": 7.5}"#, true),
+            (r#"{"properties": {"a": 1}} {"entries": [{}]}"#, false),
+            (r#"{"entries": [{"a": 1}, null]}"#, false),
+            (r#"{"relatedImages": "x"}"#, false),
+            (r#"{"a": 1} [2]"#, false),
+        ] {
+            let every = |values: Vec<Value<'_>>| {
+                let mut found = Vec::new();
+                values.into_iter().for_each(|value| all(value, &mut found));
+                found
+            };
+            let (plain, error) = json_values(text, 0);
+            assert!(error.is_none(), "{text}");
+            let blobs = blobs(text, 0).map(every);
+            assert_eq!(blobs, are_blobs.then(|| every(plain)), "{text}");
+        }
+    }
+
     #[test]
     fn json_that_goes_on_as_yaml() {
         check("{\"a\": 1}\n---\nb: 2\n", &[r#"{"a":1} at 0"#, r#"{"b":2} at 13"#]);
