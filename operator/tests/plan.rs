@@ -135,6 +135,8 @@ fn check(model: &Model, plan: &Plan) {
     for pod in &observed.pods {
         let owns = pod.redis.as_ref().is_some_and(|node| !node.alone() && !node.slots().is_empty());
         assert!(!owns || pod.ordinal < plan.replicas, "{} still owns slots", pod.name);
+        let is_over = !pod.terminating && pod.ordinal >= model.goal.size;
+        assert!(!is_over || plan.step != Step::Settled, "{} is still there", pod.name);
     }
     let disrupts = |action: &&Action| matches!(action, Action::Reset { .. } | Action::Failover { .. });
     let disruptive = plan.actions.iter().filter(disrupts).count();

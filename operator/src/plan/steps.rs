@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Absence, Action, Link, Member, Move, NodeId, Place, Slots, Step, Topology, Wait};
+use super::{Absence, Action, Link, Member, Move, NodeId, Place, Pod, Slots, Step, Topology, Wait};
 
 /// A replica whose link is down for longer is told again whom to copy: Redis forgets to try a new address.
 const LINK_PATIENCE_SECONDS: u64 = 10;
@@ -587,7 +587,9 @@ fn shrink(topology: &Topology<'_>) -> Found {
 
 /// Nothing is left to do but for others.
 fn wait_for_the_rest(topology: &Topology<'_>) -> Found {
-    if !topology.absent.is_empty() {
+    // Those that have left are there until the StatefulSet has heard that it is smaller.
+    let is_over = |pod: &Pod| !pod.terminating && pod.ordinal >= topology.goal.size;
+    if !topology.absent.is_empty() || topology.observed.pods.iter().any(is_over) {
         return wait(Wait::Pods);
     }
     if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
