@@ -14,7 +14,11 @@ const LOOKS: usize = 1_000_000;
 
 /// The requirements of a catalog's bundles that none of its bundles meets, whatever their channels and order.
 pub(super) fn unsatisfied(catalog: &fbc::Catalog<'_>) -> Vec<Unsatisfied> {
-    let mut demand = Demand { looks_left: LOOKS, ..Demand::default() };
+    unsatisfied_in(catalog, LOOKS)
+}
+
+fn unsatisfied_in(catalog: &fbc::Catalog<'_>, looks: usize) -> Vec<Unsatisfied> {
+    let mut demand = Demand { looks_left: looks, ..Demand::default() };
     let mut asked = Vec::new();
     for (bundle, blob) in catalog.bundles.iter().enumerate() {
         for (property, value) in blob.properties.iter().enumerate() {
@@ -94,8 +98,10 @@ impl Demand {
     /// Looks whether a bundle meets requirements that nobody met before.
     fn offer(&mut self, bundle: &fbc::Bundle<'_>) {
         let facts = Facts::of_bundle(bundle);
-        let packages = facts.packages.iter().map(|(package, _)| package.as_str());
-        let packages = std::iter::once(&*bundle.package).chain(packages);
+        // Its property says the same, in a sound catalog.
+        let others = facts.packages.iter().map(|(package, _)| package.as_str());
+        let packages =
+            std::iter::once(&*bundle.package).chain(others.filter(|other| *other != &*bundle.package));
         let by_package = packages.filter_map(|package| self.by_package.get(package));
         let by_api = facts.gvks.iter().filter_map(|gvk| self.by_api.get(gvk));
         let by_label = facts.labels.iter().filter_map(|label| self.by_label.get(label));
@@ -106,15 +112,44 @@ impl Demand {
                 continue;
             }
             // What cannot be found out here is not held against anybody.
-            let Some(left) = self.looks_left.checked_sub(1) else {
-                self.unmet = 0;
-                return;
-            };
-            self.looks_left = left;
-            if wanted.requirement.holds(&facts, &bundle.package).unwrap_or(true) {
+            let may_look = self.looks_left > 0;
+            self.looks_left = self.looks_left.saturating_sub(1);
+            if !may_look || wanted.requirement.holds(&facts, &bundle.package).unwrap_or(true) {
                 wanted.is_met = true;
                 self.unmet -= 1;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::CatalogFiles;
+
+    #[test]
+    fn what_is_not_looked_at_counts_as_met() {
+        let files = CatalogFiles::from_text(
+            "catalog.yaml",
+            r#"
+{schema: olm.bundle, package: a, name: a.v1, properties: [
+  {type: olm.constraint, value: {cel: {rule: "false"}}},
+  {type: olm.constraint, value: {any: {constraints: [{package: {packageName: c, versionRange: ">=1.0.0"}}, {cel: {rule: "1 == 2"}}]}}},
+  {type: olm.package.required, value: {packageName: c, versionRange: ">=1.0.0"}},
+  {type: olm.package.required, value: {packageName: b, versionRange: ">=2.0.0"}}]}
+---
+{schema: olm.bundle, package: b, name: b.v1, properties: [{type: olm.package, value: {packageName: b, version: 1.0.0}}]}"#,
+        );
+        let catalog = fbc::Catalog::parse(&files);
+        let properties = |looks| {
+            let found = unsatisfied_in(&catalog, looks);
+            found.iter().map(|missing| missing.property).collect::<Vec<_>>()
+        };
+        assert_eq!(properties(LOOKS), [0, 1, 2, 3]);
+        // Two for each bundle, and one for the package that is there.
+        assert_eq!(properties(5), [0, 1, 2, 3]);
+        assert_eq!(properties(4).len(), 3);
+        // Nobody is of the package that is not there: nobody has to be looked at.
+        assert_eq!(properties(0), [2]);
     }
 }
