@@ -96,6 +96,12 @@ pub enum Action {
         /// The replica.
         node: Place,
     },
+    /// Makes a replica a primary without asking anybody: of a primary that owned nothing, whose replicas Redis never
+    /// elects.
+    TakeOver {
+        /// The replica.
+        node: Place,
+    },
     /// Moves slots, one after the other: see [`Move::steps`].
     Move(Move),
     /// Tells a node the owner of a slot.

@@ -54,7 +54,7 @@ pub struct Observed {
     pub pods: Vec<Pod>,
     /// `spec.replicas` of the StatefulSet; `None` when there is none.
     pub replicas: Option<u32>,
-    /// For each slot that some node has open, how many keys each reachable primary holds in it.
+    /// For each slot that some node has open, how many keys each node that answers holds in it.
     pub open_keys: BTreeMap<u16, BTreeMap<NodeId, u64>>,
 }
 

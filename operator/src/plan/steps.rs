@@ -257,17 +257,16 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
     }
     let importers: Vec<_> = others().filter(|member| member.node.importing.contains_key(&slot)).collect();
     let keys = topology.observed.open_keys.get(&slot);
-    let holds = |member: &&Member<'_>| {
-        keys.and_then(|keys| keys.get(&member.node.id)).is_some_and(|count| *count > 0)
-    };
+    let holds =
+        |member: &Member<'_>| keys.and_then(|keys| keys.get(&member.node.id)).is_some_and(|count| *count > 0);
     let target = owner.node.migrating.get(&slot);
     // Keys must not be left behind; then where it was meant to go.
     let to = others()
         .find(|member| member.is_primary() && holds(member))
         .or_else(|| others().find(|member| member.is_primary() && Some(&member.node.id) == target))
         .or_else(|| importers.iter().copied().find(|member| member.is_primary()));
-    match to {
-        Some(to) => {
+    match (to, target) {
+        (Some(to), _) => {
             let rest = importers.iter().filter(|member| member.node.id != to.node.id);
             actions.extend(rest.filter_map(|member| stable(member)));
             let (Some(from), Some(place)) = (owner.place(), to.place()) else { return };
@@ -277,17 +276,30 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
             }
             actions.push(Action::Move(moving(topology, from, place, Slots::range(slot, slot))));
         }
-        None => {
-            // The other end is gone, perhaps with keys: they come back with it or with its replica.
-            let awaited = target.is_some_and(|id| {
-                topology.absent.get(id) == Some(&Absence::MayReturn)
-                    || topology.replicas_of(*id).next().is_some()
-            });
-            if target.is_some() && !awaited {
-                actions.extend(stable(&owner));
-            }
+        // The other end is gone, perhaps with keys: they come back with it, or with a replica of it.
+        (None, Some(&target)) if !comes_back(topology, target) => {
+            let copy = topology.replicas_of(target).find(|copy| holds(copy) && was_in_step(topology, copy));
+            let action = match copy.and_then(|copy| copy.place()) {
+                Some(node) => Some(Action::TakeOver { node }),
+                None => stable(&owner),
+            };
+            // One replica may have the keys of several slots.
+            actions.extend(action.filter(|action| !actions.contains(action)));
         }
+        _ => {}
     }
+}
+
+/// Whether the other end of an open slot returns by itself. Of one that owned no slots Redis elects no successor.
+fn comes_back(topology: &Topology<'_>, id: NodeId) -> bool {
+    topology.absent.get(&id) == Some(&Absence::MayReturn)
+        || topology.owned.contains_key(&id) && topology.replicas_of(id).next().is_some()
+}
+
+/// Whether a replica of a primary that owned nothing has nothing but what had been moved there.
+fn was_in_step(topology: &Topology<'_>, replica: &Member<'_>) -> bool {
+    let counts = topology.observed.open_keys.values().filter_map(|keys| keys.get(&replica.node.id));
+    counts.sum::<u64>() == replica.node.keys
 }
 
 fn moving(topology: &Topology<'_>, from: Place, to: Place, slots: Slots) -> Move {
@@ -575,6 +587,11 @@ fn shrink(topology: &Topology<'_>) -> Found {
             && !topology.core.iter().any(named)
     };
     let Some(leaver) = leavers.find(free) else { return wait(Wait::Gossip) };
+    if leaver.is_primary() && leaver.node.keys > 0 {
+        // Elected before it had heard what its primary gave away. Redis would refuse to reset it, and whose keys are right
+        // is not for us to say.
+        return wait(Wait::Stranger);
+    }
     let mut actions = vec![];
     for member in topology.core.iter().filter(|member| member.node.id != leaver.node.id) {
         if member.node.peer(leaver.node.id).is_some() {

@@ -132,9 +132,10 @@ impl<'a> Topology<'a> {
         })
     }
 
-    /// Whether all primaries agree on the owner of every slot.
+    /// Whether all members agree on the owner of every slot. A replica that does not know what its primary gave away would
+    /// claim it when it is elected.
     pub fn slots_agree(&self) -> bool {
-        self.core.iter().filter(|viewer| viewer.is_primary()).all(|viewer| {
+        self.core.iter().all(|viewer| {
             viewer.node.table.iter().filter(|peer| !peer.handshake).all(|peer| {
                 let none = Slots::default();
                 &peer.slots == self.owned.get(&peer.id).unwrap_or(&none)

@@ -177,6 +177,9 @@ impl Actor<'_> {
                 done
             }
             Action::Failover { node } => self.tell(node, "FAILOVER", cluster().arg("FAILOVER")).await,
+            Action::TakeOver { node } => {
+                self.tell(node, "FAILOVER", cluster().arg("FAILOVER").arg("TAKEOVER")).await
+            }
             Action::Own { node, slot, owner } => {
                 self.tell(node, "SETSLOT", setslot(*slot, "NODE").arg(owner.to_string())).await
             }

@@ -92,7 +92,7 @@ async fn open_keys(
     if open.is_empty() {
         return found;
     }
-    for (pod, node) in nodes().filter(|(_, node)| node.primary().is_none()) {
+    for (pod, node) in nodes() {
         let Some(ip) = pod.ip else { continue };
         let Ok(mut connection) = access.connect(ip).await else { continue };
         for slot in open.iter().filter(|_| permit.holds_for(COMMAND_DEADLINE)) {

@@ -1,8 +1,9 @@
 //! A Redis Cluster in memory: tables, gossip, epochs, elections, half-moved slots, and pods that come and go.
 //!
 //! It follows redis-server 7.0 where that decides whether data survives: the claim with the higher epoch wins, a primary
-//! that loses its last slots to one node becomes its replica and drops its keys, an open slot is known to two
-//! nodes alone, a forgotten id is banned for a while, and a replica may stay bound to an old address.
+//! that loses its last slots to one node becomes its replica and drops its keys, what a node says of itself as a
+//! replica ends its claims, an open slot is known to two nodes alone, whoever hears of a node introduces itself to it, a
+//! forgotten id is banned for a while, and a replica may stay bound to an old address.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +16,8 @@ use redis_operator::plan::{
 
 /// How long a forgotten id stays banned, in rounds.
 const BAN: u64 = 30;
+/// How long a shard's voters vote for nobody else, in rounds.
+const VOTE_ROUNDS: u64 = 2;
 /// Seconds that a round stands for.
 const ROUND_SECONDS: u64 = 5;
 
@@ -64,6 +67,8 @@ pub(crate) struct Model {
     pub(crate) cut_off: BTreeSet<u32>,
     /// Bits that decide which gossip is lost this round.
     pub(crate) lost_gossip: u64,
+    /// When the voters last gave a primary a successor: another does not get their votes for two node timeouts.
+    voted: BTreeMap<NodeId, u64>,
     round: u64,
     made: u32,
 }
@@ -92,6 +97,7 @@ impl Model {
             pods: BTreeMap::new(),
             cut_off: BTreeSet::new(),
             lost_gossip: 0,
+            voted: BTreeMap::new(),
             round: 0,
             made: 0,
         }
@@ -138,19 +144,29 @@ impl Model {
         self.pods.keys().copied().collect()
     }
 
-    /// Whether losing this node alone loses keys: it is a primary with slots and no replica in step.
+    /// Whether losing this node alone loses keys: nobody else who is up has what its shard has.
     pub(crate) fn is_only_copy(&self, ordinal: u32) -> bool {
         let Some(pod) = self.pods.get(&ordinal) else { return false };
-        let me = pod.redis.id;
-        pod.redis.primary.is_none()
-            && (!pod.redis.keys.is_empty() || pod.redis.owner.contains(&Some(me)))
+        let shard = pod.redis.primary.unwrap_or(pod.redis.id);
+        let holds = !pod.redis.keys.is_empty() || pod.redis.owner.contains(&Some(shard));
+        // Of a primary that is gone its replicas are the copies, wherever they looked for it.
+        let in_step = |copy: &Slot| {
+            copy.redis.primary == Some(shard)
+                && copy.redis.keys == pod.redis.keys
+                && copy.redis.owner == pod.redis.owner
+                && (pod.redis.primary.is_some() || copy.redis.bound == Some(pod.ip))
+        };
+        holds
             && !self.pods.iter().any(|(other, copy)| {
-                *other != ordinal
-                    && self.up(*other)
-                    && copy.redis.primary == Some(me)
-                    && copy.redis.keys == pod.redis.keys
-                    && copy.redis.bound == Some(pod.ip)
+                *other != ordinal && self.up(*other) && (copy.redis.id == shard || in_step(copy))
             })
+    }
+
+    /// Whether all replicas of this node know which slots it owns: one that does not would be elected for others.
+    pub(crate) fn is_known(&self, ordinal: u32) -> bool {
+        let Some(pod) = self.pods.get(&ordinal) else { return true };
+        let mut copies = self.pods.values().filter(|copy| copy.redis.primary == Some(pod.redis.id));
+        copies.all(|copy| copy.redis.owner == pod.redis.owner)
     }
 
     /// Puts two keys into every slot, at its owner.
@@ -238,9 +254,16 @@ impl Model {
     fn know(&mut self, viewer: u32, other: u32) {
         let (entry, other, round) = (self.entry(other), self.pods[&other].redis.id, self.round);
         let redis = &mut self.pods.get_mut(&viewer).unwrap().redis;
-        if redis.banned.get(&other).is_none_or(|until| *until < round) {
-            redis.table.insert(other, entry);
+        if redis.banned.get(&other).is_some_and(|until| *until >= round) {
+            return;
         }
+        if entry.primary.is_some() {
+            // Its epoch is that of its primary, which could claim nothing from it any more.
+            for owner in redis.owner.iter_mut().filter(|owner| **owner == Some(other)) {
+                *owner = None;
+            }
+        }
+        redis.table.insert(other, entry);
     }
 
     fn gossip(&mut self) {
@@ -279,22 +302,21 @@ impl Model {
             receiver.current += 1;
             receiver.epoch = receiver.current;
         }
-        // What the sender says of others.
+        // What the sender says of others. Only what somebody can be reached at is worth telling.
         for (other, entry) in &sender.table {
-            let receiver = &self.pods[&b].redis;
-            if *other == receiver.id || receiver.banned.get(other).is_some_and(|until| *until >= self.round) {
+            if *other == self.pods[&b].redis.id || !self.connected(a, *other) {
                 continue;
             }
-            let news = match receiver.table.get(other) {
-                None => true,
-                Some(known) => known.ip != entry.ip && !self.connected(b, *other),
-            };
-            // Only what somebody can be reached at is worth telling.
-            if news && self.connected(a, *other) {
-                let entry = Entry { primary: None, epoch: 0, ..entry.clone() };
-                let table = &mut self.pods.get_mut(&b).unwrap().redis.table;
-                let known = table.entry(*other).or_insert(entry.clone());
-                known.ip = entry.ip;
+            let (connected, round) = (self.connected(b, *other), self.round);
+            let receiver = &mut self.pods.get_mut(&b).unwrap().redis;
+            match receiver.table.get_mut(other) {
+                Some(known) if !connected => known.ip = entry.ip,
+                Some(_) => {}
+                // Whom it has not met it introduces itself to.
+                None if receiver.banned.get(other).is_none_or(|until| *until < round) => {
+                    receiver.meets.insert(entry.ip);
+                }
+                None => {}
             }
         }
         // Who claims what another has taken since is told so.
@@ -316,9 +338,10 @@ impl Model {
                     .filter(|slot| receiver.owner[usize::from(*slot)] == Some(owner))
                     .collect::<Vec<_>>(),
             );
-            let banned = self.pods[&a].redis.banned.get(&owner).is_some_and(|until| *until >= self.round);
-            if !banned && self.pods[&a].redis.table.contains_key(&owner) {
-                self.pods.get_mut(&a).unwrap().redis.table.get_mut(&owner).unwrap().epoch = epoch;
+            // Whoever has heard as much of the owner does not listen.
+            let told = &mut self.pods.get_mut(&a).unwrap().redis;
+            if let Some(entry) = told.table.get_mut(&owner).filter(|entry| entry.epoch < epoch) {
+                entry.epoch = epoch;
                 self.claim(a, owner, epoch, &all);
             }
         }
@@ -391,9 +414,11 @@ impl Model {
                         && !self.connected(*voter, primary)
                 })
                 .collect();
-            if slots.is_empty() || voters.len() * 2 <= owners.len() {
+            let voted = self.voted.get(&primary).is_some_and(|round| self.round < round + VOTE_ROUNDS);
+            if slots.is_empty() || voted || voters.len() * 2 <= owners.len() {
                 continue;
             }
+            self.voted.insert(primary, self.round);
             let epoch = redis.current + 1;
             for voter in voters {
                 let voter = &mut self.pods.get_mut(&voter).unwrap().redis;
@@ -469,9 +494,9 @@ impl Model {
             .flat_map(|node| node.migrating.keys().chain(node.importing.keys()).copied().collect::<Vec<_>>())
             .collect();
         let keys = |slot: u16| {
-            let primaries =
-                self.pods.iter().filter(|(ordinal, pod)| self.up(**ordinal) && pod.redis.primary.is_none());
-            primaries
+            self.pods
+                .iter()
+                .filter(|(ordinal, _)| self.up(**ordinal))
                 .map(|(_, pod)| {
                     (pod.redis.id, pod.redis.keys.iter().filter(|key| key.0 == slot).count() as u64)
                 })
@@ -622,6 +647,15 @@ impl Model {
                     .collect();
                 let epoch = self.pods[&new].redis.current + 1;
                 self.promote(new, epoch, &slots);
+            }
+            Action::TakeOver { node } => {
+                let redis = self.redis(node)?;
+                let primary = redis.primary.ok_or(Refused("not a replica"))?;
+                let (me, epoch) = (redis.id, redis.current + 1);
+                let own = |slot: &u16| redis.owner[usize::from(*slot)] == Some(primary);
+                let slots: Vec<u16> = (0..redis.owner.len() as u16).filter(own).collect();
+                let ordinal = self.at_id(me).ok_or(Refused("nobody answers"))?;
+                self.promote(ordinal, epoch, &slots);
             }
             Action::Own { node, slot, owner } => {
                 let redis = self.redis(node)?;

@@ -18,10 +18,10 @@ use std::{
 use libtest_mimic::{Arguments, Trial};
 use redis::cmd;
 use redis_operator::{
-    plan::{Action, Step},
-    server::act::{ActError, Permit, act},
+    plan::{Action, Step, Topology, plan},
+    server::act::{ActError, Always, Permit, act},
 };
-use servers::Servers;
+use servers::{PASSWORD, PORT, Servers};
 use writer::{ClusterClient, Writer};
 
 fn main() {
@@ -31,6 +31,7 @@ fn main() {
         trial("a_killed_primary_is_replaced", a_killed_primary_is_replaced),
         trial("all_nodes_come_back_elsewhere", all_nodes_come_back_elsewhere),
         trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
+        trial("what_a_lost_receiver_was_given_is_kept", what_a_lost_receiver_was_given_is_kept),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
@@ -68,7 +69,7 @@ async fn three_nodes_form_a_cluster() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert_eq!(servers.slots().await, [5461, 5461, 5462]);
     // And nothing more is to be done.
-    let (plan, _) = servers.reconcile(&redis_operator::server::act::Always).await;
+    let (plan, _) = servers.reconcile(&Always).await;
     assert_eq!((plan.step, plan.actions.len()), (Step::Settled, 0));
 }
 
@@ -158,6 +159,50 @@ async fn an_operator_dies_between_any_two_commands() {
     }
 }
 
+/// The operator dies while it moves a slot to a new shard, and so does that shard's primary, before it owned anything: nobody
+/// is elected in its place, and its replica alone has the keys that were moved.
+async fn what_a_lost_receiver_was_given_is_kept() {
+    let mut servers = formed(6, 1, false).await;
+    fill(&servers, 100).await;
+    servers.goal.size = 8;
+    let moving = loop {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let observed = servers.observe().await;
+        match &plan(&Topology::of(servers.goal, &observed)).actions[..] {
+            [Action::Move(moving)] => break moving.clone(),
+            _ => drop(servers.reconcile(&Always).await),
+        }
+    };
+    let mut source = servers.access.connect(moving.from.ip).await.unwrap();
+    let (mut slot, mut tag) = (0, String::new());
+    for number in 0.. {
+        tag = format!("tag-{number}");
+        slot = source.send("KEYSLOT", cmd("CLUSTER").arg("KEYSLOT").arg(&tag)).await.unwrap();
+        if moving.slots.contains(slot) {
+            break;
+        }
+    }
+    for number in 0..10 {
+        source.send::<()>("SET", cmd("SET").arg(format!("{{{tag}}}{number}")).arg("x")).await.unwrap();
+    }
+    let opened = &moving.steps(slot)[..2];
+    act(&servers.access, &Always, opened).await.unwrap();
+    let migrate = cmd("MIGRATE")
+        .arg(moving.to.ip.to_string())
+        .arg(PORT)
+        .arg(("", 0, 5000, "AUTH", PASSWORD, "KEYS"))
+        .arg((0..5).map(|number| format!("{{{tag}}}{number}")).collect::<Vec<_>>())
+        .take();
+    source.send::<()>("MIGRATE", &migrate).await.unwrap();
+    servers.in_step().await;
+
+    servers.replace(moving.to.pod.strip_prefix("rc-").unwrap().parse().unwrap());
+    let steps = servers.settle(A_WHILE).await;
+    assert!(steps.contains(&Step::CloseSlots), "{steps:?}");
+    assert_eq!(servers.keys().await, 110);
+    assert_eq!(servers.slots().await, [4096; 4]);
+}
+
 async fn a_foreign_node_is_not_met() {
     let ours = formed(3, 0, false).await;
     let theirs = formed(3, 0, false).await;
@@ -174,7 +219,7 @@ async fn a_foreign_node_is_not_met() {
     // The address passed to a node of another cluster after it was looked at.
     let stale = redis_operator::plan::Place { ip: theirs.ip(0), ..places[1].clone() };
     let meet = Action::Meet { viewer: places[0].clone(), node: stale };
-    let error = act(&ours.access, &redis_operator::server::act::Always, &[meet]).await.unwrap_err();
+    let error = act(&ours.access, &Always, &[meet]).await.unwrap_err();
     assert!(matches!(error, ActError::Replaced { .. }), "{error}");
     for servers in [&ours, &theirs] {
         for pod in servers.observe().await.pods {
@@ -194,10 +239,10 @@ async fn an_address_passes_to_another_cluster() {
     theirs.start_at(2, address);
     let until = Instant::now() + Duration::from_secs(30);
     while Instant::now() < until {
-        let (plan, _) = ours.turn(&redis_operator::server::act::Always).await;
+        let (plan, _) = ours.turn(&Always).await;
         assert!(plan.actions.is_empty(), "we have nobody to introduce: {plan:?}");
         // They may tell their own where their own is now.
-        let (plan, done) = theirs.turn(&redis_operator::server::act::Always).await;
+        let (plan, done) = theirs.turn(&Always).await;
         assert!(done.is_ok(), "{plan:?}: {done:?}");
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
