@@ -408,6 +408,15 @@ fn the_receiver_of_half_a_slot_is_lost_with_the_operator() {
     Story { shards: 1, replicas: 1, persistent: false, target: 4, faults }.ends_well();
 }
 
+/// A replica that is still bound to its primary's old address hears nothing of what moves, and is elected next.
+#[test]
+fn slots_wait_for_replicas_that_hear_nothing() {
+    let giver = vec![(0, Fault::Replace(2, 1)), (2, Fault::Replace(2, 2))];
+    Story { shards: 3, replicas: 1, persistent: true, target: 2, faults: giver }.ends_well();
+    let taker = vec![(3, Fault::Replace(4, 1)), (5, Fault::Replace(4, 2))];
+    Story { shards: 2, replicas: 1, persistent: true, target: 3, faults: taker }.ends_well();
+}
+
 /// The same stories every time, so that what fails is the change at hand. `PROPTEST_CASES` asks for as many new ones.
 fn stories() -> ProptestConfig {
     let new =

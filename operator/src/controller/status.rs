@@ -300,7 +300,9 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
             "QuorumLost",
             "most primaries are gone, so Redis elects nobody; bring their pods back, or run `redis-cli CLUSTER FAILOVER TAKEOVER` on a replica of each",
         ),
-        Step::Wait(Wait::Sync) => ("WaitingForReplicas", "waiting for replicas to be filled"),
+        Step::Wait(Wait::Sync) => {
+            ("WaitingForReplicas", "waiting for replicas to be in step with their primaries")
+        }
         Step::Wait(Wait::DataLost) => (
             "DataLost",
             "no node knows of any slot though the cluster was formed once: its data is gone; restore it, or delete this RedisCluster and create it again",

@@ -554,8 +554,12 @@ fn moves(topology: &Topology<'_>) -> Found {
     if !topology.slots_agree() || !topology.core.iter().all(|member| member.node.ok) {
         return wait(Wait::Gossip);
     }
-    // A replica of the giver or taker that is being filled would get every key twice.
-    if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
+    // A replica of the giver or taker that is being filled would get every key twice. One that hears nothing may be elected:
+    // with keys that the giver had, without those that the taker got.
+    let deaf = |member: Member<'_>| matches!(member.node.link, Link::Down(_));
+    if topology.core.iter().any(|member| member.node.link == Link::Syncing)
+        || [giver, taker].into_iter().flat_map(|primary| topology.replicas_of(primary.node.id)).any(deaf)
+    {
         return wait(Wait::Sync);
     }
     let all = count(giver);

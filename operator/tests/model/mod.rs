@@ -2,8 +2,9 @@
 //!
 //! It follows redis-server 7.0 where that decides whether data survives: the claim with the higher epoch wins, a primary
 //! that loses its last slots to one node becomes its replica and drops its keys, what a node says of itself as a
-//! replica ends its claims, an open slot is known to two nodes alone, whoever hears of a node introduces itself to it, a
-//! forgotten id is banned for a while, and a replica may stay bound to an old address.
+//! replica ends its claims, what an owner claims no more anybody may claim, an open slot is known to two nodes alone,
+//! whoever hears of a node introduces itself to it, a forgotten id is banned for a while, and a replica may stay bound to an
+//! old address.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,6 +35,8 @@ struct Redis {
     id: NodeId,
     table: BTreeMap<NodeId, Entry>,
     owner: Vec<Option<NodeId>>,
+    /// Slots that their owner claims no more: anybody may claim them.
+    unclaimed: BTreeSet<u16>,
     keys: BTreeSet<(u16, u8)>,
     primary: Option<NodeId>,
     bound: Option<IpAddr>,
@@ -114,6 +117,7 @@ impl Model {
             id: id(self.made),
             table: BTreeMap::new(),
             owner: vec![None; usize::from(self.goal.slots)],
+            unclaimed: BTreeSet::new(),
             keys: BTreeSet::new(),
             primary: None,
             bound: None,
@@ -290,6 +294,14 @@ impl Model {
         let own = |slot: &u16| sender.owner[usize::from(*slot)] == Some(sender.id);
         let claims: Vec<u16> =
             if sender.primary.is_none() { (0..self.goal.slots).filter(own).collect() } else { vec![] };
+        if sender.primary.is_none() {
+            let receiver = &mut self.pods.get_mut(&b).unwrap().redis;
+            for (slot, owner) in (0..).zip(&receiver.owner) {
+                if *owner == Some(sender.id) && !own(&slot) {
+                    receiver.unclaimed.insert(slot);
+                }
+            }
+        }
         self.claim(b, sender.id, sender.epoch, &claims);
 
         let receiver = &mut self.pods.get_mut(&b).unwrap().redis;
@@ -326,6 +338,7 @@ impl Model {
             if let Some(owner) = receiver.owner[usize::from(*slot)]
                 && owner != sender.id
                 && owner != receiver.id
+                && !receiver.unclaimed.contains(slot)
                 && receiver.table.get(&owner).is_some_and(|entry| entry.epoch > sender.epoch)
             {
                 newer.entry(owner).or_default();
@@ -359,13 +372,19 @@ impl Model {
             }
             let owner = redis.owner[usize::from(slot)];
             let known = match owner {
+                _ if redis.unclaimed.contains(&slot) => 0,
                 Some(owner) if owner == me => redis.epoch,
                 Some(owner) => redis.table.get(&owner).map_or(0, |entry| entry.epoch),
                 None => 0,
             };
-            if owner == Some(claimant) || (owner.is_some() && known >= epoch) {
+            if owner == Some(claimant) {
+                redis.unclaimed.remove(&slot);
                 continue;
             }
+            if owner.is_some() && known >= epoch {
+                continue;
+            }
+            redis.unclaimed.remove(&slot);
             if owner == Some(cur) {
                 from_current += 1;
             }
