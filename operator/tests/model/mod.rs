@@ -91,6 +91,13 @@ fn id(number: u32) -> NodeId {
     format!("{:08x}{number:032x}", number.wrapping_mul(2_654_435_761)).parse().unwrap()
 }
 
+impl Redis {
+    /// The slots that it takes for those of a node.
+    fn slots_of(&self, id: NodeId) -> Vec<u16> {
+        (0..).zip(&self.owner).filter(|(_, owner)| **owner == Some(id)).map(|(slot, _)| slot).collect()
+    }
+}
+
 impl Model {
     pub(crate) fn new(size: u32, replicas_per_shard: u32, slots: u16, persistent: bool) -> Self {
         Self {
@@ -416,9 +423,7 @@ impl Model {
                 continue;
             }
             let redis = &self.pods[&ordinal].redis;
-            let slots: Vec<u16> = (0..self.goal.slots)
-                .filter(|slot| redis.owner[usize::from(*slot)] == Some(primary))
-                .collect();
+            let slots = redis.slots_of(primary);
             let owners: BTreeSet<NodeId> = redis.owner.iter().flatten().copied().collect();
             let voters: Vec<u32> = self
                 .ordinals()
@@ -661,18 +666,14 @@ impl Model {
                 if !self.up(old) || self.pods[&new].redis.keys != self.pods[&old].redis.keys {
                     return Err(Refused("out of step"));
                 }
-                let slots: Vec<u16> = (0..self.goal.slots)
-                    .filter(|slot| self.pods[&new].redis.owner[usize::from(*slot)] == Some(primary))
-                    .collect();
+                let slots = self.pods[&new].redis.slots_of(primary);
                 let epoch = self.pods[&new].redis.current + 1;
                 self.promote(new, epoch, &slots);
             }
             Action::TakeOver { node } => {
                 let redis = self.redis(node)?;
                 let primary = redis.primary.ok_or(Refused("not a replica"))?;
-                let (me, epoch) = (redis.id, redis.current + 1);
-                let own = |slot: &u16| redis.owner[usize::from(*slot)] == Some(primary);
-                let slots: Vec<u16> = (0..redis.owner.len() as u16).filter(own).collect();
+                let (me, epoch, slots) = (redis.id, redis.current + 1, redis.slots_of(primary));
                 let ordinal = self.at_id(me).ok_or(Refused("nobody answers"))?;
                 self.promote(ordinal, epoch, &slots);
             }

@@ -165,7 +165,9 @@ async fn what_a_lost_receiver_was_given_is_kept() {
     let mut servers = formed(6, 1, false).await;
     fill(&servers, 100).await;
     servers.goal.size = 8;
+    let deadline = Instant::now() + A_WHILE;
     let moving = loop {
+        assert!(Instant::now() < deadline, "nothing moves: {:#?}", servers.observe().await);
         tokio::time::sleep(Duration::from_millis(20)).await;
         let observed = servers.observe().await;
         match &plan(&Topology::of(servers.goal, &observed)).actions[..] {
