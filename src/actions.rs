@@ -12,6 +12,7 @@ pub mod image;
 pub mod init;
 mod layout;
 pub mod operator;
+mod output;
 mod parallel;
 pub mod push;
 pub mod render;

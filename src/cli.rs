@@ -53,6 +53,17 @@ impl Noun {
         matches!(self, Self::Bundle(bundle::Verb::Validate(_)) | Self::Catalog(catalog::Verb::Validate(_)))
     }
 
+    /// Whether it works on a cluster, or writes to a registry.
+    pub fn reaches_out(&self) -> bool {
+        matches!(
+            self,
+            Self::Bundle(bundle::Verb::Build(_) | bundle::Verb::Push(_))
+                | Self::Catalog(catalog::Verb::Build(_) | catalog::Verb::Push(_))
+                | Self::Image(image::Verb::Copy(_))
+                | Self::Operator(_)
+        )
+    }
+
     /// Does what was asked. Answers that are files themselves are made for a format of output.
     ///
     /// # Errors

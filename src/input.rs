@@ -16,7 +16,9 @@ use olmkit_catalog::load::CatalogFiles;
 
 use crate::exit::Failure;
 use crate::files;
-use crate::image::{Access, FileTree, Image, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError};
+use crate::image::{
+    Access, FileTree, Image, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError, names_registry,
+};
 
 /// The label of bundle images that names the directory with the manifests, and its sister for the metadata.
 const MANIFESTS_LABEL: &str = "operators.operatorframework.io.bundle.manifests.v1";
@@ -122,14 +124,6 @@ fn names_transport(text: &str) -> bool {
     transports.any(|transport| text.starts_with(transport))
 }
 
-/// Whether the part before the first slash is a host, by docker's rule.
-fn names_registry(text: &str) -> bool {
-    text.split_once('/').is_some_and(|(host, rest)| {
-        let is_host = host.contains(['.', ':']) || host == "localhost";
-        is_host && !host.starts_with('.') && !rest.is_empty() && !rest.ends_with('/')
-    })
-}
-
 impl Input {
     /// The files of a bundle, as text where they are text.
     ///
@@ -198,7 +192,7 @@ impl Input {
                 // By way of a directory: which files count is the catalog's own business.
                 let dir = tempfile::tempdir().map_err(Failure::unknown)?;
                 let path = dir.path().join("catalog");
-                files::new_tree(&path, &self.catalog_tree(access)?.contents().map_err(Failure::unknown)?)?;
+                files::fill(&path, &self.catalog_tree(access)?.contents().map_err(Failure::unknown)?)?;
                 Ok(CatalogFiles { name: place.to_string(), ..load(&path)? })
             }
         }
@@ -238,6 +232,13 @@ impl Input {
     pub fn image(&self, access: &Access) -> Result<(Place, Root), Failure> {
         match self {
             Self::Disk(path) => {
+                // Nothing is there: then it was meant for the name of an image.
+                if !path.exists()
+                    && let Some(Err(error)) = path.to_str().map(str::parse::<Place>)
+                {
+                    let help = error.help();
+                    return Err(Failure { help, ..Failure::misuse(error) });
+                }
                 let error = InputError::NotAnImage { path: path.clone() };
                 let help = "name an image: `oci:DIR:TAG`, `oci-archive:FILE`, `docker-archive:FILE` or \
                             `HOST/NAME:TAG`";

@@ -9,6 +9,7 @@ pub mod exit;
 pub mod files;
 pub mod image;
 pub mod input;
+pub mod interrupt;
 pub mod lifecycle;
 pub mod report;
 
@@ -28,6 +29,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     if cli.output.is_for_findings() && !cli.noun.reports_findings() {
         return printer.failure(&report::no_findings());
     }
+    interrupt::on_unnoticed(report::interrupted);
+    // Who changes a cluster or a registry ends in order, and says what was done.
+    let _work = cli.noun.reaches_out().then(interrupt::work);
     match cli.noun.run(cli.output) {
         Ok(answer) => printer.answer(answer.as_ref()),
         Err(failure) => printer.failure(&failure),

@@ -17,6 +17,7 @@ pub mod kubernetes;
 pub mod look;
 pub mod observe;
 pub mod offer;
+mod preflight;
 pub mod rollback;
 pub mod schema;
 pub mod simulate;

@@ -167,10 +167,22 @@ impl Printer {
     /// A reader that has had enough is no failure; any other fault of the stream is.
     fn finish(&mut self, printed: io::Result<()>, exit: Exit) -> Exit {
         match printed.and_then(|()| self.out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Unknown,
+            Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+                let failure = Failure::unknown(CannotPrint { source });
+                // Where that cannot be said either, the exit code has to do.
+                let _ = failure_text(&failure, &mut self.talk);
+                failure.exit
+            }
             _ => exit,
         }
     }
+}
+
+/// The answer is known, and does not reach whoever asked.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output")]
+struct CannotPrint {
+    source: io::Error,
 }
 
 /// An answer that is not findings, in a format for findings.
@@ -197,6 +209,18 @@ pub fn usage(error: &clap::Error) -> Exit {
     exit
 }
 
+/// Says that the process was interrupted while it only computed.
+pub fn interrupted() {
+    let failure = Failure { exit: Exit::Interrupted, ..Failure::unknown(Interrupted) }
+        .help("what was done is kept; run the same command again to resume");
+    // A stream that is gone cannot be told so.
+    let _ = failure_text(&failure, &mut anstream::stderr());
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+struct Interrupted;
+
 fn failure_text(failure: &Failure, talk: &mut dyn Write) -> io::Result<()> {
     let (red, cyan, off) = (ERROR.render(), HELP.render(), ERROR.render_reset());
     match &failure.place {
@@ -206,7 +230,8 @@ fn failure_text(failure: &Failure, talk: &mut dyn Write) -> io::Result<()> {
     for cause in failure.causes() {
         writeln!(talk, "  caused by: {}", printable(&cause))?;
     }
-    failure.help.iter().try_for_each(|help| writeln!(talk, "  {cyan}help{off}: {}", printable(help)))
+    let helps = failure.help.iter().flat_map(|help| help.lines());
+    helps.into_iter().try_for_each(|help| writeln!(talk, "  {cyan}help{off}: {}", printable(help)))
 }
 
 const ERROR: anstyle::Style = anstyle::AnsiColor::BrightRed.on_default().bold();

@@ -1,11 +1,11 @@
-//! `make demo`: prints what the README says, and makes the same bytes each time.
+//! `make demo`: prints what docs/demo.md shows and the README shortens, and makes the same bytes each time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What stands around the transcript in the README.
+/// What surrounds the transcript in docs/demo.md, and its short form in the README.
 const START: &str = "<!-- demo -->\n```console\n";
 const END: &str = "```\n<!-- /demo -->\n";
 
@@ -42,7 +42,7 @@ fn read(root: &Path, below: &Path, tree: &mut BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 #[test]
-fn prints_what_the_readme_says_and_makes_the_same_bytes_twice() {
+fn prints_what_the_docs_show_and_makes_the_same_bytes_twice() {
     let started = Instant::now();
     let (transcript, tree) = demo();
     assert!(started.elapsed() < Duration::from_secs(10), "the demo took {:?}", started.elapsed());
@@ -51,14 +51,32 @@ fn prints_what_the_readme_says_and_makes_the_same_bytes_twice() {
     assert_eq!(transcript, again);
     assert!(tree.len() > 20 && tree == other, "two runs made different trees");
 
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = std::fs::read_to_string(&path).expect("README.md");
-    let (before, rest) = readme.split_once(START).expect("the README has a demo");
-    let (shown, after) = rest.split_once(END).expect("the demo has an end");
+    let page = root().join("docs/demo.md");
+    let (before, shown, after) = transcript_in(&page);
     if std::env::var_os("OLMKIT_GENERATE").is_some() {
         let fresh = format!("{before}{START}{}{END}{after}", transcript.trim_start());
-        std::fs::write(&path, fresh).expect("README.md can be written");
+        std::fs::write(&page, fresh).expect("docs/demo.md can be written");
     } else {
-        assert!(shown == transcript.trim_start(), "README.md shows another demo: run `make generate`");
+        assert!(shown == transcript.trim_start(), "docs/demo.md shows another demo: run `make generate`");
     }
+    // A line `…` in the README stands for any number of lines, other lines for themselves.
+    let (_, short, _) = transcript_in(&root().join("README.md"));
+    let mut rest = transcript.as_str();
+    for block in short.split("…\n") {
+        let found =
+            rest.find(block).unwrap_or_else(|| panic!("the demo does not print, in this order:\n{block}"));
+        rest = &rest[found + block.len()..];
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The transcript in a page, with the text before and after it.
+fn transcript_in(page: &Path) -> (String, String, String) {
+    let text = std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    let (before, rest) = text.split_once(START).expect("a transcript starts");
+    let (shown, after) = rest.split_once(END).expect("the transcript ends");
+    (before.to_owned(), shown.to_owned(), after.to_owned())
 }

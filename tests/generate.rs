@@ -53,6 +53,53 @@ fn a_pipe_and_a_redirection_are_the_same() {
     assert_eq!(nothing.status.code(), Some(2));
 }
 
+/// What `bundle init` says in a directory.
+fn init(directory: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args(["bundle", "init"]).current_dir(directory).stdin(Stdio::null());
+    String::from_utf8_lossy(&succeed(command).stderr).into_owned()
+}
+
+#[test]
+fn after_init_in_a_directory_of_manifests_generate_works() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path().join("echo-operator");
+    fs::create_dir(&at).expect("a directory");
+    fs::write(at.join("all.yaml"), stream()).expect("a file");
+    let said = init(&at);
+    let next = said.lines().last().and_then(|line| line.split('`').nth(1)).expect("the next command");
+    assert_eq!(next, "olmkit bundle generate --version 0.1.0");
+    let mut generate = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    generate.args(next.split(' ').skip(1)).current_dir(&at).stdin(Stdio::null());
+    succeed(generate);
+    assert!(csv(&at.join("bundle")).contains("name: echo-operator.v0.1.0"));
+}
+
+#[test]
+fn init_chooses_one_source_and_names_the_others() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    let write = |path: &str, text: &str| {
+        let path = at.join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    };
+    write("PROJECT", "projectName: echo-operator\nversion: '3'\n");
+    write("Makefile", "VERSION ?= 0.3.0\nIMG ?= x\n");
+    write("config/default/kustomization.yaml", "resources: [../manager]\n");
+    write("config/manager/kustomization.yaml", "resources: [all.yaml]\n");
+    write("config/manager/all.yaml", &stream());
+    write("chart/Chart.yaml", "name: echo\nversion: 0.2.0\n");
+    let said = init(at);
+    assert!(said.contains("also found, not used: helm: [chart]\n"), "{said}");
+    assert_eq!(said.matches("not used").count(), 1, "{said}");
+    assert!(said.ends_with("then run `olmkit bundle generate`\n"), "{said}");
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    for line in ["package: echo-operator", "version: \"0.3.0\"", "kustomize:\n- config/default"] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");
+    }
+}
+
 #[test]
 fn the_time_changes_when_the_content_does_or_when_it_is_given() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -162,47 +209,6 @@ fn helm_and_kustomize_are_called_as_they_want_to_be() {
     let output = command.env("PATH", at.join("bin")).output().expect("olmkit starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && said.contains("helm says: no such chart"), "{said}");
-}
-
-fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-}
-
-/// With `E2E=1` what is missing is a failure.
-#[expect(clippy::print_stderr, reason = "the test says what it leaves out")]
-fn not_run(why: &str) {
-    assert!(std::env::var_os("E2E").is_none(), "{why}");
-    eprintln!("not run: {why}");
-}
-
-#[test]
-fn the_installed_kustomize_builds() {
-    if !is_installed("kustomize") && !is_installed("kubectl") {
-        return not_run("neither kustomize nor kubectl is installed");
-    }
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let at = directory.path();
-    fs::create_dir(at.join("overlay")).expect("a directory");
-    fs::write(at.join("overlay/all.yaml"), stream()).expect("a file");
-    let kustomization =
-        "resources: [all.yaml]\nimages: [{name: quay.io/example/echo-operator, newTag: v9}]\n";
-    fs::write(at.join("overlay/kustomization.yaml"), kustomization).expect("a file");
-    succeed(generate(at, &["--kustomize", "overlay"]));
-    assert!(csv(&at.join("bundle")).contains("image: quay.io/example/echo-operator:v9\n"));
-}
-
-#[test]
-fn the_installed_helm_renders() {
-    if !is_installed("helm") {
-        return not_run("helm is not installed");
-    }
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let at = directory.path();
-    fs::create_dir_all(at.join("chart/templates")).expect("a directory");
-    fs::write(at.join("chart/Chart.yaml"), "apiVersion: v2\nname: echo\nversion: 0.1.0\n").expect("a file");
-    fs::write(at.join("chart/templates/all.yaml"), stream()).expect("a file");
-    succeed(generate(at, &["--helm", "chart"]));
-    assert!(csv(&at.join("bundle")).contains("deploymentName: echo-operator"));
 }
 
 /// Under every suite the RedisCluster bundle has only the warnings that its package file allows, each with a reason.

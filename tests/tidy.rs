@@ -2,11 +2,50 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/mod.rs"]
+mod support;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use libtest_mimic::{Arguments, Trial};
 use serde_json::Value;
+use support::Part;
+
+fn main() {
+    let everything = metadata(&["--all-features"]);
+    let missing = everything.as_ref().err().cloned();
+    let parts = [Part::new("crates", missing)];
+    let rules: [(&str, fn()); 8] = [
+        ("bans_and_sources", bans_and_sources),
+        ("arrows_between_crates_never_turn_back", arrows_between_crates_never_turn_back),
+        ("the_changelog_knows_this_version", the_changelog_knows_this_version),
+        ("every_target_of_the_makefile_is_explained", every_target_of_the_makefile_is_explained),
+        ("nothing_prints_outside_the_report", nothing_prints_outside_the_report),
+        ("no_recipe_knows_where_cargo_puts_programs", no_recipe_knows_where_cargo_puts_programs),
+        ("missing_crates_are_not_run_or_a_failure", missing_crates_are_not_run_or_a_failure),
+        ("counts_fail_where_a_test_failed_or_none_ran", counts_fail_where_a_test_failed_or_none_ran),
+    ];
+    let mut trials: Vec<Trial> = rules
+        .into_iter()
+        .map(|(name, rule)| {
+            Trial::test(name, move || {
+                rule();
+                Ok(())
+            })
+        })
+        .collect();
+    trials.push(support::trial("a_checkout_with_a_space_in_its_path_is_built_elsewhere", &["make"], || {
+        a_checkout_with_a_space_in_its_path_is_built_elsewhere();
+        Ok(())
+    }));
+    trials.push(support::trial_with("licences", &parts, move || {
+        licences(&everything?);
+        Ok(())
+    }));
+    support::run(&Arguments::from_args(), trials).exit();
+}
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -16,15 +55,22 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Everything cargo knows of the workspace and its dependencies.
-fn metadata() -> Value {
+/// What cargo knows of the workspace and its dependencies; or why it does not, where crates are not on this machine: cargo
+/// downloads only those that this platform compiles.
+fn metadata(options: &[&str]) -> Result<Value, String> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--all-features"])
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(options)
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    if output.status.success() {
+        return Ok(serde_json::from_slice(&output.stdout).unwrap());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("offline"), "cargo metadata failed:\n{said}");
+    let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    Err(format!("crates are missing; `cargo fetch` downloads them ({first})"))
 }
 
 /// The strings of a list in `deny.toml`, whose form is ours: one quoted string a line.
@@ -42,24 +88,31 @@ fn allowed(expression: &str, allow: &BTreeSet<String>) -> bool {
     alternatives.split(" AND ").all(|term| term.split(" OR ").any(|licence| allow.contains(licence.trim())))
 }
 
-#[test]
-fn licences_bans_and_sources() {
-    let metadata = metadata();
+fn licences(metadata: &Value) {
     let allow = denied_list("licenses", "allow");
-    let deny = denied_list("bans", "deny");
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let licence = package["license"].as_str().unwrap_or("none");
         assert!(allowed(licence, &allow), "{name} comes under {licence}, which deny.toml does not allow");
+    }
+}
+
+/// Of every crate in the lock file, also those that only other platforms compile.
+fn bans_and_sources() {
+    let deny = denied_list("bans", "deny");
+    let lock: toml::Table = toml::from_str(&read("Cargo.lock")).unwrap();
+    let packages = lock["package"].as_array().unwrap();
+    assert!(packages.len() > 300, "{} crates are not all of them", packages.len());
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
         assert!(!deny.contains(name), "{name} is banned in deny.toml");
-        let source = package["source"].as_str().unwrap_or("workspace");
+        let source = package.get("source").map_or("workspace", |source| source.as_str().unwrap());
         assert!(source == "workspace" || source.starts_with("registry+"), "{name} comes from {source}");
     }
 }
 
-#[test]
 fn arrows_between_crates_never_turn_back() {
-    let metadata = metadata();
+    let metadata = metadata(&["--no-deps"]).unwrap();
     let direct = |name: &str| -> BTreeSet<String> {
         let packages = metadata["packages"].as_array().unwrap();
         let package =
@@ -82,13 +135,11 @@ fn arrows_between_crates_never_turn_back() {
     never("olmkit", &["redis-operator"]);
 }
 
-#[test]
 fn the_changelog_knows_this_version() {
     let version = env!("CARGO_PKG_VERSION");
     assert!(read("CHANGELOG.md").contains(&format!("## {version}")), "CHANGELOG.md has no section {version}");
 }
 
-#[test]
 fn every_target_of_the_makefile_is_explained() {
     let makefile = read("Makefile");
     let phony: BTreeSet<_> = makefile
@@ -103,7 +154,6 @@ fn every_target_of_the_makefile_is_explained() {
     }
 }
 
-#[test]
 fn nothing_prints_outside_the_report() {
     // clippy's print lints see macros; this sees the streams themselves.
     let mut open = vec![root().join("src"), root().join("bundle/src"), root().join("catalog/src")];
@@ -119,5 +169,93 @@ fn nothing_prints_outside_the_report() {
                 "{name} opens a standard stream"
             );
         }
+    }
+}
+
+/// CARGO_TARGET_DIR and cargo's configuration move what is built, so `tests/built` asks cargo where it is.
+fn no_recipe_knows_where_cargo_puts_programs() {
+    let mut recipes = vec!["Makefile".to_owned(), "operator/Makefile".to_owned(), ".ci/run".to_owned()];
+    for directory in ["demo", "tests/bench", "tests/cluster", "tests/cluster/lib", "tests/e2e"] {
+        let entries = std::fs::read_dir(root().join(directory)).unwrap().map(|entry| entry.unwrap().path());
+        let scripts =
+            entries.filter(|path| path.is_file() && path.extension().is_none_or(|ending| ending == "bash"));
+        recipes.extend(scripts.map(|path| path.strip_prefix(root()).unwrap().display().to_string()));
+    }
+    assert!(recipes.len() > 15, "{recipes:?}");
+    for recipe in recipes {
+        for (number, line) in read(&recipe).lines().enumerate() {
+            let knows = line.contains("target/") && (line.contains("/debug") || line.contains("/release"));
+            assert!(!knows, "{recipe}:{}: {line}", number + 1);
+        }
+    }
+}
+
+/// On a fresh machine this program must not end with the first missing crate, and where it must not lack any, it must fail.
+fn missing_crates_are_not_run_or_a_failure() {
+    let empty = tempfile::tempdir().unwrap();
+    let licences = |required: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "licences"]).env("CARGO_HOME", empty.path()).env("OLMKIT_REQUIRE", required);
+        let output = command.output().unwrap();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.success(), said)
+    };
+    let (passed, said) = licences("");
+    assert!(passed && said.contains("0 passed; 0 failed; 1 ignored"), "{said}");
+    assert!(said.contains("not run: crates are missing; `cargo fetch` downloads them"), "{said}");
+    let (passed, said) = licences("crates");
+    assert!(!passed && said.contains("OLMKIT_REQUIRE lists `crates`"), "{said}");
+    let (passed, said) = licences("crats");
+    assert!(!passed && said.contains("OLMKIT_REQUIRE lists `crats`; expected any of"), "{said}");
+}
+
+fn counts_fail_where_a_test_failed_or_none_ran() {
+    let counts = |log: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), log).unwrap();
+        let output = Command::new(root().join("tests/counts")).arg(file.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let passed = "\
+test one ... ok
+test two                ... ignored
+not run: helm is not installed: 1 test
+test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+    let lines = "test two                ... ignored\nnot run: helm is not installed: 1 test\n";
+    let expected = format!("{lines}tests: 6 passed, 0 failed, 1 not run\n");
+    assert_eq!(counts(passed), (Some(0), expected));
+    let failed = "\
+test one ... FAILED
+test two          ... FAILED
+test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+    let expected = "failed: one\nfailed: two\ntests: 5 passed, 2 failed, 0 not run\n".to_owned();
+    assert_eq!(counts(failed), (Some(1), expected));
+    assert_eq!(counts("error: could not compile\n").0, Some(1));
+}
+
+/// The configure script of jemalloc refuses to build below a directory with a space in its name.
+fn a_checkout_with_a_space_in_its_path_is_built_elsewhere() {
+    let target = |checkout: &str, directory: &str| {
+        let parent = tempfile::tempdir().unwrap();
+        let top = parent.path().join(checkout);
+        for file in ["Makefile", "operator/Makefile", "tests/target-dir"] {
+            std::fs::create_dir_all(top.join(file).parent().unwrap()).unwrap();
+            std::fs::copy(root().join(file), top.join(file)).unwrap();
+        }
+        let mut command = Command::new("make");
+        command.args(["--silent", "--eval", "show: ; @echo \"$${CARGO_TARGET_DIR-}\"", "show"]);
+        command.env_remove("CARGO_TARGET_DIR").env_remove("MAKEFLAGS").env("XDG_CACHE_HOME", "/cache");
+        let output = command.current_dir(top.join(directory)).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for directory in ["", "operator"] {
+        assert_eq!(target("olmkit", directory), "\n", "cargo decides");
+        let elsewhere = target("a b/olmkit", directory);
+        assert!(elsewhere.starts_with("/cache/olmkit/target-"), "{elsewhere}");
     }
 }

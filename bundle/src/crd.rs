@@ -32,6 +32,13 @@ pub struct CrdVersion<'b, 'a> {
     pub span: Span,
 }
 
+impl CrdVersion<'_, '_> {
+    /// Whether the API server serves it. A v1beta1 CRD that lists no versions serves the one it names.
+    pub fn is_served(&self) -> bool {
+        Crd(self.node).get(steps!("served")).and_then(Node::as_bool) != Some(false)
+    }
+}
+
 impl<'b, 'a> Crd<'b, 'a> {
     /// `metadata.name`, which is `plural.group`.
     pub fn name(self) -> Cow<'b, str> {

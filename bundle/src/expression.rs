@@ -14,7 +14,9 @@ mod evaluate;
 pub(crate) mod lexer;
 mod tree;
 mod types;
-mod value;
+pub(crate) mod value;
+
+use std::hash::{Hash, Hasher};
 
 use serde_json::Value as Json;
 
@@ -40,8 +42,13 @@ const LEVELS: [&[&str]; 5] =
 /// assert_eq!(certified.holds(&Properties::new([("certified", &value)])), Ok(true));
 /// # Ok::<(), olmkit_bundle::expression::ExpressionError>(())
 /// ```
+///
+/// Two of them are equal when they are written the same.
 #[derive(Clone, Debug)]
-pub struct Expression(Expr);
+pub struct Expression {
+    text: String,
+    expr: Expr,
+}
 
 /// The properties of a bundle, as expressions see them.
 #[derive(Clone, Debug)]
@@ -78,7 +85,7 @@ impl Expression {
     pub fn parse(text: &str) -> std::result::Result<Self, ExpressionError> {
         match Reader::new(text).and_then(Reader::whole) {
             Err(why) => Err(ExpressionError { why }),
-            Ok(Part { of: Type::Bool, expr }) => Ok(Self(expr)),
+            Ok(Part { of: Type::Bool, expr }) => Ok(Self { text: text.to_owned(), expr }),
             Ok(Part { of, .. }) => {
                 Err(ExpressionError { why: format!("it is {}, expected a truth value", of.name()) })
             }
@@ -91,11 +98,32 @@ impl Expression {
     /// # Errors
     /// When it cannot be found out here.
     pub fn holds(&self, properties: &Properties) -> std::result::Result<bool, EvaluationError> {
-        match Evaluation::new(&properties.0).value(&self.0) {
+        match Evaluation::new(&properties.0).value(&self.expr) {
             Ok(value) => Ok(matches!(value, Value::Bool(true))),
             Err(Stop::NoValue) => Ok(false),
             Err(Stop::GiveUp(why)) => Err(why),
         }
+    }
+}
+
+impl Expression {
+    /// The text that it was read from.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}
+
+impl Hash for Expression {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
     }
 }
 

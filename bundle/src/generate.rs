@@ -20,16 +20,18 @@ pub mod icon;
 mod images;
 pub mod init;
 mod input;
+mod modes;
 mod output;
 pub mod package;
 pub mod package_file;
 mod pins;
 mod rbac;
+mod references;
 mod sample;
 mod webhook;
 mod workload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Finding, Findings, Level};
 use crate::load::{BundleFile, BundleFiles, Content};
@@ -46,7 +48,7 @@ pub use draft::{By, Draft, Origin, Relation};
 pub use explain::{Field, PathError, explain};
 pub use input::Manifests;
 pub use output::HEADER;
-pub use package::{Assignment, Attachments, Overrides, Package, Sources};
+pub use package::{Assignment, Attachments, ImageOverride, ImageOverrideError, Overrides, Package, Sources};
 pub use package_file::PackageFile;
 pub use pins::{Pins, pinned, unpinned};
 
@@ -127,16 +129,23 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let base = base_draft(request, &objects.csvs, &mut findings);
     let mut base = FromBase::take(base.unwrap_or_else(|| assemble::default_base(request)));
     let mut workload = workload::derive(&objects, package, compat, &mut findings);
-    let rbac = rbac::derive(&objects, &workload, compat, &mut findings);
     let webhooks = webhook::derive(&objects, &mut workload.deployments, compat, &mut findings);
     let known = std::mem::take(&mut base.owned);
     let api = api::derive(&objects, package, known, compat, &mut findings);
+    let serving = webhooks.definitions.iter().chain(&api.owned_services);
+    let serving: BTreeSet<_> = serving.map(|entry| entry.text("deploymentName").to_owned()).collect();
+    let rbac = rbac::derive(&objects, &workload, &serving, compat, &mut findings);
     let written = assemble::written_images(request, &mut base.images);
     let images = images::derive(&objects, written, compat, &mut findings);
+    workload::report_not_installed(&objects, &rbac.gone, compat, &mut findings);
+    let modes = modes::derive(&objects, &workload, &rbac, compat);
+    references::report(&objects, &workload, &serving, &rbac, compat, &mut findings);
     report_namespaces(&objects.namespaces, compat, &mut findings);
     let services = webhooks.services.clone();
-    let parts = Parts { objects: &objects, workload: &workload, rbac: &rbac, api, webhooks, images };
+    let parts = Parts { objects: &objects, workload: &workload, rbac: &rbac, api, webhooks, images, modes };
     let mut draft = assemble::csv(request, base, parts, &mut findings);
+    findings.extend(package.set.iter().flat_map(Assignment::check));
+    pins::rename(&mut draft, &package.images, &mut findings);
     pins::apply(&mut draft, &request.pins, &mut findings);
     let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };
     let files = output::files(request, draft.to_json(), &manifests, &mut findings);
@@ -188,9 +197,20 @@ fn report_namespaces(namespaces: &[Object<'_, '_>], compat: Option<Compat>, find
 
 /// Takes away what the package file allows, each with a reason; a code that there is not is an error.
 fn allow(package: &Package<'_>, findings: &mut Findings) {
-    let Some(file) = package.sources.file else { return };
     let mut known: Vec<&str> = codes::ALL.iter().map(|code| code.name).collect();
     known.extend(validate::rules().iter().map(|rule| rule.code.name));
+    for code in &package.allow {
+        if known.contains(&code.as_str()) {
+            findings.remove(code);
+            continue;
+        }
+        let message = format!("`--allow`: there is no kind of finding `{code}`");
+        let help = did_you_mean(code, known.iter().copied());
+        let help =
+            help.unwrap_or_else(|| "`olmkit bundle validate --list` shows the kinds of findings".into());
+        findings.push(Finding::new(&codes::PACKAGE_VALUE_INVALID, message).help(help));
+    }
+    let Some(file) = package.sources.file else { return };
     for (at, allowed) in file.settings.allow.iter().enumerate() {
         if known.contains(&allowed.code.as_str()) {
             findings.remove(&allowed.code);

@@ -25,6 +25,8 @@ pub mod load;
 pub mod names;
 pub mod parallel;
 pub mod parse;
+pub mod pattern;
+pub mod pod;
 pub mod schema;
 pub mod source;
 pub mod suggest;

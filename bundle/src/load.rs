@@ -16,6 +16,10 @@ pub const MAX_FILES: usize = 10_000;
 /// Directories nested deeper than this are not entered.
 pub const MAX_DEPTH: usize = 16;
 
+/// The start of the names of files and directories that olmkit is writing. A killed process leaves them; they are never
+/// part of a bundle or a catalog.
+pub const TEMPORARY: &str = ".olmkit-";
+
 /// The files of a bundle, as text where they are text.
 #[derive(Debug, Clone, Default)]
 pub struct BundleFiles {
@@ -119,6 +123,9 @@ impl Walk<'_> {
         };
         for entry in fs::read_dir(directory).map_err(fail)? {
             let entry = entry.map_err(fail)?;
+            if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+                continue;
+            }
             let path = entry.path();
             let kind = entry.file_type().map_err(fail)?;
             let content = if !kind.is_dir() {
@@ -203,9 +210,10 @@ mod tests {
     fn what_is_no_plain_file_is_remembered_by_name() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
-        for directory in ["manifests/.git", "metadata"] {
+        for directory in ["manifests/.git", "metadata", ".olmkit-new-x"] {
             fs::create_dir_all(at(directory)).unwrap();
         }
+        fs::write(at("manifests/.olmkit-x"), "left by a killed process").unwrap();
         fs::write(at("manifests/.git/config"), "x").unwrap();
         fs::write(at("manifests/a.yaml"), "kind: A").unwrap();
         fs::write(at("manifests/b.bin"), [b'a', 0xff]).unwrap();

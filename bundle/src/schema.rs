@@ -3,6 +3,7 @@
 //! A [`Schema`] is what Kubernetes calls `JSONSchemaProps`. It is not decoded: every look-up goes to the document, by Go's
 //! rules for field names, so that whatever is found has its place.
 
+pub mod format;
 pub mod rule;
 pub mod structural;
 pub mod value;
@@ -20,13 +21,15 @@ pub struct Schema<'b, 'a>(pub &'b Node<'a>);
 pub struct At {
     /// Whether its values have `apiVersion`, `kind` and `metadata` whatever it says.
     pub is_resource: bool,
-    /// Whether clusters can tell which value was there before a change: not within lists and maps that change as a whole.
+    /// Whether clusters can tell which value was there before a change: not within lists that change as a whole.
     pub can_correlate: bool,
+    /// How many of its values an object has at most; none where a list or map around it may have any number.
+    pub most_times: Option<u64>,
 }
 
 impl At {
     /// The schema of a resource itself.
-    pub const ROOT: Self = Self { is_resource: true, can_correlate: true };
+    pub const ROOT: Self = Self { is_resource: true, can_correlate: true, most_times: Some(1) };
 }
 
 /// What a schema says of properties that it does not name.
@@ -114,29 +117,49 @@ impl<'b, 'a> Schema<'b, 'a> {
         condition(self) || self.inner().any(|schema| schema.any(condition))
     }
 
-    /// Visits this schema and every one within it.
-    pub fn each(self, visit: &mut impl FnMut(Self)) {
-        visit(self);
-        self.inner().for_each(|schema| schema.each(visit));
-    }
-
     /// Visits this schema and every one within it that describes values rather than adding conditions: the parts that a
     /// structural schema may have rules in.
     pub fn each_described(self, at: At, visit: &mut impl FnMut(Self, At)) {
         visit(self, at);
+        let times = at.most_times.zip(self.most_values()).map(|(times, values)| times.saturating_mul(values));
         let below = |inner: Self, can_correlate| At {
             is_resource: inner.flag("x-kubernetes-embedded-resource"),
             can_correlate: at.can_correlate && can_correlate,
+            most_times: times,
         };
-        let is_granular = self.text("x-kubernetes-map-type") != "atomic";
         for (_, property) in self.properties() {
-            property.each_described(below(property, is_granular), visit);
+            // Of maps of both types.
+            property.each_described(below(property, true), visit);
         }
         if let Additional::Schema(values) = self.additional() {
             values.each_described(below(values, true), visit);
         }
         if let Some(items) = self.items() {
             items.each_described(below(items, self.text("x-kubernetes-list-type") == "map"), visit);
+        }
+    }
+
+    /// Visits the schemas whose defaults clusters look at: not those of maps without names, nor of the logic.
+    pub fn each_with_default(self, visit: &mut impl FnMut(Self)) {
+        if self.get("default").is_some() {
+            visit(self);
+        }
+        self.properties().for_each(|(_, property)| property.each_with_default(visit));
+        if let Some(items) = self.items() {
+            items.each_with_default(visit);
+        }
+    }
+
+    /// How many values of the schemas right within it one of its own has at most; none where there is no limit.
+    fn most_values(self) -> Option<u64> {
+        let limit = |keyword| match value::Number::of(self.get(keyword)?)? {
+            value::Number::Int(limit) => Some(u64::try_from(limit).unwrap_or(0)),
+            value::Number::Float(_) => None,
+        };
+        match self.text("type").as_ref() {
+            "object" if self.get("additionalProperties").is_some() => limit("maxProperties"),
+            "array" => limit("maxItems"),
+            _ => Some(1),
         }
     }
 
@@ -154,12 +177,51 @@ impl<'b, 'a> Schema<'b, 'a> {
         single.chain(lists).chain(maps)
     }
 
-    /// The schema at a path such as `.spec.zone`.
-    pub fn at_path(self, path: &str) -> Option<Self> {
-        path.strip_prefix('.')?.split('.').try_fold(self, |schema, name| match schema.additional() {
-            _ if schema.get("properties").is_some() => schema.property(name),
-            Additional::Schema(schema) => Some(schema),
-            _ => None,
-        })
+    /// The schema at a path such as `.spec.zone`, and `.spec.labels['a.b']` where brackets are allowed (apiextensions-apiserver
+    /// `pkg/apiserver/schema/cel/validation.go`).
+    ///
+    /// None where there is no such field; none in it where it may have any value.
+    pub fn at_path(self, path: &str, brackets: bool) -> Option<Option<Self>> {
+        let (mut schema, mut rest) = (Some(self), path);
+        while !rest.is_empty() {
+            let mut next = || {
+                let (token, behind) = path_token(rest);
+                rest = behind;
+                (!token.is_empty()).then_some(token)
+            };
+            let name = match next()? {
+                "." => Cow::Borrowed(next()?),
+                "[" if brackets => {
+                    let quoted = next()?.strip_prefix('\'')?.strip_suffix('\'')?;
+                    next().filter(|token| *token == "]")?;
+                    Cow::Owned(quoted.replace("\\'", "'").replace("\\\\", "\\"))
+                }
+                _ => return None,
+            };
+            let above = schema?;
+            schema = match above.additional() {
+                _ if above.properties().next().is_some() => Some(above.property(&name)?),
+                Additional::Schema(schema) => Some(schema),
+                _ => {
+                    above.get("additionalProperties")?;
+                    None
+                }
+            };
+        }
+        Some(schema)
     }
+}
+
+/// The next part of a path: a sign, a text in quotes, or a name.
+fn path_token(path: &str) -> (&str, &str) {
+    const SIGNS: [char; 3] = ['.', '[', ']'];
+    let end = match path.chars().next() {
+        Some('\'') => {
+            let mut quotes = path.match_indices('\'').skip(1).map(|(at, _)| at);
+            quotes.find(|at| !path[..*at].ends_with('\\')).map_or(path.len(), |at| at + 1)
+        }
+        Some(c) if SIGNS.contains(&c) => 1,
+        _ => path.find(SIGNS).unwrap_or(path.len()),
+    };
+    path.split_at(end)
 }

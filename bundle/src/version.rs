@@ -48,20 +48,20 @@ pub fn parse_tolerant(text: &str) -> Result<Version, semver::Error> {
 /// let range: VersionRange = ">=1.0.0-0 <1.3.0".parse().unwrap();
 /// assert!(range.contains(&Version::new(1, 2, 9)) && !range.contains(&Version::new(1, 3, 0)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VersionRange {
     text: String,
     /// One of these must hold; each is a list of comparisons that must all hold.
     alternatives: Vec<Vec<Comparison>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Comparison {
     operator: Operator,
     version: Version,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Operator {
     Equal,
     NotEqual,

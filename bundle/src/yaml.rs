@@ -320,6 +320,34 @@ impl<'a> Node<'a> {
     }
 }
 
+/// The same value as if it had been read; it stands nowhere.
+impl<'a> From<&'a serde_json::Value> for Node<'a> {
+    fn from(json: &'a serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        let value = match json {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(*value),
+            Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(value), _) => Value::Int(value),
+                (None, Some(value)) => Value::UInt(value),
+                // A number of JSON is an integer or a float.
+                (None, None) => Value::Float(number.as_f64().unwrap_or_default()),
+            },
+            Json::String(text) => Value::String(text.into()),
+            Json::Array(items) => Value::Sequence(items.iter().map(Node::from).collect()),
+            Json::Object(fields) => {
+                let entry = |(key, value): (&'a String, &'a Json)| Entry {
+                    key: key.into(),
+                    key_span: Span::default(),
+                    value: Node::from(value),
+                };
+                Value::Mapping(Mapping::new(fields.iter().map(entry).collect()))
+            }
+        };
+        Self { value, span: Span::default() }
+    }
+}
+
 /// How many bytes a text takes in JSON, with its quotes.
 fn json_text_bytes(text: &str) -> u64 {
     let bytes = |byte: u8| match byte {
@@ -404,11 +432,9 @@ impl<'a> Mapping<'a> {
 
     /// The key as it stands, in whatever case, with its value.
     pub fn entry_folded(&self, key: &str) -> Option<&Entry<'a>> {
-        self.entry(key).or_else(|| {
-            // Go sorts keys before it assigns fields, so the last in order wins.
-            let folded = self.entries.iter().filter(|entry| entry.key.eq_ignore_ascii_case(key));
-            folded.max_by(|a, b| a.key.cmp(&b.key))
-        })
+        // Go sorts keys before it assigns fields, so the last in order wins, be it the field's own name or not.
+        let folded = self.entries.iter().filter(|entry| entry.key.eq_ignore_ascii_case(key));
+        folded.max_by(|a, b| a.key.cmp(&b.key))
     }
 
     /// Every entry, in the order of the file.

@@ -202,9 +202,15 @@ pub enum AddError {
     /// A blob has no YAML form.
     #[error("cannot write the catalog")]
     Write(#[source] WriteError),
-    /// A document can neither be edited nor written anew.
-    #[error("cannot edit `{path}`: a document of it would read otherwise than it should")]
+    /// A document cannot be changed in place, such as a value that aliases repeat elsewhere.
+    #[error("cannot edit this document without changing other parts of it")]
     Edit {
+        /// The document.
+        place: Box<Place>,
+    },
+    /// A file cannot take more documents, such as one that ends in the middle of a value.
+    #[error("cannot add documents to `{path}`: they would be read as something else")]
+    Append {
         /// The file.
         path: String,
     },
@@ -219,7 +225,9 @@ impl AddError {
             | Self::BundleDiffers { place, .. }
             | Self::NotHigher { place, .. }
             | Self::Breaks { place, .. } => place.as_deref(),
-            Self::UnknownVersion { place, .. } | Self::Channel { place, .. } => Some(place),
+            Self::UnknownVersion { place, .. } | Self::Channel { place, .. } | Self::Edit { place } => {
+                Some(place)
+            }
             Self::Unreadable { findings } => findings.first()?.place.as_ref(),
             _ => None,
         }
@@ -240,6 +248,9 @@ impl AddError {
             Self::UnknownVersion { .. } | Self::Channel { .. } => "`catalog validate` lists what is wrong",
             Self::Breaks { .. } => {
                 "the edges of its neighbours are not those of the policy: edit the channel by hand"
+            }
+            Self::Edit { .. } => {
+                "replace its anchors and aliases with plain values, then run the command again"
             }
             Self::DefaultChannel { .. } => "name a channel that the package has, or one the bundle goes into",
             _ => return None,

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use olmkit_bundle::load::Content;
+use olmkit_bundle::load::{Content, TEMPORARY};
 
 use crate::ignore::{IGNORE_FILE, Ignore};
 use olmkit_bundle::parallel::in_parallel;
@@ -240,6 +240,7 @@ impl Walk<'_> {
         let failed = |source| LoadError::Directory { path: directory.to_owned(), source };
         let entries: io::Result<Vec<_>> = fs::read_dir(directory).map_err(failed)?.collect();
         let mut entries = entries.map_err(failed)?;
+        entries.retain(|entry| !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()));
         entries.sort_by_key(fs::DirEntry::file_name);
         // First, since it speaks of everything beside and below it.
         if entries.iter().any(|entry| entry.file_name() == IGNORE_FILE) {
@@ -284,7 +285,7 @@ mod tests {
     fn every_file_belongs_to_the_catalog_unless_it_is_ignored() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
-        for directory in ["a/b", "..data"] {
+        for directory in ["a/b", "..data", ".olmkit-new-x"] {
             fs::create_dir_all(at(directory)).unwrap();
         }
         for (path, text) in [
@@ -295,6 +296,7 @@ mod tests {
             ("a/only-here", ""),
             ("only-here", ""),
             ("..data/catalog.json", "{}"),
+            (".olmkit-new-x/0", "left by a killed process"),
         ] {
             fs::write(at(path), text).unwrap();
         }

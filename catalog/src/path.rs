@@ -454,14 +454,16 @@ impl Ways {
 
     /// What comes after a bundle that is not in the channel.
     fn next_of(&self, name: &str, version: Option<&VersionRelease>) -> Option<usize> {
+        let as_v1 = |version: &VersionRelease| version.clone().with_build_as_release();
+        let installed = version.map(as_v1).filter(|_| self.rules == Rules::V1);
         self.order.iter().copied().find(|at| {
             let Entry { wire, about } = &self.entries[*at];
             wire.replaces.as_deref() == Some(name)
                 || wire.skips.iter().any(|skip| skip == name)
                 || version.is_some_and(|version| {
                     wire.skip_range.as_ref().is_some_and(|range| range.contains(&version.version))
-                        || self.rules == Rules::V1 && about.version.as_ref() == Some(version)
                 })
+                || installed.is_some() && about.version.as_ref().map(as_v1) == installed
         })
     }
 

@@ -49,8 +49,8 @@ pub(crate) fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)
 
 /// A member of a map, its key matched as Go matches fields.
 pub(crate) fn folded<'v>(value: &'v Json, key: &str) -> Option<&'v Json> {
-    let map = value.as_object()?;
-    map.get(key).or_else(|| map.iter().find(|(other, _)| fbc::same_key(other, key)).map(|(_, value)| value))
+    // The keys are sorted, as opm sorts them; of two that differ in case, the last one sets the field.
+    value.as_object()?.iter().rfind(|(other, _)| fbc::same_key(other, key)).map(|(_, value)| value)
 }
 
 /// Whether the value of a property is surely right. It is looked at as it stands, and nothing is made of it.

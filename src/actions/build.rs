@@ -82,9 +82,9 @@ enum BuildError {
     Nested(String, String),
     #[error("`{0}` is empty")]
     Empty(String),
-    #[error("`{0}` names no registry to push to")]
+    #[error("`{0}` has no registry reference")]
     NoReference(Place),
-    #[error("it is not said where to push `{0}`")]
+    #[error("no registry reference given for `{0}`")]
     Nameless(String),
 }
 
@@ -206,7 +206,7 @@ fn index_layer(tree: &FileTree, input: &Input, compression: Compression) -> Resu
     // By way of a directory: which files count is the catalog's own business.
     let dir = tempfile::tempdir().map_err(Failure::unknown)?;
     let (catalog, index) = (dir.path().join("catalog"), dir.path().join(INDEX_PATH));
-    files::new_tree(&catalog, &tree.contents().map_err(Failure::unknown)?)?;
+    files::fill(&catalog, &tree.contents().map_err(Failure::unknown)?)?;
     let mut files = CatalogFiles::load(&catalog).map_err(Failure::unknown)?;
     files.name = input.to_string();
     compiled::build(&files, &index).map_err(|error| build_index::failure(error, input))?;
@@ -254,7 +254,7 @@ pub fn reference_of(input: &Input) -> Result<Place, Failure> {
 /// # Errors
 /// There is no such name.
 fn own_reference(place: &Place) -> Result<Place, Failure> {
-    let named = |text: &str| format!("docker://{text}").parse::<Place>().ok().filter(|_| text.contains('/'));
+    let named = |text: &str| text.parse().ok().filter(|place| matches!(place, Place::Registry(_)));
     let own = match place {
         Place::Registry(_) => Some(place.clone()),
         Place::Layout { tag: Some(tag), .. } | Place::OciArchive { tag: Some(tag), .. } => {

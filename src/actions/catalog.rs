@@ -16,7 +16,7 @@ use olmkit_catalog::render::{self, Form, Rendered};
 use olmkit_catalog::{draw, list, validate};
 
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{FileError, OutputDir};
 use crate::image::{Access, Place};
 use crate::input::Input;
 use crate::report::{AddedAnswer, FindingsAnswer, ListAnswer, PathsAnswer, StreamAnswer};
@@ -39,8 +39,6 @@ pub struct AddRequest {
 /// # Errors
 /// When the catalog or a bundle cannot be read, a bundle has no place, or a file cannot be written.
 pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure> {
-    let files = load_or_new(&request.catalog)?;
-    let catalog = Catalog::parse(&files);
     let loaded: Vec<_> =
         request.bundles.iter().map(|bundle| bundle.bundle(access)).collect::<Result<_, _>>()?;
     let parsed: Vec<_> = loaded.iter().map(Bundle::parse).collect();
@@ -52,12 +50,17 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
         .zip(&request.bundles)
         .map(|(bundle, input)| render_bundle(bundle, input, template, Form::default()));
     let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
+    // The bundles are here, so others wait only while the catalog is read and written. They have to: of two that add at the
+    // same time, one would undo what the other did.
+    let (mut directory, file) = catalog_dir(&request.catalog)?;
+    let files = load_or_new(&request.catalog)?;
+    let catalog = Catalog::parse(&files);
     let change = add::add(&catalog, &bundles, &placing).map_err(add_failure)?;
-    for file in &change.files {
-        let path =
-            if file.path.is_empty() { request.catalog.clone() } else { request.catalog.join(&file.path) };
-        files::write(&path, file.text.as_bytes())?;
-    }
+    let texts = change.files.into_iter().map(|changed| {
+        let path = if changed.path.is_empty() { file.clone() } else { changed.path };
+        (path, Some(changed.text))
+    });
+    directory.write(&texts.collect())?;
     Ok(AddedAnswer { account: change.account })
 }
 
@@ -77,6 +80,17 @@ pub(super) fn edges(
 fn add_failure(error: AddError) -> Failure {
     let (place, help) = (error.place().cloned(), error.help().map(str::to_owned));
     Failure { help, ..Failure::no(error) }.at(place)
+}
+
+/// The directory that a catalog is written to, and the file's name in it if the catalog is one file.
+fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure> {
+    if !catalog.is_file() {
+        return Ok((OutputDir::open(catalog)?, String::new()));
+    }
+    let fail = |source| FileError::Read { path: catalog.to_owned(), source };
+    let file = catalog.canonicalize().map_err(fail)?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((OutputDir::open(file.parent().unwrap_or(Path::new("/")))?, name))
 }
 
 /// A catalog, or an empty one where there is none yet.

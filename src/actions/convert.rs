@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use olmkit_bundle::convert::{self, PackageFiles};
 use olmkit_bundle::source::Source;
 
+use super::output::Output;
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, OutputDir};
 use crate::report::ConvertedAnswer;
 
 /// What to convert, and where to.
@@ -19,7 +20,7 @@ pub struct Request {
     pub output_dir: PathBuf,
 }
 
-/// Makes the bundles; all of them or none.
+/// Makes the bundles. The output directory and other bundles below the input are not input.
 ///
 /// # Errors
 /// When the package cannot be read, or the output not be written.
@@ -27,7 +28,8 @@ pub fn run(request: Request) -> Result<ConvertedAnswer, Failure> {
     let directory = &request.directory;
     let list = |source| files::FileError::List { path: directory.clone(), source };
     let (mut manifest, mut versions) = (None, BTreeMap::<String, Vec<(String, String)>>::new());
-    for path in files::below(directory).map_err(list)? {
+    let output = Output::of(&request.output_dir);
+    for path in files::below(directory, |below| output.contains(below)).map_err(list)? {
         let below = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
         if !path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") {
             continue;
@@ -64,7 +66,7 @@ pub fn run(request: Request) -> Result<ConvertedAnswer, Failure> {
                 tree.insert(path, Some(text.clone().into_bytes()));
             }
         }
-        files::new_tree(&request.output_dir, &tree.into_iter().collect::<Vec<_>>())?;
+        OutputDir::open(&request.output_dir)?.fill(&tree)?;
     }
     Ok(ConvertedAnswer { output_dir: request.output_dir, conversion })
 }

@@ -18,8 +18,9 @@ use olmkit_bundle::yaml;
 use olmkit_catalog::add::Policy;
 
 use super::catalog;
+use super::output::Output;
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, OutputDir};
 use crate::image::{Access, Place, digests};
 use crate::report::{Answer, ExplainedAnswer, GeneratedAnswer};
 
@@ -55,6 +56,8 @@ pub struct Request {
     pub compat: Option<Compat>,
     /// Whether tags are to become digests.
     pub pin_digests: bool,
+    /// Whether to write the bundle into a directory that plainly holds something else.
+    pub force: bool,
     /// What to do with the bundle.
     pub task: Task,
     /// Where the bundle goes, or is compared with.
@@ -79,12 +82,18 @@ struct Texts {
     workspace: Option<(PathBuf, String)>,
 }
 
-/// Generates the bundle. Files are written only when no finding is an error, all of them or none.
+/// Generates the bundle. Files are written only when no finding is an error.
 ///
 /// # Errors
 /// When an input cannot be read, the output not be written, or there is nothing at a path to explain.
 pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure> {
+    let output = Output::of(&request.output_dir);
+    if request.task == Task::Write && !request.force {
+        output.check_is_for_bundle()?;
+    }
     let texts = Texts::find(request.package_file.as_deref())?;
+    let output =
+        output.and(texts.package.iter().map(|(path, _)| path.clone()).chain(request.catalog.clone()));
     let (file, cargo) = match texts.read() {
         Ok(read) => read,
         Err(findings) => return refused(findings),
@@ -127,10 +136,10 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
         return Err(Failure::misuse("no manifests were given")
             .help("name files or directories, send them to standard input, or list them under `manifests` in the package file"));
     }
-    let manifest_texts = inputs.read(package.name.as_str())?;
+    let manifest_texts = inputs.read(package.name.as_str(), &output)?;
     let mut samples: Vec<_> = package.settings.samples.iter().map(|path| beside.join(path)).collect();
     samples.extend(request.samples);
-    let sample_texts = manifests::read_paths(&samples)?;
+    let sample_texts = manifests::read_paths(&samples, &output)?;
     let manifests = Manifests::parse(sources_of(&manifest_texts)).with_samples(sources_of(&sample_texts));
     let edge = match &request.catalog {
         Some(catalog) => {
@@ -248,10 +257,6 @@ fn unchanged(files: &BTreeMap<String, String>, directory: &Path) -> bool {
     same.all(|same| same)
 }
 
-fn ours(text: &[u8]) -> bool {
-    text.starts_with(generate::HEADER.as_bytes())
-}
-
 fn finish(generated: Generated<'_>, task: Task, output_dir: PathBuf) -> Result<Box<dyn Answer>, Failure> {
     if let Task::Explain(path) = &task {
         let fields = generate::explain(&generated.draft, path)
@@ -261,10 +266,16 @@ fn finish(generated: Generated<'_>, task: Task, output_dir: PathBuf) -> Result<B
     let mut answer =
         GeneratedAnswer { csv: generated.csv, findings: generated.findings, ..GeneratedAnswer::default() };
     if !generated.files.is_empty() {
+        let others = || Output::of(&output_dir).others(&generated.files);
         if task == Task::Check {
-            answer.stale = Some(files::differences(&output_dir, &generated.files, ours)?);
+            answer.stale = Some(files::differences(&output_dir, &generated.files, &others()?.stale)?);
         } else {
-            answer.kept = files::replace_tree(&output_dir, &generated.files, ours)?;
+            let texts = generated.files.iter().map(|(path, text)| (path.clone(), Some(text)));
+            let mut directory = OutputDir::open(&output_dir)?;
+            directory.write(&texts.collect())?;
+            let others = others()?;
+            directory.remove(&others.stale)?;
+            answer.kept = others.kept;
         }
     }
     answer.files = generated.files.into_keys().collect();

@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::crd::Crd;
-use olmkit_bundle::generate::init::{Found, package_file};
+use olmkit_bundle::generate::init::{self, Found};
 use olmkit_bundle::generate::{Base, CargoFile, Manifests};
+use olmkit_bundle::names::PackageName;
 use olmkit_bundle::parse::Object;
 use olmkit_bundle::source::Source;
+use olmkit_bundle::version::Version;
+use olmkit_bundle::yaml;
+use serde_json::Value as Json;
 
+use super::output;
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, OutputDir};
 use crate::report::InitAnswer;
 
 /// Where to look, and what to start from.
@@ -24,10 +29,23 @@ pub struct Request {
     pub package_file: String,
 }
 
+/// The package file that `bundle generate` finds by itself.
+const PACKAGE_FILE: &str = "olmkit.yaml";
 /// Directories whose YAML is not the operator's: what tools make and fetch, and tests.
 const NOT_OURS: [&str; 6] = ["target", "node_modules", "vendor", "bundle", "tests", "testdata"];
 /// More files than this are not looked at.
 const MOST_FILES: usize = 10_000;
+
+/// Parts of the paths of kustomizations that do not make the whole operator.
+const PARTS: [&str; 8] = ["samples", "crd", "rbac", "scorecard", "manifests", "examples", "test", "e2e"];
+
+/// Where the manifests come from, and what is seen besides.
+struct Chosen {
+    key: &'static str,
+    paths: Vec<String>,
+    /// Other sources, as the package file would name them.
+    others: Vec<String>,
+}
 
 /// What the YAML files of a directory are.
 #[derive(Default)]
@@ -67,38 +85,118 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         }
     };
     let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
-    // What kustomize or Helm make is whole; the files that they make it of are not.
-    let made = !survey.kustomize.is_empty() || !survey.helm.is_empty();
+    let chosen = survey.choose();
+    let paths = |key| if chosen.key == key { chosen.paths.clone() } else { Vec::new() };
+    let chart = paths("helm").first().and_then(|path| read_yaml(&directory.join(path).join("Chart.yaml")));
+    let project = read_yaml(&directory.join("PROJECT"));
+    let makefile = files::read_text(&directory.join("Makefile")).unwrap_or_default();
     let found = Found {
         cargo: cargo.as_ref(),
         csv: csv.as_ref(),
         base: survey.base.clone().filter(|_| from_csv.is_none()),
-        manifests: if made { Vec::new() } else { list(&survey.manifests) },
+        package: package_name(directory, project.as_ref(), chart.as_ref()).filter(|_| cargo.is_none()),
+        version: version(chart.as_ref(), &makefile).filter(|_| cargo.is_none()),
+        chart,
+        manifests: paths("manifests"),
         samples: list(&survey.samples),
-        kustomize: list(&survey.kustomize),
-        helm: list(&survey.helm),
+        kustomize: paths("kustomize"),
+        helm: paths("helm"),
         kinds: list(&survey.kinds),
     };
-    let initial = package_file(&found);
-    let mut all = BTreeMap::from([(request.package_file, initial.text.into_bytes())]);
-    all.extend(initial.files);
-    for name in all.keys() {
+    let has_version = cargo.is_some() || found.version.is_some();
+    let initial = init::package_file(&found);
+    let mut missing = Vec::new();
+    if chosen.paths.is_empty() {
+        missing.push("`manifests`, `kustomize` or `helm`: none of them was found".to_owned());
+    }
+    let path = directory.join(&request.package_file).display().to_string();
+    let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
+    let mut next = "olmkit bundle generate".to_owned();
+    if path != PACKAGE_FILE {
+        next += &format!(" --package-file {path}");
+    }
+    if !has_version {
+        next += " --version 0.1.0";
+    }
+    let package_file = BTreeMap::from([(request.package_file, Some(initial.text.into_bytes()))]);
+    let others: BTreeMap<_, _> = initial.files.into_iter().map(|(name, bytes)| (name, Some(bytes))).collect();
+    let mut output = OutputDir::open(directory)?;
+    for (name, bytes) in package_file.iter().chain(&others) {
         let path = directory.join(name);
-        if path.exists() {
+        // A run that was interrupted wrote the others, and not the package file.
+        let is_written = !package_file.contains_key(name) && files::read(&path).ok() == *bytes;
+        if path.exists() && !is_written {
             return Err(Failure::no(files::FileError::Exists { path })
                 .help("remove it, or give another directory or --package-file"));
         }
     }
-    for (name, bytes) in &all {
-        files::write(&directory.join(name), bytes)?;
-    }
-    Ok(InitAnswer { directory: request.directory, files: all.into_keys().collect() })
+    output.write(&others)?;
+    output.write(&package_file)?;
+    let names: BTreeSet<_> = package_file.into_keys().chain(others.into_keys()).collect();
+    let files = names.into_iter().collect();
+    Ok(InitAnswer { directory: request.directory, files, unused: chosen.others, missing, next })
+}
+
+/// A YAML file as a value, if it is there and can be read.
+fn read_yaml(path: &Path) -> Option<Json> {
+    let text = files::read_text(path).ok()?;
+    Some(yaml::first_document(&text).ok()?.root.to_json())
+}
+
+/// The name of the package: that of the project or the chart, else of the directory.
+fn package_name(directory: &Path, project: Option<&Json>, chart: Option<&Json>) -> Option<String> {
+    let text = |value: Option<&Json>, key: &str| Some(value?.get(key)?.as_str()?.to_owned());
+    let absolute = std::path::absolute(directory).ok();
+    let of_directory = absolute.and_then(|path| Some(path.file_name()?.to_string_lossy().to_lowercase()));
+    let names = [text(project, "projectName"), text(chart, "name"), of_directory];
+    names.into_iter().flatten().find(|name| name.parse::<PackageName>().is_ok())
+}
+
+/// The version that the chart or the Makefile names.
+fn version(chart: Option<&Json>, makefile: &str) -> Option<String> {
+    let of_chart = ["appVersion", "version"].into_iter().filter_map(|key| chart?.get(key)?.as_str());
+    let of_makefile = makefile.lines().filter_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim_end_matches(['?', ':', ' ']) == "VERSION").then(|| value.trim())
+    });
+    let mut versions = of_chart.chain(of_makefile).map(|text| text.trim_start_matches('v').to_owned());
+    versions.find(|text| text.parse::<Version>().is_ok())
 }
 
 impl Survey {
+    /// One source of manifests, never two of the same operator: `config/default`, a chart, another kustomization, or else the
+    /// files themselves.
+    fn choose(&self) -> Chosen {
+        let stock = "config/default".to_owned();
+        let nearest = |set: &BTreeSet<String>| {
+            let all = set.iter().min_by_key(|path| path.matches('/').count());
+            all.cloned().into_iter().collect::<Vec<_>>()
+        };
+        let (key, paths) = if self.kustomize.contains(&stock) {
+            ("kustomize", vec![stock])
+        } else if !self.helm.is_empty() {
+            ("helm", nearest(&self.helm))
+        } else if !self.kustomize.is_empty() {
+            ("kustomize", nearest(&self.kustomize))
+        } else {
+            ("manifests", self.manifests.iter().cloned().collect())
+        };
+        // What is beside a kustomization is mostly a part of what it builds.
+        let root = |path: &str| path.split('/').next().unwrap_or("").to_owned();
+        let is_part = |path: &str| key == "kustomize" && paths.iter().any(|own| root(own) == root(path));
+        let mut others = Vec::new();
+        for (of, set) in
+            [("kustomize", &self.kustomize), ("helm", &self.helm), ("manifests", &self.manifests)]
+        {
+            let unused = set.iter().filter(|path| !paths.contains(path) && (of == "helm" || !is_part(path)));
+            others.extend(unused.map(|path| format!("{of}: [{path}]")));
+        }
+        Chosen { key, paths, others }
+    }
+
     fn of(directory: &Path) -> Result<Self, Failure> {
         let list = |source| files::FileError::List { path: directory.to_owned(), source };
-        let all = files::below(directory).map_err(list)?;
+        let all = files::below(directory, output::is_bundle).map_err(list)?;
         let name = |path: &Path| path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
         let ours = |path: &&PathBuf| !name(path).split('/').any(|part| NOT_OURS.contains(&part));
         let files: Vec<&PathBuf> = all.iter().filter(ours).take(MOST_FILES).collect();
@@ -110,7 +208,7 @@ impl Survey {
                 path.parent().map(name).filter(|parent| !parent.is_empty()).unwrap_or_else(|| ".".into());
             match file.as_ref() {
                 "Chart.yaml" => drop(survey.helm.insert(parent)),
-                "kustomization.yaml" | "kustomization.yml" if parent == "config/default" => {
+                "kustomization.yaml" | "kustomization.yml" | "Kustomization" => {
                     survey.kustomize.insert(parent);
                 }
                 _ if path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") => {
@@ -163,10 +261,16 @@ impl Survey {
                 }
             } else if objects.iter().all(is_sample) {
                 self.samples.insert((*parent).clone());
+            } else if *parent == "." {
+                // The directory itself has everything else below it, and the package file in it.
+                self.manifests.insert((*path).clone());
             } else {
                 self.manifests.insert((*parent).clone());
             }
         }
+        // What kustomize builds is told by its kustomization.
+        self.manifests.retain(|path| !self.kustomize.contains(path));
+        self.kustomize.retain(|path| !path.split('/').any(|part| PARTS.contains(&part)));
         let mine = self.manifests.clone();
         self.samples.retain(|parent| !mine.contains(parent));
     }

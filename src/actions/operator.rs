@@ -4,15 +4,15 @@ mod made;
 mod simulated;
 mod sources;
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::input::Input;
 use crate::lifecycle::cluster::{Cluster, ClusterError};
+use crate::lifecycle::decide::Accept;
 use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
 use crate::lifecycle::kubernetes::{Choice, Kubernetes};
@@ -32,6 +32,8 @@ use sources::Sources;
 pub struct Target {
     /// The contexts of clusters; none for the current one.
     pub contexts: Vec<String>,
+    /// Whether a namespace that is not named is all of them, and not that of the context.
+    pub all_namespaces: bool,
     /// The kubeconfig; none for the usual places.
     pub kubeconfig: Option<PathBuf>,
     /// Files with the states of simulated clusters; none for real ones.
@@ -60,8 +62,8 @@ pub enum Verb {
         name: String,
         /// Its namespace.
         namespace: Option<String>,
-        /// Bundles of others that the plan may carry.
-        accept: BTreeSet<String>,
+        /// What else the plan may carry.
+        accept: Accept,
     },
     /// `operator status`
     Status {
@@ -121,13 +123,17 @@ pub fn run(
     access: &Access,
     progress: &(dyn Progress + Sync),
 ) -> Result<OperatorAnswer, Failure> {
+    let begun = Instant::now();
+    if !target.simulate.is_empty() {
+        verb.has_namespace()?;
+    }
     let made = match verb {
         Verb::Install { bundle: Some(bundle), .. } => {
             Some(Made::of(bundle, !target.simulate.is_empty(), access)?)
         }
         _ => None,
     };
-    let errand = Errand { verb, made: made.as_ref(), options, access };
+    let errand = Errand { verb, made: made.as_ref(), options, access, begun };
     let outcomes = match (&target.simulate[..], &target.contexts[..]) {
         ([], []) => vec![(String::new(), real(target, None, &errand, progress))],
         ([], contexts) => at_once(target, contexts, &errand, progress),
@@ -152,11 +158,50 @@ pub fn run(
 }
 
 /// What to do, wherever it is done.
+#[derive(Clone, Copy)]
 struct Errand<'e> {
     verb: &'e Verb,
     made: Option<&'e Made>,
     options: &'e Options,
     access: &'e Access,
+    /// When the command began.
+    begun: Instant,
+}
+
+impl Verb {
+    /// The same in a namespace, where none is named.
+    fn within(&self, default: Option<&str>) -> Self {
+        let mut verb = self.clone();
+        let Some(default) = default else { return verb };
+        let namespace = match &mut verb {
+            Self::Install { request, .. } => {
+                if request.namespace.is_empty() {
+                    default.clone_into(&mut request.namespace);
+                }
+                return verb;
+            }
+            Self::Upgrade(request) => &mut request.namespace,
+            Self::Uninstall(request) => &mut request.namespace,
+            Self::Rollback { request, .. } => &mut request.namespace,
+            Self::Approve { namespace, .. }
+            | Self::Status { namespace, .. }
+            | Self::Describe { namespace, .. }
+            | Self::List { namespace } => namespace,
+        };
+        namespace.get_or_insert_with(|| default.to_owned());
+        verb
+    }
+
+    /// An operator is installed into a namespace; the other verbs find theirs.
+    fn has_namespace(&self) -> Result<(), Failure> {
+        match self {
+            Self::Install { request, .. } if request.namespace.is_empty() => {
+                Err(Failure::misuse("no namespace given")
+                    .help("pass --namespace, or set one in the current context"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Several clusters, each in a thread of its own.
@@ -210,20 +255,26 @@ fn real(
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
     let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
-    let mut cluster = Kubernetes::connect(&choice).map_err(|error| {
+    let cluster = Kubernetes::connect(&choice).map_err(|error| {
         Failure::unknown(error).help(
             "name a kubeconfig with --kubeconfig, a context with --context, or simulate with --simulate FILE",
         )
     })?;
-    let sources = Sources::new(target.catalog_from.clone(), errand.access.clone());
+    let mut cluster = cluster.within(errand.options.timeout.saturating_sub(errand.begun.elapsed()));
+    let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
+    let verb = errand.verb.within(namespace);
+    verb.has_namespace()?;
+    let errand = &Errand { verb: &verb, ..*errand };
+    let mut sources = Sources::new(target.catalog_from.clone(), errand.access.clone());
     if let (Some(made), Verb::Install { request, .. }) = (errand.made, errand.verb) {
         sources.keep(&made.catalog, &made.text);
+        sources.bundles.extend(made.pushed().bundles);
         if !errand.options.dry_run {
             // What cannot come to a good end is said before anything is pushed.
             let rehearsal = Options { dry_run: true, ..errand.options.clone() };
             let checked =
                 Engine::new(&mut cluster, &sources, progress, rehearsal).install(&made.install(request));
-            checked.map_err(|error| failure(error, false))?;
+            checked.map_err(|error| failure(error, &[], ""))?;
             made.push(errand.access, progress)?;
         }
     }
@@ -236,7 +287,7 @@ fn one(
     errand: &Errand<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    let Errand { verb, made, options, access } = *errand;
+    let Errand { verb, made, options, .. } = *errand;
     let mut engine = Engine::new(cluster, sources, progress, options.clone());
     let outcome = match verb {
         Verb::Install { request, .. } => match made {
@@ -254,25 +305,48 @@ fn one(
         Verb::List { namespace } => engine.list(namespace.as_deref()).map(Outcome::List),
         Verb::Uninstall(request) => engine.uninstall(request).map(Outcome::Removed),
         Verb::Rollback { request, backup } => {
-            let archive = sources::Backup { sources, access, directory: backup, dry_run: options.dry_run };
+            let archive = sources::Backup { directory: backup, dry_run: options.dry_run };
             engine.rollback(request, &archive).map(Outcome::Operator)
         }
     };
-    let changed = !engine.planned.is_empty();
     match outcome {
         // Its answer says itself what would be done, and what would be kept.
         Ok(Outcome::Removed(removed)) => Ok(Outcome::Removed(removed)),
         Ok(_) if options.dry_run => Ok(Outcome::Planned(engine.planned)),
         Ok(outcome) => Ok(outcome),
-        Err(error) => Err(failure(error, changed && !options.dry_run)),
+        Err(error) => {
+            let done = if options.dry_run { &[][..] } else { &engine.planned };
+            Err(failure(error, done, engine.awaited()))
+        }
     }
 }
 
 /// What is said when a verb did something and did not get to its end.
-const LEFT: &str = "what was done is left as it is; the same command, run again, goes on from there";
+const RESUME: &str = "changes were kept; run the same command again to resume";
+
+/// The writes that were done, as a sentence says them.
+fn done_so_far(done: &[Planned]) -> String {
+    let past = |verb| match verb {
+        "create" => "created",
+        "patch" => "changed",
+        _ => "deleted",
+    };
+    let lines: Vec<String> = done.iter().map(|one| format!("{} {}", past(one.verb), one.key)).collect();
+    match lines.len() {
+        0 => "nothing was changed".to_owned(),
+        // Enough to know where it was.
+        count if count > MOST_TOLD => {
+            format!("done: {} and {} more", lines[..MOST_TOLD].join(", "), count - MOST_TOLD)
+        }
+        _ => format!("done: {}", lines.join(", ")),
+    }
+}
+
+/// The writes that are named when a command is interrupted.
+const MOST_TOLD: usize = 12;
 
 /// How a verb's failure ends the command, and the way out.
-fn failure(error: EngineError, changed: bool) -> Failure {
+fn failure(error: EngineError, done: &[Planned], awaited: &str) -> Failure {
     let (exit, mut help) = match &error {
         EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
         EngineError::Refused { help, .. } => (Exit::No, help.clone()),
@@ -284,13 +358,34 @@ fn failure(error: EngineError, changed: bool) -> Failure {
             (Exit::TimedOut, why)
         }
         EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, None),
+        EngineError::Cluster(error @ ClusterError::TimedOut { .. }) => (Exit::TimedOut, error.help()),
         EngineError::Cluster(error) => (Exit::Unknown, error.help()),
-        EngineError::Catalog { .. } => {
-            (Exit::Unknown, Some("say where the catalog can be read with --catalog-from".into()))
+        EngineError::Catalog { source, .. } => {
+            let elsewhere = "say where the catalog can be read with --catalog-from".to_owned();
+            match source.downcast_ref() {
+                // What is said of an interruption follows.
+                Some(sources::Because(failure)) if failure.exit == Exit::Interrupted => (failure.exit, None),
+                Some(sources::Because(failure)) => {
+                    (failure.exit, Some(failure.help.clone().unwrap_or(elsewhere)))
+                }
+                None => (Exit::Unknown, Some(elsewhere)),
+            }
         }
     };
-    if changed {
-        help = Some(help.map_or_else(|| LEFT.to_owned(), |help| format!("{help}\n{LEFT}")));
+    let mut also = Vec::new();
+    if exit == Exit::Interrupted {
+        also.push(done_so_far(done));
+        if !awaited.is_empty() {
+            also.push(format!("left: {awaited}"));
+        }
+    }
+    match (done.is_empty(), exit) {
+        (false, _) => also.push(RESUME.to_owned()),
+        (true, Exit::Interrupted) => also.push("run the same command again to start over".to_owned()),
+        (true, _) => {}
+    }
+    if !also.is_empty() {
+        help = Some(help.into_iter().chain(also).collect::<Vec<_>>().join("\n"));
     }
     Failure { exit, error: Box::<dyn Error + Send + Sync>::from(error), place: None, help }
 }

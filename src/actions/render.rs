@@ -1,6 +1,6 @@
 //! `catalog render` and `catalog template`: catalogs made of bundles.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use olmkit_catalog::template::{BundleSource, Component, Strategy, Template, Temp
 use super::catalog::{complete, render_bundle};
 use super::parallel::in_parallel;
 use crate::exit::{Exit, Failure};
-use crate::files;
+use crate::files::{self, OutputDir};
 use crate::image::Access;
 use crate::input::{CONFIGS_LABEL, Input};
 use crate::report::StreamAnswer;
@@ -146,15 +146,21 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnsw
         (None, _) => Err(Failure::misuse("the composite stands for several catalogs")
             .help("say where they go with --output-dir, or which one with --component")),
         (Some(dir), _) => {
+            let mut files = BTreeMap::new();
             let mut text = String::new();
             for (component, catalog) in &made {
-                let file = dir
-                    .join(below(&component.name)?)
-                    .join(below(&component.path)?)
-                    .join(below(&component.output)?);
-                files::write(&file, catalog.as_bytes())?;
-                text += &format!("{}\n", file.display());
+                let file =
+                    below(&component.name)?.join(below(&component.path)?).join(below(&component.output)?);
+                let file: PathBuf = file.components().collect();
+                text += &format!("{}\n", dir.join(&file).display());
+                // Paths of a template are UTF-8, so nothing is lost.
+                let name = file.to_string_lossy().into_owned();
+                if files.insert(name, Some(catalog)).is_some() {
+                    let error = format!("two components of the composite make `{}`", file.display());
+                    return Err(Failure::no(error).help("give one of them another `output`"));
+                }
             }
+            OutputDir::open(dir)?.write(&files)?;
             Ok(StreamAnswer { text })
         }
     }

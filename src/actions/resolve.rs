@@ -99,6 +99,13 @@ impl FromStr for Asked {
 /// # Errors
 /// When a catalog or a file cannot be read, or a Subscription's catalog is not among those given.
 pub fn run(request: &Request, access: &Access) -> Result<ResolutionAnswer, Failure> {
+    let names = || request.catalogs.iter().map(|named| &named.name);
+    if let Some(twice) =
+        names().enumerate().find_map(|(at, name)| names().skip(at + 1).find(|other| *other == name))
+    {
+        return Err(Failure::misuse(format!("two catalogs are called `{twice}`"))
+            .help("give each `--catalog` a name of its own"));
+    }
     let files: Vec<_> =
         request.catalogs.iter().map(|named| named.input.catalog(access)).collect::<Result<_, _>>()?;
     let parsed: Vec<Catalog<'_>> = files.iter().map(Catalog::parse).collect();

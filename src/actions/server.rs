@@ -10,9 +10,8 @@ use crate::image::Platform;
 /// The program's name, beside `olmkit` and in the image.
 const NAME: &str = "olmkit-serve";
 /// How one is made.
-const HELP: &str = "make one with `make server`, and name it: `--server-binary \
-                    linux/amd64=target/x86_64-unknown-linux-gnu/release/olmkit-serve`; or build an image without a server: \
-                    `--data-only`";
+const HELP: &str = "run `make server` in a checkout of olmkit and pass the path that it prints: `--server-binary linux/amd64=PATH`; \
+                    or build an image without a server: `--data-only`";
 
 /// Where the servers come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

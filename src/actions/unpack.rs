@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::exit::Failure;
-use crate::files;
+use crate::files::OutputDir;
 use crate::image::Access;
 use crate::input::Input;
 use crate::report::UnpackedAnswer;
@@ -13,18 +13,18 @@ use crate::report::UnpackedAnswer;
 pub struct Request {
     /// The bundle.
     pub bundle: Input,
-    /// The directory, which must not exist or be empty.
+    /// The directory, which must not exist, or be empty, or be what an interrupted run left.
     pub output_dir: PathBuf,
 }
 
-/// Writes the files of a bundle to a new directory, all of them or none.
+/// Writes the files of a bundle to a new directory.
 ///
 /// # Errors
-/// The bundle cannot be read, or the directory is there already.
+/// The bundle cannot be read, or the directory holds something else or cannot be written; then nothing was written.
 pub fn bundle(request: &Request, access: &Access) -> Result<UnpackedAnswer, Failure> {
     let tree = request.bundle.bundle_tree(access)?;
     let contents = tree.contents().map_err(Failure::unknown)?;
-    files::new_tree(&request.output_dir, &contents)?;
+    OutputDir::open(&request.output_dir)?.fill(&contents)?;
     let files = contents.into_iter().filter(|(_, content)| content.is_some()).map(|(path, _)| path).collect();
     Ok(UnpackedAnswer { input: request.bundle.to_string(), output_dir: request.output_dir.clone(), files })
 }

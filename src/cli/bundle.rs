@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use olmkit_bundle::generate::{Assignment, Compat, Overrides};
+use olmkit_bundle::generate::{Assignment, Compat, ImageOverride, Overrides};
 use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
@@ -163,6 +163,12 @@ pub struct Generate {
     /// A field of the ClusterServiceVersion, whatever else says otherwise; the value is YAML
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<Assignment>,
+    /// Another name, tag or digest for an image, as `kustomize edit set image` takes it
+    #[arg(long, value_name = "OLD=NEW")]
+    image: Vec<ImageOverride>,
+    /// A kind of finding that is known and meant, besides those that the package file allows
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    allow: Vec<String>,
     /// The time of creation, RFC 3339; `now` changes it when the content changes
     #[arg(long, value_name = "TIME|now", value_parser = created_at)]
     created_at: Option<String>,
@@ -178,9 +184,12 @@ pub struct Generate {
     /// Write nothing; say where the fields at and below a path of the ClusterServiceVersion come from
     #[arg(long, value_name = "PATH")]
     explain: Option<String>,
-    /// The bundle's directory; files in it that olmkit did not write are kept
+    /// Directory of the bundle; files that olmkit did not write are kept
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
+    /// Write the bundle into a directory that holds something else, such as a git checkout
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -217,9 +226,18 @@ impl Generate {
         let Generate { manifests, kustomize, helm, helm_values, .. } = flags;
         let inputs = generate::Inputs { paths: manifests, kustomize, helm, helm_values };
         let Generate { package, version, release, channels, default_channel, .. } = flags;
-        let Generate { extra_service_accounts, set, .. } = flags;
-        let overrides =
-            Overrides { package, version, release, channels, default_channel, extra_service_accounts, set };
+        let Generate { extra_service_accounts, set, image: images, allow, .. } = flags;
+        let overrides = Overrides {
+            package,
+            version,
+            release,
+            channels,
+            default_channel,
+            extra_service_accounts,
+            set,
+            images,
+            allow,
+        };
         let task = match (flags.explain, flags.check) {
             (Some(path), _) => generate::Task::Explain(path),
             (None, true) => generate::Task::Check,
@@ -241,6 +259,7 @@ impl Generate {
             created_at,
             compat,
             pin_digests: flags.pin_digests,
+            force: flags.force,
             task,
             output_dir,
         };

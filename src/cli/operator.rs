@@ -1,19 +1,18 @@
 //! `olmkit operator …`
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
-use super::registry::duration;
+use super::registry::{ConnectionFlags, duration, duration_or_zero};
 use crate::actions::operator::{self, NewBundle, Target};
 use crate::exit::Failure;
 use crate::files;
-use crate::image::Access;
 use crate::input::Input;
 use crate::lifecycle::api;
+use crate::lifecycle::decide::Accept;
 use crate::lifecycle::engine::Options;
 use crate::lifecycle::install;
 use crate::lifecycle::rollback;
@@ -34,7 +33,7 @@ pub enum Verb {
     List(List),
     /// Show everything about an operator
     Describe(Named),
-    /// Show how an operator is; exit code 1 when it is not well
+    /// Show the health of an operator; exit code 1 if it is unhealthy
     Status(Named),
     /// Remove an operator, and say what is kept and why
     Uninstall(Uninstall),
@@ -44,6 +43,7 @@ pub enum Verb {
 
 impl Verb {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+        let mut all_namespaces = false;
         let (verb, cluster, waiting) = match self {
             Self::Install(flags) => {
                 let Install { cluster, waiting, .. } = &*flags;
@@ -52,33 +52,36 @@ impl Verb {
                 (operator::Verb::Install { request: Box::new(request), bundle }, parts.0, parts.1)
             }
             Self::Upgrade(flags) => {
-                let Upgrade { name, to, channel, approval, accept, cluster, waiting } = *flags;
+                let Upgrade { name, to, channel, approval, accept, images, cluster, waiting } = *flags;
                 let request = upgrade::Upgrade {
                     name,
                     namespace: cluster.namespace.clone(),
                     to,
                     channel,
                     approval: approval.map(Into::into),
-                    accept: accept.into_iter().collect(),
+                    accept: accept.into(),
+                    accept_missing_images: images.accept_missing_images,
                 };
                 (operator::Verb::Upgrade(request), cluster, waiting)
             }
             Self::Approve(Approve { name, accept, cluster, waiting }) => {
-                let accept: BTreeSet<String> = accept.into_iter().collect();
                 let namespace = cluster.namespace.clone();
-                (operator::Verb::Approve { name, namespace, accept }, cluster, waiting)
+                (operator::Verb::Approve { name, namespace, accept: accept.into() }, cluster, waiting)
             }
-            Self::List(List { all_namespaces, cluster }) => {
-                let namespace = cluster.namespace.clone().filter(|_| !all_namespaces);
-                (operator::Verb::List { namespace }, cluster, Waiting::default())
+            Self::List(List { reading, cluster }) => {
+                let namespace = reading.namespace(&cluster);
+                all_namespaces = reading.all_namespaces;
+                (operator::Verb::List { namespace }, cluster, reading.waiting())
             }
-            Self::Describe(Named { name, cluster }) => {
-                let namespace = cluster.namespace.clone();
-                (operator::Verb::Describe { name, namespace }, cluster, Waiting::default())
+            Self::Describe(Named { name, reading, cluster }) => {
+                let namespace = reading.namespace(&cluster);
+                all_namespaces = reading.all_namespaces;
+                (operator::Verb::Describe { name, namespace }, cluster, reading.waiting())
             }
-            Self::Status(Named { name, cluster }) => {
-                let namespace = cluster.namespace.clone();
-                (operator::Verb::Status { name, namespace }, cluster, Waiting::default())
+            Self::Status(Named { name, reading, cluster }) => {
+                let namespace = reading.namespace(&cluster);
+                all_namespaces = reading.all_namespaces;
+                (operator::Verb::Status { name, namespace }, cluster, reading.waiting())
             }
             Self::Uninstall(Uninstall { name, delete_crds, accept_conversion_gap, cluster, waiting }) => {
                 let namespace = cluster.namespace.clone();
@@ -92,37 +95,42 @@ impl Verb {
                     backup_dir,
                     accept_conversion_gap,
                     accept_unchecked,
+                    accept,
                     cluster,
                     waiting,
                 } = flags;
-                let namespace = cluster.namespace.clone();
-                let request =
-                    rollback::Rollback { name, namespace, to, accept_conversion_gap, accept_unchecked };
+                let request = rollback::Rollback {
+                    name,
+                    namespace: cluster.namespace.clone(),
+                    to,
+                    accept_conversion_gap,
+                    accept_unchecked,
+                    accept: accept.into(),
+                };
                 (operator::Verb::Rollback { request, backup: backup_dir }, cluster, waiting)
             }
         };
         let options = waiting.options();
+        let access = cluster.registry.clone().access(Some(options.timeout), false)?;
         let progress = report::operators();
-        Ok(Box::new(operator::run(
-            &cluster.target(),
-            &verb,
-            &options,
-            &Access::default(),
-            progress.as_ref(),
-        )?))
+        let target = Target { all_namespaces, ..cluster.target() };
+        Ok(Box::new(operator::run(&target, &verb, &options, &access, progress.as_ref())?))
     }
 }
 
 /// Which cluster it is about.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster")]
 struct ClusterFlags {
-    /// The operator's namespace
+    /// Namespace of the operator [default: that of the context; if it has none, verbs but `install` look in all]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Contexts of the kubeconfig, each a cluster; the current one when absent
+    /// Context of the kubeconfig [default: the current one]
     #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with = "simulate")]
     context: Vec<String>,
+    /// Contexts of several clusters, which the verb is run on at the same time
+    #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with_all = ["simulate", "context"])]
+    contexts: Vec<String>,
     /// The kubeconfig; `KUBECONFIG` or `~/.kube/config` when absent
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     kubeconfig: Option<PathBuf>,
@@ -136,17 +144,41 @@ struct ClusterFlags {
     /// The directory with the bundles of a simulated registry, each in a directory of its own
     #[arg(long, value_name = "DIR", requires = "simulate")]
     bundles_from: Option<PathBuf>,
+    #[command(flatten)]
+    registry: ConnectionFlags,
 }
 
 impl ClusterFlags {
     fn target(self) -> Target {
         Target {
-            contexts: self.context,
+            contexts: if self.contexts.is_empty() { self.context } else { self.contexts },
+            all_namespaces: false,
             kubeconfig: self.kubeconfig,
             simulate: self.simulate,
             catalog_from: self.catalog_from,
             bundles_from: self.bundles_from,
         }
+    }
+}
+
+/// How verbs read that change nothing.
+#[derive(Debug, Clone, Args)]
+struct Reading {
+    /// Look in all namespaces, whatever the context says
+    #[arg(short = 'A', long, help_heading = "Cluster")]
+    all_namespaces: bool,
+    /// How long the cluster and its registries have to answer: seconds, or a number with `s`, `m` or `h`
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1m", help_heading = "Waiting")]
+    timeout: Duration,
+}
+
+impl Reading {
+    fn namespace(&self, cluster: &ClusterFlags) -> Option<String> {
+        cluster.namespace.clone().filter(|_| !self.all_namespaces)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting { timeout: self.timeout, ..Waiting::default() }
     }
 }
 
@@ -160,11 +192,11 @@ struct Waiting {
     /// Wait until the operator is where it should be; `--wait=false` does what is to be done now and leaves the rest to OLM
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     wait: bool,
-    /// How long to wait at most: seconds, or a number with `s`, `m` or `h`
+    /// How long the whole command may take: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     timeout: Duration,
-    /// How long the last version has to stay well
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    /// How long the final version must stay healthy; 0 to return as soon as it is up
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "10s")]
     settle: Duration,
 }
 
@@ -179,6 +211,31 @@ impl Waiting {
     fn options(self) -> Options {
         Options { timeout: self.timeout, settle: self.settle, wait: self.wait, dry_run: self.dry_run }
     }
+}
+
+/// What an InstallPlan may carry besides the bundle.
+#[derive(Debug, Clone, Default, Args)]
+struct AcceptFlags {
+    /// ClusterServiceVersions that the InstallPlan may also carry: dependencies, or those of other Subscriptions
+    #[arg(long, value_name = "CSV", value_delimiter = ',')]
+    accept: Vec<String>,
+    /// Approve the InstallPlan with all dependencies that OLM adds to it
+    #[arg(long)]
+    accept_dependencies: bool,
+}
+
+impl From<AcceptFlags> for Accept {
+    fn from(flags: AcceptFlags) -> Self {
+        Self { csvs: flags.accept.into_iter().collect(), dependencies: flags.accept_dependencies }
+    }
+}
+
+/// What may be wrong with images.
+#[derive(Debug, Clone, Args)]
+struct ImageFlags {
+    /// Continue even if an image is not in its registry, such as when nodes pull it from a mirror
+    #[arg(long)]
+    accept_missing_images: bool,
 }
 
 /// Who says yes to plans.
@@ -219,9 +276,10 @@ pub struct Install {
     /// The Subscription's name; the package's when absent
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The CatalogSource; needed when several offer the package
-    #[arg(long, value_name = "NAME[/NAMESPACE]")]
-    catalog: Option<String>,
+    /// CatalogSource to install from, as `olmkit` prints it; needed if several offer the package. It may be in any namespace
+    /// that is named; older versions took NAME/NAMESPACE, which is still taken where NAMESPACE/NAME does not exist
+    #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = catalog_source)]
+    catalog: Option<(String, Option<String>)>,
     /// The channel; the package's default when absent
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
@@ -237,9 +295,10 @@ pub struct Install {
     /// A YAML file with what is changed in the operator's pods, as `spec.config` of a Subscription
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// ClusterServiceVersions of other Subscriptions that the plan may carry too
-    #[arg(long, value_name = "CSV", value_delimiter = ',')]
-    accept: Vec<String>,
+    #[command(flatten)]
+    accept: AcceptFlags,
+    #[command(flatten)]
+    images: ImageFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
@@ -255,13 +314,7 @@ Examples:
 
 impl Install {
     fn request(&self) -> Result<(install::Install, Option<NewBundle>), Failure> {
-        let namespace = self.cluster.namespace.clone().ok_or_else(|| {
-            Failure::misuse("it is not said where the operator is to run").help("name the namespace with -n")
-        })?;
-        let catalog = self.catalog.as_ref().map(|text| match text.split_once('/') {
-            Some((name, namespace)) => (name.to_owned(), Some(namespace.to_owned())),
-            None => (text.clone(), None),
-        });
+        let namespace = self.cluster.namespace.clone().unwrap_or_default();
         let watch = (!self.watch.is_empty())
             .then(|| if self.watch == ["*"] { Vec::new() } else { self.watch.clone() });
         let bundle = self.bundle.clone().map(|input| NewBundle { input, push_to: self.push_to.clone() });
@@ -270,15 +323,28 @@ impl Install {
             package: self.package.clone().unwrap_or_default(),
             namespace,
             name: self.name.clone(),
-            catalog,
+            catalog: self.catalog.clone(),
             channel: self.channel.clone(),
             version: self.version.clone(),
             approval: self.approval.map(Into::into),
             watch,
             config: self.config.as_deref().map(config).transpose()?,
-            accept: self.accept.iter().cloned().collect(),
+            accept: self.accept.clone().into(),
+            accept_missing_images: self.images.accept_missing_images,
         };
         Ok((request, bundle))
+    }
+}
+
+/// The name of a CatalogSource, and its namespace where that is named.
+fn catalog_source(text: &str) -> Result<(String, Option<String>), String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    match parts[..] {
+        [name] if !name.is_empty() => Ok((name.to_owned(), None)),
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => {
+            Ok((name.to_owned(), Some(namespace.to_owned())))
+        }
+        _ => Err("expected `NAME` or `NAMESPACE/NAME`".into()),
     }
 }
 
@@ -310,9 +376,10 @@ pub struct Upgrade {
     /// Change who says yes to plans; alone it changes nothing else
     #[arg(long, value_enum, value_name = "WHO")]
     approval: Option<ApprovalFlag>,
-    /// ClusterServiceVersions of other Subscriptions that a plan may carry too
-    #[arg(long, value_name = "CSV", value_delimiter = ',')]
-    accept: Vec<String>,
+    #[command(flatten)]
+    accept: AcceptFlags,
+    #[command(flatten)]
+    images: ImageFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
@@ -332,9 +399,8 @@ pub struct Approve {
     /// The Subscription, or the package when just one has it
     #[arg(value_name = "NAME")]
     name: String,
-    /// ClusterServiceVersions of other Subscriptions that the plan may carry too
-    #[arg(long, value_name = "CSV", value_delimiter = ',')]
-    accept: Vec<String>,
+    #[command(flatten)]
+    accept: AcceptFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
@@ -345,9 +411,8 @@ pub struct Approve {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  olmkit operator list -A")]
 pub struct List {
-    /// Of all namespaces, which is also so when none is named
-    #[arg(short = 'A', long)]
-    all_namespaces: bool,
+    #[command(flatten)]
+    reading: Reading,
     #[command(flatten)]
     cluster: ClusterFlags,
 }
@@ -361,6 +426,8 @@ pub struct Named {
     /// The Subscription, or the package when just one has it
     #[arg(value_name = "NAME")]
     name: String,
+    #[command(flatten)]
+    reading: Reading,
     #[command(flatten)]
     cluster: ClusterFlags,
 }
@@ -406,7 +473,23 @@ pub struct Rollback {
     #[arg(long)]
     accept_unchecked: bool,
     #[command(flatten)]
+    accept: AcceptFlags,
+    #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
     waiting: Waiting,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalog_is_a_name_with_or_without_a_namespace() {
+        assert_eq!(catalog_source("catalog"), Ok(("catalog".into(), None)));
+        assert_eq!(catalog_source("olm/catalog"), Ok(("catalog".into(), Some("olm".into()))));
+        for bad in ["", "/catalog", "olm/", "/", "a/b/c"] {
+            assert!(catalog_source(bad).is_err(), "{bad}");
+        }
+    }
 }

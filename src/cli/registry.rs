@@ -19,10 +19,30 @@ use crate::report;
 /// The largest text on standard input that is taken for credentials, in bytes.
 const MAX_CREDENTIALS: u64 = 1 << 20;
 
-/// How registries are reached.
+/// How registries are reached, and how long transfers may take.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Registries")]
 pub(super) struct RegistryFlags {
+    #[command(flatten)]
+    connection: ConnectionFlags,
+    /// How long all transfers together may take: seconds, or a number with `s`, `m` or `h`
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Registries")]
+    timeout: Option<Duration>,
+}
+
+impl RegistryFlags {
+    /// Access as the flags say.
+    ///
+    /// # Errors
+    /// Credentials are said to be where they are not.
+    pub(super) fn access(self) -> Result<Access, Failure> {
+        self.connection.access(self.timeout, false)
+    }
+}
+
+/// How registries are reached.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Registries")]
+pub(super) struct ConnectionFlags {
     /// Credentials for a registry or some of its repositories. `@FILE` or `-` (standard input) in place of the password, or
     /// of the whole, keep it out of the process list. Otherwise those of `podman login` and `docker login` are used
     #[arg(long, value_name = "HOST=USER:PASSWORD|@FILE|-", hide_env_values = true)]
@@ -39,9 +59,6 @@ pub(super) struct RegistryFlags {
     /// A registry whose certificate is not checked: anybody may answer in its name
     #[arg(long, value_name = "HOST[:PORT]")]
     insecure_skip_tls_verify: Vec<String>,
-    /// How long all transfers together may take: seconds, or a number with `s`, `m` or `h`
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    timeout: Option<Duration>,
     /// How many blobs move at once
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     parallel: u8,
@@ -53,16 +70,12 @@ pub(super) struct RegistryFlags {
     cache_limit: u64,
 }
 
-impl RegistryFlags {
-    /// Access as the flags say.
+impl ConnectionFlags {
+    /// Access as the flags say, for so long from now on.
     ///
     /// # Errors
     /// Credentials are said to be where they are not.
-    pub(super) fn access(self) -> Result<Access, Failure> {
-        self.build(false)
-    }
-
-    fn build(self, dry_run: bool) -> Result<Access, Failure> {
+    pub(super) fn access(self, timeout: Option<Duration>, dry_run: bool) -> Result<Access, Failure> {
         let credentials = self.creds.iter().map(|text| credentials(text)).collect::<Result<Vec<_>, _>>()?;
         let options = Options {
             credentials: credentials.concat(),
@@ -70,7 +83,7 @@ impl RegistryFlags {
             ca_files: self.ca_file,
             plain_http: self.plain_http.into_iter().collect(),
             insecure: self.insecure_skip_tls_verify.into_iter().collect(),
-            timeout: self.timeout,
+            timeout,
             parallel: self.parallel.into(),
             cache_dir: self.cache_dir,
             cache_limit: self.cache_limit.saturating_mul(1 << 20),
@@ -100,7 +113,8 @@ impl WriteFlags {
     /// # Errors
     /// As [`RegistryFlags::access`].
     pub(super) fn access(self) -> Result<(Access, Vec<String>), Failure> {
-        Ok((self.registry.build(self.dry_run)?, self.also_tag))
+        let RegistryFlags { connection, timeout } = self.registry;
+        Ok((connection.access(timeout, self.dry_run)?, self.also_tag))
     }
 }
 
@@ -210,8 +224,14 @@ impl Elsewhere {
     }
 }
 
-/// `90`, `90s`, `5m` or `1h`.
+/// `90`, `90s`, `5m` or `1h`; not nothing.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let duration = duration_or_zero(text)?;
+    if duration.is_zero() { Err("expected more than 0".into()) } else { Ok(duration) }
+}
+
+/// As [`duration`], or `0`.
+pub(super) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.char_indices().next_back() {
         Some((at, 's')) => (&text[..at], 1),
         Some((at, 'm')) => (&text[..at], 60),
@@ -219,8 +239,26 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         _ => (text, 1),
     };
     let seconds = number.parse::<u32>().ok().map(u64::from).and_then(|number| number.checked_mul(unit));
-    let seconds = seconds.filter(|seconds| *seconds > 0);
     seconds
         .map(Duration::from_secs)
         .ok_or_else(|| "expected seconds, or a number with `s`, `m` or `h`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_where_it_makes_sense_a_duration_may_be_zero() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("5m", 300), ("1h", 3600)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["0", "0s", "0m"] {
+            assert_eq!(duration_or_zero(text), Ok(Duration::ZERO), "{text}");
+            assert!(duration(text).is_err(), "{text}");
+        }
+        for text in ["", "s", "x", "-1", "1.5", "99999999999"] {
+            assert!(duration_or_zero(text).is_err(), "{text}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! a tar; for `docker load`, with docker's own list of contents in it, which new dockers write as well.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -162,6 +162,9 @@ pub(super) fn write(
     root: &Root,
 ) -> Result<(), ArchiveError> {
     let failed = |source| ArchiveError::Io { action: "write", path: path.into(), source };
+    // A link is followed: the user named it.
+    let target = path.canonicalize().unwrap_or_else(|_| path.into());
+    let old = fs::metadata(&target).ok();
     let mut index = Map::new();
     layout::list(&mut index, tag, root);
     let mut documents = BTreeMap::from([
@@ -174,10 +177,10 @@ pub(super) fn write(
     }
     Blob::fetch_all(root.blobs()).map_err(|source| ArchiveError::Blob { path: path.into(), source })?;
 
-    let directory = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let directory = target.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     let file = tempfile::Builder::new()
-        .prefix(".olmkit-")
-        .permissions(std::fs::Permissions::from_mode(0o666))
+        .prefix(super::TEMPORARY)
+        .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(directory)
         .map_err(failed)?;
     let mut tar = Builder::new(io::BufWriter::with_capacity(256 << 10, file));
@@ -200,8 +203,11 @@ pub(super) fn write(
         tar.append(&head, bytes.as_slice()).map_err(failed)?;
     }
     let file = tar.into_inner().and_then(|writer| Ok(writer.into_inner()?)).map_err(failed)?;
+    if let Some(old) = old {
+        file.as_file().set_permissions(old.permissions()).map_err(failed)?;
+    }
     file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
+    file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
 }
 

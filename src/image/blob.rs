@@ -196,6 +196,21 @@ impl Blob {
             && (&self.media_type, self.size) == (descriptor.media_type(), descriptor.size())
     }
 
+    /// The same bytes under the name that a descriptor gives them.
+    ///
+    /// # Errors
+    /// It speaks of another number of bytes.
+    pub(super) fn named_as(&self, descriptor: &Descriptor) -> Result<Self, BlobError> {
+        if self.size != descriptor.size() {
+            return Err(BlobError::Size {
+                digest: self.digest,
+                expected: descriptor.size(),
+                found: self.size,
+            });
+        }
+        Ok(Self { media_type: descriptor.media_type().clone(), ..self.clone() })
+    }
+
     /// Copies the bytes and checks them on the way. What was written is worth nothing when this fails.
     ///
     /// # Errors

@@ -30,6 +30,15 @@ pub fn digests(places: &[Place], access: &Access) -> Result<Answers<Digest>, Reg
     each(places, access, |references| access.digests(references), |root| root.digest())
 }
 
+/// Whether there is an image at each place, in their order: an error says that there is none, or why that cannot be found
+/// out. A registry is asked for the head of the manifest only, also where the reference has a digest.
+///
+/// # Errors
+/// As [`digests`].
+pub fn present(places: &[Place], access: &Access) -> Result<Answers<()>, RegistryError> {
+    each(places, access, |references| access.present(references), |_| ())
+}
+
 /// The platforms that each place has an image for, sorted, in the order of the places. Those of an index are what the
 /// index says, by which clusters choose; that of a single image is what its configuration says. Attestations are no
 /// images.

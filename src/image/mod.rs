@@ -27,6 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+/// The start of the names of files that are being written. A killed process leaves them, and no image contains them.
+const TEMPORARY: &str = ".olmkit-";
+
 mod archive;
 mod blob;
 mod config;
@@ -50,9 +53,10 @@ pub use config::Config;
 pub use digest::{Digest, DigestError};
 pub use layer::{Compression, Layer, LayerError};
 pub use layout::{Layout, LayoutError, Tag, TagError};
-pub use lookup::{Answers, digests, platforms};
+pub use lookup::{Answers, digests, platforms, present};
 pub use manifest::{Image, ImageError, Index, Root};
 pub use oci_spec::distribution::Reference;
+pub(crate) use place::names_registry;
 pub use place::{LoadError, Place, PlaceError, StoreError, Stored, StoredLayer};
 pub use platform::{Platform, PlatformError};
 pub use progress::{Direction, Event, Outcome, Progress};

@@ -52,7 +52,7 @@ pub enum Place {
         /// The name of the image in the file.
         reference: Option<Reference>,
     },
-    /// `docker://REFERENCE`, or the reference alone: an image in a registry.
+    /// `docker://REFERENCE`, or the reference alone if it names the registry's host: an image in a registry.
     Registry(Reference),
 }
 
@@ -75,6 +75,12 @@ pub enum PlaceError {
     /// The tag is not one that a layout can have.
     #[error(transparent)]
     Tag(#[from] TagError),
+    /// Nothing says which registry is meant, and nobody wants to send to Docker Hub by mistake.
+    #[error("`{}` has no registry host", .text.escape_debug())]
+    NoHost {
+        /// What was written.
+        text: String,
+    },
     /// The rest is not the name of an image.
     #[error("`{}` is not an image reference: {}", .0.text.escape_debug(), .0.why)]
     Reference(NameError),
@@ -93,6 +99,10 @@ impl PlaceError {
                     .into()
             }
             Self::Tag(error) => return error.help(),
+            Self::NoHost { text } => format!(
+                "write `docker://{text}` for Docker Hub, `HOST/{text}` for another registry, or `oci:{text}` for a \
+                 directory"
+            ),
             Self::Reference(_) => "write it like `quay.io/example/operator:v1.0.0`, in lower case".into(),
         })
     }
@@ -130,7 +140,12 @@ impl FromStr for Place {
                 return Err(PlaceError::Transport { transport: format!("{transport}:") });
             }
         }
-        reference_from(text).map(Self::Registry).map_err(PlaceError::Reference)
+        let reference = reference_from(text).map_err(PlaceError::Reference)?;
+        if names_registry(text) {
+            Ok(Self::Registry(reference))
+        } else {
+            Err(PlaceError::NoHost { text: text.into() })
+        }
     }
 }
 
@@ -157,6 +172,9 @@ pub struct Stored {
     pub reference: String,
     /// The digest of the manifest or index.
     pub digest: Digest,
+    /// The same with the digest, where [`Place`] reads that: in registries.
+    #[serde(skip)]
+    pub pinned: Option<String>,
     /// Every layer once: lowest first, and image after image in the index's order.
     pub layers: Vec<StoredLayer>,
 }
@@ -317,7 +335,12 @@ impl Place {
             }
             Self::Registry(reference) => push(reference, also, root, access)?,
         }
-        Ok(Stored { reference: place.to_string(), digest: root.digest(), layers: layers_of(root) })
+        let digest = root.digest();
+        let pinned = place.reference().map(|reference| match reference.digest() {
+            Some(_) => reference.whole(),
+            None => format!("{}@{digest}", reference.whole()),
+        });
+        Ok(Stored { reference: place.to_string(), digest, pinned, layers: layers_of(root) })
     }
 
     /// Loads the image that is there. Its layers are only opened, those of a registry are not even fetched: their content
@@ -385,6 +408,14 @@ fn layers_of(root: &Root) -> Vec<StoredLayer> {
         .collect()
 }
 
+/// Whether the part before the first slash is a host, by docker's rule.
+pub(crate) fn names_registry(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(host, rest)| {
+        let is_host = host.contains(['.', ':']) || host == "localhost";
+        is_host && !host.starts_with('.') && !rest.is_empty() && !rest.ends_with('/')
+    })
+}
+
 /// Parts `PATH[:NAME]` at the first colon, as skopeo does: names may have colons, paths may not.
 fn path_and_name<'t>(
     transport: &'static str,
@@ -432,7 +463,7 @@ mod tests {
         check("docker-archive:f:quay.io/example/bundle:v1", "docker-archive:f:quay.io/example/bundle:v1");
         check("docker://quay.io/example/bundle:v1", "quay.io/example/bundle:v1");
         check("localhost:5000/bundle", "localhost:5000/bundle:latest");
-        check("busybox", "docker.io/library/busybox:latest");
+        check("docker://busybox", "docker.io/library/busybox:latest");
         let digest = format!("sha256:{}", "0".repeat(64));
         check(&format!("quay.io/example/bundle@{digest}"), &format!("quay.io/example/bundle@{digest}"));
     }
@@ -466,6 +497,14 @@ mod tests {
         assert_snapshot!(refused("https://quay.io/example/bundle"), @r"
         `https://` is not a kind of place for images
         help: write `docker://HOST/NAME:TAG` for an image in a registry, `oci:DIR:TAG` for a directory
+        ");
+        assert_snapshot!(refused("keda:v1"), @r"
+        `keda:v1` has no registry host
+        help: write `docker://keda:v1` for Docker Hub, `HOST/keda:v1` for another registry, or `oci:keda:v1` for a directory
+        ");
+        assert_snapshot!(refused("team/app"), @r"
+        `team/app` has no registry host
+        help: write `docker://team/app` for Docker Hub, `HOST/team/app` for another registry, or `oci:team/app` for a directory
         ");
         assert_snapshot!(refused("docker-daemon:bundle:v1"), @r"
         `docker-daemon:` is not a kind of place for images

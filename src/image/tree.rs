@@ -303,7 +303,7 @@ impl FileTree {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn contents(&self) -> io::Result<Vec<(String, Option<Vec<u8>>)>> {
+    pub fn contents(&self) -> io::Result<BTreeMap<String, Option<Vec<u8>>>> {
         let content = |(path, node): (&TreePath, &Node)| {
             let content = match node {
                 Node::Dir => None,
@@ -405,10 +405,16 @@ impl FileTree {
                 let path = path.to_owned();
                 move |source| TreeError::Io { path, source }
             };
-            for entry in fs::read_dir(&dir).map_err(failed(&dir))? {
-                let on_disk = entry.map_err(failed(&dir))?.path();
+            let entries = fs::read_dir(&dir).map_err(failed(&dir))?.map(|entry| Ok(entry?.path()));
+            let mut entries = entries.collect::<io::Result<Vec<_>>>().map_err(failed(&dir))?;
+            // So that of two bad names the same one is reported on every machine.
+            entries.sort();
+            for on_disk in entries {
                 let name = on_disk.file_name().and_then(|name| name.to_str());
                 let name = name.ok_or_else(|| TreeError::NotUtf8 { path: on_disk.clone() })?;
+                if name.starts_with(super::TEMPORARY) {
+                    continue;
+                }
                 let inside = if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") };
                 let path: TreePath = inside.parse()?;
                 let metadata = fs::symlink_metadata(&on_disk).map_err(failed(&on_disk))?;
@@ -589,6 +595,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("sub/empty")).unwrap();
         fs::write(dir.path().join("sub/script"), "#!").unwrap();
+        fs::write(dir.path().join("sub/.olmkit-x"), "left by a killed process").unwrap();
         fs::set_permissions(dir.path().join("sub/script"), fs::Permissions::from_mode(0o777)).unwrap();
         let mut tree = FileTree::new();
         tree.add_dir("at/here", dir.path()).unwrap();

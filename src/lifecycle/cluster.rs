@@ -54,6 +54,11 @@ pub trait Cluster {
 
     /// The time since some moment.
     fn now(&self) -> Duration;
+
+    /// When the command has to be over, by the clock of [`Cluster::now`]; none when only its verbs have a limit.
+    fn deadline(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Why a cluster did not do what was asked.
@@ -102,12 +107,22 @@ pub enum ClusterError {
         /// What it said.
         message: String,
     },
-    /// The cluster did not answer.
-    #[error("the cluster does not answer")]
+    /// The cluster did not answer, or nothing that makes sense.
+    #[error("the cluster at `{server}` does not answer")]
     Unreachable {
+        /// The address of its API server.
+        server: String,
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The time for the whole command is over.
+    #[error("the cluster at `{server}` has not answered within {} s", .limit.as_secs())]
+    TimedOut {
+        /// The address of its API server.
+        server: String,
+        /// The time that was given.
+        limit: Duration,
     },
     /// Somebody pressed Ctrl-C.
     #[error("interrupted")]
@@ -134,6 +149,9 @@ impl ClusterError {
                 Some("there is no OLM on this cluster: install it first".into())
             }
             Self::Unreachable { .. } => Some("check the kubeconfig, the context and the network".into()),
+            Self::TimedOut { .. } => {
+                Some("check the kubeconfig, the context and the network, or give more --timeout".into())
+            }
             _ => None,
         }
     }
@@ -158,6 +176,17 @@ pub fn merge(document: &mut Value, patch: &Value) {
     }
 }
 
+/// The patch that makes one document of another: what [`merge`] needs to get there.
+pub fn difference(from: &Value, to: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (from, to) else { return to.clone() };
+    let removed = old.keys().filter(|name| !new.contains_key(*name)).map(|name| (name.clone(), Value::Null));
+    let changed = new.iter().filter(|(name, value)| old.get(*name) != Some(value)).map(|(name, value)| {
+        let change = old.get(name).map_or_else(|| value.clone(), |old| difference(old, value));
+        (name.clone(), change)
+    });
+    Value::Object(removed.chain(changed).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -169,6 +198,24 @@ mod tests {
         let mut document = json!({"a": 1, "b": {"c": [1, 2], "d": 3}, "e": "x"});
         merge(&mut document, &json!({"a": null, "b": {"c": [3], "f": {"g": null, "h": 1}}, "e": {"i": 2}}));
         assert_eq!(document, json!({"b": {"c": [3], "d": 3, "f": {"h": 1}}, "e": {"i": 2}}));
+    }
+
+    #[test]
+    fn a_difference_leads_from_one_to_the_other() {
+        let documents = [
+            json!({}),
+            json!({"env": [{"name": "A"}], "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}),
+            json!({"env": [{"name": "B"}], "resources": {"limits": {"cpu": "1"}}}),
+            json!({"env": "text", "nodeSelector": {"a": "b"}}),
+        ];
+        for from in &documents {
+            for to in &documents {
+                let mut merged = from.clone();
+                merge(&mut merged, &difference(from, to));
+                assert_eq!(merged, *to, "from {from}");
+            }
+        }
+        assert_eq!(difference(&documents[1], &documents[1]), json!({}));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What comes next on the way to a goal: one step, a wait, or the reason why nothing will help. Pure: no client, no clock.
 //!
 //! The rules are OLM's (see [`super::simulate`]); what is decided here never goes against them. A plan is approved only when
-//! it waits for that, leads to the next bundle of the way and carries nothing else; nothing is decided by what OLM is known
+//! it waits for that, leads to the next bundle of the way and carries nothing else that was not accepted; nothing is decided by what OLM is known
 //! to leave stale: conditions of Subscriptions only arouse a suspicion, which the engine believes once it has stood a while.
 
 use std::collections::BTreeSet;
@@ -21,8 +21,17 @@ pub struct Goal {
     pub approve: bool,
     /// The channel that the Subscription is to follow; none to leave it.
     pub channel: Option<String>,
-    /// Bundles of other Subscriptions that a plan may carry as well.
-    pub accept: BTreeSet<String>,
+    /// What a plan may carry as well; one that carries what is named here is approved.
+    pub accept: Accept,
+}
+
+/// What a plan may carry besides the bundle that it is approved for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accept {
+    /// ClusterServiceVersions by name: dependencies, or those of other Subscriptions.
+    pub csvs: BTreeSet<String>,
+    /// Whatever OLM adds as a dependency.
+    pub dependencies: bool,
 }
 
 /// What comes next.
@@ -119,10 +128,18 @@ pub fn decide(goal: &Goal, observed: &Observed) -> Decision {
         return Decision::Act(step);
     }
     let Some(destination) = goal.way.last() else { return Decision::Arrived };
+    if is_passed(goal, observed, subscription, destination) {
+        return Decision::Arrived;
+    }
     let reached = goal.way.iter().rposition(|name| observed.csv(name).is_some());
     // What has come up last decides whether it may go on.
-    if let Some(csv) = reached.and_then(|at| observed.csv(&goal.way[at])) {
+    if let Some((at, csv)) = reached.and_then(|at| Some((at, observed.csv(&goal.way[at])?))) {
         if let Some(decision) = unfinished(observed, csv) {
+            return decision;
+        }
+        // What was installed before is no concern of a hop.
+        let is_new = at > 0 || csv.name() == destination;
+        if let Some(decision) = incomplete(observed, csv).filter(|_| is_new) {
             return decision;
         }
         if csv.name() == destination {
@@ -134,6 +151,18 @@ pub fn decide(goal: &Goal, observed: &Observed) -> Decision {
     }
     let next = &goal.way[reached.map_or(0, |at| at + 1)];
     hop(goal, observed, subscription, next)
+}
+
+/// Whether the last bundle was installed and OLM, which approves by itself, has gone on to another one.
+fn is_passed(goal: &Goal, observed: &Observed, subscription: &Subscription, destination: &str) -> bool {
+    let complete = |plan: &Object<InstallPlan>| {
+        plan.status.phase == InstallPlanPhase::Complete
+            && plan.spec.cluster_service_version_names.iter().any(|name| name == destination)
+    };
+    subscription.spec.install_plan_approval == Approval::Automatic
+        && observed.csv(destination).is_none()
+        && observed.installed().is_some_and(|csv| goal.way.iter().all(|name| name != csv.name()))
+        && observed.plans.iter().any(complete)
 }
 
 /// What is wrong with the OperatorGroup; OLM says nothing of it before something is installed.
@@ -246,6 +275,19 @@ fn unfinished(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Optio
     Some(Decision::Wait { awaited, suspicion })
 }
 
+/// The decision about the plan of a version that is up, which may come before its plan has failed at a CRD: that keeps its old
+/// form then. None when the plan is complete, or gone.
+fn incomplete(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Option<Decision> {
+    let mut plans = observed.plans.iter().filter(|plan| plan.spec.approved);
+    let plan =
+        plans.find(|plan| plan.spec.cluster_service_version_names.iter().any(|name| name == csv.name()))?;
+    match plan.status.phase {
+        InstallPlanPhase::Complete => None,
+        InstallPlanPhase::Failed => Some(Decision::Stuck(plan_failed(plan))),
+        _ => Some(wait(Awaited::Install(plan.name().to_owned()))),
+    }
+}
+
 /// OLM gives an operator five minutes, fails it for a moment, and starts anew; only the history shows it.
 fn never_ready(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Option<Stuck> {
     let timed_out = csv
@@ -264,17 +306,24 @@ fn never_ready(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Opti
             "never-ready",
             format!("`{}` has not come up in five minutes: deployment {}", csv.name(), ill.join(", ")),
         )
-        .help("`olmkit operator doctor` names the cause")
+        .help("`olmkit operator describe` shows its deployments and the newest events")
     })
 }
 
-/// A plan that failed has made its ClusterServiceVersions already; it is done again in place once its cause is gone.
+/// A plan that failed is done again in place once its cause is gone. One whose unpacked bundle somebody has deleted cannot be:
+/// OLM unpacks a bundle for a new plan alone.
 fn plan_failed(plan: &Object<InstallPlan>) -> Stuck {
-    Stuck::new("plan-failed", format!("{} failed: {}", plan.key(), plan.status.message)).help(format!(
-        "mend the cause, then `kubectl patch installplan {} -n {} --subresource status --type merge -p \
-         '{{\"status\":{{\"phase\":\"Installing\"}}}}'`",
-        plan.name(),
-        plan.namespace()
+    let (name, namespace) = (plan.name(), plan.namespace());
+    let stuck = Stuck::new("plan-failed", format!("{} failed: {}", plan.key(), plan.status.message));
+    if plan.status.message.contains("unpacked bundle configmap") {
+        return stuck.help(format!(
+            "`kubectl delete installplan {name} -n {namespace}`, then run the command again: OLM unpacks the bundle again and \
+             makes a new plan"
+        ));
+    }
+    stuck.help(format!(
+        "mend the cause, then `kubectl patch installplan {name} -n {namespace} --subresource status --type merge -p \
+         '{{\"status\":{{\"phase\":\"Installing\"}}}}'`"
     ))
 }
 
@@ -321,31 +370,45 @@ fn hop(goal: &Goal, observed: &Observed, subscription: &Object<Subscription>, ne
     }
 }
 
-/// A plan that waits for approval gets it when it carries what was expected and no more.
+/// A plan that waits for approval gets it when it carries what was named and no more.
 pub(super) fn approve(goal: &Goal, plan: &Object<InstallPlan>, next: &str) -> Decision {
-    let dependencies = plan.dependencies();
-    let more: Vec<&str> = plan
-        .spec
-        .cluster_service_version_names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| *name != next && !goal.accept.contains(*name) && !dependencies.contains(name))
-        .collect();
-    if !more.is_empty() {
+    let names = plan.spec.cluster_service_version_names.iter().map(String::as_str);
+    let more = names.filter(|name| *name != next && !goal.accept.csvs.contains(*name));
+    let (dependencies, others): (Vec<&str>, Vec<&str>) =
+        more.partition(|name| plan.dependencies().contains(name));
+    let dependencies = if goal.accept.dependencies { Vec::new() } else { dependencies };
+    if !others.is_empty() {
+        let all = [others.clone(), dependencies].concat();
         let stuck = Stuck::new(
             "plan-carries-more",
             format!(
                 "{} carries `{}` besides `{next}`: approving one approves all",
                 plan.key(),
-                more.join("`, `")
+                all.join("`, `")
             ),
         );
         return Decision::Stuck(stuck.help(format!(
-            "say yes to it with `--accept {}`, or give the other Subscription a namespace of its own",
-            more.join(",")
+            "accept them with `--accept {}`, or give the other Subscription a namespace of its own",
+            all.join(",")
         )));
     }
-    if !goal.approve {
+    if !dependencies.is_empty() {
+        let stuck = Stuck::new(
+            "plan-carries-dependencies",
+            format!(
+                "{} carries `{}` besides `{next}`, which depends on them",
+                plan.key(),
+                dependencies.join("`, `")
+            ),
+        );
+        return Decision::Stuck(stuck.help(format!(
+            "accept them with `--accept {}`, or all dependencies with `--accept-dependencies`",
+            dependencies.join(",")
+        )));
+    }
+    // A plan that waits only because of a neighbour's Manual approval was approved by naming what it carries.
+    let accepted = plan.spec.cluster_service_version_names.iter().any(|name| goal.accept.csvs.contains(name));
+    if !goal.approve && !accepted {
         return wait(Awaited::Approval(plan.name().to_owned()));
     }
     let csvs = plan.spec.cluster_service_version_names.clone();
@@ -405,7 +468,7 @@ fn gone(observed: &Observed, subscription: &Object<Subscription>) -> Option<Stuc
 /// What the conditions of a Subscription say when no plan comes.
 fn unresolved(observed: &Observed, subscription: &Object<Subscription>) -> Option<Stuck> {
     let status = &subscription.status;
-    if let Some(found) = status.condition(condition::BUNDLE_UNPACK_FAILED) {
+    if let Some(found) = unpack_fault(subscription) {
         return Some(
             Stuck::new("unpack-failed", format!("the bundle cannot be unpacked: {}", found.message))
                 .help("push the bundle's image, then delete the unpack Job and its ConfigMap"),
@@ -429,11 +492,45 @@ fn unresolved(observed: &Observed, subscription: &Object<Subscription>) -> Optio
         Some(_) => {}
     }
     let found = status.condition(condition::RESOLUTION_FAILED)?;
-    if is_symptom(observed, found) {
+    if is_symptom(observed, found) || is_stale(observed, found) {
         return None;
     }
     Some(Stuck::new("unresolvable", format!("OLM can resolve nothing: {}", found.message)))
 }
+
+/// What is wrong with an operator besides the phase of its ClusterServiceVersion, a sentence each: what OLM does not get over
+/// by itself and says nothing of in the ClusterServiceVersion that is installed. `head` is the channel's, empty when unknown.
+pub fn problems(observed: &Observed, head: &str) -> Vec<String> {
+    let Some(subscription) = &observed.subscription else { return Vec::new() };
+    let status = &subscription.status;
+    let carries =
+        |plan: &Object<InstallPlan>| plan.spec.cluster_service_version_names.contains(&status.current_csv);
+    // Of several plans for one ClusterServiceVersion the newest counts.
+    let newest = observed.plans.iter().find(|plan| plan.name() == status.plan() || carries(plan));
+    let failed = newest.filter(|plan| plan.status.phase == InstallPlanPhase::Failed);
+    // Once there is a plan, or nothing newer, the bundle was unpacked, and what is said of it is left behind.
+    let nothing_to_unpack =
+        !head.is_empty() && status.installed_csv == head || newest.is_some_and(|plan| !plan.is_over());
+    let unpacking = unpack_fault(subscription).filter(|_| !nothing_to_unpack);
+    failed
+        .map(|plan| format!("{} failed: {}", plan.key(), plan.status.message))
+        .into_iter()
+        .chain(unpacking.map(|found| format!("the bundle cannot be unpacked: {}", found.message)))
+        .collect()
+}
+
+/// What is said of a bundle that cannot be unpacked. OLM leaves the failure behind when it begins anew.
+fn unpack_fault(subscription: &Subscription) -> Option<&Condition> {
+    let status = &subscription.status;
+    match status.condition(condition::BUNDLE_UNPACKING) {
+        Some(found) => UNPULLABLE.iter().any(|reason| found.message.contains(reason)).then_some(found),
+        None => status.condition(condition::BUNDLE_UNPACK_FAILED),
+    }
+}
+
+/// What OLM and the kubelet say of an image that cannot be pulled.
+const UNPULLABLE: [&str; 5] =
+    ["image pull failed", "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"];
 
 /// During an upgrade OLM complains of the two versions that it is exchanging; that says nothing.
 fn is_symptom(observed: &Observed, found: &Condition) -> bool {
@@ -444,6 +541,23 @@ fn is_symptom(observed: &Observed, found: &Condition) -> bool {
     let existing: Vec<_> = existing.collect();
     existing.len() > 1
         && existing.iter().any(|csv| matches!(csv.status.phase, CsvPhase::Replacing | CsvPhase::Deleting))
+}
+
+/// OLM clears the condition at its next resolution only: what it says of objects that are gone by now says nothing.
+fn is_stale(observed: &Observed, found: &Condition) -> bool {
+    let existing = format!("@existing/{}//", observed.namespace);
+    let words: Vec<&str> =
+        found.message.split_whitespace().map(|word| word.trim_end_matches([',', '.', '"'])).collect();
+    let installed = words.iter().filter_map(|word| word.trim_start_matches('"').strip_prefix(&existing));
+    let named = |kind: &'static str| {
+        words.windows(3).filter(move |found| found[0] == kind && found[2] == "exists").map(|found| found[1])
+    };
+    let is_subscription = |name: &str| {
+        let all = observed.others.iter().chain(&observed.subscription);
+        all.into_iter().any(|subscription| subscription.name() == name)
+    };
+    installed.chain(named("clusterserviceversion")).any(|name| observed.csv(name).is_none())
+        || named("subscription").any(|name| !is_subscription(name))
 }
 
 /// The approval that a Subscription had before it was held, if it is to be restored.

@@ -10,7 +10,7 @@ use super::checks::{self, Check};
 use super::cluster::{Cluster, ClusterError, merge};
 use super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
 use super::observe::{Observed, Row};
-use super::offer::Offer;
+use super::offer::{Offer, OfferedBundle};
 
 /// How long a suspicion has to stand before it is believed. A catalog needs up to half a minute to be reached, and OLM
 /// resolves now and then only.
@@ -41,6 +41,41 @@ pub trait Catalogs {
         &self,
         source: &Object<CatalogSource>,
     ) -> Result<Arc<Offer>, Box<dyn std::error::Error + Send + Sync>>;
+
+    /// The manifests of a bundle.
+    ///
+    /// # Errors
+    /// They are nowhere, or cannot be read from here.
+    fn manifests(&self, name: &str, bundle: &OfferedBundle) -> Result<Vec<Value>, ContentError>;
+
+    /// Whether an image is in its registry.
+    ///
+    /// # Errors
+    /// It is not, or it cannot be found out from here.
+    fn image(&self, reference: &str) -> Result<(), ContentError>;
+}
+
+/// Why something that should be in a registry could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// The registry does not have it.
+    #[error("the image `{reference}` does not exist")]
+    NotFound {
+        /// The image.
+        reference: String,
+    },
+    /// The registry did not answer, or not to us.
+    #[error("cannot read `{reference}`")]
+    Unreadable {
+        /// The image, or the bundle.
+        reference: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// A write that was done, or would be.
@@ -141,6 +176,8 @@ pub struct Engine<'e> {
     pub planned: Vec<Planned>,
     begun: Duration,
     told: Option<Vec<Row>>,
+    /// What was waited for last.
+    awaited: String,
 }
 
 impl<'e> Engine<'e> {
@@ -152,12 +189,32 @@ impl<'e> Engine<'e> {
         options: Options,
     ) -> Self {
         let begun = cluster.now();
-        Self { cluster, catalogs, progress, options, planned: Vec::new(), begun, told: None }
+        Self {
+            cluster,
+            catalogs,
+            progress,
+            options,
+            planned: Vec::new(),
+            begun,
+            told: None,
+            awaited: String::new(),
+        }
     }
 
     /// The time since the verb began.
     pub fn elapsed(&self) -> Duration {
         self.cluster.now().saturating_sub(self.begun)
+    }
+
+    /// What was waited for last; empty when nothing was.
+    pub fn awaited(&self) -> &str {
+        &self.awaited
+    }
+
+    /// When the verb has to be over: there is one deadline for all that it does.
+    pub(super) fn deadline(&self) -> Duration {
+        let own = self.begun + self.options.timeout;
+        self.cluster.deadline().map_or(own, |deadline| deadline.min(own))
     }
 
     pub(super) fn say(&self, text: impl AsRef<str>) {
@@ -226,12 +283,25 @@ impl<'e> Engine<'e> {
         subscription: &str,
         goal: &Goal,
     ) -> Result<Observed, EngineError> {
-        let deadline = self.cluster.now() + self.options.timeout;
+        let deadline = self.deadline();
         let mut suspected: Option<(Stuck, Duration)> = None;
         let mut well_since: Option<Duration> = None;
         let mut checked = String::new();
         loop {
-            let observed = self.look(namespace, subscription)?;
+            let observed = match self.look(namespace, subscription) {
+                // What was waited for says more than what was asked for last.
+                Err(EngineError::Cluster(ClusterError::TimedOut { limit, .. }))
+                    if !self.awaited.is_empty() =>
+                {
+                    let suspicion = suspected.map(|(stuck, _)| stuck);
+                    return Err(EngineError::TimedOut {
+                        after: limit,
+                        awaited: self.awaited.clone(),
+                        suspicion,
+                    });
+                }
+                observed => observed?,
+            };
             let (awaited, suspicion) = match decide(goal, &observed) {
                 Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
                 Decision::Act(step) => {
@@ -271,6 +341,7 @@ impl<'e> Engine<'e> {
                     (sentence(&awaited), suspicion)
                 }
             };
+            self.awaited.clone_from(&awaited);
             let now = self.cluster.now();
             suspected = match (suspected, suspicion) {
                 (Some((old, since)), Some(new)) if old == new => Some((old, since)),
@@ -331,6 +402,10 @@ impl<'e> Engine<'e> {
                 let Some(plan) = observed.plans.iter().find(|found| found.name() == plan) else {
                     return Ok(());
                 };
+                let csvs = &plan.spec.cluster_service_version_names;
+                if csvs.len() > 1 {
+                    self.say(format!("approving {}: {}", plan.key(), csvs.join(" ")));
+                }
                 let patch = json!({"metadata": version_of(plan), "spec": {"approved": true}});
                 self.patch(&known::INSTALL_PLAN, &plan.key(), patch)
             }
@@ -361,10 +436,10 @@ impl<'e> Engine<'e> {
             };
             let keep = before == Approval::Automatic && !at_head;
             if keep {
-                self.say(
+                self.say(format!(
                     "the approval stays Manual, since Automatic would go on to the channel's head; \
-                     `olmkit operator upgrade --approval Automatic` changes it",
-                );
+                     `olmkit operator upgrade {subscription} -n {namespace} --approval Automatic` changes it"
+                ));
             }
             let approval = if keep { Approval::Manual } else { before };
             let mut patch = json!({
@@ -384,13 +459,14 @@ impl<'e> Engine<'e> {
 
     /// Waits until an object is gone.
     pub(super) fn gone(&mut self, resource: &Resource, key: &Key) -> Result<(), EngineError> {
-        let deadline = self.cluster.now() + self.options.timeout;
+        let deadline = self.deadline();
         while !self.options.dry_run && self.cluster.get(resource, &key.namespace, &key.name)?.is_some() {
             let now = self.cluster.now();
             if now >= deadline {
                 let (after, awaited) = (self.options.timeout, format!("{key} to go"));
                 return Err(EngineError::TimedOut { after, awaited, suspicion: None });
             }
+            self.awaited = format!("{key} to go");
             // It may be of a kind that is not watched.
             self.cluster.wait((deadline - now).min(UNWATCHED))?;
         }
@@ -439,7 +515,10 @@ impl<'e> Engine<'e> {
         let names: Vec<String> = documents.iter().map(|document| Key::of(document).name).collect();
         let place = namespace.map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default();
         let what = format!("there is no Subscription `{name}`{place}");
-        let help = olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str));
+        let help =
+            olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str)).or_else(|| {
+                namespace.map(|_| "`olmkit operator list -A` shows those of all namespaces".to_owned())
+            });
         Err(EngineError::Refused { what, help })
     }
 

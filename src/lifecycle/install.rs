@@ -5,20 +5,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use olmkit_bundle::suggest::did_you_mean;
+use olmkit_bundle::version::{Version, precedence};
+use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
 use super::api::{
     Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup,
-    known, label,
+    Subscription, known, label,
 };
-use super::cluster::{ClusterError, merge};
-use super::decide::Goal;
+use super::cluster::{ClusterError, difference, merge};
+use super::decide::{Accept, Goal, remembered};
 use super::engine::{Engine, EngineError, GRACE, UNWATCHED};
 use super::look::{Operator, targets};
 use super::observe::Observed;
-use super::offer::{Offer, OfferedPackage};
+use super::offer::{Offer, OfferedChannel, OfferedPackage};
+use super::simulate::package_of;
 use super::throw_away::{ThrowAway, way_to_bundle};
-use super::upgrade::{bundle_of, channel_of};
+use super::upgrade::{bundle_of, channel_of, find_way};
 
 /// The namespaces whose catalogs every other one sees, on plain clusters and on OpenShift.
 const GLOBAL: [&str; 3] = ["olm", "openshift-marketplace", "operator-lifecycle-manager"];
@@ -34,7 +37,7 @@ pub struct Install {
     pub namespace: String,
     /// The Subscription's name; the package's when none is given.
     pub name: Option<String>,
-    /// The CatalogSource, and its namespace.
+    /// The CatalogSource, and its namespace where that is named.
     pub catalog: Option<(String, Option<String>)>,
     /// The channel; the package's default when none is given.
     pub channel: Option<String>,
@@ -47,8 +50,10 @@ pub struct Install {
     pub watch: Option<Vec<String>>,
     /// What is changed in the operator's pods, as `Subscription.spec.config` has it.
     pub config: Option<Value>,
-    /// Bundles of other Subscriptions that a plan may carry as well.
-    pub accept: BTreeSet<String>,
+    /// What its plan may carry as well.
+    pub accept: Accept,
+    /// Whether images may be missing where they are looked for.
+    pub accept_missing_images: bool,
 }
 
 /// A catalog that was chosen, and what it offers.
@@ -76,12 +81,18 @@ impl Engine<'_> {
         let package = package.ok_or_else(|| EngineError::refused("the package is gone"))?;
         let channel_name = request.channel.clone().unwrap_or_else(|| package.default_channel.clone());
         let channel = channel_of(package, &request.package, &channel_name)?;
+        let observed = self.look(namespace, &name)?;
+        let existing = observed.subscription.as_ref();
+        let begins_with = existing.map(|found| found.spec.starting_csv.as_str()).unwrap_or_default();
         let csv = match &request.version {
             Some(version) => bundle_of(package, channel, version)?,
+            // An earlier run was interrupted before it had installed what it began with.
+            None if observed.installed().is_none() && channel.entry(begins_with).is_some() => {
+                begins_with.to_owned()
+            }
             None => channel.head().unwrap_or_default().to_owned(),
         };
         let at_head = channel.head() == Some(csv.as_str());
-        let observed = self.look(namespace, &name)?;
         let wish = Wish {
             request,
             name: &name,
@@ -91,14 +102,21 @@ impl Engine<'_> {
             source: &source.catalog,
         };
         self.no_rivals(&wish, &observed, package)?;
-        let mut way = vec![csv.clone()];
-        if request.throw_away.is_some() {
-            let changed =
-                served.as_ref().is_some_and(|served| served.spec.image != source.catalog.spec.image);
-            way = way_to_bundle(package, channel, &csv, &observed, changed)?;
-        }
+        let way = match (&request.throw_away, existing) {
+            (Some(_), _) => {
+                let changed =
+                    served.as_ref().is_some_and(|served| served.spec.image != source.catalog.spec.image);
+                way_to_bundle(package, channel, &csv, &observed, changed)?
+            }
+            (None, Some(existing)) => wish.way_of(existing, &observed, package, channel)?,
+            (None, None) => vec![csv.clone()],
+        };
         let (group, targets) = self.group(request, &observed, &modes(package, &csv))?;
         self.no_foreign_owner(&wish, package, &targets)?;
+        let installed = observed.installed().map(|installed| installed.name().to_owned());
+        let new: Vec<&str> =
+            way.iter().map(String::as_str).filter(|name| Some(*name) != installed.as_deref()).collect();
+        self.preflight(package, &new, request.accept_missing_images)?;
         if self.is_missing(namespace)? {
             let document = json!({
                 "apiVersion": "v1", "kind": "Namespace",
@@ -112,15 +130,15 @@ impl Engine<'_> {
         if request.throw_away.is_some() {
             self.serve(&source.catalog, served.as_ref())?;
         }
-        if observed.subscription.is_none() {
-            self.create(&known::SUBSCRIPTION, wish.subscription())?;
+        match existing {
+            None => self.create(&known::SUBSCRIPTION, wish.subscription())?,
+            Some(existing) => {
+                let patch = wish.changes(existing);
+                if patch != json!({}) {
+                    self.patch(&known::SUBSCRIPTION, &existing.key(), patch)?;
+                }
+            }
         }
-        let waits = observed
-            .subscription
-            .as_ref()
-            .is_some_and(|found| way.len() > 1 && found.spec.install_plan_approval == Approval::Manual);
-        let goal =
-            Goal { way, approve: wish.approves() || waits, channel: None, accept: request.accept.clone() };
         if self.options.dry_run {
             return Ok(Operator {
                 subscription: name,
@@ -131,11 +149,31 @@ impl Engine<'_> {
                 ..Operator::default()
             });
         }
+        let is_there =
+            request.throw_away.is_none() && installed.is_some() && installed.as_deref() != Some(&*csv);
+        let waits = existing.is_some_and(|found| found.spec.install_plan_approval == Approval::Manual);
+        if let Some(installed) = installed.filter(|_| is_there) {
+            self.say(format!(
+                "`{installed}` is installed already: `olmkit operator upgrade {name} -n {namespace}` takes it to `{csv}`"
+            ));
+            if waits && request.approval == Some(Approval::Automatic) {
+                // OLM goes on by itself now, and not through us.
+                return self.status(&name, Some(namespace));
+            }
+        }
+        let approve = !is_there && (wish.approves() || waits);
+        let at_head = way.last().map(String::as_str) == channel.head();
+        let mut accept = request.accept.clone();
+        if !is_there && wish.approval() == Approval::Automatic {
+            // A neighbour's Manual approval makes OLM wait with this one too.
+            accept.csvs.extend(way.iter().cloned());
+        }
+        let goal = Goal { way, approve, channel: None, accept };
         if self.options.wait {
             self.reach(namespace, &name, &goal)?;
             self.restore(namespace, &name, at_head)?;
-        } else {
-            self.one_step(namespace, &name, &goal)?;
+        } else if self.one_step(namespace, &name, &goal)? {
+            self.restore(namespace, &name, at_head)?;
         }
         self.status(&name, Some(namespace))
     }
@@ -153,10 +191,13 @@ impl Engine<'_> {
     fn source(&mut self, request: &Install) -> Result<Source, EngineError> {
         let mut catalogs: Vec<Object<CatalogSource>> = Vec::new();
         let mut hidden = None;
-        let spaces: Vec<&str> = std::iter::once(request.namespace.as_str()).chain(GLOBAL).collect();
+        let spaces: Vec<&str> = match &request.catalog {
+            // OLM's own namespace, whose catalogs all others see, may have any name.
+            Some((_, Some(space))) => vec![space],
+            _ => std::iter::once(request.namespace.as_str()).chain(GLOBAL).collect(),
+        };
         for (at, space) in spaces.iter().enumerate() {
-            let wanted = request.catalog.as_ref().and_then(|(_, space)| space.as_deref());
-            if spaces[..at].contains(space) || wanted.is_some_and(|wanted| wanted != *space) {
+            if spaces[..at].contains(space) {
                 continue;
             }
             match self.cluster.list(&known::CATALOG_SOURCE, Some(space)) {
@@ -168,22 +209,33 @@ impl Engine<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        if let Some(hidden) = hidden.filter(|_| catalogs.is_empty()) {
-            return Err(hidden.into());
-        }
-        if let Some((name, _)) = &request.catalog {
+        if let Some((name, space)) = &request.catalog {
             let names: Vec<String> = catalogs.iter().map(|found| found.name().to_owned()).collect();
             catalogs.retain(|found| found.name() == name);
-            if catalogs.is_empty() {
-                let what = format!(
-                    "no CatalogSource `{name}` can be seen from the namespace `{}`",
-                    request.namespace
-                );
+            if catalogs.is_empty()
+                && let Some(space) = space
+                && let Some(found) = self.the_other_way_round(name, space)
+            {
+                self.say(format!(
+                    "the CatalogSource is `{name}/{space}`, which was meant by `{space}/{name}`"
+                ));
+                catalogs.push(found);
+            } else if catalogs.is_empty() && hidden.is_none() {
+                let what = match space {
+                    Some(space) => format!("there is no CatalogSource `{name}` in the namespace `{space}`"),
+                    None => format!(
+                        "no CatalogSource `{name}` can be seen from the namespace `{}`",
+                        request.namespace
+                    ),
+                };
                 return Err(EngineError::Refused {
                     what,
                     help: did_you_mean(name, names.iter().map(String::as_str)),
                 });
             }
+        }
+        if let Some(hidden) = hidden.filter(|_| catalogs.is_empty()) {
+            return Err(hidden.into());
         }
         if catalogs.is_empty() {
             return Err(EngineError::refused_help(
@@ -215,17 +267,23 @@ impl Engine<'_> {
             (several, _) => {
                 let names: Vec<String> = offering
                     .iter()
-                    .map(|source| format!("{}/{}", source.catalog.name(), source.catalog.namespace()))
+                    .map(|source| format!("{}/{}", source.catalog.namespace(), source.catalog.name()))
                     .collect();
                 let what = format!("{several} catalogs offer `{}`: {}", request.package, names.join(", "));
-                Err(EngineError::refused_help(what, "name one with --catalog NAME/NAMESPACE"))
+                Err(EngineError::refused_help(what, "name one with --catalog NAMESPACE/NAME"))
             }
         }
     }
 
+    /// The CatalogSource that `NAME/NAMESPACE` means, the order in which older versions took them.
+    fn the_other_way_round(&mut self, name: &str, space: &str) -> Option<Object<CatalogSource>> {
+        let found = self.cluster.get(&known::CATALOG_SOURCE, name, space).ok()??;
+        Object::read(found).ok()
+    }
+
     /// A catalog that OLM reaches, or has not tried to reach yet. One that was just made is not reached before its pod is up.
     fn reached(&mut self, mut source: Source) -> Result<Source, EngineError> {
-        let deadline = self.cluster.now() + GRACE;
+        let deadline = (self.cluster.now() + GRACE).min(self.deadline());
         while let state @ ("TRANSIENT_FAILURE" | "SHUTDOWN") = source.catalog.connection() {
             let what = format!(
                 "OLM does not reach the catalog `{}`: its connection is {state}",
@@ -264,9 +322,21 @@ impl Engine<'_> {
                 && (spec.source.as_str(), spec.source_namespace.as_str())
                     == (wish.source.name(), wish.source.namespace());
             if !same {
+                let (name, namespace) = (found.name(), found.namespace());
+                let remove = format!("`olmkit operator uninstall {name} -n {namespace}` removes it");
+                let same_catalog = spec.package == request.package
+                    && (spec.source.as_str(), spec.source_namespace.as_str())
+                        == (wish.source.name(), wish.source.namespace());
+                let help = match same_catalog {
+                    true => format!(
+                        "`olmkit operator upgrade {name} -n {namespace} --channel {}` changes the channel, {remove}",
+                        wish.channel
+                    ),
+                    false => remove,
+                };
                 return Err(EngineError::refused_help(
                     format!("{} exists already, for `{}` from `{}`", found.key(), spec.package, spec.channel),
-                    "`olmkit operator upgrade --channel` changes it, `olmkit operator uninstall` removes it",
+                    help,
                 ));
             }
         }
@@ -277,7 +347,11 @@ impl Engine<'_> {
                     other.key(),
                     request.package
                 ),
-                "`olmkit operator upgrade` drives that one",
+                format!(
+                    "`olmkit operator upgrade {} -n {}` upgrades that one",
+                    other.name(),
+                    other.namespace()
+                ),
             ));
         }
         let known_to_olm = |csv: &Object<ClusterServiceVersion>| {
@@ -319,7 +393,7 @@ impl Engine<'_> {
             if let Some(crd) = owns(csv).filter(|_| !mine) {
                 return Err(EngineError::refused_help(
                     format!("the CRD `{}` belongs to `{}` in the same namespace", crd.name, csv.name()),
-                    "uninstall that one first",
+                    uninstall_first(csv),
                 ));
             }
         }
@@ -360,7 +434,7 @@ impl Engine<'_> {
                         csv.namespace(),
                         csv.name()
                     ),
-                    "uninstall that one first, or choose other namespaces with --watch",
+                    format!("{}, or choose other namespaces with --watch", uninstall_first(&csv)),
                 ));
             }
         }
@@ -416,6 +490,17 @@ impl Engine<'_> {
     }
 }
 
+/// How to get rid of an operator that is in the way.
+fn uninstall_first(csv: &Object<ClusterServiceVersion>) -> String {
+    match package_of(csv) {
+        Some(package) => format!(
+            "uninstall that operator first: `olmkit operator uninstall {package} -n {}`",
+            csv.namespace()
+        ),
+        None => "uninstall that operator first".to_owned(),
+    }
+}
+
 fn other_targets(group: &Object<OperatorGroup>, found: &[String]) -> EngineError {
     let named = if found == [""] { "all namespaces".to_owned() } else { found.join(", ") };
     EngineError::refused_help(
@@ -435,6 +520,87 @@ struct Wish<'w> {
 }
 
 impl Wish<'_> {
+    /// Where a Subscription that is there already leads: nothing is installed over what is installed.
+    fn way_of(
+        &self,
+        existing: &Object<Subscription>,
+        observed: &Observed,
+        package: &OfferedPackage,
+        channel: &OfferedChannel,
+    ) -> Result<Vec<String>, EngineError> {
+        let (name, namespace) = (existing.name(), existing.namespace());
+        let csv = self.csv.to_owned();
+        let is_older = |one: &str, other: &str| {
+            let version =
+                |name: &str| package.bundles.get(name)?.version.as_ref().map(|found| &found.version);
+            version(one).zip(version(other)).is_some_and(|(one, other)| precedence(one, other).is_lt())
+        };
+        let Some(installed) = observed.installed() else {
+            let begins_with = match existing.spec.starting_csv.as_str() {
+                "" => channel.head().unwrap_or_default(),
+                named => named,
+            };
+            if self.request.version.is_some() && begins_with != csv {
+                return Err(EngineError::refused_help(
+                    format!("{} exists already, and begins with `{begins_with}`", existing.key()),
+                    format!(
+                        "run `olmkit operator uninstall {name} -n {namespace}` first, then this command again"
+                    ),
+                ));
+            }
+            let goes_on =
+                self.request.version.is_none() && existing.spec.install_plan_approval == Approval::Automatic;
+            let on = channel.way(&csv, None).into_iter().filter(|_| goes_on);
+            return Ok(std::iter::once(csv.clone()).chain(on).collect());
+        };
+        if installed.name() == csv {
+            return Ok(vec![csv]);
+        }
+        if self.request.version.is_some() {
+            let version = package.version(&csv);
+            let is_older = is_older(&csv, installed.name());
+            let than = if is_older { ", which is newer than" } else { ", not" };
+            let (verb, does) =
+                if is_older { ("rollback", "rolls it back") } else { ("upgrade", "upgrades it") };
+            return Err(EngineError::refused_help(
+                format!("{} has `{}` installed already{than} `{csv}`", existing.key(), installed.name()),
+                format!("`olmkit operator {verb} {name} -n {namespace} --to {version}` {does}"),
+            ));
+        }
+        let version = Version::parse(&installed.spec.version).ok().map(VersionRelease::from);
+        let automatic = existing.spec.install_plan_approval == Approval::Automatic;
+        let way = find_way(package, channel, installed, version.as_ref(), None).ok().filter(|_| automatic);
+        // OLM is on its way to the head already.
+        Ok(way.map_or_else(|| vec![installed.name().to_owned()], |way| way.bundles))
+    }
+
+    /// What is to be changed of a Subscription that is there already.
+    fn changes(&self, existing: &Object<Subscription>) -> Value {
+        let mut patch = json!({});
+        if let Some(config) = &self.request.config {
+            let none = json!({});
+            let old = existing.spec.config.as_ref().unwrap_or(&none);
+            if old != config {
+                patch["spec"]["config"] = difference(old, config);
+            }
+        }
+        let remembered = remembered(existing);
+        let current = remembered.clone().unwrap_or_else(|| existing.spec.install_plan_approval.clone());
+        if let Some(wanted) = self.request.approval.as_ref().filter(|wanted| **wanted != current) {
+            // Automatic comes when the version is there, or OLM would not stop at it.
+            if *wanted == Approval::Automatic && !self.at_head {
+                patch["metadata"]["annotations"][label::APPROVAL_BEFORE] = json!(wanted.as_str());
+                patch["spec"]["installPlanApproval"] = json!(Approval::Manual.as_str());
+            } else {
+                patch["spec"]["installPlanApproval"] = json!(wanted.as_str());
+                if remembered.is_some() {
+                    patch["metadata"]["annotations"][label::APPROVAL_BEFORE] = Value::Null;
+                }
+            }
+        }
+        patch
+    }
+
     fn approval(&self) -> Approval {
         let default = if self.request.version.is_some() { Approval::Manual } else { Approval::Automatic };
         self.request.approval.clone().unwrap_or(default)
@@ -442,7 +608,7 @@ impl Wish<'_> {
 
     /// Whether the first plan has to wait for us: OLM would not stop at a version below the head.
     fn approves(&self) -> bool {
-        self.approval() == Approval::Manual || !self.at_head
+        self.approval() == Approval::Manual || self.request.version.is_some() && !self.at_head
     }
 
     fn subscription(&self) -> Value {

@@ -1,11 +1,13 @@
 //! A cluster behind a Kubernetes API server.
 //!
-//! Kinds that the engine looks at in a namespace are watched from the first look on, and read from memory afterwards; all else
+//! Kinds that the engine looks at in a namespace are watched from the first wait on, and read from memory afterwards; all else
 //! is asked for. The client is asynchronous and has a runtime of its own, so that nobody else needs to be: a call blocks until
-//! it is answered. What may pass by itself (a server that restarts, too many requests) is tried again for a while.
+//! it is answered. What may pass by itself (a server that restarts, too many requests) is tried again for a while, but not a
+//! server that was never reached; and nothing goes on after the deadline of the command.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,9 +27,14 @@ use tokio::sync::watch;
 use super::api::{Key, Resource};
 use super::cluster::{Cluster, ClusterError};
 use super::observe;
+use crate::interrupt;
 
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;
+/// How long a server that was never reached may say nothing.
+const FIRST_ANSWER: Duration = Duration::from_secs(15);
+/// How long a request may go without an answer; servers themselves give up after 60 s.
+const SILENCE: Duration = Duration::from_secs(70);
 /// How long what may pass by itself is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pauses between two tries begin with this and double.
@@ -64,13 +71,29 @@ pub enum ConnectError {
 /// A cluster behind an API server.
 pub struct Kubernetes {
     context: String,
+    /// The namespace of the context, where it has one.
+    namespace: Option<String>,
+    /// The address of the API server.
+    server: String,
     client: Client,
-    watched: BTreeMap<(String, String), Arc<Mutex<Watched>>>,
+    /// Whether the server has ever answered.
+    reached: AtomicBool,
+    /// When the command has to be over, since the beginning.
+    deadline: Option<Duration>,
+    /// What was listed, by kind and namespace.
+    watched: BTreeMap<(String, String), Listed>,
     /// Counts changes of what is watched.
     changes: watch::Sender<u64>,
     seen: watch::Receiver<u64>,
     begun: Instant,
     runtime: Runtime,
+}
+
+/// A kind in a namespace that was listed. It is watched once somebody waits for a change.
+struct Listed {
+    resource: Resource,
+    objects: Arc<Mutex<Watched>>,
+    is_watched: bool,
 }
 
 /// The objects of a kind in a namespace, as the watch tells them.
@@ -94,20 +117,37 @@ impl Kubernetes {
             .enable_all()
             .build()
             .map_err(ConnectError::Runtime)?;
-        let config = runtime.block_on(config(choice))?;
+        let (config, namespace) = runtime.block_on(config(choice))?;
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let _inside = runtime.enter();
         let client = Client::try_from(config).map_err(ConnectError::Client)?;
         let (changes, seen) = watch::channel(0);
         drop(_inside);
         Ok(Self {
             context: choice.context.clone().unwrap_or_default(),
+            namespace,
+            server,
             client,
+            reached: AtomicBool::new(false),
+            deadline: None,
             watched: BTreeMap::new(),
             changes,
             seen,
             begun: Instant::now(),
             runtime,
         })
+    }
+
+    /// Bounds everything that is asked of the cluster, from its connection on.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.deadline = Some(limit);
+        self
+    }
+
+    /// The namespace of the context; none where it says nothing.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 
     /// Merges a patch into the status of an object, which is what OLM does and its users do not.
@@ -118,7 +158,9 @@ impl Kubernetes {
         let api = self.api(resource, Some(&key.namespace));
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
         let answer = self.ask(|| api.patch_status(&key.name, &parameters, &patch))?;
-        answer.map_err(|error| fault(error, "patch", resource, Some(&key.namespace), Some(key))).map(drop)
+        answer
+            .map_err(|error| self.fault(error, "patch", resource, Some(&key.namespace), Some(key)))
+            .map(drop)
     }
 
     fn api(&self, resource: &Resource, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -135,34 +177,86 @@ impl Kubernetes {
         }
     }
 
-    /// Waits for an answer, unless somebody presses Ctrl-C; asks again what may pass by itself.
+    /// Waits for an answer, until there is a signal or the time is over; asks again what may pass by itself.
     fn ask<T, F: Future<Output = kube::Result<T>>>(
         &self,
         call: impl Fn() -> F,
     ) -> Result<kube::Result<T>, ClusterError> {
-        self.runtime.block_on(async {
-            let answered = async {
-                let begun = Instant::now();
-                let mut pause = FIRST_PAUSE;
-                loop {
-                    match call().await {
-                        Err(error) if passes(&error) && begun.elapsed() < PATIENCE => {
-                            tokio::time::sleep(pause.max(asked_for(&error)).min(PATIENCE)).await;
-                            pause = (pause * 2).min(LONGEST_PAUSE);
-                        }
-                        answer => return answer,
-                    }
+        let answered = async {
+            let begun = Instant::now();
+            let mut pause = FIRST_PAUSE;
+            loop {
+                let limit = if self.reached.load(Ordering::Relaxed) { SILENCE } else { FIRST_ANSWER };
+                let answer = match tokio::time::timeout(limit, call()).await {
+                    Ok(answer) => answer,
+                    Err(_) => Err(kube::Error::Service(Box::new(Silent(limit)))),
+                };
+                if !matches!(&answer, Err(error) if !is_answer(error)) {
+                    self.reached.store(true, Ordering::Relaxed);
                 }
-            };
+                match answer {
+                    Err(error) if self.may_pass(&error) && begun.elapsed() < PATIENCE => {
+                        tokio::time::sleep(pause.max(asked_for(&error)).min(PATIENCE)).await;
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    }
+                    answer => return answer,
+                }
+            }
+        };
+        let over = async {
+            match self.deadline {
+                Some(deadline) => {
+                    tokio::time::sleep_until((self.begun + deadline).into()).await;
+                    deadline
+                }
+                None => std::future::pending().await,
+            }
+        };
+        self.runtime.block_on(async {
             tokio::select! {
+                biased;
+                () = interrupt::signalled() => Err(ClusterError::Interrupted),
+                limit = over => Err(ClusterError::TimedOut { server: self.server.clone(), limit }),
                 answer = answered => Ok(answer),
-                pressed = tokio::signal::ctrl_c() => match pressed {
-                    Ok(()) => Err(ClusterError::Interrupted),
-                    // Without signals nobody can press anything.
-                    Err(error) => Err(ClusterError::Unreachable { source: error.into() }),
-                },
             }
         })
+    }
+
+    /// Whether what went wrong may pass by itself. A server that was never reached is not waited for.
+    fn may_pass(&self, error: &kube::Error) -> bool {
+        match error {
+            kube::Error::Api(status) => matches!(status.code, 429 | 502..=504),
+            error => !is_answer(error) && (self.reached.load(Ordering::Relaxed) || !is_about_reaching(error)),
+        }
+    }
+
+    /// What an error means.
+    fn fault(
+        &self,
+        error: kube::Error,
+        verb: &'static str,
+        resource: &Resource,
+        namespace: Option<&str>,
+        key: Option<&Key>,
+    ) -> ClusterError {
+        let about = || key.cloned().unwrap_or_else(|| Key::new(resource, namespace.unwrap_or(""), "*"));
+        let unreachable =
+            |reason: String| ClusterError::Unreachable { server: self.server.clone(), source: reason.into() };
+        let kube::Error::Api(status) = error else { return unreachable(innermost(&error)) };
+        let Status { code, reason, message, .. } = *status;
+        match code {
+            401 => unreachable(message),
+            403 => ClusterError::Forbidden {
+                verb,
+                resource: resource.full_name(),
+                namespace: namespace.filter(|_| resource.namespaced).map(str::to_owned),
+            },
+            404 if key.is_none() => ClusterError::NotServed { resource: resource.full_name() },
+            404 => ClusterError::NotFound { key: about() },
+            409 if reason == "AlreadyExists" => ClusterError::Exists { key: about() },
+            409 => ClusterError::Conflict { key: about() },
+            _ => ClusterError::Refused { key: about(), message },
+        }
     }
 
     fn list_now(&self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
@@ -179,7 +273,7 @@ impl Kubernetes {
                     page = ListParams::default().limit(PAGE);
                     continue;
                 }
-                answer => answer.map_err(|error| fault(error, "list", resource, namespace, None))?,
+                answer => answer.map_err(|error| self.fault(error, "list", resource, namespace, None))?,
             };
             found.extend(list.items.into_iter().map(|object| document(object, resource)));
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -191,26 +285,19 @@ impl Kubernetes {
         Ok(found)
     }
 
-    /// Begins to watch a kind, with what is there now.
-    fn watch(&mut self, resource: &Resource, namespace: &str) -> Result<Arc<Mutex<Watched>>, ClusterError> {
-        let name = (resource.full_name(), namespace.to_owned());
-        if let Some(watched) = self.watched.get(&name) {
-            return Ok(Arc::clone(watched));
-        }
-        // Asked for once, so that a right that is missing is told rather than tried again for ever.
-        let objects = self.list_now(resource, Some(namespace))?;
-        let objects = objects.into_iter().map(|object| (Key::of(&object), object)).collect();
-        let watched = Arc::new(Mutex::new(Watched { objects, ..Watched::default() }));
+    /// Begins to watch a kind that was listed.
+    fn watch(&self, listed: &Listed, namespace: &str) {
         let pauses: ExponentialBackoff = ExponentialBuilder::default()
             .with_min_delay(FIRST_PAUSE)
             .with_max_delay(LONGEST_PAUSE)
             .with_jitter()
             .without_max_times()
             .into();
-        let mut events = watcher(self.api(resource, Some(namespace)), watcher::Config::default())
+        let mut events = watcher(self.api(&listed.resource, Some(namespace)), watcher::Config::default())
             .backoff(ResetTimerBackoff::new(pauses, PATIENCE))
             .boxed();
-        let (shared, changes, kind) = (Arc::clone(&watched), self.changes.clone(), resource.clone());
+        let (shared, changes) = (Arc::clone(&listed.objects), self.changes.clone());
+        let kind = listed.resource.clone();
         self.runtime.spawn(async move {
             while let Some(event) = events.next().await {
                 // The watcher starts over by itself after an error.
@@ -220,15 +307,13 @@ impl Kubernetes {
                 }
             }
         });
-        self.watched.insert(name, Arc::clone(&watched));
-        Ok(watched)
     }
 
     /// What was written is seen at once, not only when the watch tells it.
     fn wrote(&self, resource: &Resource, object: &Value) {
         let key = Key::of(object);
-        if let Some(watched) = self.watched.get(&(resource.full_name(), key.namespace.clone())) {
-            lock(watched).put(key, object.clone());
+        if let Some(listed) = self.watched.get(&(resource.full_name(), key.namespace.clone())) {
+            lock(&listed.objects).put(key, object.clone());
         }
     }
 }
@@ -269,17 +354,33 @@ fn lock(watched: &Mutex<Watched>) -> MutexGuard<'_, Watched> {
     watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn config(choice: &Choice) -> Result<Config, ConnectError> {
+/// The client's configuration, and the namespace of the context where it has one.
+async fn config(choice: &Choice) -> Result<(Config, Option<String>), ConnectError> {
     let failed = |error: kube::config::KubeconfigError| ConnectError::Config(error.into());
     let options = KubeConfigOptions { context: choice.context.clone(), ..KubeConfigOptions::default() };
-    match &choice.kubeconfig {
-        Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
+    let kubeconfig = match &choice.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path).map_err(failed)?,
+        None if choice.context.is_some() => Kubeconfig::read().map_err(failed)?,
+        None => {
+            let config = Config::infer().await.map_err(|error| ConnectError::Config(error.into()))?;
+            let namespace = match Kubeconfig::read() {
+                Ok(kubeconfig) => namespace_of(&kubeconfig, None),
+                // In a pod: its own.
+                Err(_) => Some(config.default_namespace.clone()),
+            };
+            return Ok((config, namespace));
         }
-        None if choice.context.is_some() => Config::from_kubeconfig(&options).await.map_err(failed),
-        None => Config::infer().await.map_err(|error| ConnectError::Config(error.into())),
-    }
+    };
+    let namespace = namespace_of(&kubeconfig, choice.context.as_deref());
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?;
+    Ok((config, namespace))
+}
+
+/// The namespace that a context names.
+fn namespace_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let name = context.or(kubeconfig.current_context.as_deref())?;
+    let found = kubeconfig.contexts.iter().find(|found| found.name == name)?;
+    found.context.as_ref()?.namespace.clone().filter(|namespace| !namespace.is_empty())
 }
 
 /// An object as the server sends it alone: in lists it leaves kind and version out. Managed fields are left out here.
@@ -291,13 +392,39 @@ fn document(mut object: DynamicObject, resource: &Resource) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Whether what went wrong may pass by itself.
-fn passes(error: &kube::Error) -> bool {
-    match error {
-        kube::Error::Api(status) => matches!(status.code, 429 | 502..=504),
-        kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_) => true,
-        _ => false,
+/// Nothing came back for a request.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} s", .0.as_secs())]
+struct Silent(Duration);
+
+/// Whether the server has said something, be it that it refuses.
+fn is_answer(error: &kube::Error) -> bool {
+    !matches!(error, kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_))
+}
+
+/// Whether the server could not even be reached: nobody listens, it has no address, it shows no certificate that is trusted,
+/// or it says nothing.
+fn is_about_reaching(error: &kube::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let connecting = error
+            .downcast_ref::<hyper_util::client::legacy::Error>()
+            .is_some_and(hyper_util::client::legacy::Error::is_connect);
+        if connecting || error.is::<Silent>() {
+            return true;
+        }
+        next = error.source();
     }
+    false
+}
+
+/// The innermost reason: those around it only say that something went wrong.
+fn innermost(error: &kube::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
 }
 
 /// How long the server asks to be left alone.
@@ -305,32 +432,6 @@ fn asked_for(error: &kube::Error) -> Duration {
     let kube::Error::Api(status) = error else { return Duration::ZERO };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     Duration::from_secs(seconds.into())
-}
-
-/// What an error means.
-fn fault(
-    error: kube::Error,
-    verb: &'static str,
-    resource: &Resource,
-    namespace: Option<&str>,
-    key: Option<&Key>,
-) -> ClusterError {
-    let about = || key.cloned().unwrap_or_else(|| Key::new(resource, namespace.unwrap_or(""), "*"));
-    let kube::Error::Api(status) = error else { return ClusterError::Unreachable { source: error.into() } };
-    let Status { code, reason, message, .. } = *status;
-    match code {
-        401 => ClusterError::Unreachable { source: message.into() },
-        403 => ClusterError::Forbidden {
-            verb,
-            resource: resource.full_name(),
-            namespace: namespace.filter(|_| resource.namespaced).map(str::to_owned),
-        },
-        404 if key.is_none() => ClusterError::NotServed { resource: resource.full_name() },
-        404 => ClusterError::NotFound { key: about() },
-        409 if reason == "AlreadyExists" => ClusterError::Exists { key: about() },
-        409 => ClusterError::Conflict { key: about() },
-        _ => ClusterError::Refused { key: about(), message },
-    }
 }
 
 impl Cluster for Kubernetes {
@@ -341,8 +442,15 @@ impl Cluster for Kubernetes {
     fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
         match namespace {
             Some(namespace) if observe::kinds().contains(&resource) => {
-                let watched = self.watch(resource, namespace)?;
-                let found = lock(&watched).objects.values().cloned().collect();
+                let name = (resource.full_name(), namespace.to_owned());
+                if let Some(listed) = self.watched.get(&name).filter(|listed| listed.is_watched) {
+                    return Ok(lock(&listed.objects).objects.values().cloned().collect());
+                }
+                let found = self.list_now(resource, Some(namespace))?;
+                let objects = found.iter().map(|object| (Key::of(object), object.clone())).collect();
+                let objects = Arc::new(Mutex::new(Watched { objects, ..Watched::default() }));
+                let listed = Listed { resource: resource.clone(), objects, is_watched: false };
+                self.watched.insert(name, listed);
                 Ok(found)
             }
             _ => self.list_now(resource, namespace),
@@ -358,7 +466,8 @@ impl Cluster for Kubernetes {
         let api = self.api(resource, Some(namespace));
         let answer = self.ask(|| api.get_opt(name))?;
         let key = Key::new(resource, namespace, name);
-        let found = answer.map_err(|error| fault(error, "get", resource, Some(namespace), Some(&key)))?;
+        let found =
+            answer.map_err(|error| self.fault(error, "get", resource, Some(namespace), Some(&key)))?;
         Ok(found.map(|object| document(object, resource)))
     }
 
@@ -370,8 +479,8 @@ impl Cluster for Kubernetes {
         let api = self.api(resource, Some(&key.namespace));
         let parameters = PostParams::default();
         let answer = self.ask(|| api.create(&parameters, &typed))?;
-        let made =
-            answer.map_err(|error| fault(error, "create", resource, Some(&key.namespace), Some(&key)))?;
+        let made = answer
+            .map_err(|error| self.fault(error, "create", resource, Some(&key.namespace), Some(&key)))?;
         let made = document(made, resource);
         self.wrote(resource, &made);
         Ok(made)
@@ -382,7 +491,7 @@ impl Cluster for Kubernetes {
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
         let answer = self.ask(|| api.patch(&key.name, &parameters, &patch))?;
         let changed =
-            answer.map_err(|error| fault(error, "patch", resource, Some(&key.namespace), Some(key)))?;
+            answer.map_err(|error| self.fault(error, "patch", resource, Some(&key.namespace), Some(key)))?;
         let changed = document(changed, resource);
         self.wrote(resource, &changed);
         Ok(changed)
@@ -392,13 +501,17 @@ impl Cluster for Kubernetes {
         let api = self.api(resource, Some(&key.namespace));
         let parameters = DeleteParams::background();
         let answer = self.ask(|| api.delete(&key.name, &parameters))?;
-        match answer.map_err(|error| fault(error, "delete", resource, Some(&key.namespace), Some(key))) {
+        match answer.map_err(|error| self.fault(error, "delete", resource, Some(&key.namespace), Some(key))) {
             Ok(_) | Err(ClusterError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        for ((_, namespace), listed) in self.watched.iter().filter(|(_, listed)| !listed.is_watched) {
+            self.watch(listed, namespace);
+        }
+        self.watched.values_mut().for_each(|listed| listed.is_watched = true);
         let mut seen = self.seen.clone();
         let changed = self.runtime.block_on(async {
             let something = async {
@@ -409,7 +522,7 @@ impl Cluster for Kubernetes {
             tokio::select! {
                 () = something => Ok(true),
                 () = tokio::time::sleep(timeout) => Ok(false),
-                _ = tokio::signal::ctrl_c() => Err(ClusterError::Interrupted),
+                () = interrupt::signalled() => Err(ClusterError::Interrupted),
             }
         });
         seen.mark_unchanged();
@@ -419,5 +532,9 @@ impl Cluster for Kubernetes {
 
     fn now(&self) -> Duration {
         self.begun.elapsed()
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.deadline
     }
 }

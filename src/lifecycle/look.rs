@@ -1,16 +1,22 @@
 //! Operators as people ask about them: one row of a table, or everything there is to say about one.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::api::{
-    ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup, Subscription, known,
+    ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, OperatorGroup, PackageManifest,
+    Subscription, known,
 };
 use super::checks;
 use super::cluster::ClusterError;
+use super::decide::problems;
 use super::engine::{Engine, EngineError};
 use super::observe::Observed;
+use super::offer::Offer;
 
 /// An operator: a Subscription and what has become of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -48,6 +54,9 @@ pub struct Operator {
     pub install_mode: String,
     /// These namespaces; one empty name means all.
     pub target_namespaces: Vec<String>,
+    /// What is wrong besides the phase of what is installed: a failed plan, a bundle that cannot be unpacked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }
 
 /// A plan that is not over.
@@ -108,6 +117,7 @@ impl Operator {
             !plan.is_over()
                 && (plan.name() == status.plan() || owners.any(|name| name == subscription.name()))
         });
+        let problems = problems(observed, &head);
         let mode = match observed.groups.len() {
             1 => InstallModeKind::of(&observed.namespace, &targets).to_string(),
             _ => String::new(),
@@ -132,12 +142,77 @@ impl Operator {
             }),
             install_mode: mode,
             target_namespaces: targets,
+            problems,
         }
     }
 
-    /// Whether it is well: installed and up. A plan that waits for approval is no illness.
+    /// Whether it is healthy: installed and up, and nothing failed on the way to a newer version. A plan that waits for
+    /// approval is no fault.
     pub fn is_well(&self) -> bool {
-        self.csv_phase == "Succeeded"
+        self.csv_phase == "Succeeded" && self.problems.is_empty()
+    }
+}
+
+/// The heads of channels, each catalog and each package asked for once.
+#[derive(Default)]
+struct Heads {
+    offers: BTreeMap<(String, String), Option<Arc<Offer>>>,
+    manifests: BTreeMap<(String, String, String), Option<Object<PackageManifest>>>,
+}
+
+impl Heads {
+    /// The head of a Subscription's channel; empty when nobody can say.
+    fn of(
+        &mut self,
+        engine: &mut Engine<'_>,
+        subscription: &Object<Subscription>,
+    ) -> Result<String, EngineError> {
+        let spec = &subscription.spec;
+        let catalog = (spec.source_namespace.clone(), spec.source.clone());
+        let offer = match self.offers.get(&catalog) {
+            Some(offer) => offer.clone(),
+            None => {
+                let offer = known_or_over(engine.offer(subscription))?;
+                self.offers.insert(catalog.clone(), offer.clone());
+                offer
+            }
+        };
+        let offered = offer.and_then(|offer| {
+            let package = offer.packages.get(&spec.package)?;
+            package.channel(&spec.channel)?.head().map(str::to_owned)
+        });
+        if let Some(head) = offered {
+            return Ok(head);
+        }
+        // OLM's own API of packages says it too.
+        let name = (catalog.0, catalog.1, spec.package.clone());
+        let manifest = match self.manifests.get(&name) {
+            Some(manifest) => manifest.clone(),
+            None => {
+                let found =
+                    engine.cluster.get(&known::PACKAGE_MANIFEST, subscription.namespace(), &spec.package);
+                let found = known_or_over(found.map_err(EngineError::from))?.flatten();
+                let manifest = found.and_then(|found| Object::<PackageManifest>::read(found).ok());
+                self.manifests.insert(name, manifest.clone());
+                manifest
+            }
+        };
+        let head = manifest.and_then(|manifest| {
+            let status = &manifest.status;
+            let channel = if spec.channel.is_empty() { &status.default_channel } else { &spec.channel };
+            status.channels.iter().find(|found| found.name == *channel).map(|found| found.current_csv.clone())
+        });
+        Ok(head.unwrap_or_default())
+    }
+}
+
+/// What was found out; nothing when it could not be, unless nothing more can be, for there was a signal or the time is over.
+fn known_or_over<T>(found: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+    match found {
+        Err(error @ EngineError::Cluster(ClusterError::Interrupted | ClusterError::TimedOut { .. })) => {
+            Err(error)
+        }
+        found => Ok(found.ok()),
     }
 }
 
@@ -166,29 +241,8 @@ impl Engine<'_> {
     pub(super) fn row(&mut self, subscription: &Object<Subscription>) -> Result<Operator, EngineError> {
         let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
         let fresh = observed.subscription.clone().unwrap_or_else(|| subscription.clone());
-        let head = self.head(&fresh);
+        let head = Heads::default().of(self, &fresh)?;
         Ok(Operator::of(&observed, &fresh, head))
-    }
-
-    /// The head of a Subscription's channel; empty when nobody can say.
-    fn head(&mut self, subscription: &Object<Subscription>) -> String {
-        let spec = &subscription.spec;
-        let offered = self.offer(subscription).ok().and_then(|offer| {
-            let package = offer.packages.get(&spec.package)?;
-            package.channel(&spec.channel)?.head().map(str::to_owned)
-        });
-        offered.or_else(|| self.head_by_manifest(subscription)).unwrap_or_default()
-    }
-
-    /// The head as OLM's own API of packages says it.
-    fn head_by_manifest(&mut self, subscription: &Object<Subscription>) -> Option<String> {
-        let spec = &subscription.spec;
-        let document =
-            self.cluster.get(&known::PACKAGE_MANIFEST, subscription.namespace(), &spec.package).ok()??;
-        let manifest = Object::<super::api::PackageManifest>::read(document).ok()?;
-        let channel = if spec.channel.is_empty() { &manifest.status.default_channel } else { &spec.channel };
-        let found = manifest.status.channels.iter().find(|found| found.name == *channel)?;
-        Some(found.current_csv.clone())
     }
 
     /// The rows of a namespace, or of all.
@@ -196,12 +250,23 @@ impl Engine<'_> {
     /// # Errors
     /// The cluster does not answer, or has no OLM.
     pub fn list(&mut self, namespace: Option<&str>) -> Result<Vec<Operator>, EngineError> {
-        let documents = self.cluster.list(&known::SUBSCRIPTION, namespace)?;
+        let mut subscriptions: Vec<Object<Subscription>> = Vec::new();
+        let mut documents: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for kind in [&known::SUBSCRIPTION, &known::INSTALL_PLAN, &known::CSV, &known::OPERATOR_GROUP] {
+            for document in self.cluster.list(kind, namespace)? {
+                if kind.kind == known::SUBSCRIPTION.kind {
+                    subscriptions.extend(Object::read(document.clone()).ok());
+                }
+                documents.entry(Key::of(&document).namespace).or_default().push(document);
+            }
+        }
+        let mut heads = Heads::default();
         let mut rows = Vec::new();
-        for subscription in
-            documents.into_iter().filter_map(|document| Object::<Subscription>::read(document).ok())
-        {
-            rows.push(self.row(&subscription)?);
+        for subscription in &subscriptions {
+            let beside = documents.get(subscription.namespace()).into_iter().flatten();
+            let observed = Observed::of(beside, subscription.namespace(), subscription.name());
+            let head = heads.of(self, subscription)?;
+            rows.push(Operator::of(&observed, subscription, head));
         }
         Ok(rows)
     }

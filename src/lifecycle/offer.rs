@@ -2,9 +2,10 @@
 //! and need. Owned, so that it can outlive the text it was read from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use olmkit_bundle::csv::GroupVersionKind;
-use olmkit_bundle::version::{Version, VersionRange};
+use olmkit_bundle::version::Version;
 use olmkit_catalog::fbc::{self, Catalog, property};
 use olmkit_catalog::graph::{GraphError, Release, VersionRelease};
 use olmkit_catalog::path::{About, Rules, Ways};
@@ -15,6 +16,8 @@ use serde_json::Value;
 pub struct Offer {
     /// By name.
     pub packages: BTreeMap<String, OfferedPackage>,
+    /// The same for OLM's resolver, once that was asked for.
+    resolvable: OnceLock<Arc<Catalog<'static>>>,
 }
 
 /// A package.
@@ -103,8 +106,50 @@ impl Offer {
             };
             package.channels.insert(channel.name.to_string(), offered);
         }
-        Self { packages }
+        Self { packages, resolvable: OnceLock::new() }
     }
+
+    /// The catalog as OLM's resolver reads it: without manifests, and without what consoles show.
+    pub(super) fn resolvable(&self) -> Arc<Catalog<'static>> {
+        Arc::clone(self.resolvable.get_or_init(|| Arc::new(resolvable(&self.packages))))
+    }
+}
+
+fn resolvable(packages: &BTreeMap<String, OfferedPackage>) -> Catalog<'static> {
+    let mut catalog = Catalog::default();
+    for (name, package) in packages {
+        catalog.packages.push(fbc::Package {
+            name: name.clone().into(),
+            default_channel: package.default_channel.clone().into(),
+            ..fbc::Package::default()
+        });
+        let entry = |entry: &OfferedEntry| fbc::Entry {
+            name: entry.name.clone().into(),
+            replaces: entry.replaces.clone().into(),
+            skips: entry.skips.iter().map(|skip| skip.clone().into()).collect(),
+            skip_range: entry.skip_range.clone().into(),
+            ..fbc::Entry::default()
+        };
+        catalog.channels.extend(package.channels.iter().map(|(channel, found)| fbc::Channel {
+            name: channel.clone().into(),
+            package: name.clone().into(),
+            entries: found.entries.iter().map(entry).collect(),
+            ..fbc::Channel::default()
+        }));
+        let property = |found: &Value| fbc::Property {
+            kind: found["type"].as_str().unwrap_or_default().to_owned().into(),
+            value: Some(found["value"].clone().into()),
+            ..fbc::Property::default()
+        };
+        catalog.bundles.extend(package.bundles.iter().map(|(bundle, found)| fbc::Bundle {
+            name: bundle.clone().into(),
+            package: name.clone().into(),
+            image: found.image.clone().into(),
+            properties: found.properties.iter().map(property).collect(),
+            ..fbc::Bundle::default()
+        }));
+    }
+    catalog
 }
 
 impl OfferedPackage {
@@ -219,17 +264,6 @@ impl OfferedBundle {
     /// The APIs that it provides.
     pub fn provides(&self) -> BTreeSet<GroupVersionKind> {
         self.values(property::GVK).map(gvk).collect()
-    }
-
-    /// What it needs from others.
-    pub fn needs(&self) -> Vec<Need> {
-        needs(&self.properties)
-    }
-
-    /// Whether it is of a package's version range.
-    pub fn is_in(&self, range: &str) -> bool {
-        let range: Option<VersionRange> = range.parse().ok();
-        range.zip(self.version.as_ref()).is_some_and(|(range, own)| range.contains(&own.version))
     }
 }
 

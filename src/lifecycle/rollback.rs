@@ -1,18 +1,20 @@
 //! `operator rollback`: OLM does not go back, so an older version is installed anew, if nothing that is stored would be lost.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::api::{Approval, ClusterServiceVersion, Key, Named as _, Object, Resource, Subscription, known};
 use super::checks;
-use super::decide::Goal;
+use super::decide::{Accept, Goal};
 use super::engine::{Engine, EngineError};
 use super::look::Operator;
 use super::observe::Observed;
-use super::offer::OfferedBundle;
-use super::schema::judge;
+use super::schema::{judge, lost_version, schema_of};
 use super::upgrade::{bundle_of, channel_of};
 
-/// The annotation on an OperatorGroup that remembers a Subscription while it is away.
+/// The annotation on an OperatorGroup that remembers a Subscription while it is away. It is removed as soon as the Subscription
+/// exists again.
 const UNDER_WAY: &str = "olmkit.io/rollback";
 /// How long an operator is away, as it was seen.
 const OUTAGE: &str = "about 30 s";
@@ -30,21 +32,13 @@ pub struct Rollback {
     pub accept_conversion_gap: bool,
     /// Whether schemas may have rules that are not evaluated here.
     pub accept_unchecked: bool,
+    /// What the plan may carry as well.
+    pub accept: Accept,
 }
 
-/// Where what a rollback needs comes from and goes to.
+/// Where custom resources are kept before a rollback.
 pub trait Archive {
-    /// The manifests of a bundle.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    fn manifests(
-        &self,
-        name: &str,
-        bundle: &OfferedBundle,
-    ) -> Result<Vec<Value>, Box<dyn std::error::Error + Send + Sync>>;
-
-    /// Keeps objects, and says where.
+    /// Keeps objects beside those that were kept before, and says where.
     ///
     /// # Errors
     /// They cannot be written.
@@ -58,11 +52,13 @@ impl Engine<'_> {
     /// # Errors
     /// Something stored would be lost, which is said before anything is changed; or the old version does not come up.
     pub fn rollback(&mut self, request: &Rollback, archive: &dyn Archive) -> Result<Operator, EngineError> {
-        if let Some((namespace, subscription)) = self.interrupted(request)? {
-            self.say("an earlier rollback was interrupted: going on with it");
-            return self.reinstall(&namespace, &subscription);
-        }
-        let subscription = self.expect(&request.name, request.namespace.as_deref())?;
+        let found = self.find(&request.name, request.namespace.as_deref())?;
+        let away = self.away(request, found.as_ref())?;
+        let is_away = away.is_some();
+        let subscription = match away.or(found) {
+            Some(subscription) => subscription,
+            None => self.expect(&request.name, request.namespace.as_deref())?,
+        };
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
         let spec = &subscription.spec;
@@ -75,106 +71,145 @@ impl Engine<'_> {
         })?;
         let channel = channel_of(package, &spec.package, &spec.channel)?;
         let target = bundle_of(package, channel, &request.to)?;
-        let Some(installed) = observed.installed() else {
-            return Err(EngineError::refused(format!("{} has nothing installed", subscription.key())));
-        };
-        if installed.name() == target {
+        let fresh = again(&subscription, &target);
+        let begun =
+            is_away || observed.installed().is_none() && is_made_again(&observed, &subscription, &target);
+        if begun && spec.starting_csv == target {
+            self.say(format!("continuing the rollback to `{target}`, which was interrupted"));
+            return self.reinstall(&namespace, &fresh, &request.accept);
+        }
+        // Without its Subscription the operator may still run.
+        let installed = observed.installed().or_else(|| csvs_of(&observed, &spec.package).next());
+        if installed.is_none() && !is_away {
+            let (name, to) = (subscription.name(), package.version(&target));
+            return Err(EngineError::refused_help(
+                format!("{} has nothing installed", subscription.key()),
+                format!(
+                    "run `olmkit operator uninstall {name} -n {namespace}`, then `olmkit operator install {} \
+                     -n {namespace} --name {name} --version {to}`",
+                    spec.package
+                ),
+            ));
+        }
+        if !is_away && installed.is_some_and(|installed| installed.name() == target) {
             self.say(format!("`{target}` is what is installed"));
-            return self.row(&subscription);
+            // An interrupted rollback may not have waited for it.
+            return match is_made_again(&observed, &subscription, &target) {
+                true => self.reinstall(&namespace, &fresh, &request.accept),
+                false => self.row(&subscription),
+            };
         }
         let bundle = package.bundles.get(&target).cloned().unwrap_or_default();
-        let manifests = archive
+        let manifests = self
+            .catalogs
             .manifests(&target, &bundle)
-            .map_err(|error| EngineError::Catalog { name: spec.source.clone(), source: error })?;
+            .map_err(|error| EngineError::Catalog { name: spec.source.clone(), source: error.into() })?;
         let backup = self.nothing_is_lost(request, installed, &manifests)?;
-        if let Some(group) = observed.groups.first().filter(|_| observed.groups.len() == 1) {
-            let place = archive
-                .keep(&format!("{namespace}-{name}"), &backup)
-                .map_err(|error| EngineError::Catalog { name: "backup".into(), source: error })?;
-            self.say(format!("{} custom resources are kept in {place}", backup.len()));
-            self.say(format!("the operator is away for {OUTAGE}; custom resources stay"));
-            let fresh = again(&subscription, &target);
-            let remember = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
-            self.patch(&known::OPERATOR_GROUP, &group.key(), remember)?;
-            return self.reinstall(&namespace, &fresh);
+        let [group] = &observed.groups[..] else {
+            return Err(EngineError::refused(format!(
+                "the namespace `{namespace}` has not exactly one OperatorGroup"
+            )));
+        };
+        if let Some(other) = noted(group.document()).filter(|other| {
+            other.name() != name && observed.others.iter().all(|found| found.name() != other.name())
+        }) {
+            return Err(EngineError::refused_help(
+                format!("the rollback of {} was interrupted", other.key()),
+                format!(
+                    "finish it first: `olmkit operator rollback {} -n {namespace} --to {}`",
+                    other.name(),
+                    other.spec.starting_csv
+                ),
+            ));
         }
-        Err(EngineError::refused(format!("the namespace `{namespace}` has not exactly one OperatorGroup")))
+        let place = archive
+            .keep(&format!("{namespace}-{name}"), &backup)
+            .map_err(|error| EngineError::Catalog { name: "backup".into(), source: error })?;
+        self.say(format!("{} custom resources are kept in {place}", backup.len()));
+        self.say(format!("the operator is away for {OUTAGE}; custom resources stay"));
+        let remember = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
+        self.patch(&known::OPERATOR_GROUP, &group.key(), remember)?;
+        self.reinstall(&namespace, &fresh, &request.accept)
     }
 
-    /// A rollback that was interrupted: the Subscription as it is to be made again.
-    fn interrupted(&mut self, request: &Rollback) -> Result<Option<(String, Value)>, EngineError> {
+    /// The Subscription that an interrupted rollback has deleted and not created again: as it is to be created.
+    fn away(
+        &mut self,
+        request: &Rollback,
+        found: Option<&Object<Subscription>>,
+    ) -> Result<Option<Object<Subscription>>, EngineError> {
+        // While something is installed, nothing is away, whatever an older version has left in the annotation.
+        if found.is_some_and(|found| !found.status.installed_csv.is_empty()) {
+            return Ok(None);
+        }
         for group in self.cluster.list(&known::OPERATOR_GROUP, request.namespace.as_deref())? {
-            let noted = group.pointer("/metadata/annotations").and_then(|all| all.get(UNDER_WAY)?.as_str());
-            let Some(fresh) = noted.and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
-                continue;
+            let Some(noted) = noted(&group) else { continue };
+            let is_it = match found {
+                Some(found) => found.key() == noted.key(),
+                None => [noted.name(), noted.spec.package.as_str()].contains(&request.name.as_str()),
             };
-            let names = [&fresh["metadata"]["name"], &fresh["spec"]["name"]];
-            if names.iter().any(|name| **name == request.name) {
-                return Ok(Some((Key::of(&group).namespace, fresh)));
+            if is_it && noted.namespace() == Key::of(&group).namespace {
+                return Ok(Some(noted));
             }
         }
         Ok(None)
     }
 
-    /// Refuses when something that is stored would be lost or could not be read; gives back all custom resources.
+    /// Refuses when something that is stored would be lost or could not be read; gives back all custom resources of what is
+    /// installed and of what is to be.
     fn nothing_is_lost(
         &mut self,
         request: &Rollback,
-        installed: &ClusterServiceVersion,
+        installed: Option<&Object<ClusterServiceVersion>>,
         manifests: &[Value],
     ) -> Result<Vec<Value>, EngineError> {
-        let hooks = installed.spec.webhook_definitions.iter().flat_map(|hook| &hook.conversion_crds);
-        if let Some(crd) = hooks.into_iter().next().filter(|_| !request.accept_conversion_gap) {
+        let installed = installed.map(|installed| &installed.spec);
+        let hooks = installed.into_iter().flat_map(|spec| &spec.webhook_definitions);
+        let converted = hooks.flat_map(|hook| &hook.conversion_crds).next();
+        if let Some(crd) = converted.filter(|_| !request.accept_conversion_gap) {
             return Err(EngineError::refused_help(
                 format!("`{crd}` is converted by a webhook, which goes while the operator is away"),
                 "--accept-conversion-gap takes that: only the stored version can be read meanwhile",
             ));
         }
-        let old_crds: Vec<&Value> =
-            manifests.iter().filter(|object| object["kind"] == known::CRD.kind.as_str()).collect();
+        let old_crds: BTreeMap<String, &Value> = manifests
+            .iter()
+            .filter(|object| object["kind"] == known::CRD.kind.as_str())
+            .map(|crd| (Key::of(crd).name, crd))
+            .collect();
+        let owned = installed.into_iter().flat_map(|spec| &spec.custom_resource_definitions.owned);
+        let names: BTreeSet<String> =
+            owned.map(|owned| owned.name.clone()).chain(old_crds.keys().cloned()).collect();
         let mut all = Vec::new();
-        for owned in &installed.spec.custom_resource_definitions.owned {
-            let Some(live) = self.cluster.get(&known::CRD, "", &owned.name)? else { continue };
-            let Some(old) = old_crds.iter().find(|crd| Key::of(crd).name == owned.name) else { continue };
-            let versions = |crd: &Value| {
-                crd.pointer("/spec/versions").and_then(Value::as_array).cloned().unwrap_or_default()
-            };
-            let stored =
-                live.pointer("/status/storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
-            if let Some(lost) =
-                stored.iter().find(|stored| !versions(old).iter().any(|version| version["name"] == **stored))
-            {
-                let lost = lost.as_str().unwrap_or("");
+        for name in names {
+            let Some(live) = self.cluster.get(&known::CRD, "", &name)? else { continue };
+            let old = old_crds.get(&name).copied();
+            if let Some(lost) = old.and_then(|old| lost_version(&live, old)) {
                 return Err(EngineError::refused_help(
-                    format!(
-                        "objects of `{}` are stored at {lost}, which the old CRD does not have",
-                        owned.name
-                    ),
+                    format!("objects of `{name}` are stored at {lost}, which the old CRD does not have"),
                     "migrate them to a version that it has, and take the other one out of `status.storedVersions`",
                 ));
             }
-            all.extend(self.judge_all(request, &owned.name, &live, old)?);
+            all.extend(self.judge_all(request, &name, &live, old)?);
         }
         all.sort_by_key(Key::of);
         all.dedup_by_key(|object| Key::of(object));
         Ok(all)
     }
 
-    /// Judges every custom resource of a CRD by the old schemas, at every version that both serve.
+    /// Every custom resource of a CRD, judged by the old schemas at every version that both serve.
     fn judge_all(
         &mut self,
         request: &Rollback,
         crd: &str,
         live: &Value,
-        old: &Value,
+        old: Option<&Value>,
     ) -> Result<Vec<Value>, EngineError> {
         let mut all = Vec::new();
         let served: Vec<Resource> = checks::served(live);
         for resource in &served {
             let found = self.cluster.list(resource, None)?;
-            let versions = old.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-            let version = versions.into_iter().find(|version| version["name"] == resource.version.as_str());
-            if let Some(schema) = version.and_then(|version| version.pointer("/schema/openAPIV3Schema")) {
+            if let Some(schema) = old.and_then(|old| schema_of(old, &resource.version)) {
                 for object in &found {
                     let judgement = judge(schema, object);
                     let key = Key::of(object);
@@ -203,16 +238,27 @@ impl Engine<'_> {
     }
 
     /// Takes Subscription and ClusterServiceVersions away and installs the old version; goes on where it was interrupted.
-    fn reinstall(&mut self, namespace: &str, fresh: &Value) -> Result<Operator, EngineError> {
+    fn reinstall(
+        &mut self,
+        namespace: &str,
+        fresh: &Value,
+        accept: &Accept,
+    ) -> Result<Operator, EngineError> {
         let target = fresh["spec"]["startingCSV"].as_str().unwrap_or("").to_owned();
         let name = Key::of(fresh).name;
         let observed = self.look(namespace, &name)?;
-        let is_fresh = |found: &Object<Subscription>| {
-            found.spec.starting_csv == target && owns_nothing_newer(&observed, found, &target)
-        };
-        if !observed.subscription.as_ref().is_some_and(is_fresh) {
+        let made = observed.subscription.as_ref();
+        if !made.is_some_and(|found| is_made_again(&observed, found, &target)) {
             self.take_away(&observed, fresh)?;
             self.create(&known::SUBSCRIPTION, fresh.clone())?;
+        }
+        let forget = json!({"metadata": {"annotations": {UNDER_WAY: null}}});
+        for group in observed
+            .groups
+            .iter()
+            .filter(|group| noted(group.document()).is_some_and(|noted| noted.name() == name))
+        {
+            self.patch(&known::OPERATOR_GROUP, &group.key(), forget.clone())?;
         }
         if self.options.dry_run {
             return Ok(Operator {
@@ -221,16 +267,19 @@ impl Engine<'_> {
                 ..Operator::default()
             });
         }
-        let goal = Goal { way: vec![target], approve: true, ..Goal::default() };
+        // What is installed already needs no plan, and keeps its approval.
+        let approve = observed.csv(&target).is_none();
+        let goal = Goal { way: vec![target], approve, channel: None, accept: accept.clone() };
         if self.options.wait {
             self.reach(namespace, &name, &goal)?;
-            let forget = json!({"metadata": {"annotations": {UNDER_WAY: null}}});
-            for group in &observed.groups {
-                self.patch(&known::OPERATOR_GROUP, &group.key(), forget.clone())?;
-            }
-            self.say("the approval is Manual now: Automatic would go on to the channel's head again");
         } else {
             self.one_step(namespace, &name, &goal)?;
+        }
+        if approve {
+            self.say("the approval is Manual now: Automatic would go on to the channel's head again");
+        }
+        if approve && !self.options.wait {
+            self.say("run the same command again: it approves the InstallPlan once OLM has made it");
         }
         self.status(&name, Some(namespace))
     }
@@ -240,25 +289,37 @@ impl Engine<'_> {
             self.delete(&known::SUBSCRIPTION, &found.key())?;
             self.gone(&known::SUBSCRIPTION, &found.key())?;
         }
-        let package = fresh["spec"]["name"].as_str();
-        for csv in &observed.csvs {
-            if super::simulate::package_of(csv).as_deref() == package {
-                self.delete(&known::CSV, &csv.key())?;
-            }
+        let package = fresh["spec"]["name"].as_str().unwrap_or("");
+        for csv in csvs_of(observed, package) {
+            self.delete(&known::CSV, &csv.key())?;
         }
-        for csv in &observed.csvs {
-            if super::simulate::package_of(csv).as_deref() == package {
-                self.gone(&known::CSV, &csv.key())?;
-            }
+        for csv in csvs_of(observed, package) {
+            self.gone(&known::CSV, &csv.key())?;
         }
         Ok(())
     }
 }
 
-/// Whether a Subscription is the one that was made again already.
-fn owns_nothing_newer(observed: &Observed, found: &Subscription, target: &str) -> bool {
+/// The Subscription that an OperatorGroup remembers.
+fn noted(group: &Value) -> Option<Object<Subscription>> {
+    let text = group.pointer("/metadata/annotations")?.get(UNDER_WAY)?.as_str()?;
+    Object::read(serde_json::from_str(text).ok()?).ok()
+}
+
+/// The ClusterServiceVersions of a package.
+fn csvs_of<'o>(
+    observed: &'o Observed,
+    package: &'o str,
+) -> impl Iterator<Item = &'o Object<ClusterServiceVersion>> {
+    observed.csvs.iter().filter(move |csv| super::simulate::package_of(csv).as_deref() == Some(package))
+}
+
+/// Whether a Subscription is the one that was made again already: it begins with the old version, and has nothing newer.
+fn is_made_again(observed: &Observed, found: &Subscription, target: &str) -> bool {
     let installed = found.status.installed_csv.as_str();
-    installed.is_empty() && observed.csvs.iter().all(|csv| csv.name() == target) || installed == target
+    found.spec.starting_csv == target
+        && (installed.is_empty() && csvs_of(observed, &found.spec.package).all(|csv| csv.name() == target)
+            || installed == target)
 }
 
 /// A Subscription as it is made again: it begins with the old version and goes nowhere by itself.

@@ -11,10 +11,11 @@
 
 mod names;
 mod plan;
-mod resolve;
 pub mod rules;
+mod scope;
 mod store;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +28,8 @@ use super::cluster::{Cluster, ClusterError};
 use super::offer::Offer;
 
 pub(super) use names::unpack as unpack_name;
-pub(super) use resolve::package_of;
 pub use rules::{Change, Write};
+pub(super) use scope::{needs_of, package_of};
 pub use store::{Event, EventKind, Store};
 
 /// What is in registries: catalogs by image or address, and the manifests of bundles by name.
@@ -42,6 +43,7 @@ pub struct Registry {
     pub missing_images: std::collections::BTreeSet<String>,
     /// Catalogs that were made for a single installation, by image. They are nowhere else, so they are kept with the cluster.
     pub pushed: BTreeMap<String, Pushed>,
+    resolved: RefCell<scope::Resolved>,
 }
 
 /// A catalog in a simulated registry, with its bundles.

@@ -1,17 +1,22 @@
 //! `operator uninstall`: an inventory of everything that belongs to an operator, and what becomes of each part.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use olmkit_bundle::csv::CrdDescription;
+
 use super::api::{
-    ClusterServiceVersion, InstallPlan, Key, Named as _, Object, Resource, Subscription, known, made_here,
+    ClusterServiceVersion, InstallPlan, Key, Named as _, Object, Resource, Subscription, known, label,
+    made_here,
 };
 use super::checks;
+use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
 use super::observe::Observed;
+use super::offer::Need;
 use super::simulate;
 use super::throw_away;
 
@@ -59,11 +64,13 @@ struct Item {
     key: Key,
     /// Why it stays; none when it goes.
     keep: Option<String>,
+    /// Whether it is one of the operator's custom resources.
+    is_custom_resource: bool,
 }
 
 impl Item {
     fn new(resource: &Resource, key: Key, keep: Option<impl Into<String>>) -> Self {
-        Self { resource: resource.clone(), key, keep: keep.map(Into::into) }
+        Self { resource: resource.clone(), key, keep: keep.map(Into::into), is_custom_resource: false }
     }
 }
 
@@ -84,19 +91,30 @@ impl Engine<'_> {
         };
         let observed = self.look(&namespace, &name)?;
         let csvs = installed_by(&observed, found.as_ref(), &request.name);
-        if found.is_none() && csvs.is_empty() {
-            // Not even a ClusterServiceVersion that an interrupted run has left.
+        let mut items = self.inventory(request, &observed, found.as_ref(), &csvs)?;
+        if found.is_none() && csvs.is_empty() && items.iter().all(|item| item.keep.is_some()) {
+            // Not even something that an interrupted run has left.
             self.expect(&request.name, Some(&namespace))?;
         }
-        let items = self.inventory(request, &observed, found.as_ref(), &csvs)?;
-        for item in items.iter().filter(|item| item.keep.is_none()) {
+        let mut unfinished: Option<Key> = None;
+        for item in items.iter_mut().filter(|item| item.keep.is_none()) {
+            // A custom resource with a finalizer goes only while its operator runs.
+            if let Some(key) = unfinished.as_ref().filter(|_| !item.is_custom_resource) {
+                item.keep =
+                    Some(format!("the operator still has to finalize {key}: run the same command again"));
+                continue;
+            }
             self.delete(&item.resource, &item.key)?;
             // Custom resources go while their operator still runs, which may have finalizers to see to; the
             // ClusterServiceVersion goes before what its finalizer looks for.
             let waited_for = !item.resource.group.ends_with(".k8s.io") && item.resource.group != "batch"
+                || item.is_custom_resource
                 || item.resource.kind == known::CRD.kind;
             if self.options.wait && waited_for {
                 self.gone(&item.resource, &item.key)?;
+            } else if item.is_custom_resource && !self.options.dry_run {
+                let stays = self.cluster.get(&item.resource, &item.key.namespace, &item.key.name)?;
+                unfinished = unfinished.or(stays.map(|_| item.key.clone()));
             }
         }
         if !self.options.dry_run {
@@ -116,7 +134,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Everything that belongs to an operator, in the order it is removed.
+    /// Everything that belongs to an operator, in the order it is removed. The ClusterServiceVersion goes late: as long as it
+    /// is there, a run that follows an interrupted one finds the rest by it.
     fn inventory(
         &mut self,
         request: &Uninstall,
@@ -128,9 +147,9 @@ impl Engine<'_> {
         let (mut crds, roles) = self.crd_items(request, observed, csvs)?;
         items.append(&mut self.custom_resource_items(request, csvs, &crds)?);
         items.extend(subscription.map(|found| Item::new(&known::SUBSCRIPTION, found.key(), None::<String>)));
-        items.extend(csvs.iter().map(|csv| Item::new(&known::CSV, csv.key(), None::<String>)));
         items.extend(self.throw_away_item(request, observed, subscription)?);
         let plans = plans_of(observed, subscription, csvs);
+        let mut removed = BTreeSet::new();
         for plan in &plans {
             let owners = plan.metadata.owner_references.iter().flatten();
             let others: Vec<&str> = owners
@@ -140,12 +159,18 @@ impl Engine<'_> {
                 .collect();
             let keep =
                 (!others.is_empty()).then(|| format!("it belongs to subscription/{} too", others.join(", ")));
+            if keep.is_none() {
+                removed.insert(plan.key());
+            }
             items.push(Item::new(&known::INSTALL_PLAN, plan.key(), keep));
         }
-        items.extend(self.unpack_items(&plans)?);
+        items.extend(self.unpack_items(&plans, &removed)?);
+        items.extend(csvs.iter().map(|csv| Item::new(&known::CSV, csv.key(), None::<String>)));
+        items.extend(dependency_items(observed, subscription, csvs, &plans));
         items.extend(self.group_items(observed, csvs)?);
         items.extend(roles);
         items.append(&mut crds);
+        items.extend(self.namespace_item(&observed.namespace)?);
         Ok(items)
     }
 
@@ -167,8 +192,8 @@ impl Engine<'_> {
                 }
             }
             for crd in &csv.spec.custom_resource_definitions.owned {
-                let keep = match other_owner(&everywhere, observed, csvs, &crd.name) {
-                    Some(other) => Some(format!("`{other}` owns it too")),
+                let keep = match other_user(&everywhere, observed, csvs, crd) {
+                    Some(why) => Some(why),
                     None if !request.delete_crds => {
                         Some("without it its custom resources go too; --delete-crds removes both".to_owned())
                     }
@@ -224,7 +249,8 @@ impl Engine<'_> {
             }
             for object in &live {
                 let keep = item.keep.as_ref().map(|_| "its CRD stays");
-                items.push(Item::new(&resource, Key::of(object), keep));
+                let item = Item::new(&resource, Key::of(object), keep);
+                items.push(Item { is_custom_resource: true, ..item });
             }
         }
         Ok(items)
@@ -253,15 +279,37 @@ impl Engine<'_> {
         Ok(Some(Item::new(&known::CATALOG_SOURCE, Key::of(&found), keep)))
     }
 
-    /// What unpacked the bundles.
-    fn unpack_items(&mut self, plans: &[&Object<InstallPlan>]) -> Result<Vec<Item>, EngineError> {
-        let lookups = plans.iter().flat_map(|plan| &plan.status.bundle_lookups);
-        let names: BTreeSet<(String, String)> = lookups
-            .filter(|lookup| !lookup.path.is_empty())
-            .map(|lookup| (lookup.catalog_source_ref.namespace.clone(), simulate::unpack_name(&lookup.path)))
-            .collect();
+    /// What unpacked the bundles. Subscriptions to one catalog share it, wherever they are: a plan that is still to be carried
+    /// out, or to be tried again, fails for good without it.
+    fn unpack_items(
+        &mut self,
+        plans: &[&Object<InstallPlan>],
+        removed: &BTreeSet<Key>,
+    ) -> Result<Vec<Item>, EngineError> {
+        let names: BTreeSet<(String, String)> = plans.iter().flat_map(|plan| unpacked(plan)).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut users: BTreeMap<(String, String), String> = BTreeMap::new();
+        let hidden = match self.cluster.list(&known::INSTALL_PLAN, None) {
+            Ok(everywhere) => {
+                let everywhere = everywhere.into_iter().filter_map(|found| Object::read(found).ok());
+                for plan in everywhere.filter(|plan: &Object<InstallPlan>| !removed.contains(&plan.key())) {
+                    let user = format!("{} in {}", plan.key(), plan.namespace());
+                    users.extend(unpacked(&plan).into_iter().map(|name| (name, user.clone())));
+                }
+                false
+            }
+            Err(ClusterError::Forbidden { .. }) => true,
+            Err(error) => return Err(error.into()),
+        };
         let mut items = Vec::new();
         for (namespace, name) in names {
+            let keep = match users.get(&(namespace.clone(), name.clone())) {
+                Some(user) => Some(format!("{user} refers to it")),
+                None if hidden => Some("InstallPlans of other namespaces may refer to it".to_owned()),
+                None => None,
+            };
             for resource in [
                 &*known::JOB,
                 &*known::CONFIG_MAP,
@@ -270,11 +318,23 @@ impl Engine<'_> {
                 &*known::SERVICE_ACCOUNT,
             ] {
                 if self.cluster.get(resource, &namespace, &name)?.is_some() {
-                    items.push(Item::new(resource, Key::new(resource, &namespace, &name), None::<String>));
+                    items.push(Item::new(resource, Key::new(resource, &namespace, &name), keep.clone()));
                 }
             }
         }
         Ok(items)
+    }
+
+    /// The namespace, where `install` made it: others may have put something into it since.
+    fn namespace_item(&mut self, namespace: &str) -> Result<Option<Item>, EngineError> {
+        let found = match self.cluster.get(&known::NAMESPACE, "", namespace) {
+            Ok(found) => found.filter(made_here),
+            // Who may not look has not made it either.
+            Err(ClusterError::Forbidden { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let keep = format!("`kubectl delete namespace {namespace}` removes it, with everything in it");
+        Ok(found.map(|found| Item::new(&known::NAMESPACE, Key::of(&found), Some(keep))))
     }
 
     /// The OperatorGroup and the ClusterRoles that OLM made for it.
@@ -288,6 +348,11 @@ impl Engine<'_> {
         let user = observed.others.first().map(|other| other.key()).or_else(|| stays.map(|csv| csv.key()));
         for group in &observed.groups {
             let keep = match &user {
+                Some(user) if made_here(group.document()) => Some(format!(
+                    "{user} needs it: `kubectl delete operatorgroup {} -n {}` removes it once that is gone",
+                    group.name(),
+                    group.namespace()
+                )),
                 Some(user) => Some(format!("{user} needs it")),
                 None if !made_here(group.document()) => Some("somebody else made it".to_owned()),
                 None => None,
@@ -363,20 +428,97 @@ fn plans_of<'o>(
     observed.plans.iter().filter(is_ours).collect()
 }
 
-/// Another operator, anywhere, that owns a CRD.
-fn other_owner(
+/// The ConfigMaps that a plan's bundles were unpacked into, by namespace and name; the Job and its rights are called the same.
+fn unpacked(plan: &InstallPlan) -> BTreeSet<(String, String)> {
+    let lookups = plan
+        .status
+        .bundle_lookups
+        .iter()
+        .filter(|lookup| !lookup.path.is_empty())
+        .map(|lookup| (lookup.catalog_source_ref.namespace.clone(), simulate::unpack_name(&lookup.path)));
+    let referred = plan.status.plan.iter().filter_map(|step| {
+        let manifest: Value = serde_json::from_str(&step.resource.manifest).ok()?;
+        // A reference, not a ConfigMap that the bundle brings.
+        let text = |field: &str| manifest[field].as_str().map(str::to_owned);
+        (manifest["kind"] == "ConfigMap").then(|| text("namespace").zip(text("name")))?
+    });
+    lookups.chain(referred).collect()
+}
+
+/// What OLM installed because the operator needs it: it stays, and whoever wants it gone as well is told how.
+fn dependency_items(
+    observed: &Observed,
+    subscription: Option<&Object<Subscription>>,
+    csvs: &[&Object<ClusterServiceVersion>],
+    plans: &[&Object<InstallPlan>],
+) -> Vec<Item> {
+    let mut items = Vec::new();
+    for other in &observed.others {
+        let Some(made_by) = other.annotation(label::GENERATED_BY) else { continue };
+        let csv = observed.csv(&other.status.installed_csv);
+        let is_needed_by =
+            |user: &ClusterServiceVersion| csv.is_some_and(|csv| needs(user, csv, &other.spec.package));
+        let is_ours =
+            plans.iter().any(|plan| plan.name() == made_by) || csvs.iter().any(|own| is_needed_by(own));
+        if !is_ours || subscription.is_some_and(|own| own.name() == other.name()) {
+            continue;
+        }
+        let stays = |user: &&Object<ClusterServiceVersion>| csvs.iter().all(|own| own.name() != user.name());
+        let user = observed.csvs.iter().filter(stays).find(|user| is_needed_by(user));
+        let keep = match user {
+            Some(user) => format!("{} needs it too", user.key()),
+            None => format!(
+                "it was installed as a dependency: `olmkit operator uninstall {} -n {}` removes it",
+                other.name(),
+                other.namespace()
+            ),
+        };
+        items.push(Item::new(&known::SUBSCRIPTION, other.key(), Some(keep)));
+        let keep = format!("it belongs to {}", other.key());
+        items.extend(csv.map(|csv| Item::new(&known::CSV, csv.key(), Some(keep))));
+    }
+    items
+}
+
+/// Whether an operator needs what another one, of a package, provides.
+fn needs(user: &ClusterServiceVersion, provider: &ClusterServiceVersion, package: &str) -> bool {
+    let owned = &provider.spec.custom_resource_definitions.owned;
+    let required = &user.spec.custom_resource_definitions.required;
+    required.iter().any(|crd| owned.iter().any(|owned| owned.name == crd.name))
+        || simulate::needs_of(user).iter().any(|need| match need {
+            Need::Api(api) => owned.iter().any(|owned| owned.gvk() == *api),
+            Need::Package { name, .. } => name == package,
+        })
+}
+
+/// Another operator, anywhere, that owns or needs a CRD.
+fn other_user(
     everywhere: &[Value],
     observed: &Observed,
     csvs: &[&Object<ClusterServiceVersion>],
-    crd: &str,
+    crd: &CrdDescription,
 ) -> Option<String> {
     let all =
         everywhere.iter().filter_map(|document| Object::<ClusterServiceVersion>::read(document.clone()).ok());
-    let mut others = all.filter(|csv| {
+    let others = all.filter(|csv| {
         let own = csv.namespace() == observed.namespace && csvs.iter().any(|own| own.name() == csv.name());
         !csv.is_copied() && !own
     });
-    let other = others
-        .find(|csv| csv.spec.custom_resource_definitions.owned.iter().any(|owned| owned.name == crd))?;
-    Some(format!("{}/{}", other.namespace(), other.name()))
+    let mut user = None;
+    for csv in others {
+        let name = format!("{}/{}", csv.namespace(), csv.name());
+        let definitions = &csv.spec.custom_resource_definitions;
+        if definitions.owned.iter().any(|owned| owned.name == crd.name) {
+            return Some(format!("`{name}` owns it too"));
+        }
+        // Whichever version is needed.
+        let api = crd.gvk();
+        let is_needed = |need: &Need| matches!(need, Need::Api(needed) if (&needed.group, &needed.kind) == (&api.group, &api.kind));
+        if definitions.required.iter().any(|required| required.name == crd.name)
+            || simulate::needs_of(&csv).iter().any(is_needed)
+        {
+            user = Some(format!("`{name}` needs it"));
+        }
+    }
+    user
 }

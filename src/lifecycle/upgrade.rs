@@ -1,14 +1,14 @@
 //! `operator upgrade` and `operator approve`: along the channel's edges, one hop after another.
 
-use std::collections::BTreeSet;
+use std::time::Duration;
 
 use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::api::{Approval, ClusterServiceVersion, Named as _, Object, Subscription, known};
-use super::decide::{Goal, remembered};
+use super::api::{Approval, ClusterServiceVersion, Named as _, Object, Subscription, known, label};
+use super::decide::{Accept, Goal, remembered};
 use super::engine::{Engine, EngineError};
 use super::look::Operator;
 use super::observe::Observed;
@@ -27,8 +27,10 @@ pub struct Upgrade {
     pub channel: Option<String>,
     /// The approval that the Subscription is to have afterwards.
     pub approval: Option<Approval>,
-    /// Bundles of other Subscriptions that a plan may carry as well.
-    pub accept: BTreeSet<String>,
+    /// What a plan may carry as well.
+    pub accept: Accept,
+    /// Whether images may be missing where they are looked for.
+    pub accept_missing_images: bool,
 }
 
 /// The way that an upgrade takes.
@@ -49,13 +51,20 @@ impl Engine<'_> {
         let subscription = self.expect(&request.name, request.namespace.as_deref())?;
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
-        if let Some(approval) = &request.approval {
+        if let Some(approval) = &request.approval
+            && request.to.is_none()
+            && request.channel.is_none()
+        {
             self.set_approval(&subscription, approval)?;
-            if request.to.is_none() && request.channel.is_none() {
-                return self.row(&subscription);
-            }
+            return self.row(&subscription);
         }
-        let way = self.way(request, &subscription, &observed)?;
+        let offer = self.offer(&subscription)?;
+        let Some(package) = offer.packages.get(&subscription.spec.package) else {
+            let spec = &subscription.spec;
+            let what = format!("the catalog `{}` has no package `{}` any more", spec.source, spec.package);
+            return Err(EngineError::refused(what));
+        };
+        let way = way(request, &subscription, &observed, package)?;
         let hops = way.bundles.len().saturating_sub(1);
         if hops > 0 {
             self.say(format!(
@@ -65,12 +74,17 @@ impl Engine<'_> {
                 way.bundles.join(" → ")
             ));
         } else {
-            self.say(format!("`{}` is where it should be", way.bundles.join("")));
+            self.say(format!("already at the requested version: `{}`", way.bundles.join("")));
+        }
+        let new: Vec<&str> = way.bundles.iter().skip(1).map(String::as_str).collect();
+        self.preflight(package, &new, request.accept_missing_images)?;
+        if let Some(approval) = &request.approval {
+            self.restore_later(&subscription, approval)?;
         }
         let goal = Goal {
             way: way.bundles,
             // Who is there already leaves the Subscription alone.
-            approve: hops > 0 || remembered(&subscription).is_some(),
+            approve: hops > 0 || remembered(&subscription).is_some() || request.approval.is_some(),
             channel: request.channel.clone(),
             accept: request.accept.clone(),
         };
@@ -81,46 +95,37 @@ impl Engine<'_> {
         if self.options.wait {
             self.reach(&namespace, &name, &goal)?;
             self.restore(&namespace, &name, way.to_head)?;
-        } else {
-            self.one_step(&namespace, &name, &goal)?;
+        } else if self.one_step(&namespace, &name, &goal)? {
+            self.restore(&namespace, &name, way.to_head)?;
         }
         self.row(&subscription)
     }
 
-    /// The bundles from what is installed to the destination.
-    fn way(
-        &mut self,
-        request: &Upgrade,
-        subscription: &Object<Subscription>,
-        observed: &Observed,
-    ) -> Result<Way, EngineError> {
-        let spec = &subscription.spec;
-        let offer = self.offer(subscription)?;
-        let Some(package) = offer.packages.get(&spec.package) else {
-            let what = format!("the catalog `{}` has no package `{}` any more", spec.source, spec.package);
-            return Err(EngineError::refused(what));
-        };
-        let channel_name = request.channel.as_deref().unwrap_or(&spec.channel);
-        let channel = channel_of(package, &spec.package, channel_name)?;
-        let Some(csv) = observed.installed() else {
-            return Err(EngineError::refused_help(
-                format!("{} has nothing installed", subscription.key()),
-                "see `olmkit operator status`",
-            ));
-        };
-        let version = Version::parse(&csv.spec.version).ok().map(VersionRelease::from);
-        find_way(package, channel, csv, version.as_ref(), request.to.as_deref())
-    }
-
+    /// Gives a Subscription an approval, whatever an interrupted verb has left to be restored.
     fn set_approval(
         &mut self,
         subscription: &Object<Subscription>,
         approval: &Approval,
     ) -> Result<(), EngineError> {
-        if subscription.spec.install_plan_approval == *approval {
+        let mut patch = json!({"spec": {"installPlanApproval": approval.as_str()}});
+        if remembered(subscription).is_some() {
+            patch["metadata"]["annotations"][label::APPROVAL_BEFORE] = Value::Null;
+        } else if subscription.spec.install_plan_approval == *approval {
             return Ok(());
         }
-        let patch = json!({"spec": {"installPlanApproval": approval.as_str()}});
+        self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
+    }
+
+    /// Holds a Subscription, and notes the approval that it gets at the end.
+    fn restore_later(
+        &mut self,
+        subscription: &Object<Subscription>,
+        approval: &Approval,
+    ) -> Result<(), EngineError> {
+        let patch = json!({
+            "metadata": {"annotations": {label::APPROVAL_BEFORE: approval.as_str()}},
+            "spec": {"installPlanApproval": Approval::Manual.as_str()},
+        });
         self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
     }
 
@@ -144,11 +149,13 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Does what is to be done now, and does not wait for what comes of it.
-    pub(super) fn one_step(&mut self, namespace: &str, name: &str, goal: &Goal) -> Result<(), EngineError> {
-        self.options.timeout = std::time::Duration::ZERO;
+    /// Does what is to be done now, and does not wait for what comes of it. Says whether the goal is reached already.
+    pub(super) fn one_step(&mut self, namespace: &str, name: &str, goal: &Goal) -> Result<bool, EngineError> {
+        self.options.timeout = Duration::ZERO;
+        self.options.settle = Duration::ZERO;
         match self.reach(namespace, name, goal) {
-            Ok(_) | Err(EngineError::TimedOut { .. }) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(EngineError::TimedOut { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -161,38 +168,62 @@ impl Engine<'_> {
         &mut self,
         name: &str,
         namespace: Option<&str>,
-        accept: &BTreeSet<String>,
+        accept: &Accept,
     ) -> Result<Operator, EngineError> {
         let subscription = self.expect(name, namespace)?;
         let observed = self.look(subscription.namespace(), subscription.name())?;
         let current =
             observed.subscription.as_ref().map(|found| found.status.current_csv.clone()).unwrap_or_default();
-        let plan = observed.open_plan(&current).filter(|plan| plan.waits_for_approval());
-        let Some(plan) = plan else {
-            return Err(EngineError::refused(format!(
-                "no plan of {} waits for approval",
-                subscription.key()
-            )));
+        let (name, namespace) = (subscription.name(), subscription.namespace());
+        let Some(plan) = observed.open_plan(&current) else {
+            return Err(EngineError::refused_help(
+                format!("no plan of {} waits for approval", subscription.key()),
+                format!("see `olmkit operator status {name} -n {namespace}`"),
+            ));
         };
         let goal = Goal { way: vec![current.clone()], approve: true, channel: None, accept: accept.clone() };
-        let csvs = plan.spec.cluster_service_version_names.join(" ");
-        self.say(format!("approving {}: {csvs}", plan.key()));
-        match super::decide::approve(&goal, plan, &current) {
-            super::decide::Decision::Act(_) => {
-                let patch = json!({
-                    "metadata": {"resourceVersion": plan.metadata.resource_version}, "spec": {"approved": true},
-                });
-                self.patch(&known::INSTALL_PLAN, &plan.key(), patch)?;
+        if plan.waits_for_approval() {
+            let csvs = plan.spec.cluster_service_version_names.join(" ");
+            self.say(format!("approving {}: {csvs}", plan.key()));
+            match super::decide::approve(&goal, plan, &current) {
+                super::decide::Decision::Act(_) => {
+                    let patch = json!({
+                        "metadata": {"resourceVersion": plan.metadata.resource_version}, "spec": {"approved": true},
+                    });
+                    self.patch(&known::INSTALL_PLAN, &plan.key(), patch)?;
+                }
+                super::decide::Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
+                _ => {}
             }
-            super::decide::Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
-            _ => {}
+        } else {
+            self.say(format!("{} is approved already", plan.key()));
         }
         if self.options.wait && !self.options.dry_run {
             let goal = Goal { approve: false, ..goal };
-            self.reach(subscription.namespace(), subscription.name(), &goal)?;
+            self.reach(namespace, name, &goal)?;
         }
         self.row(&subscription)
     }
+}
+
+/// The bundles from what is installed to the destination.
+fn way(
+    request: &Upgrade,
+    subscription: &Object<Subscription>,
+    observed: &Observed,
+    package: &OfferedPackage,
+) -> Result<Way, EngineError> {
+    let spec = &subscription.spec;
+    let channel_name = request.channel.as_deref().unwrap_or(&spec.channel);
+    let channel = channel_of(package, &spec.package, channel_name)?;
+    let Some(csv) = observed.installed() else {
+        return Err(EngineError::refused_help(
+            format!("{} has nothing installed", subscription.key()),
+            "see `olmkit operator status`",
+        ));
+    };
+    let version = Version::parse(&csv.spec.version).ok().map(VersionRelease::from);
+    find_way(package, channel, csv, version.as_ref(), request.to.as_deref())
 }
 
 /// A channel that must be there.

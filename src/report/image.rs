@@ -19,7 +19,7 @@ pub struct ImageAnswer {
 
 impl Answer for ImageAnswer {
     fn json(&self) -> String {
-        let Stored { reference, digest, layers } = &self.stored;
+        let Stored { reference, digest, layers, .. } = &self.stored;
         let layer = |layer: &StoredLayer| json::Layer {
             digest: layer.digest.to_string(),
             diff_id: layer.diff_id.to_string(),
@@ -37,7 +37,10 @@ impl Answer for ImageAnswer {
         if self.dry_run {
             writeln!(talk, "nothing was written: --dry-run")?;
         }
-        writeln!(out, "{} {}", printable(&self.stored.reference), self.stored.digest)
+        match &self.stored.pinned {
+            Some(pinned) => writeln!(out, "{}", printable(pinned)),
+            None => writeln!(out, "{} {}", printable(&self.stored.reference), self.stored.digest),
+        }
     }
 }
 

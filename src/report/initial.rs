@@ -12,18 +12,37 @@ pub struct InitAnswer {
     pub directory: PathBuf,
     /// Their names.
     pub files: Vec<String>,
+    /// Other sources of manifests that were seen, as keys of the package file.
+    pub unused: Vec<String>,
+    /// What the package file still lacks.
+    pub missing: Vec<String>,
+    /// The next command.
+    pub next: String,
 }
 
 impl Answer for InitAnswer {
     fn json(&self) -> String {
         let directory = self.directory.display().to_string();
-        pretty(&json::Initial { schema: "olmkit.initial/v1", directory, files: self.files.clone() })
+        pretty(&json::Initial {
+            schema: "olmkit.initial/v1",
+            directory,
+            files: self.files.clone(),
+            unused: self.unused.clone(),
+            missing: self.missing.clone(),
+            next: self.next.clone(),
+        })
     }
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         for file in &self.files {
             writeln!(out, "{}", printable(&self.directory.join(file).display().to_string()))?;
         }
-        writeln!(talk, "look it through, then run `olmkit bundle generate`")
+        for other in &self.unused {
+            writeln!(talk, "also found, not used: {}", printable(other))?;
+        }
+        for missing in &self.missing {
+            writeln!(talk, "still missing in the package file: {}", printable(missing))?;
+        }
+        writeln!(talk, "next: look it through, then run `{}`", printable(&self.next))
     }
 }

@@ -432,6 +432,12 @@ pub struct Initial {
     pub directory: String,
     /// The files that were written there.
     pub files: Vec<String>,
+    /// Other sources of manifests that were found and are not used, as keys of the package file.
+    pub unused: Vec<String>,
+    /// What the package file still lacks.
+    pub missing: Vec<String>,
+    /// The next command.
+    pub next: String,
 }
 
 /// Where fields of a ClusterServiceVersion come from: `bundle generate --explain`.

@@ -1,11 +1,12 @@
 //! Operators on clusters: what happens to them as it happens, and how they are.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::progress::screen;
 use super::{Answer, json, pretty, printable};
 use crate::actions::operator::Outcome;
 use crate::exit::{Exit, Failure};
@@ -14,15 +15,10 @@ use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
 use crate::lifecycle::uninstall::Removed;
 
-/// Redraws in a second.
-const REDRAWS: u8 = 10;
-
 /// Shows what happens to an operator in the way that standard error asks for: a live view on a terminal, a line for each
 /// change of state elsewhere.
 pub fn operators() -> Box<dyn Progress + Sync> {
-    let bars = io::stderr()
-        .is_terminal()
-        .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
+    let bars = screen();
     Box::new(Live { bars, rows: Mutex::default() })
 }
 
@@ -274,13 +270,11 @@ fn status(operator: &Operator, out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(out, "  approval {}{}", text(&operator.approval), text(&mode))?;
     }
-    match &operator.pending_plan {
-        Some(plan) => {
-            let wait = if plan.approved { "runs" } else { "waits for approval" };
-            writeln!(out, "  installplan/{} {wait}: {}", text(&plan.name), text(&plan.csvs.join(" ")))
-        }
-        None => Ok(()),
+    if let Some(plan) = &operator.pending_plan {
+        let wait = if plan.approved { "runs" } else { "waits for approval" };
+        writeln!(out, "  installplan/{} {wait}: {}", text(&plan.name), text(&plan.csvs.join(" ")))?;
     }
+    operator.problems.iter().try_for_each(|problem| writeln!(out, "  problem: {}", text(problem)))
 }
 
 fn describe(description: &Description, out: &mut dyn Write) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -14,11 +14,20 @@ const BAR: &str = "{prefix} [{bar:16}] {decimal_bytes:>9} of {decimal_total_byte
 /// Redraws in a second.
 const REDRAWS: u8 = 10;
 
+/// The bars of this program: all who draw on one terminal have to know of each other.
+static SCREEN: LazyLock<Option<MultiProgress>> = LazyLock::new(|| {
+    let target = || ProgressDrawTarget::stderr_with_hz(REDRAWS);
+    io::stderr().is_terminal().then(|| MultiProgress::with_draw_target(target()))
+});
+
+/// The bars on the terminal, if standard error is one.
+pub(super) fn screen() -> Option<MultiProgress> {
+    SCREEN.clone()
+}
+
 /// Shows transfers in the way that standard error asks for.
 pub fn transfers(dry_run: bool) -> Arc<dyn Progress> {
-    let bars = (io::stderr().is_terminal() && !dry_run)
-        .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
-    Arc::new(Transfers { bars, open: Mutex::default() })
+    Arc::new(Transfers { bars: screen().filter(|_| !dry_run), open: Mutex::default() })
 }
 
 /// A bar for work that is counted in pieces; it shows itself on a terminal alone, and only when there is much to do.
@@ -86,10 +95,10 @@ impl Progress for Transfers {
                 self.line(&format!("{}: {how} ({})", short(digest), bytes(size)));
             }
             Event::Stopped => {
-                let Some(bars) = &self.bars else { return };
-                // What cannot be taken from a screen stays there; what still comes from transfers does not get there.
-                let _ = bars.clear();
-                bars.set_draw_target(ProgressDrawTarget::hidden());
+                // What still comes from transfers finds no bar.
+                for (_, bar) in self.open().drain() {
+                    bar.finish_and_clear();
+                }
             }
             Event::Tagged { reference } => self.line(&format!("{reference}: tagged")),
             Event::Waiting { reason, pause } => {

@@ -2,19 +2,24 @@
 //!
 //! Where the programs are not at hand (`make cluster` builds them), the tests are listed as not run.
 
-#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what is missing")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod crds;
 mod olm;
 mod proxy;
 mod rights;
 mod server;
+#[path = "../support/signal.rs"]
+mod signal;
+mod signals;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use olmkit::lifecycle::api::{Key, Resource, known};
 use olmkit::lifecycle::cluster::Cluster as _;
 use serde_json::{Value, json};
@@ -22,16 +27,17 @@ use serde_json::{Value, json};
 use olm::{Olm, inputs, prepare};
 use proxy::Proxy;
 use server::{ADMIN, Server, WEAK};
+use support::Part;
 
 fn main() {
-    let present = server::programs().is_some();
-    if !present {
-        eprintln!("not run: etcd and kube-apiserver are not at hand (`make cluster` builds them)");
-    }
+    let parts = [Part::new("apiserver", server::missing())];
+    let missing = "the corpus is not found (OLMKIT_CORPUS names its directory)";
+    let corpus = Part::new("corpus", crds::corpus().is_none().then(|| missing.to_owned()));
+    let of_corpus = [parts[0].clone(), corpus];
     let mut arguments = Arguments::from_args();
     // Each has a server of its own; several at once take more memory than they save time.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 9] = [
         ("an_operator_lives_its_life", an_operator_lives_its_life),
         ("a_missing_right_is_named", a_missing_right_is_named),
         ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
@@ -39,15 +45,24 @@ fn main() {
         ("a_list_whose_next_page_is_forgotten_begins_anew", a_list_whose_next_page_is_forgotten_begins_anew),
         ("each_verb_needs_just_the_rights_of_its_page", rights::each_verb_needs_just_the_rights_of_its_page),
         ("killed_at_fifty_moments_it_ends_at_the_goal", killed_at_fifty_moments_it_ends_at_the_goal),
+        (
+            "ctrl_c_at_any_moment_says_what_was_done_and_how_to_resume",
+            signals::ctrl_c_at_any_moment_says_what_was_done_and_how_to_resume,
+        ),
+        ("what_it_refuses_of_changed_crds_is_found", crds::what_it_refuses_of_changed_crds_is_found),
     ];
     let trial = |(name, test): (&str, fn())| {
-        Trial::test(name, move || -> Result<(), Failed> {
+        support::trial_with(name, &parts, move || {
             test();
             Ok(())
         })
-        .with_ignored_flag(!present)
     };
-    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+    let mut trials: Vec<_> = tests.into_iter().map(trial).collect();
+    trials.push(support::trial_with("what_it_refuses_of_real_crds_is_found", &of_corpus, || {
+        crds::what_it_refuses_of_real_crds_is_found();
+        Ok(())
+    }));
+    support::run(&arguments, trials).exit();
 }
 
 /// `olmkit operator …` on a server.
@@ -113,7 +128,7 @@ fn an_operator_lives_its_life() {
     let described = run(&server, &["describe", "demo"]);
     assert!(described.contains("demos.t01.example.com owned, v1, 1 custom resources"), "{described}");
     // Two contexts make one table.
-    let both = run(&server, &["list", "--context", "test,again"]);
+    let both = run(&server, &["list", "--contexts", "test,again"]);
     assert_eq!(both.lines().count(), 3, "{both}");
     let removed = verb(&["uninstall", "demo", "-n", "one"]);
     assert!(removed.contains("kept customresourcedefinition/demos.t01.example.com"), "{removed}");

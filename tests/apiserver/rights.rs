@@ -39,6 +39,9 @@ pub(super) fn each_verb_needs_just_the_rights_of_its_page() {
         let output =
             command_from(&dir.path().join("catalog"), &server.kubeconfig(user), &words).output().unwrap();
         assert!(output.status.success(), "{words:?}\n{}", text(&output));
+        // What may not be looked at is named, and no obstacle.
+        let unchecked = "not checked: custom resources of `demos.t01.example.com`: not allowed to list";
+        assert_eq!(text(&output).contains(unchecked), user == "upgrade", "{words:?}\n{}", text(&output));
     }
 
     // Whatever is taken away is named.

@@ -10,7 +10,7 @@ use olmkit::lifecycle::cluster::Cluster as _;
 use olmkit::lifecycle::kubernetes::{Choice, Kubernetes};
 
 use api::ApiServer;
-pub(crate) use api::{ADMIN, programs};
+pub(crate) use api::{ADMIN, missing};
 
 /// Who may do nothing.
 pub(crate) const WEAK: &str = "weak";

@@ -3,7 +3,6 @@
 //! Nothing here starts a cluster. Faults of the machine are played by programs of the same name, first on `PATH`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -292,5 +291,5 @@ error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
             })
         })
         .collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    support::run(&Arguments::from_args(), trials).exit();
 }

@@ -31,9 +31,14 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
             Trial::test(format!("generate::improved::{name}"), move || differs_as_documented(&input)),
         ]
     };
+    let found = inputs.len();
+    let all_there = Trial::test("generate::inputs", move || match found {
+        15.. => Ok(()),
+        _ => Err(format!("{found} directories of manifests, expected at least 15").into()),
+    });
     let corpus = corpus.to_owned();
     let convert = Trial::test("generate::convert", move || converts(&corpus.join("packagemanifests")));
-    inputs.into_iter().flat_map(trials).chain([convert]).collect()
+    inputs.into_iter().flat_map(trials).chain([all_there, convert]).collect()
 }
 
 /// Every version of every package in the older layout becomes a bundle with its own bytes, in the channel that leads to it.

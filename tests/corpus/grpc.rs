@@ -12,22 +12,41 @@ use sha2::{Digest as _, Sha256};
 
 use crate::client::{Refusal, Server, all_descriptors, arg};
 
-pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
+use crate::support::{Part, trial_with};
+
+/// The catalog that was made up for its answers: the project keeps them.
+const MADE: (&str, &str) = ("inline-and-deprecated", "grpc/inline-and-deprecated");
+
+pub(crate) fn kept(answers: &Path) -> Vec<Trial> {
+    asked("kept::grpc", answers, &[], &[MADE])
+}
+
+pub(crate) fn trials(corpus: &Path, part: Part) -> Vec<Trial> {
     let catalogs = [
+        MADE,
         ("aws-neuron-operator-v4.22", "catalogs/aws-neuron-operator/v4.22"),
-        ("inline-and-deprecated", "grpc/inline-and-deprecated"),
         ("koku-metrics-operator-v4.22", "catalogs/koku-metrics-operator/v4.22"),
         ("kube-green-v4.21", "catalogs/kube-green/v4.21"),
         ("shipwright-operator-v4.13", "catalogs/shipwright-operator/v4.13"),
         ("visionone-containersecurity-v4.16", "catalogs/visionone-containersecurity/v4.16"),
     ];
+    asked("grpc", corpus, &[part], &catalogs)
+}
+
+/// Questions about catalogs below a directory, each with the name of its answers.
+fn asked(
+    prefix: &str,
+    corpus: &Path,
+    parts: &[Part],
+    catalogs: &[(&'static str, &'static str)],
+) -> Vec<Trial> {
     let python = std::env::var("OLMKIT_PYTHON").unwrap_or_else(|_| "python3".into());
     let has_grpcio = Command::new(&python).args(["-c", "import grpc, google.protobuf"]).output();
     let has_grpcio = has_grpcio.is_ok_and(|output| output.status.success());
-    if !has_grpcio {
-        eprintln!("not run: Python's grpcio is not installed (OLMKIT_PYTHON names a Python that has it)");
-    }
-    let trials = catalogs.into_iter().flat_map(|(answers, catalog)| {
+    let missing = "Python's grpcio is not installed (OLMKIT_PYTHON names a Python that has it)";
+    let grpcio = Part::new("grpcio", (!has_grpcio).then(|| missing.to_owned()));
+    let with_grpcio = [parts, &[grpcio]].concat();
+    let trials = catalogs.iter().flat_map(|&(answers, catalog)| {
         let (path, python) = (corpus.to_owned(), python.clone());
         let ours = move || {
             let server = serve(&path, catalog);
@@ -44,8 +63,10 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
                 client.ask(service, method, request, metadata)
             })
         };
-        let theirs = has_grpcio.then(|| Trial::test(format!("grpc::grpcio::{answers}"), theirs));
-        [Trial::test(format!("grpc::{answers}"), ours)].into_iter().chain(theirs)
+        [
+            trial_with(&format!("{prefix}::{answers}"), parts, ours),
+            trial_with(&format!("{prefix}::grpcio::{answers}"), &with_grpcio, theirs),
+        ]
     });
     trials.collect()
 }

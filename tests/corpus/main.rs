@@ -1,9 +1,10 @@
 //! The corpus: real bundles, manifests and catalogs, with what OLM's own tools answered on them.
 //!
 //! It is not part of the project. It is looked for at `OLMKIT_CORPUS`, else beside the checkout in
-//! `../shared/corpus`; without it these tests are listed as not run.
+//! `../shared/corpus`; without it these tests are listed as not run. The tests named `kept` ask the same of inputs that were
+//! made up; those and their answers are in `tests/fixtures/answers`.
 
-#![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
+#![expect(clippy::print_stderr, reason = "a test says how many bundles agree")]
 
 mod catalogs;
 #[path = "../serve/client.rs"]
@@ -16,26 +17,37 @@ mod client;
 mod generate;
 mod grpc;
 mod known;
+mod operators;
+#[path = "../support/mod.rs"]
+mod support;
 mod validate;
 
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Trial};
+use support::Part;
 
 fn main() {
+    let answers = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/answers");
+    let mut trials = catalogs::kept(&answers);
+    trials.extend(grpc::kept(&answers));
+
     let corpus = find();
-    if corpus.is_none() {
-        eprintln!("not run: corpus not found (set OLMKIT_CORPUS to its directory)");
-    }
+    let missing = "the corpus is not found (OLMKIT_CORPUS names its directory)";
+    let part = Part::new("corpus", corpus.is_none().then(|| missing.to_owned()));
     let present = corpus.is_some();
     let corpus = corpus.unwrap_or_default();
-    let trials = generate::trials(&corpus)
+    let whole = generate::trials(&corpus)
         .into_iter()
+        .chain(operators::trials(&corpus))
         .chain(catalogs::trials(&corpus))
-        .chain(grpc::trials(&corpus))
         .chain(validate::trials(&corpus));
-    let trials = trials.map(|trial: Trial| trial.with_ignored_flag(!present));
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+    trials.extend(whole.map(|trial: Trial| match present {
+        true => trial,
+        false => support::trial_with(trial.name(), std::slice::from_ref(&part), || Err(missing.into())),
+    }));
+    trials.extend(grpc::trials(&corpus, part));
+    support::run(&Arguments::from_args(), trials).exit();
 }
 
 fn find() -> Option<PathBuf> {

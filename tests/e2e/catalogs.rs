@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use libtest_mimic::{Failed, Trial};
 
 use crate::cluster::Namespace;
-use crate::harness::{Company, enabled, trial};
+use crate::harness::{Company, trial_with};
 use crate::images::{bundle, olmkit, pushed};
+use crate::support::Part;
 
 /// What OLM puts beside its catalogs' containers: rights, and the probes of operator-lifecycle-manager
 /// `pkg/controller/registry/reconciler`.
@@ -37,17 +38,19 @@ spec:
 
 pub(crate) fn trials() -> Vec<Trial> {
     let server = env::var_os("OLMKIT_SERVER").map(PathBuf::from).filter(|file| file.is_file());
-    let present = server.is_some();
+    let missing = "OLMKIT_SERVER names no static olmkit-serve for catalog images";
+    let needed = Part::new("catalog-server", server.is_none().then(|| missing.to_owned()));
+    let (for_image, for_extracted) = (Some(needed.clone()), Some(needed));
     let given = server.clone();
-    let trials = vec![
-        trial("a_catalog_image_serves_itself", Company::Any, move |namespace| {
+    vec![
+        trial_with("a_catalog_image_serves_itself", Company::Any, for_image, move |namespace| {
             let image = catalog_image(namespace, given)?;
             let more =
                 format!("  containers:\n    - name: registry-server\n      image: {image}{CONTAINER}\n");
             serves(namespace, &more)
         }),
         // As with `grpcPodConfig.extractContent`: the catalog alone comes out of the image, another one brings the server.
-        trial("a_catalog_is_extracted_and_served", Company::Any, move |namespace| {
+        trial_with("a_catalog_is_extracted_and_served", Company::Any, for_extracted, move |namespace| {
             let image = catalog_image(namespace, server)?;
             let more = format!(
                 r#"  volumes: [{{name: utilities, emptyDir: {{}}}}, {{name: catalog-content, emptyDir: {{}}}}, {{name: tmp, emptyDir: {{}}}}]
@@ -70,13 +73,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             );
             serves(namespace, &more)
         }),
-    ];
-    if !present && enabled() {
-        eprintln!(
-            "not run: catalog images that serve themselves, since OLMKIT_SERVER names no static olmkit-serve"
-        );
-    }
-    trials.into_iter().map(|trial| if present { trial } else { trial.with_ignored_flag(true) }).collect()
+    ]
 }
 
 /// A catalog with its server, pushed.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Failed, Trial};
 
 use crate::cluster::{Cluster, Namespace, message};
+use crate::support::{self, Part};
 use crate::{diagnostics, junit};
 
 /// Who may run at the same time.
@@ -52,6 +53,16 @@ pub(crate) fn trial(
     company: Company,
     test: impl FnOnce(&Namespace) -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
+    trial_with(name, company, None, test)
+}
+
+/// A test on the cluster that needs one more part of the machine.
+pub(crate) fn trial_with(
+    name: &'static str,
+    company: Company,
+    needed: Option<Part>,
+    test: impl FnOnce(&Namespace) -> Result<(), Failed> + Send + 'static,
+) -> Trial {
     let run = move || {
         // Another test's panic does not make the cluster worse.
         let _shared =
@@ -60,7 +71,9 @@ pub(crate) fn trial(
             (company == Company::Alone).then(|| SHARED.write().unwrap_or_else(PoisonError::into_inner));
         part(name, test)
     };
-    Trial::test(name, run).with_ignored_flag(!enabled())
+    let missing = (!enabled()).then(|| "E2E is not set (`make e2e` runs the tests on a cluster)".to_owned());
+    let parts: Vec<Part> = [Part::new("cluster", missing)].into_iter().chain(needed).collect();
+    support::trial_with(name, &parts, run)
 }
 
 /// Runs a test, or a part of one that has a namespace and a record of its own.

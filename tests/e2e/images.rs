@@ -9,7 +9,8 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
 use crate::cluster::{Namespace, finished};
-use crate::harness::{Company, trial};
+use crate::harness::{Company, trial, trial_with};
+use crate::support::{Part, find};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -62,12 +63,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Debian's memcached with the libraries it needs, in an image of its own, behind a Service.
 fn memcached() -> Trial {
-    let program = std::env::var_os("PATH").and_then(|path| {
-        std::env::split_paths(&path).map(|dir| dir.join("memcached")).find(|file| file.is_file())
-    });
-    let present = program.is_some();
-    let test = trial("memcached_of_debian_serves", Company::Any, move |namespace| {
-        let program = program.ok_or("memcached is not installed")?;
+    let needed = Part::program("memcached");
+    trial_with("memcached_of_debian_serves", Company::Any, Some(needed), |namespace| {
+        let program = find("memcached").ok_or("memcached is not installed")?;
         let image = namespace.image("memcached:latest");
         crate::program::push(&image, &program, &[]).map_err(|error| Failed::from(error.to_string()))?;
         namespace.apply(
@@ -100,12 +98,7 @@ spec: {selector: {app: cache}, sessionAffinity: ClientIP, ports: [{port: 11211}]
         )?;
         assert_eq!(said.trim_end(), "STORED\r\nVALUE greeting 0 5\r\nhello\r\nEND");
         Ok(())
-    });
-    if !present && crate::harness::enabled() {
-        eprintln!("not run: memcached is not installed");
-        return test.with_ignored_flag(true);
-    }
-    test
+    })
 }
 
 /// A release of the RedisCluster operator as a bundle, in `bundle`.

@@ -16,8 +16,9 @@ use olmkit::image::Config;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, Namespace, PATIENCE, finished, message, within};
-use crate::harness::{Company, enabled, results, trial};
+use crate::harness::{Company, enabled, results, trial_with};
 use crate::images::{olmkit, pushed};
+use crate::support::Part;
 
 /// The releases, oldest first; the last one is in the channel `fast` alone.
 const RELEASES: [&str; 5] = ["0.1.0", "0.2.0", "0.2.1", "0.3.0", "0.4.0"];
@@ -25,25 +26,19 @@ const CRD: &str = "customresourcedefinition/redisclusters.cache.example.com";
 
 pub(crate) fn trials() -> Vec<Trial> {
     let manifests = env::var_os("OLM_MANIFESTS").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let test = {
-        let manifests = manifests.clone();
-        // Alone: it brings a CRD, and an operator of all namespaces.
-        trial("redis_operator_lives_its_life_under_olm", Company::Alone, move |namespace| {
-            if let Some(manifests) = &manifests
-                && !has_olm(namespace.cluster)
-            {
-                install_olm(namespace.cluster, manifests)?;
-            }
-            life(namespace)
-        })
-    };
-    let there = || manifests.is_some() || Cluster::get().is_ok_and(has_olm);
-    if enabled() && !there() {
-        eprintln!(
-            "not run: no OLM (the cluster has none, and OLM_MANIFESTS does not say where its manifests are)"
-        );
-        return vec![test.with_ignored_flag(true)];
-    }
+    let there = !enabled() || manifests.is_some() || Cluster::get().is_ok_and(has_olm);
+    let missing = "no OLM: the cluster has none, and OLM_MANIFESTS does not name its manifests";
+    let needed = Part::new("olm", (!there).then(|| missing.to_owned()));
+    // Alone: it brings a CRD, and an operator of all namespaces.
+    let name = "redis_operator_lives_its_life_under_olm";
+    let test = trial_with(name, Company::Alone, Some(needed), move |namespace| {
+        if let Some(manifests) = &manifests
+            && !has_olm(namespace.cluster)
+        {
+            install_olm(namespace.cluster, manifests)?;
+        }
+        life(namespace)
+    });
     vec![test]
 }
 

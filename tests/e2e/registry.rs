@@ -6,14 +6,15 @@ use std::process::Command;
 use libtest_mimic::{Failed, Trial};
 
 use crate::cluster::{Namespace, finished};
-use crate::harness::{Company, enabled, trial};
+use crate::harness::{Company, trial_with};
 use crate::images::{bundle, olmkit, pushed};
+use crate::support::Part;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let collect = env::var("REGISTRY_COLLECT").ok().filter(|command| !command.is_empty());
-    let known = collect.is_some();
-    // Alone: what somebody is pushing just now is not referred to yet, and would go.
-    let test = trial("deleted_images_leave_no_garbage", Company::Alone, move |namespace| {
+    let missing = "REGISTRY_COLLECT names no command that collects the registry's garbage";
+    let needed = Part::new("registry-collect", collect.is_none().then(|| missing.to_owned()));
+    let test = move |namespace: &Namespace| {
         let collect = collect.ok_or("REGISTRY_COLLECT is not set")?;
         let dir = tempfile::tempdir()?;
         bundle(dir.path())?;
@@ -50,12 +51,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         // What is still there is whole.
         olmkit(dir.path(), &["image", "copy", &kept, "oci:copy:catalog"])?;
         Ok(())
-    });
-    if !known && enabled() {
-        eprintln!("not run: the registry's garbage, since REGISTRY_COLLECT does not say how to collect it");
-        return vec![test.with_ignored_flag(true)];
-    }
-    vec![test]
+    };
+    // Alone: what another test is pushing has no references yet, and would be collected.
+    vec![trial_with("deleted_images_leave_no_garbage", Company::Alone, Some(needed), test)]
 }
 
 /// The path of an image's manifest in the registry.

@@ -5,7 +5,9 @@ use olmkit_bundle::email::why_not_address;
 use olmkit_bundle::expression::Expression;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::Bundle;
-use olmkit_bundle::schema::rule::{Old, Scope, Wanted, why_not_rule};
+use olmkit_bundle::pattern::Pattern;
+use olmkit_bundle::schema::format::misfit;
+use olmkit_bundle::schema::rule::{Old, Scope, Wanted, check_rule};
 use olmkit_bundle::schema::{At, Schema, structural, value};
 use olmkit_bundle::url::Url;
 use olmkit_bundle::validate::{SUITES, validate};
@@ -81,7 +83,7 @@ pub(crate) fn schema(data: &[u8]) {
             return;
         };
         for rule in schema.list("x-kubernetes-validations") {
-            let _ = why_not_rule(&Schema(rule).text("rule"), &scope, Wanted::Truth);
+            let _ = check_rule(&Schema(rule).text("rule"), &scope, Wanted::Truth);
         }
     });
 }
@@ -89,8 +91,27 @@ pub(crate) fn schema(data: &[u8]) {
 /// Short texts with grammars of their own.
 pub(crate) fn texts(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let _ = why_not_rule(text, &Scope::unknown(), Wanted::Truth);
+    let _ = check_rule(text, &Scope::unknown(), Wanted::Truth);
     let _ = Expression::parse(text);
+    if let Ok(pattern) = Pattern::parse(text) {
+        let _ = pattern.is_match(text);
+    }
+    for format in [
+        "byte",
+        "cidr",
+        "creditcard",
+        "date",
+        "date-time",
+        "duration",
+        "hostname",
+        "ipv4",
+        "isbn",
+        "mac",
+        "uri",
+        "uuid4",
+    ] {
+        let _ = misfit(format, text);
+    }
     let _ = why_not_address(text);
     let _ = (Url::parse(text), Url::parse_request(text));
     let _ = parse_tolerant(text);

@@ -94,6 +94,7 @@ fn well() -> Vec<(&'static str, Value)> {
 /// What is wrong when one object is changed by a merge, or is not there.
 fn check(name: &str, change: Option<Value>) -> String {
     let mut cluster = Simulation::new(Registry::default());
+    assert!(name.is_empty() || well().iter().any(|(own, _)| *own == name), "there is no `{name}` to change");
     for (own, mut document) in well() {
         if own == name {
             let Some(change) = &change else { continue };

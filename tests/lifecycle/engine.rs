@@ -1,7 +1,7 @@
 //! The engine on a simulated cluster: the verbs, what they refuse, and that they go on where they were interrupted.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use olmkit::lifecycle::api::{Approval, CatalogSource, Key, Object, Resource, known};
 use olmkit::lifecycle::cluster::{Cluster, ClusterError};
-use olmkit::lifecycle::engine::{Catalogs, Engine, EngineError, Options, Progress};
+use olmkit::lifecycle::decide::Accept;
+use olmkit::lifecycle::engine::{Catalogs, ContentError, Engine, EngineError, Options, Progress};
 use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::look::Operator;
 use olmkit::lifecycle::offer::{Offer, OfferedBundle};
@@ -33,13 +34,31 @@ pub(crate) fn inputs(number: &str) -> PathBuf {
 pub(crate) struct World {
     pub(crate) cluster: Simulation,
     offer: Arc<Offer>,
-    said: RefCell<Vec<String>>,
-    kept: RefCell<Vec<Value>>,
+    pub(crate) said: RefCell<Vec<String>>,
+    pub(crate) kept: RefCell<Vec<Value>>,
+    /// What registries have: bundles, and images that are not there or cannot be asked for.
+    pub(crate) bundles: BTreeMap<String, Vec<Value>>,
+    pub(crate) missing: BTreeSet<String>,
+    pub(crate) unreachable: BTreeSet<String>,
 }
 
 impl Catalogs for World {
     fn offer(&self, _: &Object<CatalogSource>) -> Result<Arc<Offer>, Box<dyn Error + Send + Sync>> {
         Ok(Arc::clone(&self.offer))
+    }
+
+    fn manifests(&self, name: &str, bundle: &OfferedBundle) -> Result<Vec<Value>, ContentError> {
+        self.image(&bundle.image)?;
+        let reference = bundle.image.clone();
+        self.bundles.get(name).cloned().ok_or(ContentError::NotFound { reference })
+    }
+
+    fn image(&self, reference: &str) -> Result<(), ContentError> {
+        let reference = reference.to_owned();
+        if self.unreachable.contains(&reference) {
+            return Err(ContentError::Unreadable { reference, source: "cannot reach `registry`".into() });
+        }
+        if self.missing.contains(&reference) { Err(ContentError::NotFound { reference }) } else { Ok(()) }
     }
 }
 
@@ -53,19 +72,12 @@ impl Progress for World {
     }
 }
 
-/// Reads bundles from the registry of the world, and keeps in memory.
-struct Memory<'m> {
-    registry: Registry,
-    world: &'m World,
-}
+/// Keeps in memory.
+pub(crate) struct Memory<'m>(pub(crate) &'m World);
 
 impl Archive for Memory<'_> {
-    fn manifests(&self, name: &str, _: &OfferedBundle) -> Result<Vec<Value>, Box<dyn Error + Send + Sync>> {
-        Ok(self.registry.bundles[name].clone())
-    }
-
     fn keep(&self, name: &str, objects: &[Value]) -> Result<String, Box<dyn Error + Send + Sync>> {
-        self.world.kept.borrow_mut().extend(objects.iter().cloned());
+        self.0.kept.borrow_mut().extend(objects.iter().cloned());
         Ok(name.to_owned())
     }
 }
@@ -82,6 +94,7 @@ impl World {
             let manifests = Bundle::parse(&files).objects().map(|object| object.root.to_json()).collect();
             registry.bundles.insert(directory.file_name().to_string_lossy().into_owned(), manifests);
         }
+        let bundles = registry.bundles.clone();
         let mut cluster = Simulation::new(registry);
         for document in [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}),
@@ -92,7 +105,29 @@ impl World {
         ] {
             cluster.store().create(document).unwrap();
         }
-        Self { cluster, offer, said: RefCell::default(), kept: RefCell::default() }
+        Self {
+            cluster,
+            offer,
+            said: RefCell::default(),
+            kept: RefCell::default(),
+            bundles,
+            missing: BTreeSet::new(),
+            unreachable: BTreeSet::new(),
+        }
+    }
+
+    /// Changes the CRD of a bundle, wherever it is.
+    pub(crate) fn change_crd(&mut self, bundle: &str, change: impl Fn(&mut Value)) {
+        for bundles in [&mut self.bundles, &mut self.cluster.registry().bundles] {
+            let objects = bundles.get_mut(bundle).unwrap().iter_mut();
+            objects.filter(|object| object["kind"] == "CustomResourceDefinition").for_each(&change);
+        }
+    }
+
+    /// Changes the largest `size` that a bundle allows.
+    pub(crate) fn limit_size(&mut self, bundle: &str, maximum: i64) {
+        let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
+        self.change_crd(bundle, |crd| crd.pointer_mut(size).unwrap()["maximum"] = json!(maximum));
     }
 
     /// Something that is there from the start.
@@ -106,7 +141,11 @@ impl World {
         self.run_with(Options::default(), work)
     }
 
-    fn run_with<T>(&mut self, options: Options, work: impl FnOnce(&mut Engine<'_>, &World) -> T) -> T {
+    pub(crate) fn run_with<T>(
+        &mut self,
+        options: Options,
+        work: impl FnOnce(&mut Engine<'_>, &World) -> T,
+    ) -> T {
         let mut cluster = std::mem::take(&mut self.cluster);
         let done = work(&mut Engine::new(&mut cluster, self, self, options), self);
         self.cluster = cluster;
@@ -117,7 +156,11 @@ impl World {
         self.run(|engine, _| engine.install(&request))
     }
 
-    fn upgrade(&mut self, to: Option<&str>, channel: Option<&str>) -> Result<Operator, EngineError> {
+    pub(crate) fn upgrade(
+        &mut self,
+        to: Option<&str>,
+        channel: Option<&str>,
+    ) -> Result<Operator, EngineError> {
         let request = Upgrade {
             name: "demo".into(),
             namespace: Some(NS.into()),
@@ -137,7 +180,7 @@ impl World {
     }
 
     /// A custom resource at the only version of its CRD.
-    fn make_demo(&mut self, number: &str, size: i64) {
+    pub(crate) fn make_demo(&mut self, number: &str, size: i64) {
         let document = json!({
             "apiVersion": format!("t{number}.example.com/v1"), "kind": "Demo",
             "metadata": {"name": "example", "namespace": NS}, "spec": {"size": size},
@@ -146,7 +189,7 @@ impl World {
     }
 }
 
-fn demo(version: Option<&str>) -> Install {
+pub(crate) fn demo(version: Option<&str>) -> Install {
     Install {
         package: "demo".into(),
         namespace: NS.into(),
@@ -155,7 +198,12 @@ fn demo(version: Option<&str>) -> Install {
     }
 }
 
-fn group(name: &str, targets: &[&str]) -> Value {
+/// ClusterServiceVersions that a plan may carry as well.
+pub(crate) fn accept(csvs: &[&str]) -> Accept {
+    Accept { csvs: csvs.iter().map(|csv| (*csv).to_owned()).collect(), dependencies: false }
+}
+
+pub(crate) fn group(name: &str, targets: &[&str]) -> Value {
     let spec = if targets.is_empty() { json!({}) } else { json!({"targetNamespaces": targets}) };
     json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -289,16 +337,16 @@ fn bad_input_is_said_before_anything_is_changed() {
     leave one
 
     the CRD `demos.t01.example.com` belongs to `elsewhere/theirs.v1.0.0`, which watches the same namespaces
-    uninstall that one first, or choose other namespaces with --watch
+    uninstall that operator first, or choose other namespaces with --watch
 
     the CRD `demos.t01.example.com` belongs to `elsewhere/theirs.v1.0.0`, which watches the same namespaces
-    uninstall that one first, or choose other namespaces with --watch
+    uninstall that operator first, or choose other namespaces with --watch
 
     subscription/other is for `demo` already; two in one namespace exclude each other
-    `olmkit operator upgrade` drives that one
+    `olmkit operator upgrade other -n ns` upgrades that one
 
     subscription/demo exists already, for `demo` from `beta`
-    `olmkit operator upgrade --channel` changes it, `olmkit operator uninstall` removes it
+    `olmkit operator upgrade demo -n ns --channel stable` changes the channel, `olmkit operator uninstall demo -n ns` removes it
     ");
 }
 
@@ -398,15 +446,15 @@ fn a_plan_that_carries_more_than_was_expected_is_not_approved() {
     let said = told(world.install(request.clone()).unwrap_err());
     insta::assert_snapshot!(without_random(&said), @"
     installplan/install-RANDOM carries `cache-db.v1.0.0` besides `demo.v0.1.0`: approving one approves all
-    say yes to it with `--accept cache-db.v1.0.0`, or give the other Subscription a namespace of its own
+    accept them with `--accept cache-db.v1.0.0`, or give the other Subscription a namespace of its own
     ");
     assert_eq!(world.names(&known::CSV), Vec::<String>::new());
-    let accepting = Install { accept: BTreeSet::from(["cache-db.v1.0.0".to_owned()]), ..request };
+    let accepting = Install { accept: accept(&["cache-db.v1.0.0"]), ..request };
     assert_eq!(world.install(accepting).unwrap().installed_csv, "demo.v0.1.0");
 }
 
 /// A message without the random part of a plan's name.
-fn without_random(text: &str) -> String {
+pub(crate) fn without_random(text: &str) -> String {
     let at = text.find("install-").map(|at| at + "install-".len());
     at.map_or_else(|| text.to_owned(), |at| format!("{}RANDOM{}", &text[..at], &text[at + 5..]))
 }
@@ -419,7 +467,7 @@ fn an_operator_that_never_comes_up_is_named_and_left_as_it_is() {
     let said = told(world.upgrade(Some("0.2.0"), None).unwrap_err());
     insta::assert_snapshot!(said, @"
     `demo.v0.2.0` has not come up in five minutes: deployment demo-controller
-    `olmkit operator doctor` names the cause
+    `olmkit operator describe` shows its deployments and the newest events
     ");
     // Once the image is there, the same command goes on.
     world.cluster.registry().missing_images.clear();
@@ -473,10 +521,7 @@ fn rollback_keeps_custom_resources_and_installs_the_old_version() {
     world.install(demo(None)).unwrap();
     world.make_demo("01", 3);
     let request = Rollback { name: "demo".into(), to: "0.2.0".into(), ..Rollback::default() };
-    let registry = world.cluster.registry().clone();
-    let operator = world
-        .run(|engine, world| engine.rollback(&request, &Memory { registry: registry.clone(), world }))
-        .unwrap();
+    let operator = world.run(|engine, world| engine.rollback(&request, &Memory(world))).unwrap();
     assert_eq!((operator.installed_csv.as_str(), operator.approval.as_str()), ("demo.v0.2.0", "Manual"));
     assert_eq!(world.kept.borrow().len(), 1);
     let said = world.said.borrow().join("\n");
@@ -492,31 +537,20 @@ fn rollback_refuses_what_would_be_lost() {
     let mut world = World::of("01");
     world.install(demo(None)).unwrap();
     world.make_demo("01", 50);
-    let mut registry = world.cluster.registry().clone();
     let request = Rollback { name: "demo".into(), to: "0.2.0".into(), ..Rollback::default() };
     let before = world.cluster.save();
     let mut said = Vec::new();
-    // The old schema allows less than what is stored.
-    let crd = |registry: &mut Registry, change: &dyn Fn(&mut Value)| {
-        let objects = registry.bundles.get_mut("demo.v0.2.0").unwrap();
-        change(objects.iter_mut().find(|object| object["kind"] == "CustomResourceDefinition").unwrap());
+    let mut refused = |world: &mut World| {
+        said.push(told(world.run(|engine, world| engine.rollback(&request, &Memory(world))).unwrap_err()));
     };
-    let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
-    crd(&mut registry, &|crd| crd.pointer_mut(size).unwrap()["maximum"] = json!(9));
-    said.push(told(
-        world
-            .run(|engine, world| engine.rollback(&request, &Memory { registry: registry.clone(), world }))
-            .unwrap_err(),
-    ));
+    // The old schema allows less than what is stored.
+    world.limit_size("demo.v0.2.0", 9);
+    refused(&mut world);
     // The old CRD does not have the version that is stored.
-    crd(&mut registry, &|crd| crd["spec"]["versions"][0]["name"] = json!("v1alpha1"));
-    said.push(told(
-        world
-            .run(|engine, world| engine.rollback(&request, &Memory { registry: registry.clone(), world }))
-            .unwrap_err(),
-    ));
+    world.change_crd("demo.v0.2.0", |crd| crd["spec"]["versions"][0]["name"] = json!("v1alpha1"));
+    refused(&mut world);
     insta::assert_snapshot!(said.join("\n"), @"
-    `ns/example` of `demos.t01.example.com` does not fit the old schema: spec.size: 50 is more than 9
+    `ns/example` of `demos.t01.example.com` does not fit the old schema: spec.size: 50 is greater than 9
     change it so that it fits both
     objects of `demos.t01.example.com` are stored at v1, which the old CRD does not have
     migrate them to a version that it has, and take the other one out of `status.storedVersions`
@@ -525,9 +559,9 @@ fn rollback_refuses_what_would_be_lost() {
 }
 
 /// A cluster that is lost after a number of calls, as if the tool had been killed.
-struct Killed<'k> {
-    cluster: &'k mut Simulation,
-    calls: usize,
+pub(crate) struct Killed<'k> {
+    pub(crate) cluster: &'k mut Simulation,
+    pub(crate) calls: usize,
 }
 
 impl Killed<'_> {
@@ -637,10 +671,7 @@ fn an_install_that_is_killed_goes_on_when_it_is_run_again() {
 fn a_rollback_that_is_killed_goes_on_when_it_is_run_again() {
     let mut world = World::of("01");
     world.install(demo(None)).unwrap();
-    let registry = World::of("01").cluster.registry().clone();
     let request = Rollback { name: "demo".into(), to: "0.1.0".into(), ..Rollback::default() };
-    let verb = |engine: &mut Engine<'_>, world: &World| {
-        engine.rollback(&request, &Memory { registry: registry.clone(), world })
-    };
+    let verb = |engine: &mut Engine<'_>, world: &World| engine.rollback(&request, &Memory(world));
     killed_and_run_again(world, verb, "demo.v0.1.0");
 }

@@ -4,10 +4,16 @@
 
 mod api;
 mod checks;
+mod dead;
 mod decisions;
 mod engine;
+mod install;
+mod preflight;
 mod replay;
+mod rollback;
 mod sequences;
 mod simulation;
 mod throw_away;
 mod trace;
+mod trust;
+mod uninstall;

@@ -42,7 +42,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 run(dir.path(), &["bundle", "build", "bundle", "--to", &reference, "--also-tag", "latest"]);
             check(&built, 0);
             assert!(
-                text(&built.stdout).starts_with(&format!("{reference} sha256:")),
+                text(&built.stdout).starts_with(&format!("{reference}@sha256:")),
                 "{}",
                 text(&built.stdout)
             );
@@ -205,6 +205,85 @@ pub(crate) fn trials() -> Vec<Trial> {
                 assert!(said.contains("no tag was set; 0 of 2 blobs are there"), "{said}");
                 assert!(said.contains("interrupted"), "{said}");
             }
+            Ok(())
+        }),
+        trial("ctrl_c_while_reading_leaves_nothing_behind", &[], || {
+            let dir = workplace();
+            fs::create_dir(dir.path().join("catalog")).unwrap();
+            fs::write(dir.path().join("catalog/catalog.yaml"), "schema: olm.package\nname: a\n").unwrap();
+            for verb in [
+                ["image", "copy", "IMAGE", "oci:to:v1"].as_slice(),
+                &["image", "copy", "IMAGE", "oci-archive:to"],
+                &["bundle", "unpack", "IMAGE", "--output-dir", "to"],
+                &["catalog", "build", "catalog", "--base", "IMAGE", "--to", "oci:to:v1"],
+                &["catalog", "add", "to", "IMAGE", "--channels", "a"],
+            ] {
+                let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+                let host = silent.local_addr().unwrap().to_string();
+                let image = format!("{host}/team/echo:v1");
+                let verb: Vec<&str> =
+                    verb.iter().map(|word| if *word == "IMAGE" { &image } else { *word }).collect();
+                let child =
+                    command(dir.path(), &[&*verb, &["--plain-http", &host]].concat()).spawn().unwrap();
+                let (_connection, _) = silent.accept().unwrap();
+                let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+                assert!(killed.success());
+                let output = child.wait_with_output().unwrap();
+                check(&output, 130);
+                let said = text(&output.stderr);
+                assert!(
+                    said.contains("interrupted") && said.contains("is not sent again"),
+                    "{verb:?}: {said}"
+                );
+                assert!(!dir.path().join("to").exists(), "{verb:?}");
+            }
+            Ok(())
+        }),
+        trial("a_disk_without_room_leaves_no_parts_and_is_named", &registry, || {
+            let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
+            let root = crate::server::image("linux/amd64", &[("large", noise(1, 1 << 20))]).into();
+            registry
+                .place("team/app:v1")
+                .store(&root, &crate::server::access(crate::server::quick()))
+                .unwrap();
+            let image = format!("{}/team/app:v1", registry.host);
+            // Where no file may be larger than this, a write fails as on a full disk.
+            let cramped = |arguments: &[&str]| {
+                let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+                let mut shell = Command::new("sh");
+                shell.args(["-c", script, env!("CARGO_BIN_EXE_olmkit")]).args(arguments);
+                shell.current_dir(dir.path()).env_clear().env("HOME", dir.path()).output().unwrap()
+            };
+            let output = cramped(&["image", "copy", &image, "oci:to:v1", "--cache-dir", "cache"]);
+            check(&output, 3);
+            let said = text(&output.stderr);
+            assert!(said.contains("cannot write to `cache/blobs/sha256`"), "{said}");
+            assert!(said.contains("help: free some disk space, or use another directory"), "{said}");
+            let left = fs::read_dir(dir.path().join("cache/blobs/sha256")).unwrap();
+            assert!(left.flatten().all(|entry| !entry.file_name().to_str().unwrap().starts_with('.')));
+            check(&run(dir.path(), &["image", "copy", &image, "oci:to:v1", "--cache-dir", "cache"]), 0);
+            // In the layout itself, and in an archive.
+            for to in ["oci:other:v1", "oci-archive:other.tar"] {
+                check(&cramped(&["image", "copy", &image, to, "--cache-dir", "cache"]), 3);
+                check(&run(dir.path(), &["image", "copy", &image, to, "--cache-dir", "cache"]), 0);
+                check(&run(dir.path(), &["image", "digest", to]), 0);
+            }
+            Ok(())
+        }),
+        trial("an_answer_that_cannot_be_printed_is_an_error", &[], || {
+            let dir = workplace();
+            let full = fs::File::options().write(true).open("/dev/full").unwrap();
+            let child = command(dir.path(), &["bundle", "build", "bundle", "--to", "oci:images:v1"])
+                .stdout(full)
+                .spawn()
+                .unwrap();
+            let output = child.wait_with_output().unwrap();
+            check(&output, 3);
+            let said = text(&output.stderr);
+            assert!(
+                said.contains("error: cannot write to standard output\n  caused by: No space left"),
+                "{said}"
+            );
             Ok(())
         }),
         trial("a_timeout_has_an_exit_code_of_its_own", &[], || {

@@ -4,14 +4,18 @@
 //! tests are listed as not run. Nothing leaves this machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
 
+mod bounds;
 mod catalogs;
 mod command;
+mod conformance;
 mod faults;
+mod operators;
 mod places;
 mod proxy;
+mod redirects;
 mod server;
+mod stand_in;
 #[path = "../support/mod.rs"]
 mod support;
 mod surroundings;
@@ -23,10 +27,14 @@ use libtest_mimic::Arguments;
 fn main() {
     let mut trials = places::trials();
     trials.extend(command::trials());
+    trials.extend(bounds::trials());
+    trials.extend(redirects::trials());
+    trials.extend(conformance::trials());
+    trials.extend(operators::trials());
     trials.extend(catalogs::trials());
     trials.extend(faults::trials());
     trials.extend(uploads::trials());
     trials.extend(tokens::trials());
     trials.extend(surroundings::trials());
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    support::run(&Arguments::from_args(), trials).exit();
 }

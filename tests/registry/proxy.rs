@@ -4,8 +4,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -34,6 +34,11 @@ pub(crate) enum Fault {
     Silence,
 }
 
+impl Fault {
+    /// The only one of a seed's faults after which no other attempt makes sense.
+    pub(crate) const FOR_GOOD: Self = Self::Status(429, Some(3600));
+}
+
 const FAULTS: [Fault; 12] = [
     Fault::Hangup,
     Fault::HalfRequest,
@@ -42,7 +47,7 @@ const FAULTS: [Fault; 12] = [
     Fault::Status(500, None),
     Fault::Status(503, Some(0)),
     Fault::Status(429, Some(0)),
-    Fault::Status(429, Some(3600)),
+    Fault::FOR_GOOD,
     Fault::OtherDigest,
     Fault::OtherBody,
     Fault::FalseHead,
@@ -52,25 +57,45 @@ const FAULTS: [Fault; 12] = [
 /// A proxy that runs until the value is gone.
 pub(crate) struct Proxy {
     pub(crate) host: String,
+    seen: Arc<Mutex<Vec<Fault>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Proxy {
-    /// A proxy before a registry. Of a hundred requests, `rate` fail, in an order of their own for each seed.
-    pub(crate) fn start(registry: &str, seed: u64, rate: u64, silence: Duration) -> Self {
-        let next = AtomicU64::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    /// A proxy before a registry. Of a hundred requests, `rate` fail, in an order of their own for each seed. With a limit,
+    /// no more than so many fail, and none in a way that is for good.
+    pub(crate) fn start(
+        registry: &str,
+        seed: u64,
+        rate: u64,
+        limit: Option<usize>,
+        silence: Duration,
+    ) -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (met, state) = (Arc::clone(&seen), Mutex::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1));
         let decide = move |_: &str| {
+            let (mut met, mut state) = (met.lock().unwrap(), state.lock().unwrap());
             // One step of xorshift64 for each request.
-            let state = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
-                let state = state ^ (state << 13);
-                let state = state ^ (state >> 7);
-                Some(state ^ (state << 17))
-            });
-            let state = state.unwrap() >> 11;
-            let fault = FAULTS[(state / 100 % FAULTS.len() as u64) as usize];
-            if state % 100 < rate { fault } else { Fault::None }
+            *state ^= *state << 13;
+            *state ^= *state >> 7;
+            *state ^= *state << 17;
+            let number = *state >> 11;
+            let fault = FAULTS[(number / 100 % FAULTS.len() as u64) as usize];
+            let is_allowed = limit.is_none_or(|limit| met.len() < limit && fault != Fault::FOR_GOOD);
+            if number % 100 >= rate || !is_allowed {
+                return Fault::None;
+            }
+            met.push(fault);
+            fault
         };
-        Self::with(registry, silence, decide)
+        let mut proxy = Self::with(registry, silence, decide);
+        proxy.seen = seen;
+        proxy
+    }
+
+    /// The faults that requests have met so far.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        self.seen.lock().unwrap().clone()
     }
 
     /// A proxy that asks `decide` with each request's first line.
@@ -95,7 +120,7 @@ impl Proxy {
                 });
             }
         });
-        Self { host, stop }
+        Self { host, seen: Arc::default(), stop }
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Basic,
     /// TLS with a certificate of its own.
     Tls,
+    /// TLS, and it takes itself for one without.
+    Misled,
     /// Plain HTTP, with tokens from another server, at this address.
     Token(u16),
 }
@@ -51,7 +53,7 @@ impl Registry {
                 fs::write(at("htpasswd"), HTPASSWD).unwrap();
                 format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", at("htpasswd").display())
             }
-            Kind::Tls => {
+            Kind::Tls | Kind::Misled => {
                 let CertifiedKey { cert, signing_key } = generate_simple_self_signed(
                     ["127.0.0.1", "localhost", "registry.test"].map(str::to_owned),
                 )
@@ -69,10 +71,11 @@ impl Registry {
             }
         };
         let tls = match kind {
-            Kind::Tls => format!(
-                ", tls: {{certificate: {}, key: {}}}",
+            Kind::Tls | Kind::Misled => format!(
+                ", tls: {{certificate: {}, key: {}}}{}",
                 at("cert.pem").display(),
-                at("key.pem").display()
+                at("key.pem").display(),
+                if kind == Kind::Misled { format!(", host: 'http://{host}'") } else { String::new() }
             ),
             _ => String::new(),
         };
@@ -112,9 +115,19 @@ impl Registry {
 
     /// Whether a blob lies on the registry's disk.
     pub(crate) fn has_blob(&self, digest: &str) -> bool {
+        self.blob(digest).is_file()
+    }
+
+    /// Where a blob lies on the registry's disk.
+    pub(crate) fn blob(&self, digest: &str) -> PathBuf {
         let hex = digest.strip_prefix("sha256:").unwrap();
         let blobs = "data/docker/registry/v2/blobs/sha256";
-        self.dir.path().join(blobs).join(&hex[..2]).join(hex).join("data").is_file()
+        self.dir.path().join(blobs).join(&hex[..2]).join(hex).join("data")
+    }
+
+    /// Where a repository lies on the registry's disk.
+    pub(crate) fn repository(&self, name: &str) -> PathBuf {
+        self.dir.path().join("data/docker/registry/v2/repositories").join(name)
     }
 
     /// The names of the tags of a repository, as they lie on the registry's disk.

@@ -1,5 +1,8 @@
 //! A server that runs, and a gRPC client that knows no more of it than `registry.proto`: requests and answers are proto3 JSON.
 
+#[path = "../support/signal.rs"]
+mod signal;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -91,8 +94,7 @@ impl Server {
 
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+        signal::send(name, self.child.id());
     }
 
     pub(crate) fn client(&self) -> Client {

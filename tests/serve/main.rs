@@ -5,8 +5,8 @@
 mod answers;
 mod client;
 mod fixture;
-mod full;
 mod image;
+mod no_room;
 mod proto;
 mod reload;
 mod soak;

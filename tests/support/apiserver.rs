@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) const ADMIN: &str = "admin";
 
 /// Where the programs are, if they are anywhere.
-pub(crate) fn programs() -> Option<[PathBuf; 2]> {
+fn programs() -> Option<[PathBuf; 2]> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let kept = cache.and_then(|cache| fs::read_dir(cache.join("olmkit/cluster")).ok());
@@ -26,6 +26,13 @@ pub(crate) fn programs() -> Option<[PathBuf; 2]> {
     places.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
     let both = |place: &PathBuf| ["etcd", "kube-apiserver"].map(|name| place.join(name));
     places.iter().map(both).find(|both| both.iter().all(|program| program.is_file()))
+}
+
+/// Why tests cannot have a server, if they cannot.
+pub(crate) fn missing() -> Option<String> {
+    programs()
+        .is_none()
+        .then(|| "etcd and kube-apiserver are not installed (`tests/cluster/build` builds them)".into())
 }
 
 /// A server that runs. It ends with the value.

@@ -1,34 +1,113 @@
-//! What the test programs share: programs that a test needs, and saying so when they are missing.
+//! What tests need of the machine, and how one that lacks it is reported.
+//!
+//! A test that needs something the machine lacks is listed as not run, with the reason; it counts as neither passed nor
+//! failed. Where `OLMKIT_REQUIRE` lists the part, the test fails instead: `.ci/run` lists what its machine must have.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::env;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
-/// Programs that were missed and said so.
-static MISSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// The names that `OLMKIT_REQUIRE` may list. ARCHITECTURE.md says what each one stands for.
+const PARTS: [&str; 20] = [
+    "apiserver",
+    "awk",
+    "bash",
+    "catalog-server",
+    "cluster",
+    "corpus",
+    "crates",
+    "docker-registry",
+    "flock",
+    "grpcio",
+    "helm",
+    "ip",
+    "kustomize",
+    "make",
+    "memcached",
+    "mounts",
+    "olm",
+    "redis-server",
+    "registry-collect",
+    "skopeo",
+];
+
+/// Tests that are not run, by the reason.
+static NOT_RUN: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
+/// Something that a machine has or lacks.
+#[derive(Clone)]
+pub(crate) struct Part {
+    name: &'static str,
+    /// Why it is missing; `None` if it is there.
+    missing: Option<String>,
+}
+
+impl Part {
+    /// A part by its name in [`PARTS`]; `missing` says why tests cannot have it.
+    pub(crate) fn new(name: &'static str, missing: Option<String>) -> Self {
+        assert!(PARTS.contains(&name), "`{name}` is not in PARTS");
+        Self { name, missing }
+    }
+
+    /// A program on `PATH`.
+    pub(crate) fn program(name: &'static str) -> Self {
+        Self::new(name, find(name).is_none().then(|| format!("{name} is not installed")))
+    }
+}
 
 /// Where a program is, if it is installed.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.is_file())
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.is_file())
 }
 
-/// A test that needs programs. Where one is not installed, it is listed as not run, and counts neither way.
+/// The parts that must be there.
+fn required() -> Vec<String> {
+    let words = env::var("OLMKIT_REQUIRE").unwrap_or_default();
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    for word in &words {
+        assert!(PARTS.contains(&word.as_str()), "OLMKIT_REQUIRE lists `{word}`; expected any of {PARTS:?}");
+    }
+    words
+}
+
+/// A test that needs these programs.
+#[allow(dead_code, reason = "not every program that includes this file has such tests")]
 pub(crate) fn trial(
     name: &str,
-    programs: &[&str],
+    programs: &[&'static str],
     test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
-    let mut present = true;
-    for program in programs {
-        if find(program).is_none() {
-            present = false;
-            if MISSED.lock().expect("no test runs yet").insert((*program).to_owned()) {
-                eprintln!("not run: {program} is not installed");
-            }
+    let parts: Vec<Part> = programs.iter().map(|program| Part::program(program)).collect();
+    trial_with(name, &parts, test)
+}
+
+/// A test that needs these parts.
+pub(crate) fn trial_with(
+    name: &str,
+    parts: &[Part],
+    test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
+    let missing = parts.iter().find_map(|part| Some((part.name, part.missing.clone()?)));
+    let Some((part, reason)) = missing else { return Trial::test(name, test) };
+    if required().iter().any(|required| required == part) {
+        return Trial::test(name, move || Err(format!("{reason}; OLMKIT_REQUIRE lists `{part}`").into()));
+    }
+    *NOT_RUN.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+    Trial::test(name, test).with_ignored_flag(true)
+}
+
+/// Runs the tests of a program, and says which are not run and why. `tests/counts` reads these lines.
+#[expect(clippy::print_stderr, reason = "the caller is told which tests are not run")]
+pub(crate) fn run(arguments: &Arguments, trials: Vec<Trial>) -> Conclusion {
+    required();
+    if !arguments.list {
+        for (reason, tests) in NOT_RUN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            eprintln!("not run: {reason}: {tests} {}", if *tests == 1 { "test" } else { "tests" });
         }
     }
-    Trial::test(name, test).with_ignored_flag(!present)
+    libtest_mimic::run(arguments, trials)
 }

@@ -6,13 +6,12 @@
 use super::EvaluationError;
 use super::tree::{Expr, Step};
 use super::value::{Value, find};
+use crate::pattern::Pattern;
 use crate::version::{parse_tolerant, precedence};
 use crate::yaml::go_float;
 
 /// More steps than any sensible expression needs by far.
 const MAX_STEPS: usize = 10_000_000;
-/// A regular expression that would take more memory is refused.
-const MAX_REGEX: usize = 1 << 20;
 
 /// Why there is no value.
 #[derive(Clone, Debug)]
@@ -273,8 +272,8 @@ impl<'p> Evaluation<'p> {
             }
             ("matches", [Value::String(text), Value::String(pattern)]) => {
                 self.work(pattern.len() * 100)?;
-                let regex = regex::RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
-                regex.ok().map(|regex| Value::Bool(regex.is_match(text)))
+                let pattern = Pattern::parse(pattern).map_err(|_| Stop::NoValue)?;
+                Some(Value::Bool(pattern.is_match(text).ok_or(Stop::GiveUp(EvaluationError::TooCostly))?))
             }
             ("semver_compare", [a, b]) => compare_versions(a, b),
             ("dyn", [value]) => Some(value.clone()),

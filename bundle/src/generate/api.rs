@@ -36,6 +36,11 @@ pub(super) fn derive<'m>(
         let crd = Crd::from(*object);
         let origin = Origin::manifest(object, steps!("spec", "names", "kind"));
         for version in crd.versions() {
+            // OLM waits for an owned version to be served.
+            if !version.is_served() {
+                known.report_unserved(&crd.name(), &version.name, &crd.kind(), findings);
+                continue;
+            }
             let mut entry = Draft::map(origin);
             let placed = |span| Origin::written(By::Manifest, object.source, span);
             entry.set(
@@ -99,6 +104,15 @@ impl<'m> Known<'m> {
         };
         let at = self.0.iter().position(is)?;
         Some(self.0.remove(at))
+    }
+
+    /// Takes an entry away that OLM would wait for in vain.
+    fn report_unserved(&mut self, name: &str, version: &str, kind: &str, findings: &mut Findings) {
+        let Some(entry) = self.take(name, version, kind) else { return };
+        let message = format!(
+            "the base owns `{name} {version}`, a version that the CRD does not serve: it is left out"
+        );
+        findings.push(entry.finding(&codes::BASE_OVERRULED, message).help("remove the entry from the base"));
     }
 
     /// Entries for which there is no CRD: a bundle that owned them would not install.

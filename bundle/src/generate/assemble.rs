@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use super::api::{Api, Known};
 use super::draft::{By, Draft, Origin};
 use super::input::Objects;
+use super::modes::Modes;
 use super::package::title;
 use super::package_file::{CAPABILITIES, INSTALL_MODES};
 use super::rbac::Rbac;
@@ -15,7 +16,7 @@ use super::webhook::Webhooks;
 use super::workload::{self, Workload};
 use super::{Compat, Request, codes};
 use crate::csv::{API_VERSION, KIND, annotation};
-use crate::finding::{Finding, Findings};
+use crate::finding::{Finding, Findings, Level};
 use crate::yaml::steps;
 
 /// The annotation for the licence, an SPDX expression.
@@ -43,6 +44,8 @@ pub(super) struct Parts<'p, 'm> {
     pub(super) api: Api<'m>,
     pub(super) webhooks: Webhooks<'m>,
     pub(super) images: Vec<Draft<'m>>,
+    /// What the manifests say of install modes.
+    pub(super) modes: Option<Modes<'m>>,
 }
 
 impl<'m> FromBase<'m> {
@@ -102,7 +105,7 @@ pub(super) fn csv<'m>(
     assembly.images(parts.images);
     assembly.texts();
     assembly.annotations(parts.objects, parts.workload);
-    assembly.install_modes(parts.webhooks.conversion);
+    assembly.install_modes(parts.modes, parts.webhooks.conversion);
     assembly.edge();
     assembly.last_word();
     assembly.csv
@@ -456,7 +459,7 @@ impl<'m> Assembly<'_, 'm> {
         }
     }
 
-    fn install_modes(&mut self, conversion: Option<Origin<'m>>) {
+    fn install_modes(&mut self, derived: Option<Modes<'m>>, conversion: Option<Origin<'m>>) {
         let path = &["spec", "installModes"];
         let settings = &self.request.package.settings;
         let modes = |supported: &dyn Fn(&str) -> bool| -> Json {
@@ -467,6 +470,42 @@ impl<'m> Assembly<'_, 'm> {
             self.csv.set(path, Draft::new(named, file.origin(&["installModes".into()])));
         }
         let all = modes(&|mode| mode == "AllNamespaces");
+        // A webhook that converts custom resources leaves no choice.
+        if let Some(derived) = derived.filter(|_| conversion.is_none()) {
+            let supports_all = |modes: &Draft<'_>| {
+                let all = modes.items().iter().find(|mode| mode.text("type") == "AllNamespaces");
+                all.and_then(|all| all.get("supported")).map(Draft::to_json) == Some(Json::Bool(true))
+            };
+            let said = self.csv.at(path).filter(|modes| !modes.is_empty());
+            let names =
+                derived.supported.iter().map(|mode| format!("`{mode}`")).collect::<Vec<_>>().join(" and ");
+            let finding = match said {
+                None => {
+                    let message =
+                        format!("{}: the bundle supports {names}, and not `AllNamespaces`", derived.why);
+                    let finding = Finding::new(&codes::INSTALL_MODE_DERIVED, message);
+                    Some(
+                        finding.help(
+                            "list the modes under `installModes` in the package file to decide otherwise",
+                        ),
+                    )
+                }
+                Some(said) if supports_all(said) && !derived.is_told => {
+                    let message = format!("`AllNamespaces` is among the install modes, but {}", derived.why);
+                    let finding = said.finding(&codes::INSTALL_MODE_DERIVED, message);
+                    let finding = Finding { level: Level::Warning, ..finding };
+                    Some(finding.help("have the operator watch what `metadata.annotations['olm.targetNamespaces']` says, and grant its rights by a ClusterRole; or support `OwnNamespace` alone"))
+                }
+                Some(_) => None,
+            };
+            if let (Some(finding), Some(place)) = (finding, derived.origin.place()) {
+                let finding = if finding.place.is_some() { finding.and(place) } else { finding.at(place) };
+                self.findings.push(finding);
+            }
+            let own = modes(&|mode| derived.supported.contains(&mode));
+            let origin = derived.origin.by_rule("what the operator may read and is told to watch");
+            self.csv.set_default(path, Draft::new(own, origin));
+        }
         self.csv.set_default(path, Draft::new(all.clone(), Self::rule("all namespaces, where nobody says")));
         let Some(conversion) = conversion.filter(|_| self.repairs()) else { return };
         let Some(current) = self.csv.at(path).cloned() else { return };

@@ -28,6 +28,10 @@ codes! {
     BASE_INVALID "generate-base-invalid" Error "base_invalid"
     /// Something of the base that the manifests know better.
     BASE_OVERRULED "generate-base-overruled" Warning "base_overruled"
+    /// A webhook that does not use the certificate that OLM issues.
+    CERTIFICATE_ELSEWHERE "generate-certificate-elsewhere" Warning "certificate_elsewhere"
+    /// A custom resource that a Deployment names, and that OLM does not make.
+    CUSTOM_RESOURCE_NEEDED "generate-custom-resource-needed" Warning "custom_resource_needed"
     /// A custom resource whose definition is not among the manifests.
     CUSTOM_RESOURCE_UNKNOWN "generate-custom-resource-unknown" Warning "custom_resource_unknown"
     /// A Deployment without a name or a pod template.
@@ -38,20 +42,28 @@ codes! {
     ICON_NOT_AN_IMAGE "generate-icon-not-an-image" Error "icon_not_an_image"
     /// An image whose digest nobody knows.
     IMAGE_UNRESOLVED "generate-image-unresolved" Error "image_unresolved"
+    /// Install modes that the manifests speak for.
+    INSTALL_MODE_DERIVED "generate-install-mode-derived" Info "install_mode_derived"
     /// Install modes that the manifests cannot honour.
     INSTALL_MODE_IMPOSSIBLE "generate-install-mode-impossible" Warning "install_mode_impossible"
     /// An object of a kind that a bundle cannot carry.
     KIND_LEFT_OUT "generate-kind-left-out" Warning "kind_left_out"
     /// An object that is to be in a namespace of its own.
     NAMESPACE_LOST "generate-namespace-lost" Warning "namespace_lost"
+    /// No API, hence nothing that users of the operator create.
+    NO_API "generate-no-api" Warning "no_api"
     /// No Deployment, hence nothing to install.
     NO_DEPLOYMENT "generate-no-deployment" Error "no_deployment"
     /// A document that is not a Kubernetes object.
     NOT_AN_OBJECT "generate-not-an-object" Error "not_an_object"
+    /// A Secret or ConfigMap that pods need and nothing makes.
+    REFERENCE_MISSING "generate-reference-missing" Warning "reference_missing"
     /// A related image that is not written down.
     RELATED_IMAGE_UNKNOWN "generate-related-image-unknown" Warning "related_image_unknown"
     /// An object that OLM makes itself.
     REPLACED_BY_OLM "generate-replaced-by-olm" Info "replaced_by_olm"
+    /// Rights that the manifests grant and the bundle cannot.
+    RIGHTS_LOST "generate-rights-lost" Warning "rights_lost"
     /// An example that its CRD's schema refuses.
     SAMPLE_INVALID "generate-sample-invalid" Warning "sample_invalid"
     /// A binding to a service account that nobody makes.

@@ -291,6 +291,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The items of the list under a key.
+    pub(super) fn items_of(&self, key: &str) -> &[Self] {
+        self.get(key).map(Self::items).unwrap_or_default()
+    }
+
     /// The text under a key, empty when there is none.
     pub(super) fn text(&self, key: &str) -> &str {
         self.get(key).and_then(Self::as_str).unwrap_or("")

@@ -6,12 +6,15 @@ use super::Compat;
 use super::codes;
 use super::draft::{By, Draft, Origin};
 use super::input::Objects;
-use crate::finding::Findings;
+use crate::finding::{Finding, Findings};
 use crate::parse::Object;
 use crate::yaml::{Node, Step, steps};
 
 /// Variables of this name tell an operator which images to run.
 pub(super) const VARIABLE: &str = "RELATED_IMAGE_";
+
+/// More variables than this are counted in messages instead of listed.
+const LISTED: usize = 4;
 
 /// An image, and what it is for.
 struct Use<'m> {
@@ -68,6 +71,9 @@ fn collect<'m>(
             });
         }
         let env = container.get("env").and_then(Node::as_sequence).unwrap_or(&[]);
+        if compat.is_none() {
+            report_others(deployment, env, findings);
+        }
         for (index, variable) in env.iter().enumerate() {
             let variable_name = variable.get("name").and_then(Node::as_str).unwrap_or("");
             let Some(image_name) = variable_name.strip_prefix(VARIABLE) else { continue };
@@ -89,6 +95,44 @@ fn collect<'m>(
             });
         }
     }
+}
+
+/// Reports the variables of a container that name images and are not known to, in one finding.
+fn report_others(deployment: &Object<'_, '_>, env: &[Node<'_>], findings: &mut Findings) {
+    let text = |variable: &Node<'_>, key| variable.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
+    let others: Vec<_> = env
+        .iter()
+        .filter(|variable| !text(variable, "name").starts_with(VARIABLE))
+        .filter(|variable| text(variable, "value").split_whitespace().any(is_image))
+        .collect();
+    let Some(first) = others.first() else { return };
+    let names: Vec<_> = others.iter().map(|variable| format!("`{}`", text(variable, "name"))).collect();
+    let listed = names.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let message = match names.len() {
+        1 => format!("{listed} of `{}` names an image that is not among `relatedImages`", deployment.id()),
+        count if count > LISTED => format!(
+            "{count} variables of `{}` name images that are not among `relatedImages`: {listed}, …",
+            deployment.id()
+        ),
+        _ => format!("{listed} of `{}` name images that are not among `relatedImages`", deployment.id()),
+    };
+    let finding = Finding::new(&codes::RELATED_IMAGE_UNKNOWN, message);
+    let finding = finding.at(deployment.place_at(first.span)).subject(deployment.subject());
+    findings.push(finding.help("list the images under `relatedImages` in the package file, or name the variables `RELATED_IMAGE_…`, so that mirrors copy them"));
+}
+
+/// Whether a word is, or ends in (`KEY=IMAGE`), a reference with a registry's host and a tag or digest.
+fn is_image(word: &str) -> bool {
+    let word = word.rsplit_once('=').map_or(word, |(_, image)| image);
+    let Some((host, rest)) = word.split_once('/') else { return false };
+    let is_host = host.contains('.') || host.contains(':') || host == "localhost";
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '@');
+    let last = rest.rsplit('/').next().unwrap_or("");
+    is_host
+        && !host.is_empty()
+        && !host.ends_with(':')
+        && word.chars().all(plain)
+        && (last.contains(':') && !last.ends_with(':'))
 }
 
 /// Each image once; what somebody wrote comes first and keeps its name.

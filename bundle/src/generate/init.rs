@@ -22,6 +22,12 @@ pub struct Found<'f> {
     pub csv: Option<&'f Base<'f>>,
     /// The path of the ClusterServiceVersion, where it is to stay the base.
     pub base: Option<String>,
+    /// The package's name, where neither the crate nor the ClusterServiceVersion has it.
+    pub package: Option<String>,
+    /// The version, where the crate does not have it.
+    pub version: Option<String>,
+    /// What Chart.yaml says.
+    pub chart: Option<Json>,
     /// Files and directories with manifests.
     pub manifests: Vec<String>,
     /// Files and directories with examples of custom resources.
@@ -111,6 +117,11 @@ pub struct Initial {
 pub fn package_file(found: &Found<'_>) -> Initial {
     let mut values = Map::new();
     let mut files = BTreeMap::new();
+    set(&mut values, "package", json!(found.package));
+    set(&mut values, "version", json!(found.version));
+    if let Some(chart) = &found.chart {
+        from_chart(chart, &mut values);
+    }
     if let Some(csv) = found.csv {
         from_csv(&csv.0.root.to_json(), found.base.is_some(), &mut values, &mut files);
     }
@@ -169,6 +180,25 @@ fn set(values: &mut Map<String, Json>, key: &str, value: Json) {
     if !empty {
         values.insert(key.to_owned(), value);
     }
+}
+
+/// What Chart.yaml says, as settings.
+fn from_chart(chart: &Json, values: &mut Map<String, Json>) {
+    for key in ["description", "keywords"] {
+        set(values, key, chart[key].clone());
+    }
+    let maintainers = chart["maintainers"].as_array().into_iter().flatten();
+    let person = |own: &Json| {
+        let mut person = Map::new();
+        set(&mut person, "name", own["name"].clone());
+        set(&mut person, "email", own["email"].clone());
+        (person.len() == 2).then(|| Json::from(person))
+    };
+    set(values, "maintainers", maintainers.filter_map(person).collect());
+    if let Some(home) = chart["home"].as_str() {
+        set(values, "links", json!([{"name": "Homepage", "url": home}]));
+    }
+    set(values, "repository", chart["sources"][0].clone());
 }
 
 /// What a ClusterServiceVersion says, as settings. One that stays the base needs none of it repeated but what decides on

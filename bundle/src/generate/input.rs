@@ -21,6 +21,9 @@ const NOT_INSTALLABLE: [&str; 7] =
 /// taken for a custom resource.
 const PLATFORM_GROUPS: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
 
+/// More files than this are counted in messages instead of listed.
+const LISTED_FILES: usize = 3;
+
 /// The annotation by which Helm keeps an object out of the release and runs it at some other time.
 const HELM_HOOK: &str = "helm.sh/hook";
 
@@ -63,6 +66,8 @@ pub(super) struct Objects<'m> {
     pub(super) scorecards: Vec<Object<'m, 'm>>,
     /// Custom resources of these CRDs.
     pub(super) samples: Vec<Object<'m, 'm>>,
+    /// Workloads that OLM does not install.
+    pub(super) not_installed: Vec<Object<'m, 'm>>,
     /// Objects that go into the bundle as they are.
     pub(super) others: Vec<Object<'m, 'm>>,
 }
@@ -83,7 +88,7 @@ impl<'a> Manifests<'a> {
 
     /// Sorts the objects, and reports what is none or has no place in a bundle.
     pub(super) fn classify<'m>(&'m self, compat: Option<Compat>, findings: &mut Findings) -> Objects<'m> {
-        let all = self.each_once(findings);
+        let (all, mut no_samples) = self.each_once(findings);
         let defined: Vec<GroupVersionKind> = all
             .iter()
             .filter(|(object, _)| object.kind() == "CustomResourceDefinition" && group(object) == crd::GROUP)
@@ -93,18 +98,24 @@ impl<'a> Manifests<'a> {
         for (object, only_samples) in all {
             if defined.contains(&gvk(&object)) {
                 objects.samples.push(object);
+            } else if only_samples && is_platform(&object) {
+                no_samples.push(object.place(steps!("kind")));
             } else if only_samples {
-                findings.push(no_sample(&object));
+                findings.push(left_out(&object));
             } else if let Some(list) = objects.list(&object) {
                 list.push(object);
             } else if NOT_INSTALLABLE.contains(&object.kind()) && PLATFORM_GROUPS.contains(&group(&object)) {
-                findings.push(not_installable(&object, compat));
+                match helm_test(&object) {
+                    Some(finding) => findings.push(finding),
+                    None => objects.not_installed.push(object),
+                }
             } else if carried(&object, compat) {
                 objects.others.push(object);
             } else {
                 findings.push(left_out(&object));
             }
         }
+        report_no_samples(no_samples, findings);
         objects
     }
 
@@ -116,15 +127,22 @@ impl<'a> Manifests<'a> {
         })
     }
 
-    /// Every object once, in the order of group, kind, namespace and name, and whether it counts as an example alone.
-    fn each_once<'m>(&'m self, findings: &mut Findings) -> Vec<(Object<'m, 'm>, bool)> {
+    /// Every object once, in the order of [`id`], and whether it counts as an example alone; and what of the texts with
+    /// examples is no object.
+    fn each_once<'m>(&'m self, findings: &mut Findings) -> (Vec<(Object<'m, 'm>, bool)>, Vec<Place>) {
         let mut by_id = BTreeMap::<_, (Object<'m, 'm>, bool)>::new();
+        let mut same_name = BTreeMap::<_, Vec<Object<'m, 'm>>>::new();
+        let mut no_samples = Vec::new();
         for text in &self.texts {
             for document in &text.documents {
                 let root = match document {
                     Ok(document) => &document.root,
                     Err(error) => {
                         let place = Place::new(&text.source, error.span);
+                        if text.samples {
+                            no_samples.push(place);
+                            continue;
+                        }
                         findings.push(Finding::new(&codes::SYNTAX, error.message.clone()).at(place));
                         continue;
                     }
@@ -135,12 +153,37 @@ impl<'a> Manifests<'a> {
                         continue;
                     }
                     if let Some(finding) = kustomization(&object).or_else(|| incomplete(&object)) {
-                        findings.push(finding);
+                        if text.samples {
+                            no_samples.extend(finding.place);
+                        } else {
+                            findings.push(finding);
+                        }
                         continue;
                     }
                     match by_id.get_mut(&id(&object)) {
-                        Some((first, _)) if first.root.to_json() != root.to_json() => {
-                            findings.push(duplicate(&object, first));
+                        Some((first, only_sample)) if first.root.to_json() != root.to_json() => {
+                            if is_platform(&object) {
+                                let kind = steps!("kind");
+                                if text.samples {
+                                    no_samples.push(object.place(kind));
+                                } else if *only_sample {
+                                    no_samples.push(first.place(kind));
+                                    (*first, *only_sample) = (object, false);
+                                } else {
+                                    findings.push(duplicate(&object, first));
+                                }
+                                continue;
+                            }
+                            // Which one is kept does not depend on the order of the input.
+                            let order = |object: &Object<'_, '_>| {
+                                (object.source.path().to_owned(), object.root.to_json().to_string())
+                            };
+                            *only_sample &= text.samples;
+                            let mut other = object;
+                            if order(&other) < order(first) {
+                                std::mem::swap(first, &mut other);
+                            }
+                            same_name.entry(id(&object)).or_default().push(other);
                         }
                         Some((_, only_sample)) => *only_sample &= text.samples,
                         None => {
@@ -150,7 +193,8 @@ impl<'a> Manifests<'a> {
                 }
             }
         }
-        by_id.into_values().collect()
+        findings.extend(same_named(&same_name));
+        (by_id.into_values().collect(), no_samples)
     }
 }
 
@@ -245,8 +289,27 @@ fn duplicate(object: &Object<'_, '_>, first: &Object<'_, '_>) -> Finding {
     finding.and(first.place(name)).help("remove one of them")
 }
 
+/// The examples that are left out because others of the same version, kind and name say something else, in one finding.
+fn same_named<K>(groups: &BTreeMap<K, Vec<Object<'_, '_>>>) -> Option<Finding> {
+    let first = groups.values().flatten().next()?;
+    let count: usize = groups.values().map(Vec::len).sum();
+    let names = groups.values().flat_map(|others| others.first());
+    let names: Vec<_> = names.map(|object| format!("`{}`", object.id())).collect();
+    let more = if names.len() > LISTED_FILES { ", …" } else { "" };
+    let listed = names.iter().take(LISTED_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let examples = if count == 1 { "an example is" } else { "examples are" };
+    let count = if count == 1 { String::new() } else { format!("{count} ") };
+    let message = format!(
+        "{count}{examples} left out, because another of the same version, kind and name is kept: {listed}{more}"
+    );
+    let finding = first.finding(&codes::DUPLICATE_OBJECT, message, steps!("metadata", "name"));
+    Some(Finding { level: Level::Warning, ..finding.help("give the examples different names") })
+}
+
+/// What identifies an object: group, kind, namespace and name. A custom resource is an example of one version.
 fn id<'m>(object: &Object<'m, '_>) -> (&'m str, &'m str, &'m str, &'m str) {
-    (group(object), object.kind(), namespace(object), object.name())
+    let group = if is_platform(object) { group(object) } else { object.api_version() };
+    (group, object.kind(), namespace(object), object.name())
 }
 
 /// The API group of an object, empty for the core one.
@@ -280,33 +343,29 @@ fn carried(object: &Object<'_, '_>, compat: Option<Compat>) -> bool {
     kinds::supported(object.kind()).is_some() && (group(object) == home || compat.is_some())
 }
 
-fn not_installable(object: &Object<'_, '_>, compat: Option<Compat>) -> Finding {
-    let kind = object.kind();
-    let path = steps!("kind");
+/// A finding about an object that only tests the release of a chart.
+fn helm_test(object: &Object<'_, '_>) -> Option<Finding> {
     let hook = object.text(steps!("metadata", "annotations", HELM_HOOK));
-    if !hook.is_empty() && hook.split(',').all(|hook| hook.trim().starts_with("test")) {
-        let message = format!("a test of the Helm chart is left out: `{}`", object.id());
-        return Finding { level: Level::Info, ..object.finding(&codes::KIND_LEFT_OUT, message, path) };
-    }
-    let message = format!("OLM does not install a {kind}: `{}` would be missing", object.name());
-    let finding = object.finding(&codes::WORKLOAD_NOT_INSTALLABLE, message, path).help(
-        "make it a Deployment, have the operator create it, or allow this code with a reason to leave it out",
-    );
-    match compat {
-        Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },
-        None => finding,
-    }
+    let is_test = !hook.is_empty() && hook.split(',').all(|hook| hook.trim().starts_with("test"));
+    let message = format!("a test of the Helm chart is left out: `{}`", object.id());
+    let finding = object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
+    is_test.then_some(Finding { level: Level::Info, ..finding })
 }
 
-fn no_sample(object: &Object<'_, '_>) -> Finding {
-    if is_platform(object) {
-        let message = format!("`{}` is not an example of a custom resource, and is left out", object.id());
-        return Finding {
-            level: Level::Info,
-            ..object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"))
-        };
-    }
-    left_out(object)
+/// What of the texts with examples is not an example, in one finding.
+fn report_no_samples(places: Vec<Place>, findings: &mut Findings) {
+    let mut paths: Vec<_> = places.iter().map(|place| format!("`{}`", place.path)).collect();
+    paths.dedup();
+    let Some(place) = places.into_iter().next() else { return };
+    let more = if paths.len() > LISTED_FILES { ", …" } else { "" };
+    let listed = paths.iter().take(LISTED_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let files = if paths.len() == 1 { "1 file".to_owned() } else { format!("{} files", paths.len()) };
+    let hold = if paths.len() == 1 { "holds" } else { "hold" };
+    let message = format!(
+        "{files} among the samples {hold} more than custom resources, and that is left out: {listed}{more}"
+    );
+    let finding = Finding::new(&codes::KIND_LEFT_OUT, message).at(place);
+    findings.push(Finding { level: Level::Info, ..finding });
 }
 
 fn is_platform(object: &Object<'_, '_>) -> bool {

@@ -1,5 +1,7 @@
 //! Laws that hold for any operator, on generated ones.
 
+mod rights;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

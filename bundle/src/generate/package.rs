@@ -15,7 +15,7 @@ use super::package_file::{
     CAPABILITIES, DEFAULT_CHANNEL, INSTALL_MODES, PackageFile, PackageSettings, VERSION_POLICIES,
 };
 use super::{codes, icon};
-use crate::csv::Icon;
+use crate::csv::{ClusterServiceVersion, Icon};
 use crate::finding::Finding;
 use crate::names::{ChannelName, CsvName, ImageRef, PackageName};
 use crate::suggest::did_you_mean;
@@ -39,6 +39,68 @@ pub struct Overrides {
     pub extra_service_accounts: Vec<String>,
     /// Fields of the ClusterServiceVersion, each with a value in YAML; they have the last word.
     pub set: Vec<Assignment>,
+    /// Images to name otherwise.
+    pub images: Vec<ImageOverride>,
+    /// Kinds of findings that are known and meant, besides those of the package file.
+    pub allow: Vec<String>,
+}
+
+/// Another name, tag or digest for an image, in the notation of `kustomize edit set image`.
+///
+/// ```
+/// use olmkit_bundle::generate::ImageOverride;
+///
+/// let image: ImageOverride = "controller=quay.io/example/operator:v1".parse()?;
+/// assert_eq!(image.apply("controller:latest").as_deref(), Some("quay.io/example/operator:v1"));
+/// assert_eq!(image.apply("other:latest"), None);
+/// # Ok::<(), olmkit_bundle::generate::ImageOverrideError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageOverride {
+    /// The name that the manifests have, without tag or digest.
+    pub name: String,
+    new_name: Option<String>,
+    /// `:TAG` or `@DIGEST`.
+    suffix: Option<String>,
+}
+
+/// A text that says nothing about an image.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not OLD=NEW, OLD=NEW:TAG or OLD:TAG, such as `controller=quay.io/example/operator:v1`")]
+pub struct ImageOverrideError(String);
+
+impl ImageOverride {
+    /// What an image is called instead, if this is about it.
+    pub fn apply(&self, image: &str) -> Option<String> {
+        let (name, suffix) = split_reference(image);
+        let name = Some(name).filter(|name| *name == self.name)?;
+        let new_name = self.new_name.as_deref().unwrap_or(name);
+        Some(format!("{new_name}{}", self.suffix.as_deref().unwrap_or(suffix)))
+    }
+}
+
+impl FromStr for ImageOverride {
+    type Err = ImageOverrideError;
+
+    fn from_str(text: &str) -> Result<Self, ImageOverrideError> {
+        let (old, new) = text.split_once('=').map_or((text, None), |(old, new)| (old, Some(new)));
+        let (name, suffix) = split_reference(new.unwrap_or(old));
+        let suffix = Some(suffix.to_owned()).filter(|suffix| suffix.len() > 1);
+        let says = !name.is_empty() && !old.is_empty() && (new.is_some() || suffix.is_some());
+        let name = name.to_owned();
+        let image = match new {
+            Some(_) => Self { name: split_reference(old).0.to_owned(), new_name: Some(name), suffix },
+            None => Self { name, new_name: None, suffix },
+        };
+        says.then_some(image).ok_or_else(|| ImageOverrideError(text.to_owned()))
+    }
+}
+
+/// An image's name, and its tag or digest with what precedes it.
+pub(super) fn split_reference(image: &str) -> (&str, &str) {
+    let last = image.rfind('/').map_or(0, |slash| slash + 1);
+    let end = image[last..].find(['@', ':']).map_or(image.len(), |at| last + at);
+    image.split_at(end)
 }
 
 /// A field of the ClusterServiceVersion that is given a value: `spec.maturity=stable`.
@@ -65,6 +127,42 @@ impl FromStr for Assignment {
         let path = super::explain::keys(path).ok_or_else(fail)?;
         let value = yaml::first_document(value).map_err(|_| fail())?.root.to_json();
         Ok(Self { path, value })
+    }
+}
+
+impl Assignment {
+    /// What is wrong with it: a field that a ClusterServiceVersion does not have, or a value that does not fit there.
+    pub(super) fn check(&self) -> Vec<Finding> {
+        let nested = self.path.iter().rev().fold(self.value.clone(), |value, key| {
+            let mut map = serde_json::Map::new();
+            map.insert(key.clone(), value);
+            map.into()
+        });
+        let path = self.path.join(".");
+        let finding = |message| Finding::new(&codes::PACKAGE_VALUE_INVALID, message);
+        let Ok(text) = yaml::write::to_string(&nested) else { return Vec::new() };
+        let Ok(document) = yaml::first_document(&text) else { return Vec::new() };
+        match yaml::decode::decode_strict::<ClusterServiceVersion>(&document.root) {
+            Err(error) => vec![finding(format!("`--set`: {error}"))],
+            Ok((_, unknown)) => {
+                // Fields that OLM has and we have no use for.
+                let others = ["status", "cleanup", "selector"];
+                let unknown = unknown.into_iter().filter(|unknown| !others.contains(&unknown.key.as_str()));
+                let finding = |unknown: yaml::decode::UnknownField| {
+                    let message = format!(
+                        "`--set {path}`: a ClusterServiceVersion has no field `{}` there",
+                        unknown.key
+                    );
+                    let mut expected = unknown.expected.to_vec();
+                    expected.sort_unstable();
+                    let help = did_you_mean(&unknown.key, unknown.expected.iter().copied());
+                    finding(message).help(
+                        help.unwrap_or_else(|| format!("the fields there are `{}`", expected.join("`, `"))),
+                    )
+                };
+                unknown.map(finding).collect()
+            }
+        }
     }
 }
 
@@ -113,6 +211,8 @@ pub struct Package<'f> {
     pub(super) icon: Option<Icon>,
     pub(super) description: Option<String>,
     pub(super) set: Vec<Assignment>,
+    pub(super) images: Vec<ImageOverride>,
+    pub(super) allow: Vec<String>,
 }
 
 /// Where the parts of a package that have several sources come from.
@@ -186,6 +286,8 @@ impl<'f> Package<'f> {
             icon,
             description: attachments.description,
             set: overrides.set,
+            images: overrides.images,
+            allow: overrides.allow,
         })
     }
 

@@ -227,10 +227,7 @@ impl<'a> PackageFile<'a> {
         let settings = match decode::decode_strict::<PackageSettings>(&root) {
             Ok((settings, unknown)) if unknown.is_empty() => settings,
             Ok((_, unknown)) => return Err(unknown.iter().map(|key| unknown_key(&source, key)).collect()),
-            Err(error) => {
-                let place = Place::new(&source, error.span.unwrap_or(root.span));
-                return Err(vec![Finding::new(&codes::PACKAGE_VALUE_INVALID, error.to_string()).at(place)]);
-            }
+            Err(_) => return Err(mistakes(&source, &root)),
         };
         Ok(Self { source, root, settings })
     }
@@ -274,6 +271,28 @@ impl<'a> PackageFile<'a> {
     fn node(&self, key: &str) -> Option<&Node<'a>> {
         self.root.as_mapping()?.get_folded(key)
     }
+}
+
+/// Everything that is wrong, key by key: decoding stops at the first value that does not fit.
+fn mistakes(source: &Source<'_>, root: &Node<'_>) -> Vec<Finding> {
+    let invalid = |error: &decode::DecodeError, span| {
+        let place = Place::new(source, error.span.unwrap_or(span));
+        Finding::new(&codes::PACKAGE_VALUE_INVALID, error.to_string()).at(place)
+    };
+    let Some(map) = root.as_mapping() else {
+        let error = decode::decode::<PackageSettings>(root).err();
+        return error.map(|error| invalid(&error, root.span)).into_iter().collect();
+    };
+    let mut findings = Vec::new();
+    for entry in map {
+        let own = yaml::Mapping::new(vec![entry.clone()]);
+        let own = Node { value: yaml::Value::Mapping(own), span: root.span };
+        match decode::decode_strict::<PackageSettings>(&own) {
+            Ok((_, unknown)) => findings.extend(unknown.iter().map(|key| unknown_key(source, key))),
+            Err(error) => findings.push(invalid(&error, entry.value.span)),
+        }
+    }
+    findings
 }
 
 fn unknown_key(source: &Source<'_>, key: &decode::UnknownField) -> Finding {

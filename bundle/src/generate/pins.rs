@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::codes;
 use super::draft::{By, Draft, Origin};
+use super::package::{ImageOverride, split_reference};
 use crate::csv::annotation;
-use crate::finding::Findings;
+use crate::finding::{Finding, Findings};
 use crate::names::ImageRef;
+use crate::suggest::did_you_mean;
 
 /// What registries said of the images that a bundle names: the reference with a digest, or why there is none.
 pub type Pins = BTreeMap<String, Result<String, String>>;
@@ -37,6 +39,30 @@ pub fn pinned(reference: &str, digest: &str) -> String {
         None => reference,
     };
     format!("{name}@{digest}")
+}
+
+/// Names images as the command line says; an override that is about no image is an error.
+pub(super) fn rename<'a>(csv: &mut Draft<'a>, images: &[ImageOverride], findings: &mut Findings) {
+    let mut names = BTreeSet::new();
+    let mut used = BTreeSet::new();
+    each(csv, &mut |image: &mut Draft<'a>| {
+        let Some(text) = image.as_str().map(str::to_owned) else { return };
+        names.insert(split_reference(&text).0.to_owned());
+        for (at, over) in images.iter().enumerate() {
+            if let Some(new) = over.apply(&text) {
+                used.insert(at);
+                image.set(&[], Draft::new(new, Origin::unwritten(By::Flag("--image"))));
+                return;
+            }
+        }
+    });
+    for (_, over) in images.iter().enumerate().filter(|(at, _)| !used.contains(at)) {
+        let message = format!("`--image`: no image of the operator is named `{}`", over.name);
+        let help = did_you_mean(&over.name, names.iter().map(String::as_str)).unwrap_or_else(|| {
+            format!("its images are `{}`", names.iter().map(String::as_str).collect::<Vec<_>>().join("`, `"))
+        });
+        findings.push(Finding::new(&codes::PACKAGE_VALUE_INVALID, message).help(help));
+    }
 }
 
 /// Puts the digests in.

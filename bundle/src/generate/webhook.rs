@@ -14,10 +14,13 @@ use super::{Compat, codes};
 use crate::crd::Crd;
 use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
+use crate::pod;
 use crate::yaml::{Node, Step, steps};
 
 /// Where OLM mounts the certificate; whatever is mounted there makes room.
 const OLM_MOUNT: &str = "/tmp/k8s-webhook-server/serving-certs";
+/// Where OLM mounts the same certificate for servers of APIs.
+const OLM_API_MOUNT: &str = "/apiserver.local.config/certificates";
 /// The port of a webhook's Service that names none.
 const DEFAULT_PORT: i64 = 443;
 /// By this annotation cert-manager writes into CRDs.
@@ -286,6 +289,9 @@ impl<'m> Derivation<'_, 'm> {
                 let (port, target) = as_in_service(service_port);
                 return Some(Server { deployment: name, port, target });
             }
+            if self.objects.deployments.is_empty() {
+                return None;
+            }
             let why = match service {
                 Some(_) => format!("the Service `{name}` leads to no Deployment among the manifests"),
                 None => format!(
@@ -405,7 +411,8 @@ impl<'m> Derivation<'_, 'm> {
             });
             let name = service.name();
             let olms = name.strip_suffix("-service").is_some_and(|stem| self.serving.contains(stem));
-            if self.compat.is_some() || !(only_webhooks || olms) {
+            let is_named = || !olms && self.objects.deployments.iter().any(|own| names(own, name));
+            if self.compat.is_some() || !(only_webhooks || olms) || is_named() {
                 kept.push(*service);
                 continue;
             }
@@ -471,26 +478,146 @@ impl<'m> Derivation<'_, 'm> {
                 format!("`{}` is left out: OLM issues the certificates of webhooks itself", object.id());
             self.replaced(object, message, false);
         }
+        let is_made = |secret: &str| {
+            self.objects.others.iter().any(|object| object.kind() == "Secret" && object.name() == secret)
+        };
         for deployment in deployments {
             if self.serving.contains(deployment.text("name")) {
-                remount(deployment, &secrets);
+                remount(deployment, &secrets, is_made);
+                self.findings.extend(elsewhere(deployment));
             }
         }
     }
 }
 
-/// Makes a Deployment take the certificate from OLM: what would be mounted where OLM mounts it goes, and other mounts of it
-/// get OLM's Secret.
-fn remount<'m>(deployment: &mut Draft<'m>, secrets: &BTreeMap<&str, Object<'m, 'm>>) {
-    let olms = format!("{}-service-cert", deployment.text("name"));
+/// Whether the arguments or variables of a Deployment name a Service, alone or as the first part of a host name.
+fn names(deployment: &Object<'_, '_>, service: &str) -> bool {
+    words(deployment).iter().any(|text| {
+        let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '.')));
+        words.any(|word| word.split('.').next() == Some(service))
+    })
+}
+
+/// The commands, arguments and variables' values of a Deployment's containers.
+pub(super) fn words(deployment: &Object<'_, '_>) -> Vec<String> {
+    let list = |node: &Node<'_>, key: &str| -> Vec<String> {
+        let items = node.get(key).and_then(Node::as_sequence).unwrap_or(&[]);
+        let text = |item: &Node<'_>| {
+            item.as_str().or_else(|| item.get("value").and_then(Node::as_str)).unwrap_or("").to_owned()
+        };
+        items.iter().map(text).collect()
+    };
+    let pod = deployment.root.at(steps!("spec", "template", "spec"));
+    let containers = ["containers", "initContainers"]
+        .into_iter()
+        .flat_map(|key| pod.and_then(|pod| pod.get(key)?.as_sequence()).unwrap_or(&[]));
+    containers.flat_map(|own| ["command", "args", "env"].map(|key| list(own, key))).flatten().collect()
+}
+
+/// What makes a Deployment that serves webhooks use another certificate than OLM's.
+fn elsewhere(deployment: &Draft<'_>) -> Vec<Finding> {
+    let name = deployment.text("name");
+    let olms = pod::certificate_of(name);
+    let Some(spec) = deployment.at(&["spec", "template", "spec"]) else { return Vec::new() };
+    let volumes = spec.items_of("volumes");
+    let is_olms = |mount: &Draft<'_>| {
+        let secret = |volume: &Draft<'_>| volume.get("secret").map(|own| own.text("secretName") == olms);
+        volumes.iter().any(|own| own.text("name") == mount.text("name") && secret(own) == Some(true))
+    };
+    let mut findings = Vec::new();
+    for container in spec.items_of("containers") {
+        let mounts = container.items_of("volumeMounts");
+        let mounts = mounts.iter().filter(|mount| is_olms(mount)).map(|mount| mount.text("mountPath"));
+        let mut trusted: Vec<&str> = vec![OLM_MOUNT, OLM_API_MOUNT];
+        trusted.extend(mounts);
+        let is_trusted = |path: &str| {
+            let directory = path.trim_end_matches('/');
+            trusted.iter().any(|own| directory.starts_with(own.trim_end_matches('/')))
+        };
+        let arguments = [container.items_of("command"), container.items_of("args")].concat();
+        let mut settings: Vec<(String, String, &Draft<'_>)> = Vec::new();
+        for (at, argument) in arguments.iter().enumerate() {
+            let Some(text) = argument.as_str().filter(|text| text.starts_with('-')) else { continue };
+            let next = arguments.get(at + 1).and_then(Draft::as_str).unwrap_or("");
+            let (flag, value) = text.split_once('=').unwrap_or((text, next));
+            settings.push((flag.to_owned(), value.to_owned(), argument));
+        }
+        for variable in container.items_of("env") {
+            let (name, value) = (variable.text("name"), variable.text("value"));
+            settings.push((name.to_owned(), value.to_owned(), variable));
+        }
+        if let Some((flag, _, at)) =
+            settings.iter().find(|(flag, _, _)| flag.starts_with("--dynamic-serving-"))
+        {
+            let message = format!(
+                "`Deployment/{name}` issues the certificate of its webhooks itself (`{flag}`), and the API server will trust only the one that OLM issues"
+            );
+            let help = format!(
+                "replace the `--dynamic-serving-` flags by those that name `{OLM_MOUNT}/tls.crt` and `{OLM_MOUNT}/tls.key`"
+            );
+            findings.push(at.finding(&codes::CERTIFICATE_ELSEWHERE, message).help(help));
+        }
+        for (setting, value, at) in settings {
+            let Some(olms) = certificate_setting(&setting).filter(|_| value.starts_with('/')) else {
+                continue;
+            };
+            if is_trusted(&value) {
+                continue;
+            }
+            let message = format!(
+                "`Deployment/{name}` serves its webhooks with the certificate at `{value}` (`{setting}`), and OLM puts the one that the API server trusts at `{OLM_MOUNT}`"
+            );
+            let help = format!("set `{setting}={olms}`");
+            findings.push(at.finding(&codes::CERTIFICATE_ELSEWHERE, message).help(help));
+        }
+    }
+    findings
+}
+
+/// What a flag or variable would say to use OLM's certificate, if it names the one that webhooks are served with.
+fn certificate_setting(name: &str) -> Option<String> {
+    let word = name.trim_start_matches('-').to_ascii_lowercase().replace('_', "-");
+    if ["metrics", "client", "ca-"].iter().any(|other| word.contains(other)) {
+        return None;
+    }
+    let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| word.ends_with(suffix));
+    if ends(&["cert-dir", "certs-dir", "cert-path", "certificate-dir"]) {
+        Some(OLM_MOUNT.to_owned())
+    } else if ends(&["tls-cert-file", "cert-file"]) {
+        Some(format!("{OLM_MOUNT}/tls.crt"))
+    } else if ends(&["private-key-file", "key-file"]) {
+        Some(format!("{OLM_MOUNT}/tls.key"))
+    } else {
+        None
+    }
+}
+
+/// Makes a Deployment take the certificate from OLM: what would be mounted where OLM mounts it goes, unless it is among the
+/// manifests, and other mounts of a certificate get OLM's Secret.
+fn remount<'m>(
+    deployment: &mut Draft<'m>,
+    secrets: &BTreeMap<&str, Object<'m, 'm>>,
+    is_made: impl Fn(&str) -> bool,
+) {
+    let olms = pod::certificate_of(deployment.text("name"));
     let Some(pod) = deployment.at_mut(&["spec", "template", "spec"]) else { return };
     let mut gone = Vec::new();
     let volumes = pod.at(&["volumes"]).map(Draft::items).unwrap_or_default();
+    let containers = pod.at(&["containers"]).map(Draft::items).unwrap_or_default();
+    let at_olms = |volume: &Draft<'_>| {
+        let mounts = containers.iter().flat_map(|own| own.items_of("volumeMounts"));
+        let mut own = mounts.filter(|mount| mount.text("name") == volume.text("name")).peekable();
+        own.peek().is_some() && own.all(|mount| mount.text("mountPath").trim_end_matches('/') == OLM_MOUNT)
+    };
     let mine: Vec<(String, Origin<'m>)> = volumes
         .iter()
         .filter_map(|volume| {
-            let certificate = secrets.get(volume.at(&["secret"])?.text("secretName"))?;
-            let origin = Origin::manifest(certificate, steps!("spec", "secretName"));
+            let secret = volume.at(&["secret"])?.text("secretName");
+            let origin = match secrets.get(secret) {
+                Some(certificate) => Origin::manifest(certificate, steps!("spec", "secretName")),
+                None if at_olms(volume) && !is_made(secret) => volume.origin(),
+                None => return None,
+            };
             Some((volume.text("name").to_owned(), origin.by_rule("OLM issues the certificates of webhooks")))
         })
         .collect();

@@ -8,14 +8,14 @@ use super::draft::{By, Draft, Origin};
 use super::input::{self, Objects};
 use super::package::Package;
 use super::{Compat, codes};
-use crate::finding::{Finding, Findings};
+use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
 use crate::yaml::{Node, steps};
 
 /// OLM writes the namespaces an operator is to watch into this annotation of its pods.
 const TARGET_NAMESPACES: &str = "metadata.annotations['olm.targetNamespaces']";
 /// The variable by which operators are commonly told the same.
-const WATCH_NAMESPACE: &str = "WATCH_NAMESPACE";
+pub(super) const WATCH_NAMESPACE: &str = "WATCH_NAMESPACE";
 /// The service account of a pod that names none.
 const DEFAULT_SERVICE_ACCOUNT: &str = "default";
 
@@ -29,8 +29,11 @@ pub(super) struct Workload<'m> {
     pub(super) deployments: Vec<Draft<'m>>,
     /// The service accounts that get their rights from OLM, each once.
     pub(super) accounts: Vec<Account<'m>>,
-    /// The namespaces of the Deployments, those that name one.
+    /// The namespaces of the Deployments, those that name one; else those of their service accounts.
     pub(super) namespaces: BTreeSet<&'m str>,
+    /// The one of them where most of the Deployments are: it stands for the namespace that OLM installs into.
+    main: Option<&'m str>,
+    compat: Option<Compat>,
 }
 
 /// A service account by name; without a namespace it matches in any.
@@ -38,16 +41,15 @@ pub(super) struct Workload<'m> {
 pub(super) struct Account<'m> {
     pub(super) name: String,
     pub(super) namespace: String,
-    /// Whether a Deployment runs as it.
-    pub(super) deployed: bool,
+    /// The Deployments that run as it.
+    pub(super) deployments: Vec<&'m str>,
     pub(super) origin: Origin<'m>,
 }
 
 impl Account<'_> {
-    /// Whether a name and a namespace mean this account.
-    pub(super) fn is(&self, name: &str, namespace: &str) -> bool {
-        let anywhere = self.namespace.is_empty() || namespace.is_empty();
-        self.name == name && (anywhere || self.namespace == namespace)
+    /// Whether a Deployment runs as it.
+    pub(super) fn is_deployed(&self) -> bool {
+        !self.deployments.is_empty()
     }
 }
 
@@ -57,51 +59,155 @@ pub(super) fn derive<'m>(
     compat: Option<Compat>,
     findings: &mut Findings,
 ) -> Workload<'m> {
-    let mut workload =
-        Workload { deployments: Vec::new(), accounts: Vec::new(), namespaces: BTreeSet::new() };
-    if objects.deployments.is_empty() {
+    let mut workload = Workload {
+        deployments: Vec::new(),
+        accounts: Vec::new(),
+        namespaces: BTreeSet::new(),
+        main: None,
+        compat,
+    };
+    // Without a Deployment the workload that OLM does not install is the cause.
+    if objects.deployments.is_empty() && objects.not_installed.is_empty() {
         let message = "no Deployment among the manifests: there would be nothing to install";
-        findings.push(
-            Finding::new(&codes::NO_DEPLOYMENT, message).help("add the Deployment that runs the operator"),
-        );
+        let finding = Finding::new(&codes::NO_DEPLOYMENT, message);
+        findings.push(match objects.csvs.first() {
+            None => finding.help("add the Deployment that runs the operator"),
+            Some(csv) => finding.at(csv.place(steps!("metadata", "name"))).help(format!(
+                "`{}` is a bundle already: give the manifests that it was made from, and it as `--base`",
+                csv.name()
+            )),
+        });
     }
-    for object in &objects.deployments {
+    for (at, object) in objects.deployments.iter().enumerate() {
         if object.root.at(steps!("spec", "template")).is_none() {
             let message = format!("`{}` has no `spec.template`", object.id());
             findings.push(object.finding(&codes::DEPLOYMENT_INCOMPLETE, message, steps!("spec")));
         }
+        let first = objects.deployments[..at].iter().find(|other| other.name() == object.name());
+        if let Some(first) = first.filter(|_| compat.is_none()) {
+            let name = steps!("metadata", "name");
+            let message = format!("two namespaces have a `{}`, and a bundle can hold one", object.id());
+            let finding = object.finding(&codes::DUPLICATE_OBJECT, message, name);
+            findings.push(finding.and(first.place(name)).help("give one of them another name"));
+        }
         workload.deployments.push(deployment(object, compat));
-        let path = steps!("spec", "template", "spec", "serviceAccountName");
+        let path = steps!("spec", "template", "spec", service_account_key(object, compat));
         let name = Some(object.text(path)).filter(|name| !name.is_empty());
         let namespace = input::namespace(object);
         workload.add(Account {
             name: name.unwrap_or(DEFAULT_SERVICE_ACCOUNT).to_owned(),
             // operator-sdk knows accounts by name alone.
             namespace: if compat.is_some() { "" } else { namespace }.to_owned(),
-            deployed: true,
+            deployments: vec![object.name()],
             origin: Origin::manifest(object, path),
         });
         workload.namespaces.extend(Some(namespace).filter(|namespace| !namespace.is_empty()));
     }
+    if workload.namespaces.is_empty() && compat.is_none() {
+        let deployed =
+            |object: &&Object<'m, 'm>| workload.accounts.iter().any(|account| account.name == object.name());
+        let namespaces = objects.service_accounts.iter().filter(deployed).map(input::namespace);
+        workload.namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
+    }
+    let count =
+        |namespace: &str| objects.deployments.iter().filter(|own| input::namespace(own) == namespace).count();
+    workload.main = workload.namespaces.iter().rev().max_by_key(|namespace| count(namespace)).copied();
     for name in &package.extra_service_accounts {
         let origin = package.origin_of_extra_account(name);
-        workload.add(Account { name: name.clone(), namespace: String::new(), deployed: false, origin });
+        workload.add(Account {
+            name: name.clone(),
+            namespace: String::new(),
+            deployments: Vec::new(),
+            origin,
+        });
     }
     workload
 }
 
+/// The field by which a Deployment names its service account: `serviceAccount` is an old name, which Kubernetes still reads.
+fn service_account_key(object: &Object<'_, '_>, compat: Option<Compat>) -> &'static str {
+    let named = |key: &str| !object.text(steps!("spec", "template", "spec", key)).is_empty();
+    let only_old = compat.is_none() && !named("serviceAccountName") && named("serviceAccount");
+    if only_old { "serviceAccount" } else { "serviceAccountName" }
+}
+
 impl<'m> Workload<'m> {
     fn add(&mut self, account: Account<'m>) {
-        if !self.accounts.iter().any(|own| own.name == account.name && own.namespace == account.namespace) {
-            self.accounts.push(account);
+        let same = |own: &&mut Account<'m>| own.name == account.name && own.namespace == account.namespace;
+        match self.accounts.iter_mut().find(same) {
+            Some(own) => own.deployments.extend(account.deployments),
+            None => self.accounts.push(account),
         }
     }
 
-    /// The one namespace that all Deployments are in, if they name one.
+    /// The namespace that OLM installs into, if the Deployments name one; of several that of most of them.
     pub(super) fn namespace(&self) -> Option<&'m str> {
-        let mut namespaces = self.namespaces.iter();
-        namespaces.next().copied().filter(|_| namespaces.next().is_none())
+        self.main
     }
+
+    /// Whether objects of a namespace are in one of the operator's. Without a name they are, and where nothing of the
+    /// operator names one, every namespace is taken for it that is not the cluster's own.
+    pub(super) fn is_own(&self, namespace: &str) -> bool {
+        match namespace {
+            "" => true,
+            _ if self.compat.is_some() => true,
+            _ if self.namespaces.is_empty() => !namespace.starts_with("kube-"),
+            _ => self.namespaces.contains(namespace),
+        }
+    }
+
+    /// Whether objects of a namespace stay in it when OLM puts everything into one.
+    pub(super) fn is_main(&self, namespace: &str) -> bool {
+        namespace.is_empty() || self.main.map_or_else(|| self.is_own(namespace), |main| main == namespace)
+    }
+
+    /// The account that a name and a namespace mean; without a namespace the first of that name.
+    pub(super) fn account(&self, name: &str, namespace: &str) -> Option<&Account<'m>> {
+        let is = |own: &&Account<'m>| {
+            let unsaid = namespace.is_empty() || own.namespace.is_empty() && self.is_own(namespace);
+            own.name == name && (unsaid || own.namespace == namespace)
+        };
+        self.accounts.iter().find(is)
+    }
+}
+
+/// Reports the workloads that OLM does not install, with the service accounts and roles that go with each.
+pub(super) fn report_not_installed(
+    objects: &Objects<'_>,
+    gone: &[(String, Vec<String>)],
+    compat: Option<Compat>,
+    findings: &mut Findings,
+) {
+    for object in &objects.not_installed {
+        let kind = object.kind();
+        let own =
+            gone.iter().find(|(id, _)| *id == object.id()).map(|(_, ids)| ids.as_slice()).unwrap_or(&[]);
+        let with = match own {
+            [] => String::new(),
+            own => format!(", and {} of it would be left out", own.join(", ")),
+        };
+        let message = format!("OLM does not install a {kind}: `{}` would be missing{with}", object.name());
+        let finding = object.finding(&codes::WORKLOAD_NOT_INSTALLABLE, message, steps!("kind")).help(
+            "make it a Deployment, have the operator create it, or allow this code with a reason to leave it out",
+        );
+        findings.push(match compat {
+            Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },
+            None => finding,
+        });
+    }
+}
+
+/// The service account that the pods of a workload run as.
+pub(super) fn account_of<'m>(object: &Object<'m, 'm>) -> &'m str {
+    let pods = [
+        steps!("spec", "template", "spec") as &[_],
+        steps!("spec", "jobTemplate", "spec", "template", "spec"),
+        steps!("spec"),
+    ];
+    let mut names = pods.iter().filter_map(|path| object.root.at(path)).flat_map(|pod| {
+        ["serviceAccountName", "serviceAccount"].into_iter().filter_map(|key| pod.get(key)?.as_str())
+    });
+    names.next().unwrap_or(DEFAULT_SERVICE_ACCOUNT)
 }
 
 fn deployment<'m>(object: &Object<'m, 'm>, compat: Option<Compat>) -> Draft<'m> {

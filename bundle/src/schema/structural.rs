@@ -2,10 +2,10 @@
 //! `pkg/apis/apiextensions/validation/validation.go`): every value has a type, logic adds conditions and nothing else, and what
 //! cannot be pruned or merged is not there.
 
-use regex::Regex;
-
+use crate::crd::types::SCHEMA;
+use crate::pattern::Pattern;
 use crate::source::Span;
-use crate::yaml::{Node, Value};
+use crate::yaml::{Mapping, Node, Value};
 
 use super::{Additional, Schema, step_into};
 
@@ -38,11 +38,19 @@ pub fn problems(schema: Schema<'_, '_>) -> Vec<Problem> {
 pub fn problem_beside_status(schema: Schema<'_, '_>) -> Option<Problem> {
     let allowed = |key: &str| BESIDE_STATUS.iter().any(|allowed| allowed.eq_ignore_ascii_case(key));
     let mut entries = schema.0.as_mapping()?.iter();
-    let entry =
-        entries.find(|entry| !allowed(&entry.key) && !entry.value.is_null() && !is_empty(&entry.value))?;
+    let entry = entries.find(|entry| {
+        // An empty list or map stands there too.
+        let stands_there = matches!(entry.value.value, Value::Sequence(_) | Value::Mapping(_));
+        is_keyword(&entry.key) && !allowed(&entry.key) && (stands_there || !is_empty(&entry.value))
+    })?;
     let message =
         format!("`{}` cannot stand at the root beside a status subresource", entry.key.replace('`', "'"));
     Some(Problem { path: String::new(), message, span: entry.key_span })
+}
+
+/// Whether a key is one of a schema; clusters pass over others.
+fn is_keyword(key: &str) -> bool {
+    SCHEMA.fields.iter().any(|field| field.name.eq_ignore_ascii_case(key))
 }
 
 /// What may stand at the root beside a status subresource.
@@ -73,6 +81,8 @@ const BESIDE_STATUS: [&str; 22] = [
 /// Keywords that clusters do not take anywhere.
 const NEVER: [&str; 7] =
     ["definitions", "dependencies", "id", "patternProperties", "$ref", "additionalItems", "$schema"];
+/// Of those, the ones that are not even empty.
+const NOT_EVEN_EMPTY: [&str; 3] = ["dependencies", "$ref", "additionalItems"];
 /// Keywords that logic must not use: they say what a value is, not which values are allowed.
 const NOT_IN_LOGIC: [&str; 13] = [
     "type",
@@ -115,20 +125,13 @@ impl Walk {
                 self.at(schema, "type", &message);
             }
         }
-        if kind == "array" && schema.get("items").is_none() {
+        if kind == "array" && schema.items().is_none() && schema.list("items").is_empty() {
             self.at(schema, "type", "a list has `items`");
         }
-        if schema.get("items").and_then(Node::as_sequence).is_some() {
+        if !schema.list("items").is_empty() {
             self.at(schema, "items", "`items` is one schema for all of them");
         }
-        for keyword in
-            NEVER.into_iter().filter(|keyword| schema.get(keyword).is_some_and(|node| !is_empty(node)))
-        {
-            self.at(schema, keyword, &format!("clusters do not take `{keyword}`"));
-        }
-        if schema.flag("uniqueItems") {
-            self.at(schema, "uniqueItems", "`uniqueItems` cannot be true; use `x-kubernetes-list-type: set`");
-        }
+        self.never(schema);
         if either && (keeps || embedded) {
             self.at(
                 schema,
@@ -168,6 +171,18 @@ impl Walk {
         }
     }
 
+    fn never(&mut self, schema: Schema<'_, '_>) {
+        for keyword in NEVER {
+            let stands_there = |node: &Node<'_>| !is_empty(node) || NOT_EVEN_EMPTY.contains(&keyword);
+            if schema.get(keyword).is_some_and(stands_there) {
+                self.at(schema, keyword, &format!("clusters do not take `{keyword}`"));
+            }
+        }
+        if schema.flag("uniqueItems") {
+            self.at(schema, "uniqueItems", "`uniqueItems` cannot be true; use `x-kubernetes-list-type: set`");
+        }
+    }
+
     fn additional(&mut self, schema: Schema<'_, '_>, root: bool, embedded: bool) {
         let Some(additional) = schema.get("additionalProperties") else { return };
         let message = if root {
@@ -185,14 +200,16 @@ impl Walk {
     fn lists_and_maps(&mut self, schema: Schema<'_, '_>, kind: &str) {
         let (list, map) = (schema.text("x-kubernetes-list-type"), schema.text("x-kubernetes-map-type"));
         match list.as_ref() {
-            "" | "atomic" | "set" | "map" if list.is_empty() || kind == "array" => {}
+            "" if schema.get("x-kubernetes-list-type").is_none() => {}
+            "atomic" | "set" | "map" if kind == "array" => {}
             "atomic" | "set" | "map" => {
                 self.at(schema, "x-kubernetes-list-type", "only a list has a list type")
             }
             _ => self.at(schema, "x-kubernetes-list-type", "a list type is `atomic`, `set` or `map`"),
         }
         match map.as_ref() {
-            "" | "atomic" | "granular" if map.is_empty() || kind == "object" => {}
+            "" if schema.get("x-kubernetes-map-type").is_none() => {}
+            "atomic" | "granular" if kind == "object" => {}
             "atomic" | "granular" => {
                 self.at(schema, "x-kubernetes-map-type", "only an object has a map type")
             }
@@ -282,12 +299,12 @@ impl Walk {
         if metadata.text("type") != "object" {
             self.below("metadata", |walk| walk.at(metadata, "type", "the type is `object` in every object"));
         }
-        let others = metadata
-            .properties()
-            .any(|(entry, _)| !matches!(entry.key.as_ref(), "name" | "generateName"))
-            || metadata.0.as_mapping().into_iter().flatten().any(|entry| {
-                !matches!(entry.key.as_ref(), "type" | "properties" | "default") && !is_empty(&entry.value)
-            });
+        let others =
+            metadata.properties().any(|(entry, _)| !matches!(entry.key.as_ref(), "name" | "generateName"))
+                || metadata.0.as_mapping().into_iter().flatten().any(|entry| {
+                    const OTHERS: [&str; 5] = ["type", "properties", "default", "externalDocs", "example"];
+                    is_keyword(&entry.key) && !OTHERS.contains(&entry.key.as_ref()) && !is_empty(&entry.value)
+                });
         if root && others {
             self.below("metadata", |walk| {
                 walk.at(metadata, "properties", "only `name` and `generateName` can be described")
@@ -302,6 +319,7 @@ impl Walk {
         for keyword in LOGIC {
             // The two forms in which types are named, for what is an integer or a string.
             if top && keyword == "anyOf" && is_either(logic) {
+                logic.list(keyword).iter().for_each(|part| self.never(Schema(part)));
                 continue;
             }
             for (index, part) in logic.list(keyword).iter().map(Schema).enumerate() {
@@ -315,22 +333,29 @@ impl Walk {
     }
 
     fn pattern(&mut self, schema: Schema<'_, '_>) {
-        let pattern = schema.text("pattern");
-        // Go's dialect is nearly ours; what it alone has is not judged.
-        let is_wrong = matches!(Regex::new(&pattern), Err(regex::Error::Syntax(_)));
-        if is_wrong && !["\\Q", "\\z", "\\C"].iter().any(|of_go| pattern.contains(of_go)) {
-            self.at(schema, "pattern", "the pattern is none that clusters can read");
+        if let Err(why) = Pattern::parse(&schema.text("pattern")) {
+            self.at(schema, "pattern", &format!("not a valid RE2 pattern: {why}"));
         }
     }
 
     /// One part of the logic; `skips` when its own `anyOf` names the types of what is an integer or a string.
     fn logic(&mut self, logic: Schema<'_, '_>, of: Option<Schema<'_, '_>>, skips: bool) {
-        let says_something = |keyword: &&str| logic.get(keyword).is_some_and(|node| !is_empty(node));
+        let says_something =
+            |keyword: &&str| logic.get(keyword).is_some_and(|node| says_something(keyword, node));
         for keyword in NOT_IN_LOGIC.into_iter().filter(says_something) {
             self.at(
                 logic,
                 keyword,
                 &format!("`{keyword}` stands outside of `allOf`, `anyOf`, `oneOf` and `not`"),
+            );
+        }
+        self.never(logic);
+        let additional = logic.get("additionalProperties");
+        if additional.and_then(Node::as_bool) == Some(false) && logic.properties().next().is_some() {
+            self.at(
+                logic,
+                "additionalProperties",
+                "`additionalProperties` and `properties` exclude each other",
             );
         }
         if !skips {
@@ -347,6 +372,9 @@ impl Walk {
                 self.found.push(Problem { path: self.path.clone(), message, span: entry.key_span });
             }
             self.below(&entry.key, |walk| walk.logic(part, described, false));
+        }
+        if !logic.list("items").is_empty() {
+            self.at(logic, "items", "`items` is one schema for all of them");
         }
         if let Some(items) = logic.items() {
             let described = of.and_then(Schema::items);
@@ -377,15 +405,37 @@ fn is_empty(node: &Node<'_>) -> bool {
         Value::Bool(value) => !value,
         Value::Sequence(items) => items.is_empty(),
         Value::Mapping(map) => map.is_empty(),
+        Value::Null => true,
         _ => false,
     }
+}
+
+/// Whether a keyword with this value stands there: of some it matters that they do, whatever they say.
+fn says_something(keyword: &str, node: &Node<'_>) -> bool {
+    !is_empty(node)
+        || match keyword {
+            "additionalProperties" => node.as_mapping().is_some(),
+            "default"
+            | "x-kubernetes-list-type"
+            | "x-kubernetes-map-type"
+            | "x-kubernetes-preserve-unknown-fields" => !node.is_null(),
+            _ => false,
+        }
 }
 
 /// Whether `anyOf` of a schema is `[{type: integer}, {type: string}]`.
 fn is_either(schema: Schema<'_, '_>) -> bool {
     let [first, second] = schema.list("anyOf") else { return false };
     let is_only = |node: &Node<'_>, of: &str| {
-        node.as_mapping().is_some_and(|mapping| mapping.len() == 1) && Schema(node).text("type") == of
+        let says = |mapping: &Mapping<'_>| {
+            let entries = mapping.iter().filter(|entry| match entry.key.as_ref() {
+                "example" | "externalDocs" => false,
+                "x-kubernetes-list-map-keys" => !entry.value.is_null(),
+                key => says_something(key, &entry.value),
+            });
+            entries.count()
+        };
+        node.as_mapping().is_some_and(|mapping| says(mapping) == 1) && Schema(node).text("type") == of
     };
     is_only(first, "integer") && is_only(second, "string")
 }
@@ -438,8 +488,26 @@ mod tests {
     fn patterns_and_what_logic_must_not_say() {
         check(
             "{type: object, properties: {a: {type: string, pattern: '^a(b$'}}}",
-            "a: the pattern is none that clusters can read",
+            "a: not a valid RE2 pattern: missing closing )",
         );
+        for pattern in ["^{{.*}}$", "^[^[\\]]+$", "\\<", "\\pN\\Q..\\E\\z", "(?<name>a)(?<name>b)", "[a&&b]"]
+        {
+            check(
+                &format!("{{type: object, properties: {{a: {{type: string, pattern: '{pattern}'}}}}}}"),
+                "",
+            );
+        }
+        for (pattern, why) in [
+            ("^.{1,4096}$", "invalid repeat count"),
+            ("\\u0041", "invalid escape sequence"),
+            ("(?x)a", "invalid or unsupported Perl syntax"),
+            ("\\p{Script=Greek}", "invalid character class range"),
+        ] {
+            check(
+                &format!("{{type: object, properties: {{a: {{type: string, pattern: '{pattern}'}}}}}}"),
+                &format!("a: not a valid RE2 pattern: {why}"),
+            );
+        }
         check(
             "{type: object, properties: {a: {allOf: [{anyOf: [{type: integer}, {type: string}]}, {pattern: x}], x-kubernetes-int-or-string: true}}}",
             "",
@@ -485,5 +553,43 @@ mod tests {
             "{type: object, properties: {kind: {type: object}, metadata: {type: object, properties: {labels: {type: object}}}}}",
             "kind: the type is `string` in every object; metadata: only `name` and `generateName` can be described",
         );
+        check(
+            "{type: object, properties: {a: {type: string, additionalItems: false, definitions: {}}}}",
+            "a: clusters do not take `additionalItems`",
+        );
+        check("{type: object, x-kubernetes-map-type: ''}", ": a map type is `atomic` or `granular`");
+        check(
+            "{type: object, properties: {a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer, nullable: false}, {type: string}]}}}",
+            "",
+        );
+        check("{type: object, not: {dependencies: {}}}", "not: clusters do not take `dependencies`");
+        check(
+            "{type: object, not: {uniqueItems: true}}",
+            "not: `uniqueItems` cannot be true; use `x-kubernetes-list-type: set`",
+        );
+        check("{type: object, items: []}", "");
+        check("{type: object, properties: {a: {type: array, items: text}}}", "a: a list has `items`");
+        check(
+            "{type: object, not: {default: []}}",
+            "not: `default` stands outside of `allOf`, `anyOf`, `oneOf` and `not`",
+        );
+        check(
+            "{type: object, properties: {a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer, example: 1}, {type: string}]}}}",
+            "",
+        );
+        check(
+            "{type: object, allOf: [{x-kubernetes-map-type: ''}]}",
+            "allOf[0]: `x-kubernetes-map-type` stands outside of `allOf`, `anyOf`, `oneOf` and `not`",
+        );
+        check(
+            "{type: object, not: {items: [{}], additionalProperties: {}}}",
+            "not: `additionalProperties` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; not: `items` is one schema for all of them",
+        );
+        check(
+            "{type: object, properties: {a: {type: array, items: []}, metadata: {type: object, externalDocs: {url: x}, other: 1}}}",
+            "a: a list has `items`",
+        );
+        // Null is what Go has without it.
+        check("{type: object, properties: {metadata: {type: object, description: null}}}", "");
     }
 }

@@ -1,12 +1,13 @@
 //! Whether a value is one that a schema allows, as clusters decide it (apiextensions-apiserver
 //! `pkg/apiserver/validation`, `pkg/apiserver/schema/pruning`), with the place of everything that is wrong.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
-
-use regex::Regex;
+use std::fmt;
 
 use super::structural::Problem;
 use super::{Additional, Schema, step_into};
+use crate::pattern::Pattern;
 use crate::source::Span;
 use crate::yaml::{Mapping, Node, Value};
 
@@ -17,6 +18,8 @@ pub struct Checked {
     pub problems: Vec<Problem>,
     /// Keys that the cluster drops, with the names that are there.
     pub unknown: Vec<(Problem, Vec<String>)>,
+    /// What the cluster decides and this does not: rules in CEL, and patterns that cannot be read.
+    pub unchecked: Vec<Problem>,
 }
 
 /// Holds a value against a schema. A whole resource has `apiVersion`, `kind` and `metadata` whatever the schema says.
@@ -39,7 +42,7 @@ pub fn check(value: &Node<'_>, schema: Schema<'_, '_>, is_resource: bool) -> Che
 struct Walk {
     found: Checked,
     path: String,
-    patterns: HashMap<String, Option<Regex>>,
+    patterns: HashMap<String, Option<Pattern>>,
 }
 
 impl Walk {
@@ -51,6 +54,9 @@ impl Walk {
             self.report(value.span, format!("expected {expected}, found {}", value.value));
             return;
         }
+        if schema.get("x-kubernetes-validations").is_some() {
+            self.leave(value.span, "rules in CEL".into());
+        }
         self.conditions(value, schema);
         match &value.value {
             Value::Sequence(items) => {
@@ -60,6 +66,11 @@ impl Walk {
                 }
             }
             Value::Mapping(map) => {
+                for name in ["apiVersion", "kind"].into_iter().filter(|_| is_resource) {
+                    if map.get(name).and_then(Node::as_str).is_none_or(str::is_empty) {
+                        self.report(value.locate(&[]), format!("`{name}` is required"));
+                    }
+                }
                 for entry in map {
                     if is_resource && is_of_every_object(&entry.key) {
                         continue;
@@ -95,9 +106,8 @@ impl Walk {
 
     /// Everything but the type and what is below.
     fn conditions(&mut self, value: &Node<'_>, schema: Schema<'_, '_>) {
-        if let Some(allowed) = schema.get("enum").and_then(Node::as_sequence)
-            && !allowed.iter().any(|other| other.to_json() == value.to_json())
-        {
+        let allowed = schema.list("enum");
+        if !allowed.is_empty() && !allowed.iter().any(|other| other.to_json() == value.to_json()) {
             let words: Vec<_> =
                 allowed.iter().take(12).map(|word| word.to_json().to_string().replace('`', "'")).collect();
             self.report(value.span, format!("{} is not one of {}", short(value), words.join(", ")));
@@ -160,52 +170,54 @@ impl Walk {
 
     fn text(&mut self, span: Span, text: &str, schema: Schema<'_, '_>) {
         self.count(span, text.chars().count(), schema, ("minLength", "maxLength"), "characters");
+        if let Some(expected) = super::format::misfit(&schema.text("format"), text) {
+            self.report(span, format!("`{}` is not {expected}", excerpt(text)));
+        }
         let pattern = schema.text("pattern");
         if pattern.is_empty() {
             return;
         }
         let compiled = self.patterns.entry(pattern.clone().into_owned()).or_insert_with(|| {
-            // Go's dialect is nearly ours; what is not is not judged.
-            regex::RegexBuilder::new(&pattern).size_limit(1 << 20).build().ok()
+            // A schema with a wrong pattern is refused as it is.
+            Pattern::parse(&pattern).ok()
         });
-        if compiled.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
-            let text: String = text.chars().take(60).collect();
-            let (text, pattern) =
-                (text.replace('`', "'").replace('\n', " "), pattern.replace('`', "'").replace('\n', " "));
-            self.report(span, format!("`{text}` does not match `{pattern}`"));
+        let fits = compiled.as_ref().and_then(|compiled| compiled.is_match(text));
+        let pattern = pattern.replace('`', "'").replace('\n', " ");
+        match fits {
+            Some(true) => {}
+            Some(false) => self.report(span, format!("`{}` does not match `{pattern}`", excerpt(text))),
+            None => self.leave(span, format!("the pattern `{pattern}`")),
         }
     }
 
     fn number(&mut self, value: &Node<'_>, schema: Schema<'_, '_>) {
-        let Some(number) = as_float(value) else { return };
+        let Some(number) = Number::of(value) else { return };
         let limit = |keyword: &str| schema.get(keyword).and_then(as_float);
         if let Some(least) = limit("minimum") {
             let exclusive = schema.flag("exclusiveMinimum");
-            if number < least || exclusive && number <= least {
-                self.report(
-                    value.span,
-                    format!(
-                        "{number} is {} {least}",
-                        if exclusive { "not greater than" } else { "less than" }
-                    ),
-                );
+            let is_below = match number.compare(least) {
+                Ordering::Less => true,
+                Ordering::Equal => exclusive,
+                Ordering::Greater => false,
+            };
+            if is_below {
+                let how = if exclusive { "not greater than" } else { "less than" };
+                self.report(value.span, format!("{number} is {how} {least}"));
             }
         }
         if let Some(most) = limit("maximum") {
             let exclusive = schema.flag("exclusiveMaximum");
-            if number > most || exclusive && number >= most {
-                self.report(
-                    value.span,
-                    format!(
-                        "{number} is {} {most}",
-                        if exclusive { "not less than" } else { "greater than" }
-                    ),
-                );
+            let is_above = match number.compare(most) {
+                Ordering::Greater => true,
+                Ordering::Equal => exclusive,
+                Ordering::Less => false,
+            };
+            if is_above {
+                let how = if exclusive { "not less than" } else { "greater than" };
+                self.report(value.span, format!("{number} is {how} {most}"));
             }
         }
-        if let Some(step) = limit("multipleOf").filter(|step| *step > 0.0)
-            && (number / step).fract() != 0.0
-        {
+        if let Some(step) = limit("multipleOf").filter(|step| !number.is_multiple_of(*step)) {
             self.report(value.span, format!("{number} is not a multiple of {step}"));
         }
     }
@@ -267,11 +279,108 @@ impl Walk {
         self.found.problems.push(Problem { path: self.path.clone(), message, span });
     }
 
+    /// Notes what is not decided here.
+    fn leave(&mut self, span: Span, message: String) {
+        self.found.unchecked.push(Problem { path: self.path.clone(), message, span });
+    }
+
     fn below(&mut self, step: &str, walk: impl FnOnce(&mut Self)) {
         let before = step_into(&mut self.path, step);
         walk(self);
         self.path.truncate(before);
     }
+}
+
+/// A number as clusters hold it: what JSON writes without a fraction and fits into 64 bits is an integer, the rest is not.
+///
+/// Limits are floats; clusters cut off their fraction before they compare an integer with them (kube-openapi
+/// `pkg/validation/validate/values.go`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// An integer.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+}
+
+impl Number {
+    /// The number in a node, if it is one.
+    pub fn of(node: &Node<'_>) -> Option<Self> {
+        match node.value {
+            Value::Int(value) => Some(Self::Int(value)),
+            Value::UInt(value) => Some(Self::Float(value as f64)),
+            Value::Float(value) => Some(Self::from(value)),
+            _ => None,
+        }
+    }
+
+    /// Whether it fits the type `integer`.
+    pub fn is_integer(self) -> bool {
+        match self {
+            Self::Int(_) => true,
+            Self::Float(value) => is_nearly_integer(value),
+        }
+    }
+
+    /// Whether it fits `multipleOf`.
+    ///
+    /// ```
+    /// use olmkit_bundle::schema::value::Number;
+    /// assert!(Number::from(0.3).is_multiple_of(0.1));
+    /// assert!(!Number::from(0.25).is_multiple_of(0.1));
+    /// ```
+    pub fn is_multiple_of(self, step: f64) -> bool {
+        match self {
+            _ if step <= 0.0 => false,
+            // A step below 1 becomes 0, of which nothing is a multiple.
+            Self::Int(value) => value.checked_rem(step as i64) == Some(0),
+            Self::Float(value) => {
+                is_nearly_integer(if step < 1.0 { 1.0 / step * value } else { value / step })
+            }
+        }
+    }
+
+    /// How it compares with `minimum` or `maximum`.
+    pub fn compare(self, limit: f64) -> Ordering {
+        match self {
+            Self::Int(value) => value.cmp(&cut_off(limit)),
+            Self::Float(value) => value.total_cmp(&limit),
+        }
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        // Both ends are floats exactly.
+        let fits = value.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&value);
+        if fits { Self::Int(value as i64) } else { Self::Float(value) }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+        }
+    }
+}
+
+/// A limit without its fraction, as processors of clusters make it: one that is too large is the smallest.
+fn cut_off(limit: f64) -> i64 {
+    match Number::from(limit.trunc()) {
+        Number::Int(limit) => limit,
+        Number::Float(_) => i64::MIN,
+    }
+}
+
+/// Whether clusters take a float for an integer: within 2^53, and above the next lower integer by no more than one part in a
+/// thousand millions (go-openapi/swag `convert.go`).
+fn is_nearly_integer(value: f64) -> bool {
+    const MOST: f64 = ((1u64 << 53) - 1) as f64;
+    const EPSILON: f64 = 1e-9;
+    let lower = value.trunc();
+    value.abs() <= MOST && (value == lower || lower > 0.0 && (value - lower) / (value + lower) < EPSILON)
 }
 
 fn is_of_every_object(key: &str) -> bool {
@@ -280,13 +389,9 @@ fn is_of_every_object(key: &str) -> bool {
 
 /// What the schema wants instead of a value of this kind, if it does.
 fn misfit(value: &Node<'_>, schema: Schema<'_, '_>) -> Option<&'static str> {
-    let is_integer = |value: &Value<'_>| match value {
-        Value::Int(_) | Value::UInt(_) => true,
-        Value::Float(float) => float.fract() == 0.0,
-        _ => false,
-    };
+    let is_integer = || Number::of(value).is_some_and(Number::is_integer);
     if schema.flag("x-kubernetes-int-or-string") {
-        let fits = matches!(value.value, Value::String(_)) || is_integer(&value.value);
+        let fits = matches!(value.value, Value::String(_)) || is_integer();
         return (!fits).then_some("an integer or a string");
     }
     let (fits, expected) = match schema.text("type").as_ref() {
@@ -294,7 +399,7 @@ fn misfit(value: &Node<'_>, schema: Schema<'_, '_>) -> Option<&'static str> {
         "array" => (value.as_sequence().is_some(), "a list"),
         "string" => (value.as_str().is_some(), "a string"),
         "boolean" => (value.as_bool().is_some(), "a boolean"),
-        "integer" => (is_integer(&value.value), "an integer"),
+        "integer" => (is_integer(), "an integer"),
         "number" => (as_float(value).is_some(), "a number"),
         _ => return None,
     };
@@ -308,6 +413,11 @@ fn as_float(value: &Node<'_>) -> Option<f64> {
         Value::Float(value) => Some(value),
         _ => None,
     }
+}
+
+/// The beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    text.chars().take(60).collect::<String>().replace('`', "'").replace('\n', " ")
 }
 
 fn short(value: &Node<'_>) -> String {
@@ -351,6 +461,13 @@ mod tests {
             ": there are 3 characters, expected 2 at most; : `aab` does not match `^a+$`",
         );
         found("{type: integer, minimum: 1, exclusiveMinimum: true}", "1", ": 1 is not greater than 1");
+        found("{type: string, pattern: '^\\d+$'}", "'٣'", ": `٣` does not match `^\\d+$`");
+        found("{type: string, pattern: '^{{.*}}$'}", "a", ": `a` does not match `^{{.*}}$`");
+        found(
+            "{type: object, properties: {pod: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}",
+            "{pod: {kind: Pod}}",
+            "pod: `apiVersion` is required",
+        );
         found(
             "{type: object, required: [a, b], properties: {b: {type: string, default: x}}}",
             "{}",
@@ -361,6 +478,58 @@ mod tests {
             "{a: x}",
             ": the value fits 2 of the 2 schemas of `oneOf`, expected exactly one",
         );
+    }
+
+    /// As Kubernetes 1.34 computes it, oddities included.
+    #[test]
+    fn multiples_are_those_of_kubernetes() {
+        let check = |value: &str, step: &str, fits: bool| {
+            let schema = format!("{{type: number, multipleOf: {step}}}");
+            let expected =
+                if fits { String::new() } else { format!(": {value} is not a multiple of {step}") };
+            found(&schema, value, &expected);
+        };
+        for (value, step) in
+            [("0.3", "0.1"), ("0.7", "0.1"), ("1.1", "0.1"), ("-0.5", "0.25"), ("7.5", "2.5")]
+        {
+            check(value, step, true);
+        }
+        // `1 / 0.01 * 0.29` is a little less than 29.
+        for (value, step) in [
+            ("0.25", "0.1"),
+            ("0.29", "0.01"),
+            ("7.6", "2.5"),
+            ("5", "2"),
+            ("5", "2.5"),
+            ("3", "0.1"),
+            ("2", "0"),
+        ] {
+            check(value, step, false);
+        }
+        for (value, step) in [("6", "2"), ("0", "7"), ("9007199254740993", "3")] {
+            check(value, step, true);
+        }
+    }
+
+    #[test]
+    fn limits_of_integers_lose_their_fraction() {
+        found("{type: number, minimum: 0.5}", "0", "");
+        found("{type: number, minimum: 0.5}", "0.4", ": 0.4 is less than 0.5");
+        found("{type: integer, maximum: 1.5, exclusiveMaximum: true}", "1", ": 1 is not less than 1.5");
+        found("{type: integer, minimum: 1e30}", "1", "");
+        found("{type: number, maximum: 1e30}", "1.5", "");
+    }
+
+    #[test]
+    fn integers_beyond_64_bits_are_none() {
+        found("{type: integer}", "9223372036854775807", "");
+        found("{type: integer}", "9223372036854775808", ": expected an integer, found a number");
+        found("{type: integer}", "1e300", ": expected an integer, found a number");
+    }
+
+    #[test]
+    fn an_empty_enum_says_nothing() {
+        found("{type: string, enum: []}", "a", "");
     }
 
     #[test]

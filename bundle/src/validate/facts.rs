@@ -54,6 +54,7 @@ pub(super) struct CrdVersion<'b, 'a> {
     pub(super) crd: Object<'b, 'a>,
     /// Where the version's name stands.
     pub(super) span: Span,
+    pub(super) served: bool,
 }
 
 /// What the manifests take when each is compressed and encoded, as in the ConfigMap that OLM unpacks bundles into.
@@ -206,12 +207,13 @@ fn crd_versions<'b, 'a>(crd: Object<'b, 'a>) -> impl Iterator<Item = CrdVersion<
         version: version.to_owned(),
         kind: view.kind().into_owned(),
     };
-    let mut versions: Vec<_> = view.versions().into_iter().map(|v| (gvk(&v.name), v.span)).collect();
+    let mut versions: Vec<_> =
+        view.versions().into_iter().map(|v| (gvk(&v.name), v.span, v.is_served())).collect();
     // An old CRD that names no version at all counts as one without a name.
     if versions.is_empty() && crd.api_version() == crd::V1BETA1 {
-        versions.push((gvk(""), crd.root.locate(steps!("spec", "version"))));
+        versions.push((gvk(""), crd.root.locate(steps!("spec", "version")), true));
     }
-    versions.into_iter().map(move |(gvk, span)| CrdVersion { gvk, crd, span })
+    versions.into_iter().map(move |(gvk, span, served)| CrdVersion { gvk, crd, span, served })
 }
 
 /// Whether texts stay below [`NEAR_MAX_PACKED_BYTES`] without a doubt. Most bundles do when nothing is compressed; of others

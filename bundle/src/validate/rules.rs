@@ -76,6 +76,7 @@ table! {
     csv_name_version
     csv_owned_crd_missing
     csv_owned_crd_name_invalid
+    csv_owned_version_unserved
     csv_properties_annotation
     csv_provider_missing
     csv_release_invalid
@@ -121,6 +122,7 @@ table! {
     openshift_max_version_too_high
     openshift_versions_label
     platform_label_missing
+    pod_reference_missing
     related_image_invalid
     removed_api
     removed_api_permission

@@ -350,6 +350,7 @@ fn the_table_of_rules() {
     csv-name-version warning good-practices
     csv-owned-crd-missing error olm
     csv-owned-crd-name-invalid error olm
+    csv-owned-version-unserved error olm
     csv-properties-annotation warning olm
     csv-provider-missing error operatorhub
     csv-release-invalid warning strict
@@ -395,6 +396,7 @@ fn the_table_of_rules() {
     openshift-max-version-too-high error community
     openshift-versions-label warning openshift
     platform-label-missing warning multiarch
+    pod-reference-missing warning olm
     related-image-invalid warning strict
     removed-api warning removed-apis
     removed-api-permission warning removed-apis

@@ -219,3 +219,18 @@ fn what_almost_is_the_usual_style_is_read_as_the_parser_reads_it() {
     }
     assert!(usual > rounds / 10, "{usual}");
 }
+
+/// Go reads the keys in their order and gives each to the field that it names, whatever the case.
+#[test]
+fn of_two_spellings_of_a_field_the_last_in_order_counts() {
+    for (text, field, expected) in [
+        ("{version: a, Version: b}", "version", "a"),
+        ("{Version: b, version: a}", "version", "a"),
+        ("{displayName: a, displayname: b}", "displayName", "b"),
+        ("{DISPLAYNAME: a, displayName: b}", "displayName", "b"),
+    ] {
+        let document = first_document(text).unwrap();
+        let mapping = document.root.as_mapping().unwrap();
+        assert_eq!(mapping.get_folded(field).and_then(Node::as_str), Some(expected), "{text}");
+    }
+}

@@ -1,10 +1,10 @@
-//! Changes a document of YAML or JSON where it stands: comments, order and everything untouched stay as they are.
+//! Changes a document of YAML or JSON where it stands: comments, order, quotes and everything untouched stay as they are.
 //!
 //! A document is read as a tree with places; an [`Editor`] gathers changes to its text in the style it finds there: block or flow,
-//! the indentation of the neighbours, quotes where they have quotes. What it cannot do in place it refuses, and whoever asked writes
-//! the document anew. Whether the result means what it should is for the caller to check, and he does.
+//! the indentation of the neighbours, quotes where they have quotes. What it cannot do in place it refuses. Whether the
+//! result means what it should is for the caller to check.
 
-use olmkit_bundle::yaml::{self, Mapping, Node, Step};
+use olmkit_bundle::yaml::{self, Node, Step, Value};
 use serde_json::Value as Json;
 
 use crate::fbc::same_key;
@@ -15,13 +15,17 @@ use crate::json::{Layout, Tree};
 pub(super) struct Edits(Vec<(usize, usize, String)>);
 
 impl Edits {
-    pub(super) fn replace(&mut self, from: usize, to: usize, text: String) {
+    fn replace(&mut self, from: usize, to: usize, text: String) {
         self.0.push((from, to, text));
     }
 
     /// Takes over the changes of a part that starts at `offset`.
     pub(super) fn extend(&mut self, part: Self, offset: usize) {
         self.0.extend(part.0.into_iter().map(|(from, to, text)| (from + offset, to + offset, text)));
+    }
+
+    fn has(&self, at: usize, text: &str) -> bool {
+        self.0.iter().any(|(from, to, new)| (*from, *to) == (at, at) && new == text)
     }
 
     /// The text with all changes made. Line breaks are those of the text.
@@ -49,6 +53,16 @@ pub(super) struct Editor<'t> {
     pub(super) edits: Edits,
 }
 
+/// The members of a map or the items of a list, where they stand in the text.
+struct Parts {
+    /// Their places: a member's from its key on, an item's without its dash.
+    spans: Vec<(usize, usize)>,
+    /// Whether there are brackets around them.
+    is_flow: bool,
+    /// Where the first would go, behind the opening bracket.
+    inside: usize,
+}
+
 impl<'t> Editor<'t> {
     /// Reads the one document in a text.
     pub(super) fn open(text: &'t str) -> Option<Self> {
@@ -56,147 +70,247 @@ impl<'t> Editor<'t> {
         Some(Self { text, root, edits: Edits::default() })
     }
 
-    /// Sets a field of the map at a path to a text, or to a list of texts when it is not there yet.
+    /// Sets a field of the map at a path to a text, or to a list of texts when it has none.
     pub(super) fn set(&mut self, path: &[Step<'_>], key: &str, value: &Json) -> Option<()> {
-        let map_node = self.at(path)?;
-        let map = map_node.as_mapping()?;
-        let (from, to, new) = match member(map, key) {
-            Some(old) if old.is_null() => return None,
-            Some(old) => {
-                let (from, to) = (old.span.start as usize, old.span.end as usize);
-                let text = value.as_str()?;
-                let new = match self.byte(from) {
-                    Some(b'"') => Tree::from(text).to_text(&Layout::COMPACT),
-                    Some(b'\'') if !text.contains('\n') => format!("'{}'", text.replace('\'', "''")),
-                    _ => self.style_of(map_node).scalar(value)?,
-                };
-                (from, to, new)
+        let node = self.at(path)?;
+        let style = self.style_of(node);
+        let entry = node.as_mapping()?.iter().find(|entry| same_key(&entry.key, key));
+        let Some(entry) = entry else { return self.add_member(path, key, value) };
+        let old = &entry.value;
+        let (from, to) = (old.span.start as usize, old.span.end as usize);
+        if from < entry.key_span.end as usize {
+            // An alias: its text is not here.
+            return None;
+        }
+        let new = match (&old.value, self.byte(from)) {
+            (Value::Sequence(items), Some(b'[')) if items.is_empty() => style.in_line(value, self.space())?,
+            (Value::Null, _) => {
+                let new = style.in_line(value, self.space())?;
+                if !self.text.get(from..to)?.is_empty() {
+                    self.edits.replace(from, to, new);
+                    return Some(());
+                }
+                let key_end = entry.key_span.end as usize;
+                let colon = key_end + self.text.get(key_end..)?.find(':')? + 1;
+                self.edits.replace(colon, colon, format!(" {new}"));
+                return Some(());
             }
-            None => self.new_member(map_node, map, key, value)?,
+            (_, Some(b'"')) => Tree::from(value.as_str()?).to_text(&Layout::COMPACT),
+            (_, Some(b'\'')) => format!("'{}'", one_line(value.as_str()?)?.replace('\'', "''")),
+            (_, Some(b'|' | b'>')) => return None,
+            _ => style.scalar(value)?,
         };
         self.edits.replace(from, to, new);
         Some(())
     }
 
-    /// Puts an item into the list at a path, so that it becomes the `at`-th.
-    pub(super) fn insert(&mut self, path: &[Step<'_>], at: usize, item: &Tree<'_>) -> Option<()> {
-        let (from, new) = self.new_item(self.at(path)?, at, item)?;
-        self.edits.replace(from, from, new);
+    /// Puts an item into the list at a path, behind the first `behind` items. Several at one place stay in the order they come in.
+    pub(super) fn insert(&mut self, path: &[Step<'_>], behind: usize, item: &Tree<'_>) -> Option<()> {
+        let list = self.at(path)?;
+        let items = list.as_sequence()?;
+        let parts = self.parts(list)?;
+        let neighbour = items.get(behind.saturating_sub(1));
+        let style = match neighbour {
+            Some(item) if item.as_mapping().is_some() => self.style_of(item),
+            Some(item) if parts.is_flow => {
+                Style::Flow { quoted: self.byte(item.span.start as usize) == Some(b'"') }
+            }
+            None if parts.is_flow => Style::Flow { quoted: self.text.contains("\":") },
+            _ => Style::Block,
+        };
+        if parts.is_flow {
+            let is_long = parts.spans.first().is_some_and(|(from, to)| self.text[*from..*to].contains('\n'));
+            let item = match neighbour.filter(|_| is_long && style.is_json()) {
+                Some(neighbour) => {
+                    let margin = self.margin(parts.spans[behind.saturating_sub(1)].0);
+                    item.to_text(&Layout::Lines { unit: self.unit(neighbour, margin.len()), margin: &margin })
+                }
+                None => style.line(item, self.space())?,
+            };
+            return self.insert_in_flow(&parts, behind, item);
+        }
+        let (dash, indent) = self.dash(parts.spans.get(behind.saturating_sub(1))?.0)?;
+        let lines = match style {
+            Style::Block => {
+                let lines = yaml_lines(&item.clone().into_json())?;
+                indented(&lines, &format!("{indent}- "), &format!("{indent}  "))
+            }
+            Style::Flow { .. } => format!("{indent}- {}\n", style.line(item, self.space())?),
+        };
+        match behind.checked_sub(1) {
+            Some(before) => self.insert_lines(parts.spans[before].1, indent.len(), lines),
+            None => self.edits.replace(dash - indent.len(), dash - indent.len(), lines),
+        }
         Some(())
     }
 
     /// The value at a path, its keys matched as Go matches fields.
     fn at(&self, path: &[Step<'_>]) -> Option<&Node<'t>> {
         path.iter().try_fold(&self.root, |node, step| match step {
-            Step::Key(key) => member(node.as_mapping()?, key),
+            Step::Key(key) => {
+                node.as_mapping()?.iter().find(|entry| same_key(&entry.key, key)).map(|entry| &entry.value)
+            }
             Step::Index(index) => node.as_sequence()?.get(*index),
         })
     }
 
-    fn new_member(
-        &self,
-        node: &Node<'t>,
-        map: &Mapping<'t>,
-        key: &str,
-        value: &Json,
-    ) -> Option<(usize, usize, String)> {
-        let before = map.iter().rfind(|entry| *entry.key < *key).or_else(|| map.iter().next_back())?;
-        let end = before.value.span.end as usize;
-        if let Style::Flow { quoted } = self.style_of(node) {
-            let style = Style::Flow { quoted };
-            let members: Vec<(usize, usize)> = map
-                .iter()
-                .map(|entry| (entry.key_span.start as usize, entry.value.span.end as usize))
-                .collect();
-            let between = self.between(node, &members)?;
-            let key = style.scalar(&Json::from(key))?;
-            let multi_line = between.contains('\n');
+    fn add_member(&mut self, path: &[Step<'_>], key: &str, value: &Json) -> Option<()> {
+        let node = self.at(path)?;
+        let map = node.as_mapping()?;
+        let parts = self.parts(node)?;
+        // Behind the last key that sorts before it.
+        let before =
+            map.iter().rposition(|entry| *entry.key < *key).or_else(|| map.iter().count().checked_sub(1))?;
+        if parts.is_flow {
+            let style = self.style_of(node);
+            let is_long = parts.spans.len() > 1 && self.is_first_in_line(parts.spans[1].0);
+            let margin = self.margin(parts.spans[before].0);
             let value = match value {
-                Json::Array(_) if multi_line => {
-                    let margin = between.rsplit('\n').next().unwrap_or("");
-                    Tree::Leaf(value.clone())
-                        .to_text(&Layout::Lines { unit: self.unit(node, margin), margin })
+                Json::Array(_) if is_long && style.is_json() => {
+                    Tree::Leaf(value.clone()).to_text(&Layout::Lines {
+                        unit: self.unit(node, self.margin(node.span.start as usize).len()),
+                        margin: &margin,
+                    })
                 }
                 _ => style.line(&Tree::Leaf(value.clone()), self.space())?,
             };
-            let colon = if multi_line { ": ".to_owned() } else { format!(":{}", self.space_in_flow(quoted)) };
-            return Some((end, end, format!("{between}{key}{colon}{value}")));
+            let space = if is_long || !style.is_json() { " " } else { self.space() };
+            let member = format!("{}:{space}{value}", style.scalar(&Json::from(key))?);
+            return self.insert_in_flow(&parts, before + 1, member);
         }
-        let indent = " ".repeat(self.column(map.iter().next()?.key_span.start as usize));
+        let column = self.column(parts.spans[0].0);
+        let indent = " ".repeat(column);
         let member = Json::Object([(key.to_owned(), value.clone())].into_iter().collect());
-        let (at, new) = self.lines_behind(end, &indented(&yaml_lines(&member)?, &indent, &indent));
-        Some((at, at, new))
+        let lines = indented(&yaml_lines(&member)?, &indent, &indent);
+        self.insert_lines(parts.spans[before].1, column, lines);
+        Some(())
     }
 
-    fn new_item(&self, list: &Node<'t>, at: usize, item: &Tree<'_>) -> Option<(usize, String)> {
-        let items = list.as_sequence()?;
-        let spans: Vec<(usize, usize)> =
-            items.iter().map(|item| (item.span.start as usize, item.span.end as usize)).collect();
-        if let Style::Flow { .. } = self.style_of(list) {
-            let style = items.first().map_or(Style::Flow { quoted: self.text.contains("\":") }, |item| {
-                match item.as_mapping() {
-                    Some(_) => self.style_of(item),
-                    None => Style::Flow { quoted: self.byte(item.span.start as usize) == Some(b'"') },
+    /// Puts a part between brackets, behind the first `behind` parts. A comment stays with the part that it stands behind.
+    fn insert_in_flow(&mut self, parts: &Parts, behind: usize, new: String) -> Option<()> {
+        let Some(before) = behind.checked_sub(1) else {
+            let at = parts.spans.first().map_or(parts.inside, |(start, _)| self.with_properties(*start));
+            let new = match parts.spans.first() {
+                Some(_) if self.is_first_in_line(at) => format!("{new},\n{}", self.margin(at)),
+                Some(_) => format!("{new},{}", self.space()),
+                None if self.edits.0.iter().any(|(from, to, _)| (*from, *to) == (at, at)) => {
+                    format!(",{}{new}", self.space())
                 }
-            });
-            if items.is_empty() {
-                return Some((list.span.start as usize + 1, style.line(item, self.space())?));
-            }
-            let between = self.between(list, &spans)?;
-            let (start, end) = spans[0];
-            let item = if self.text.get(start..end)?.contains('\n') {
-                let margin = between.rsplit('\n').next().unwrap_or("");
-                item.to_text(&Layout::Lines { unit: self.unit(&items[0], margin), margin })
-            } else {
-                style.line(item, self.space())?
+                None => new,
             };
-            return Some(match at.checked_sub(1) {
-                Some(before) => (spans[before].1, format!("{between}{item}")),
-                None => (start, format!("{item}{between}")),
-            });
-        }
-        let dash = self.dash(spans.get(at.saturating_sub(1))?.0)?;
-        let indent = " ".repeat(self.column(dash));
-        let lines =
-            indented(&yaml_lines(&item.clone().into_json())?, &format!("{indent}- "), &format!("{indent}  "));
-        match at.checked_sub(1) {
-            Some(before) => Some(self.lines_behind(spans[before].1, &lines)),
-            None => Some((dash - indent.len(), lines)),
-        }
-    }
-
-    /// Lines to insert behind the line that `end` is in.
-    fn lines_behind(&self, end: usize, lines: &str) -> (usize, String) {
-        match self.text[end..].find('\n') {
-            Some(newline) => (end + newline + 1, lines.to_owned()),
-            None => (self.text.len(), format!("\n{}", lines.trim_end_matches('\n'))),
-        }
-    }
-
-    /// What stands between the parts of a flow collection; none when comments do.
-    fn between(&self, collection: &Node<'t>, parts: &[(usize, usize)]) -> Option<String> {
-        let only = |text: &str, comma: usize| {
-            text.chars().all(|c| c.is_ascii_whitespace() || c == ',') && text.matches(',').count() == comma
+            self.edits.replace(at, at, new);
+            return Some(());
         };
-        match parts {
-            [(_, end), (start, _), ..] => {
-                let text = self.text.get(*end..*start)?;
-                only(text, 1).then(|| text.replace('\r', ""))
+        let end = parts.spans.get(before)?.1;
+        let next = parts.spans.get(behind).map(|(start, _)| *start);
+        // The indentation of the part behind, or of the one before.
+        let own_line =
+            [next, Some(parts.spans[before].0)].into_iter().flatten().find(|at| self.is_first_in_line(*at));
+        let margin = own_line.map(|at| self.margin(at));
+        let rest = &self.text[end..];
+        let after_space = rest.trim_start_matches([' ', '\t']);
+        let after_comma =
+            after_space.strip_prefix(',').map(|rest| rest.trim_start_matches([' ', '\t', '\r']));
+        let ends_line = |rest: &str| rest.starts_with(['#', '\n']);
+        let newline = || rest.find('\n').map(|at| end + at);
+        match (after_comma, margin) {
+            (Some(after), Some(margin)) if ends_line(after) => {
+                let at = newline()? + 1;
+                self.edits.replace(at, at, format!("{margin}{new},\n"));
             }
-            [(start, _)] => {
-                let text = self.text.get(collection.span.start as usize + 1..*start)?;
-                let space = if text.contains('\n') { text } else { self.space() };
-                only(text, 0).then(|| format!(",{}", space.replace('\r', "")))
+            (None, Some(margin)) if after_space.starts_with('#') => {
+                let at = newline()?;
+                let at = if self.text[..at].ends_with('\r') { at - 1 } else { at };
+                // The comma belongs before the comment, and only once.
+                let has_comma = self.edits.has(end, ",");
+                if !has_comma {
+                    self.edits.replace(end, end, ",".to_owned());
+                }
+                let comma = if has_comma { "," } else { "" };
+                self.edits.replace(at, at, format!("{comma}\n{margin}{new}"));
             }
-            [] => None,
+            (_, Some(margin)) if self.has_line_breaks(parts) => {
+                self.edits.replace(end, end, format!(",\n{margin}{new}"));
+            }
+            _ => self.edits.replace(end, end, format!(",{}{new}", self.space())),
         }
+        Some(())
+    }
+
+    /// Whether each part of a flow collection has lines of its own.
+    fn has_line_breaks(&self, parts: &Parts) -> bool {
+        match parts.spans[..] {
+            [(start, _)] => self.text[parts.inside..start].contains('\n'),
+            _ => parts.spans.windows(2).all(|pair| self.text[pair[0].1..pair[1].0].contains('\n')),
+        }
+    }
+
+    /// Inserts lines behind the line that `end` is in, and behind comments that stand deeper than `column`.
+    fn insert_lines(&mut self, end: usize, column: usize, lines: String) {
+        // The value may end in a line break, as block scalars do.
+        let from = if end > 0 && self.byte(end - 1) == Some(b'\n') { end - 1 } else { end };
+        let mut at = self.text[from..].find('\n').map_or(self.text.len(), |newline| from + newline + 1);
+        while let Some(line) = self.text[at..].split_inclusive('\n').next() {
+            let trimmed = line.trim_start_matches(' ');
+            if !trimmed.starts_with('#') || line.len() - trimmed.len() <= column {
+                break;
+            }
+            at += line.len();
+        }
+        if at == self.text.len() && !self.text.ends_with('\n') {
+            self.edits.replace(at, at, format!("\n{}", lines.trim_end_matches('\n')));
+        } else {
+            self.edits.replace(at, at, lines);
+        }
+    }
+
+    /// The parts of a collection that stands in the text. None for an alias, which has no parts of its own.
+    fn parts(&self, node: &Node<'t>) -> Option<Parts> {
+        let start = node.span.start as usize;
+        let is_flow = self.is_flow(node);
+        let mut spans = Vec::new();
+        let mut from = if is_flow { start + 1 } else { start };
+        let nodes: Vec<(Option<usize>, &Node<'t>)> = match &node.value {
+            Value::Mapping(map) => {
+                map.iter().map(|entry| (Some(entry.key_span.start as usize), &entry.value)).collect()
+            }
+            Value::Sequence(items) => items.iter().map(|item| (None, item)).collect(),
+            _ => return None,
+        };
+        for (key, value) in nodes {
+            let is_here = value.span.start as usize >= key.unwrap_or(from).max(from);
+            let (start, end) = if is_here {
+                (key.unwrap_or(value.span.start as usize), self.end(value)?)
+            } else {
+                let search = key.unwrap_or(from);
+                let alias = search + self.text.get(search..)?.find('*')?;
+                let name =
+                    self.text[alias..].find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'));
+                (key.unwrap_or(alias), name.map_or(self.text.len(), |length| alias + length))
+            };
+            if start < from {
+                return None;
+            }
+            from = end;
+            spans.push((start, end));
+        }
+        Some(Parts { spans, is_flow, inside: start + 1 })
+    }
+
+    /// Where a value ends. A block collection ends where its last part does, which may be an alias.
+    fn end(&self, node: &Node<'t>) -> Option<usize> {
+        let is_collection = matches!(node.value, Value::Mapping(_) | Value::Sequence(_));
+        if !is_collection || self.is_flow(node) {
+            return Some(node.span.end as usize);
+        }
+        Some(self.parts(node)?.spans.last()?.1)
     }
 
     /// How much deeper the members of a map stand than the map's own line.
-    fn unit(&self, node: &Node<'t>, margin: &str) -> &'static str {
+    fn unit(&self, node: &Node<'t>, margin: usize) -> &'static str {
         let first = node.as_mapping().and_then(|map| map.iter().next());
         let depth = first.map_or(0, |entry| self.column(entry.key_span.start as usize));
-        match depth.saturating_sub(margin.len()) {
+        match depth.saturating_sub(margin) {
             1 => " ",
             2 => "  ",
             3 => "   ",
@@ -205,17 +319,57 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// The column of an offset, in bytes from 0.
-    fn column(&self, at: usize) -> usize {
-        at - self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    /// Where the line of an offset starts.
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// The dash of a block list's item, when nothing but spaces stands before it and between.
-    fn dash(&self, item: usize) -> Option<usize> {
-        let head = self.text.get(..item)?.trim_end_matches(' ');
-        let dash = head.len().checked_sub(1).filter(|_| head.ends_with('-'))?;
-        let line = self.text[..dash].rfind('\n').map_or(0, |newline| newline + 1);
-        self.text[line..dash].bytes().all(|byte| byte == b' ').then_some(dash)
+    /// The column of an offset, in bytes from 0.
+    fn column(&self, at: usize) -> usize {
+        at - self.line_start(at)
+    }
+
+    /// The white space that the line of an offset starts with.
+    fn margin(&self, at: usize) -> String {
+        let line = &self.text[self.line_start(at)..at];
+        line[..line.len() - line.trim_start_matches([' ', '\t']).len()].to_owned()
+    }
+
+    fn is_first_in_line(&self, at: usize) -> bool {
+        let at = self.with_properties(at);
+        self.text[self.line_start(at)..at].trim_matches([' ', '\t']).is_empty()
+    }
+
+    /// The start of a value with the anchor and the tag before it.
+    fn with_properties(&self, mut at: usize) -> usize {
+        loop {
+            let head = self.text[..at].trim_end_matches(' ');
+            let word = head
+                .rfind(|c: char| c.is_whitespace() || matches!(c, '[' | '{' | ','))
+                .map_or(0, |before| before + 1);
+            if !head[word..].starts_with(['&', '!']) {
+                return at;
+            }
+            at = word;
+        }
+    }
+
+    /// The dash of a block list's item, and the indentation before it. Between the dash and the item there may be an
+    /// anchor, a tag, and comments.
+    fn dash(&self, item: usize) -> Option<(usize, &'t str)> {
+        let mut head = self.text[..item].trim_end();
+        while !head.ends_with('-') {
+            let line = head.rfind('\n').map_or(0, |newline| newline + 1);
+            let word = head.rfind(char::is_whitespace).map_or(0, |before| before + 1);
+            head = match head[line..].find('#') {
+                Some(comment) => head[..line + comment].trim_end(),
+                None if head[word..].starts_with(['&', '!']) => head[..word].trim_end(),
+                None => return None,
+            };
+        }
+        let dash = head.len() - 1;
+        let indent = &self.text[self.line_start(dash)..dash];
+        indent.bytes().all(|byte| byte == b' ').then_some((dash, indent))
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -223,14 +377,23 @@ impl<'t> Editor<'t> {
     }
 
     fn style_of(&self, node: &Node<'t>) -> Style {
-        match self.byte(node.span.start as usize) {
-            Some(b'{' | b'[') => {
-                let first = node.as_mapping().and_then(|map| map.iter().next());
-                let quoted = first.is_none_or(|entry| self.byte(entry.key_span.start as usize) == Some(b'"'));
-                Style::Flow { quoted }
-            }
-            _ => Style::Block,
+        if !self.is_flow(node) {
+            return Style::Block;
         }
+        let first = node.as_mapping().and_then(|map| map.iter().next());
+        let quoted = first.is_none_or(|entry| self.byte(entry.key_span.start as usize) == Some(b'"'));
+        Style::Flow { quoted }
+    }
+
+    /// Whether a collection has brackets. One without starts where its first part does, which may have some.
+    fn is_flow(&self, node: &Node<'t>) -> bool {
+        let first = match &node.value {
+            Value::Mapping(map) => map.iter().next().map(|entry| entry.key_span.start),
+            Value::Sequence(items) => items.first().map(|item| item.span.start),
+            _ => None,
+        };
+        let start = node.span.start;
+        matches!(self.byte(start as usize), Some(b'{' | b'[')) && first != Some(start)
     }
 
     /// What stands behind `:` and `,` in one line of JSON.
@@ -240,11 +403,6 @@ impl<'t> Editor<'t> {
             Some(byte) if !byte.is_ascii_whitespace() => "",
             _ => " ",
         }
-    }
-
-    /// YAML wants a space behind a colon, JSON does not.
-    fn space_in_flow(&self, quoted: bool) -> &'static str {
-        if quoted { self.space() } else { " " }
     }
 }
 
@@ -259,13 +417,28 @@ enum Style {
 }
 
 impl Style {
+    fn is_json(self) -> bool {
+        matches!(self, Self::Flow { quoted: true })
+    }
+
     /// A text on one line.
     fn scalar(self, value: &Json) -> Option<String> {
         let text = value.as_str()?;
         match self {
-            Self::Block => Some(yaml_lines(value)?.trim_end().to_owned()).filter(|text| !text.contains('\n')),
+            Self::Block => one_line(yaml_lines(value)?.trim_end()).map(str::to_owned),
             Self::Flow { quoted: false } if is_plain(text) => Some(text.to_owned()),
             Self::Flow { .. } => Some(Tree::from(text).to_text(&Layout::COMPACT)),
+        }
+    }
+
+    /// A text or a list of texts on one line.
+    fn in_line(self, value: &Json, space: &str) -> Option<String> {
+        match (self, value) {
+            (Self::Block, Json::Array(_)) => {
+                Self::Flow { quoted: false }.line(&Tree::Leaf(value.clone()), space)
+            }
+            (Self::Block, _) => self.scalar(value),
+            _ => self.line(&Tree::Leaf(value.clone()), space),
         }
     }
 
@@ -301,6 +474,10 @@ fn is_plain(text: &str) -> bool {
         && yaml::first_document(text).is_ok_and(|document| document.root.as_str() == Some(text))
 }
 
+fn one_line(text: &str) -> Option<&str> {
+    (!text.contains('\n')).then_some(text)
+}
+
 fn yaml_lines(value: &Json) -> Option<String> {
     yaml::write::to_string(value).ok()
 }
@@ -308,9 +485,4 @@ fn yaml_lines(value: &Json) -> Option<String> {
 fn indented(lines: &str, first: &str, rest: &str) -> String {
     let line = |(at, line): (usize, &str)| format!("{}{line}\n", if at == 0 { first } else { rest });
     lines.lines().enumerate().map(line).collect()
-}
-
-/// The value of a field.
-fn member<'n, 't>(map: &'n Mapping<'t>, key: &str) -> Option<&'n Node<'t>> {
-    map.iter().find(|entry| same_key(&entry.key, key)).map(|entry| &entry.value)
 }

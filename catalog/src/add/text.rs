@@ -34,9 +34,8 @@ pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, 
         (None, Some(channel), Some(blob)) => {
             let mut new = (*blob).clone();
             new.default_channel.value = channel.as_str().into();
-            files.edit(blob.at, &new.to_json(), new.tree(), |editor| {
-                editor.set(&[], "defaultChannel", &json!(channel))
-            })?;
+            files
+                .edit(blob.at, &new.to_json(), |editor| editor.set(&[], "defaultChannel", &json!(channel)))?;
         }
         _ => {}
     }
@@ -45,7 +44,7 @@ pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, 
     for channel in &plan.channels {
         let Some(blob) = channel.blob else { continue };
         let new = Channel { entries: channel.entries.clone(), ..blob.clone() };
-        files.edit(blob.at, &new.to_json(), new.tree(), |editor| edit_entries(editor, blob, channel))?;
+        files.edit(blob.at, &new.to_json(), |editor| edit_entries(editor, blob, channel))?;
     }
     for channel in &new_channels {
         files.append(&channels, channel.tree());
@@ -142,41 +141,24 @@ impl<'p> Files<'_, '_, 'p> {
         self.more.entry(path.to_owned()).or_default().push(tree);
     }
 
-    /// Edits a blob's document in place if it can be done, and writes it anew if not. Either way it is read again, and
-    /// has to be what it should.
+    /// Edits a blob's document in place. It is read again, and has to be what it should: a change to a value that has
+    /// aliases is refused, rather than the document written anew without its comments.
     fn edit(
         &mut self,
         at: At,
         wanted: &Json,
-        tree: Tree<'_>,
         edit: impl Fn(&mut Editor<'_>) -> Option<()>,
     ) -> Result<(), AddError> {
         let Some(file) = self.catalog.files.get(at.file as usize) else { return Ok(()) };
         let text = file.source.text();
         let (from, to) = document(text, at);
         let part = &text[from..to];
-        let in_place = Editor::open(part).and_then(|mut editor| {
+        let edited = Editor::open(part).and_then(|mut editor| {
             edit(&mut editor)?;
             reads_as(&editor.edits.apply(part), wanted).then_some(editor.edits)
         });
-        let edits = match in_place {
-            Some(edits) => edits,
-            None => {
-                let text = match part.starts_with('{') {
-                    true => tree.to_text(&layout_of(part)),
-                    false => Format::Yaml
-                        .text(tree)
-                        .map_err(AddError::Write)?
-                        .trim_start_matches("---\n")
-                        .to_owned(),
-                };
-                if !reads_as(&text, wanted) {
-                    return Err(AddError::Edit { path: file.source.path().to_owned() });
-                }
-                let mut edits = Edits::default();
-                edits.replace(0, part.len(), text);
-                edits
-            }
+        let Some(edits) = edited else {
+            return Err(AddError::Edit { place: Box::new(self.catalog.place(at)) });
         };
         self.edits.entry(at.file).or_default().extend(edits, from);
         Ok(())
@@ -202,7 +184,7 @@ impl<'p> Files<'_, '_, 'p> {
             let files = CatalogFiles::from_text(file.path.as_str(), file.text.as_str());
             let read = Catalog::parse(&files);
             if !read.faults.is_empty() || blobs_in(&read, "") != wanted {
-                return Err(AddError::Edit { path: file.path.clone() });
+                return Err(AddError::Append { path: file.path.clone() });
             }
         }
         Ok(texts.into_values().collect())

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use flate2::{Compress, Compression, FlushCompress};
+use olmkit_bundle::load::TEMPORARY;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
@@ -124,7 +125,7 @@ impl Writer {
     pub(super) fn new(path: &Path) -> io::Result<Self> {
         let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         fs::create_dir_all(parent)?;
-        let file = tempfile::Builder::new().prefix(".olmkit-").tempfile_in(parent)?;
+        let file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent)?;
         let mut out = BufWriter::with_capacity(256 << 10, file);
         out.write_all(&[0; HEADER])?;
         Ok(Self { out, at: HEADER as u64, tables: Default::default(), known: HashMap::new() })

@@ -246,9 +246,8 @@ impl<'a> Value<'a> {
             }
             Repr::Yaml(node) => {
                 let mapping = node.as_mapping()?;
-                let folded =
-                    || mapping.iter().find(|entry| same_key(&entry.key, key)).map(|entry| &entry.value);
-                mapping.get(key).or_else(folded)?.as_str().map(Cow::Borrowed)
+                let same = mapping.iter().filter(|entry| same_key(&entry.key, key));
+                same.max_by(|a, b| a.key.cmp(&b.key))?.value.as_str().map(Cow::Borrowed)
             }
             Repr::Made(value) => folded(value, key)?.as_str().map(Cow::Borrowed),
         }
@@ -320,10 +319,10 @@ impl From<serde_json::Value> for Value<'_> {
     }
 }
 
-/// Which member a field's name means.
+/// Which member a field's name means: of two that differ in case the last one in the order of keys, in which opm reads them.
 fn position(members: &[Member<'_>], field: &str) -> Option<usize> {
-    let same = members.iter().position(|member| member.key == field);
-    same.or_else(|| members.iter().position(|member| same_key(&member.key, field)))
+    let same = members.iter().enumerate().filter(|(_, member)| same_key(&member.key, field));
+    same.max_by(|(_, a), (_, b)| a.key.cmp(&b.key)).map(|(at, _)| at)
 }
 
 /// Where `inner`, a slice of `outer`, starts in it.

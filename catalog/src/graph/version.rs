@@ -48,6 +48,27 @@ impl Release {
     }
 }
 
+impl VersionRelease {
+    /// How OLM v1 reads it: build metadata that could be a release is one, as in `1.0.0+2`.
+    ///
+    /// ```
+    /// use olmkit_catalog::graph::VersionRelease;
+    /// let v1 = |text: &str| VersionRelease::from(text.parse::<semver::Version>().unwrap()).with_build_as_release();
+    /// assert!(v1("1.0.0") < v1("1.0.0+1") && v1("1.0.0+2") < v1("1.0.0+10"));
+    /// // Other build metadata does not count.
+    /// assert_eq!(v1("1.0.0"), v1("1.0.0+001"));
+    /// ```
+    pub fn with_build_as_release(mut self) -> Self {
+        let build = self.version.build.as_str();
+        let is_number = |part: &str| part.bytes().all(|c| c.is_ascii_digit());
+        let fits = build.split('.').all(|part| !is_number(part) || part.parse::<u64>().is_ok());
+        if self.release.is_none() && !build.is_empty() && fits {
+            self.release = Prerelease::new(build).ok().map(Release);
+        }
+        self
+    }
+}
+
 impl From<Version> for VersionRelease {
     fn from(version: Version) -> Self {
         Self { version, release: None }

@@ -8,7 +8,7 @@ use olmkit_bundle::version::VersionRange;
 
 use super::Entry;
 use crate::fbc;
-use crate::graph::GraphError;
+use crate::graph::{GraphError, VersionRelease};
 
 /// The edges of an entry as OLM reads them: a range that is none is passed over.
 #[derive(Clone, Debug)]
@@ -64,9 +64,9 @@ pub(super) fn chain(entries: &[Entry], names: &HashMap<String, usize>) -> Result
 /// OLM v1's order: the highest version first, deprecated ones behind all others.
 pub(super) fn by_version(entries: &[Entry]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by_key(|at| {
+    order.sort_by_cached_key(|at| {
         let about = &entries[*at].about;
-        (about.deprecated, Reverse(about.version.as_ref()))
+        (about.deprecated, Reverse(about.version.clone().map(VersionRelease::with_build_as_release)))
     });
     order
 }

@@ -299,3 +299,26 @@ fn what_was_released_must_keep_its_way() {
         &["fast v2 v3 true", "fast v3  true", "stable v1 v3 true", "stable v2 v3 true", "stable v3  true"],
     );
 }
+
+/// OLM v1 takes build metadata for the release of a packaging, unless it cannot be one (olm-v1: `+2`, not `+001`).
+#[test]
+fn build_metadata_is_a_release_under_v1() {
+    let table = "
+        v1.0.0
+        v1.0.0+2  v1.0.0
+        v1.0.0+10 v1.0.0 v1.0.0+2";
+    check_path(table, Rules::V1, "v1.0.0", "v1.0.0 -> v1.0.0+10");
+    assert_eq!(ways(table, Rules::V1).unwrap().head(), "v1.0.0+10");
+    // An installed bundle of another name, with an equal version and release.
+    let table = "
+        v1.1.0
+        x1.1.0+3";
+    let ways = Ways::of(&entries(table), |name| about(&name.replace('x', "v")), Rules::V1).unwrap();
+    let next = |text: &str| {
+        let version = text.parse::<Version>().unwrap().into();
+        ways.next_of("other", Some(&version)).map(|at| ways.name(at).to_owned())
+    };
+    assert_eq!(next("1.1.0+3").as_deref(), Some("x1.1.0+3"));
+    assert_eq!(next("1.1.0").as_deref(), Some("v1.1.0"));
+    assert_eq!(next("1.1.0+4"), None);
+}

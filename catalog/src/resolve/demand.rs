@@ -36,8 +36,8 @@ fn unsatisfied_in(catalog: &fbc::Catalog<'_>, looks: usize) -> Vec<Unsatisfied> 
         demand.offer(bundle);
     }
     let found = asked.into_iter().filter_map(|(bundle, property, wanted)| {
-        let Wanted { words, is_met, .. } = &demand.wanted[wanted];
-        let why = format!("a bundle that {words}, and there is none in the catalog");
+        let Wanted { requirement, is_met } = &demand.wanted[wanted];
+        let why = format!("a bundle that {requirement}, and there is none in the catalog");
         (!is_met).then_some(Unsatisfied { bundle, property, why })
     });
     found.collect()
@@ -47,7 +47,7 @@ fn unsatisfied_in(catalog: &fbc::Catalog<'_>, looks: usize) -> Vec<Unsatisfied> 
 #[derive(Default)]
 struct Demand {
     wanted: Vec<Wanted>,
-    by_words: HashMap<String, usize>,
+    known: HashMap<Requirement, usize>,
     by_api: HashMap<Gvk, Vec<usize>>,
     by_package: HashMap<String, Vec<usize>>,
     by_label: HashMap<String, Vec<usize>>,
@@ -59,23 +59,21 @@ struct Demand {
 
 struct Wanted {
     requirement: Requirement,
-    words: String,
     is_met: bool,
 }
 
 impl Demand {
     /// The number of a requirement.
     fn add(&mut self, requirement: Requirement) -> usize {
-        let words = requirement.to_string();
-        if let Some(known) = self.by_words.get(&words) {
+        if let Some(known) = self.known.get(&requirement) {
             return *known;
         }
         let number = self.wanted.len();
         if !self.expect(&requirement, number) {
             self.by_anybody.push(number);
         }
-        self.by_words.insert(words.clone(), number);
-        self.wanted.push(Wanted { requirement, words, is_met: false });
+        self.known.insert(requirement.clone(), number);
+        self.wanted.push(Wanted { requirement, is_met: false });
         self.unmet += 1;
         number
     }
@@ -126,6 +124,22 @@ impl Demand {
 mod tests {
     use super::*;
     use crate::load::CatalogFiles;
+
+    /// Both are shown as `K` (a/b/c).
+    #[test]
+    fn a_requirement_that_reads_like_another_is_not_met_by_it() {
+        let files = CatalogFiles::from_text(
+            "catalog.yaml",
+            r#"
+{schema: olm.bundle, package: a, name: a.v1, properties: [
+  {type: olm.gvk.required, value: {group: a, version: b/c, kind: K}},
+  {type: olm.gvk.required, value: {group: a/b, version: c, kind: K}}]}
+---
+{schema: olm.bundle, package: b, name: b.v1, properties: [{type: olm.gvk, value: {group: a, version: b/c, kind: K}}]}"#,
+        );
+        let found = unsatisfied(&fbc::Catalog::parse(&files));
+        assert_eq!(found.iter().map(|missing| missing.property).collect::<Vec<_>>(), [1]);
+    }
 
     #[test]
     fn what_is_not_looked_at_counts_as_met() {

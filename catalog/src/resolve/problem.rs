@@ -131,7 +131,7 @@ impl<'q> Problem<'q> {
         &mut self,
         asking: &'q Subscription,
         variable: Variable,
-        visit: &mut Visit,
+        visit: &mut Visit<'q>,
     ) -> Result<(), ResolveError> {
         let namespace = self.namespace;
         let current = asking.installed.as_deref().and_then(|name| namespace.existing(name));
@@ -191,7 +191,7 @@ impl<'q> Problem<'q> {
     }
 
     /// Adds entries, with what they require, and what that requires. Answers with the variables of the entries.
-    fn visit(&mut self, entries: Vec<usize>, visit: &mut Visit) -> Result<Vec<Variable>, ResolveError> {
+    fn visit(&mut self, entries: Vec<usize>, visit: &mut Visit<'q>) -> Result<Vec<Variable>, ResolveError> {
         let variables = entries.iter().map(|entry| self.of_entry(*entry)).collect();
         let namespace = self.namespace;
         let mut stack = entries;
@@ -209,7 +209,7 @@ impl<'q> Problem<'q> {
                 let requirement = requirement
                     .as_ref()
                     .map_err(|why| ResolveError::Requirement { bundle: bundle(), why: why.clone() })?;
-                let found = match visit.found.entry((requirement.to_string(), entry.home)) {
+                let found = match visit.found.entry((requirement, entry.home)) {
                     std::collections::hash_map::Entry::Occupied(found) => found.into_mut(),
                     std::collections::hash_map::Entry::Vacant(vacant) => {
                         let found =
@@ -262,8 +262,8 @@ impl<'q> Problem<'q> {
 }
 
 /// What has been visited, and what was found for requirements.
-struct Visit {
-    found: HashMap<(String, Home), Vec<usize>>,
+struct Visit<'q> {
+    found: HashMap<(&'q Requirement, Home), Vec<usize>>,
     visited: HashSet<usize>,
 }
 

@@ -15,7 +15,10 @@ use crate::property::{folded, misfit};
 const MAX_CONSTRAINT: usize = 2 << 16;
 
 /// Something that one bundle has to be, so that another can be installed.
-#[derive(Clone, Debug)]
+///
+/// What is known of one is kept by its value, never by its words: names are as their authors wrote them, and two requirements
+/// may read the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Requirement {
     Api(Gvk),
     Package {
@@ -29,7 +32,6 @@ pub(super) enum Requirement {
     Not(Vec<Self>),
     Holds {
         expression: Expression,
-        text: String,
         message: String,
     },
 }
@@ -105,9 +107,9 @@ impl Requirement {
             return Ok(Self::Not(parts));
         }
         if let Some(cel) = fields.get("cel") {
-            let text = Fields::of(cel, &["rule"])?.text("rule")?.to_owned();
-            let expression = Expression::parse(&text).map_err(|error| format!("`{text}`: {error}"))?;
-            return Ok(Self::Holds { expression, text, message: fields.text("failureMessage")?.to_owned() });
+            let text = Fields::of(cel, &["rule"])?.text("rule")?;
+            let expression = Expression::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
+            return Ok(Self::Holds { expression, message: fields.text("failureMessage")?.to_owned() });
         }
         Err("a constraint is empty".into())
     }
@@ -166,8 +168,12 @@ impl fmt::Display for Requirement {
                 f.write_str("neither ")?;
                 list(f, parts, " nor ")
             }
-            Self::Holds { text, message, .. } if message.is_empty() => write!(f, "meets `{text}`"),
-            Self::Holds { text, message, .. } => write!(f, "meets `{text}` ({message})"),
+            Self::Holds { expression, message } if message.is_empty() => {
+                write!(f, "meets `{}`", expression.as_str())
+            }
+            Self::Holds { expression, message } => {
+                write!(f, "meets `{}` ({message})", expression.as_str())
+            }
         }
     }
 }

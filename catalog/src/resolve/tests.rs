@@ -227,3 +227,17 @@ fn an_installed_csv_says_what_it_is() {
     assert_eq!(Existing::of_manifest(&copy, []), None);
     assert_eq!(Existing::of_name("db.v1.2.3-rc.1").version.to_string(), "1.2.3-rc.1");
 }
+
+/// Both requirements are shown as `K` (g/v/1), and one of them is met.
+#[test]
+fn a_requirement_that_reads_like_another_is_not_met_by_it() {
+    const LINES: &str = r#"
+        a stable a.v1 1.0.0 olm.gvk.required {"group":"g/v","version":"1","kind":"K"}
+        b stable b.v1 1.0.0 olm.gvk.required {"group":"g","version":"v/1","kind":"K"}
+        c stable c.v1 1.0.0 olm.gvk {"group":"g/v","version":"1","kind":"K"}"#;
+    assert!(answer(&[LINES], "a").contains("a.v1"), "{}", answer(&[LINES], "a"));
+    for both in ["a b", "b a"] {
+        let answer = answer(&[LINES], both);
+        assert!(answer.contains("there is none"), "{both}: {answer}");
+    }
+}

@@ -158,7 +158,7 @@ impl Semver {
             }
         }
         let Some(package) = package else { return fail("there are no bundles in the template".into()) };
-        let (mut placed, default) = self.place(&versions);
+        let (mut placed, default, maturity) = self.place(&versions);
         let mut channels: BTreeMap<String, Vec<fbc::Entry<'a>>> = BTreeMap::new();
         let mut edges = edges(&mut placed);
         for bundle in &placed {
@@ -168,7 +168,9 @@ impl Semver {
         }
         let head =
             channels.get(&default).and_then(|entries| entries.last()).map(|entry| entry.name.to_string());
-        let head = head.and_then(|head| rendered.values().find(|rendered| *rendered.blob.name == *head));
+        // Other maturities may have another reference with a ClusterServiceVersion of that name.
+        let mut most_mature = self.bundles[maturity].iter().filter_map(|reference| rendered.get(reference));
+        let head = head.and_then(|head| most_mature.find(|rendered| *rendered.blob.name == *head));
         let icon = head.and_then(|head| head.csv.icon.clone()).map(|(data, media_type)| fbc::Icon {
             data: data.into(),
             media_type: media_type.into(),
@@ -199,9 +201,9 @@ impl Semver {
         })
     }
 
-    /// Every bundle in its channels, by maturity, kind and version; and the default channel: the most mature, then of the highest
-    /// version, then of the preferred kind, by the lowest version in each channel.
-    fn place<'b>(&self, versions: &'b [BTreeMap<&'b str, Version>; 3]) -> (Vec<Placed<'b>>, String) {
+    /// Every bundle in its channels, by maturity, kind and version; and the default channel with its maturity: the most mature,
+    /// then of the highest version, then of the preferred kind, by the lowest version in each channel.
+    fn place<'b>(&self, versions: &'b [BTreeMap<&'b str, Version>; 3]) -> (Vec<Placed<'b>>, String, usize) {
         let mut placed: Vec<Placed<'b>> = Vec::new();
         for (maturity, bundles) in versions.iter().enumerate() {
             for kind in &self.kinds {
@@ -231,8 +233,8 @@ impl Semver {
                 .then_with(|| precedence(a.version, b.version))
                 .then_with(|| preferred(a).cmp(&preferred(b)))
         });
-        let default = best.map(|best| best.channel.clone()).unwrap_or_default();
-        (placed, default)
+        let (default, maturity) = best.map(|best| (best.channel.clone(), best.maturity)).unwrap_or_default();
+        (placed, default, maturity)
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::Output;
 use crate::exit::Failure;
 use crate::files;
 
@@ -33,9 +34,9 @@ impl Inputs {
         self.paths.is_empty() && self.kustomize.is_empty() && self.helm.is_empty()
     }
 
-    /// Reads everything. `package` is the release's name for Helm.
-    pub(super) fn read(&self, package: &str) -> Result<Vec<Named>, Failure> {
-        let mut texts = read_paths(&self.paths)?;
+    /// Reads everything but the output. `package` is the release's name for Helm.
+    pub(super) fn read(&self, package: &str, output: &Output) -> Result<Vec<Named>, Failure> {
+        let mut texts = read_paths(&self.paths, output)?;
         for directory in &self.kustomize {
             texts.push((format!("kustomize {}", directory.display()), kustomize(directory)?));
         }
@@ -67,23 +68,25 @@ pub(super) fn is_sent() -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket() || kind.is_file())
 }
 
-/// Every manifest: files as given, directories with all `.yaml`, `.yml` and `.json` files below, in order.
-pub(super) fn read_paths(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
+/// Every manifest: files as given, directories with all `.yaml`, `.yml` and `.json` files below, in order. The output
+/// directory, other bundles and the package file are not read though they are below a directory.
+pub(super) fn read_paths(paths: &[PathBuf], output: &Output) -> Result<Vec<Named>, Failure> {
     let mut texts = Vec::new();
     for path in paths {
         if path.as_os_str() == STANDARD_INPUT {
             texts.push(("<stdin>".to_owned(), standard_input()?));
             continue;
         }
+        output.check_is_not(path)?;
         let files = if path.is_dir() {
             let fail = |source| files::FileError::List { path: path.clone(), source };
-            files::below(path).map_err(fail)?
+            files::below(path, |below| output.contains(below)).map_err(fail)?
         } else {
             vec![path.clone()]
         };
         for file in files {
             let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-            if file == *path || is_manifest {
+            if file == *path || is_manifest && !output.contains(&file) {
                 texts.push((file.display().to_string(), files::read_text(&file)?));
             }
         }

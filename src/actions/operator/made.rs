@@ -161,7 +161,7 @@ impl Workshop<'_> {
     /// Notes where an image goes, and names it by its digest.
     fn goes(&mut self, from: Input, what: &str, digest: &str) -> Result<String, Failure> {
         let tag: String = format!("{what}-v{}", self.version.replace('+', "-")).chars().take(128).collect();
-        let to: Place = format!("docker://{}:{tag}", self.repository).parse().map_err(|error| {
+        let to: Place = format!("{}:{tag}", self.repository).parse().map_err(|error| {
             Failure::misuse(error).help("give --push-to a repository, such as `registry.example.com/me/try`")
         })?;
         self.pushes.push((from, to));

@@ -55,7 +55,7 @@ pub(super) fn with<T>(
 
 /// Puts the catalog that is named into the cluster, and what every CatalogSource names into the registry.
 fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<Sources, Failure> {
-    let mut sources = Sources::new(None, access.clone());
+    let mut sources = Sources { simulated: true, ..Sources::new(None, access.clone()) };
     let key = Key::new(&known::CATALOG_SOURCE, OLM, CATALOG);
     if let Some(input) = &target.catalog_from {
         let object = json!({
@@ -108,8 +108,11 @@ fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<S
 fn bundles(directory: &Path, access: &Access) -> Result<BTreeMap<String, Vec<Value>>, Failure> {
     let failed = |source| files::FileError::Read { path: directory.into(), source };
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    let paths = std::fs::read_dir(directory).map_err(failed)?.map(|entry| Ok(entry?.path()));
+    let mut paths = paths.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    // So that of two bundles with one name the same one is taken on every machine.
+    paths.sort();
+    for path in paths {
         if !path.is_dir() {
             continue;
         }

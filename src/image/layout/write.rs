@@ -4,21 +4,19 @@ use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use oci_spec::image::{ANNOTATION_REF_NAME, Descriptor, ImageIndex, MediaType, SCHEMA_VERSION};
 use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 
+use super::super::TEMPORARY;
 use super::super::blob::{Blob, BlobError};
 use super::super::digest::Digest;
 use super::super::json::canonical;
 use super::super::manifest::Root;
 use super::read::tag_of;
 use super::{Layout, LayoutError, MAX_INDEX, Tag, VERSION, io_error, open_file, read_file};
-
-/// Files under this prefix are being written. Whoever holds the lock may take them for left behind.
-const TEMPORARY: &str = ".olmkit-";
 
 impl Layout {
     /// Stores an image or an index under a tag, and creates the layout if it is not there.
@@ -41,12 +39,15 @@ impl Layout {
         for blob in root.blobs() {
             self.store(blob, &mut added)?;
         }
+        // An index on disk names blobs that are on disk, whenever the power fails.
+        sync(&blobs);
         list(&mut index, tag, root);
         let path = self.index_path();
         let mut file = self.temporary_file()?;
         file.write_all(&canonical(&index)).map_err(io_error("write", &path))?;
-        file.persist(&path).map_err(|error| io_error("write", &path)(error.error))?;
+        persist(file, &path)?;
         added.keep();
+        sync(&self.dir);
 
         let (replaced, kept) = listed.iter().partition(|descriptor| tag_of(descriptor) == Some(tag.as_str()));
         self.remove_unreachable(replaced, kept, root);
@@ -71,6 +72,7 @@ impl Layout {
         if version.is_empty() {
             // New, or left by a writer that was killed just here.
             file.write_all(VERSION.as_bytes()).map_err(io_error("write", &path))?;
+            file.sync_all().map_err(io_error("write", &path))?;
         } else {
             self.check_version(&version)?;
         }
@@ -110,7 +112,7 @@ impl Layout {
         let is_new = fs::symlink_metadata(&path).is_err();
         let mut file = self.temporary_file()?;
         blob.copy_to(&mut file).map_err(failed)?;
-        file.persist(&path).map_err(|error| io_error("write", &path)(error.error))?;
+        persist(file, &path)?;
         if is_new {
             added.0.push(path);
         }
@@ -127,8 +129,8 @@ impl Layout {
             .map_err(io_error("write to", &dir))
     }
 
-    /// Every living writer waits for the lock, so what looks half written was left by a dead one. What cannot be removed
-    /// harms nobody.
+    /// Every living writer waits for the lock, so temporary files were left by a dead one. What cannot be removed harms
+    /// nobody.
     fn remove_temporary_files(&self) {
         for entry in fs::read_dir(self.blobs_path()).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
@@ -159,6 +161,18 @@ impl Layout {
         }
         Some(found)
     }
+}
+
+/// Gives a file its name when its content is on disk.
+fn persist(file: NamedTempFile, path: &Path) -> Result<(), LayoutError> {
+    file.as_file().sync_all().map_err(io_error("write", path))?;
+    file.persist(path).map_err(|error| io_error("write", path)(error.error))?;
+    Ok(())
+}
+
+/// Makes renames in a directory last. Some file systems cannot, and need not.
+fn sync(directory: &Path) {
+    let _ = File::open(directory).and_then(|directory| directory.sync_all());
 }
 
 /// Makes the tag name the image, in an index that may list anything else.

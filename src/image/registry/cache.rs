@@ -12,12 +12,11 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
+use crate::image::TEMPORARY;
 use crate::image::digest::{Digest, Hashing};
 
 /// How many bytes are kept unless the user says otherwise: 2 GiB.
 pub const DEFAULT_LIMIT: u64 = 2 << 30;
-/// Files under this prefix are being written.
-const TEMPORARY: &str = ".olmkit-";
 /// What is still being written after this long belongs to a process that is gone.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 

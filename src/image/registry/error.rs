@@ -56,6 +56,27 @@ pub enum RegistryError {
         /// The registry.
         host: String,
     },
+    /// So little comes that it would never end.
+    #[error("`{host}` sends too slowly: {bytes} bytes in {} s", .time.as_secs_f64())]
+    Slow {
+        /// The registry.
+        host: String,
+        /// What came in that time.
+        bytes: usize,
+        /// The time that was waited.
+        time: Duration,
+    },
+    /// It leads to where anybody could listen in.
+    #[error("`{host}` redirects from HTTPS to plain HTTP at `{to}`")]
+    Downgrade {
+        /// The registry.
+        host: String,
+        /// The host of the address that it names.
+        to: String,
+    },
+    /// It was tried as often as it makes sense, just now or for something else.
+    #[error(transparent)]
+    Known(#[from] std::sync::Arc<RegistryError>),
     /// The connection was lost on the way.
     #[error("the connection to `{host}` broke")]
     Broken {
@@ -212,11 +233,24 @@ impl RegistryError {
             }
             Self::Denied { .. } => "check the name of the repository, and what the user may do there".into(),
             Self::Unreachable { .. } => "check the host's name and port, and the proxy settings".into(),
-            Self::Silent { .. } | Self::Broken { .. } | Self::TooMany { .. } => "try again later".into(),
+            Self::Silent { .. } | Self::Slow { .. } | Self::Broken { .. } | Self::TooMany { .. } => {
+                "try again later".into()
+            }
+            Self::Downgrade { .. } => {
+                "the registry does not know that it is reached over HTTPS: its proxy has to set \
+                 `X-Forwarded-Proto: https`"
+                    .into()
+            }
+            Self::Known(error) => return error.help(),
+            Self::Keep { .. } => {
+                "free some disk space, or use another directory with `--cache-dir DIR`".into()
+            }
             Self::TimedOut { .. } => {
                 "try again, what has arrived is not sent again; or give more `--timeout`".into()
             }
-            Self::Interrupted => "start again: what has arrived is not sent again".into(),
+            Self::Interrupted => {
+                "run the same command again to resume: what has arrived is not sent again".into()
+            }
             Self::Credentials { source, .. } => return source.help(),
             Self::Blob(error) => return error.help(),
             _ => return None,
@@ -227,6 +261,7 @@ impl RegistryError {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Silent { .. }
+            | Self::Slow { .. }
             | Self::Broken { .. }
             | Self::TooMany { .. }
             | Self::UploadLost { .. }

@@ -6,8 +6,8 @@ use std::error::Error;
 use std::fs;
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use backon::{ExponentialBuilder, Retryable as _};
 use bytes::{Bytes, BytesMut};
@@ -47,6 +47,8 @@ impl Default for Patience {
 
 /// Redirections that are followed, one after the other.
 const MAX_REDIRECTS: usize = 5;
+/// The least that an answer has to bring in the time that a registry may be silent, in bytes.
+const LEAST: usize = 1 << 10;
 /// How much of an error's text is read, and how much of its message is shown.
 const MAX_ERROR_BODY: u64 = 64 << 10;
 const MAX_MESSAGE: usize = 300;
@@ -76,6 +78,8 @@ pub(super) struct Http {
     ca_files: Vec<PathBuf>,
     plain: BTreeSet<String>,
     unverified: BTreeSet<String>,
+    /// Hosts that were silent as often as they were asked: that is often enough for all who ask.
+    silent: Mutex<HashMap<String, Arc<RegistryError>>>,
     pub(super) patience: Patience,
     progress: Arc<dyn Progress>,
 }
@@ -88,7 +92,8 @@ impl Http {
         patience: Patience,
         progress: Arc<dyn Progress>,
     ) -> Self {
-        Self { clients: Mutex::default(), ca_files, plain, unverified, patience, progress }
+        let (clients, silent) = (Mutex::default(), Mutex::default());
+        Self { clients, ca_files, plain, unverified, silent, patience, progress }
     }
 
     /// Whether the user said that a host speaks plain HTTP.
@@ -159,34 +164,17 @@ impl Http {
             problem: error.without_url().to_string(),
         })?;
         let host = host_of(request.url());
+        if let Some(error) = self.silent().get(&host) {
+            return Err(Arc::clone(error).into());
+        }
         let silence = self.patience.silence;
         let pulse = Pulse::of(&mut request);
         let mut response = tokio::select! {
             answer = client.execute(request) => answer.map_err(|error| fault(host, error))?,
             () = pulse.stops(silence) => return Err(RegistryError::Silent { host }),
         };
-        response.extensions_mut().insert(Silence(silence));
+        response.extensions_mut().insert(Pace::new(silence));
         Ok(response)
-    }
-
-    /// Follows the redirections of an answer, without credentials: where they lead, other rules hold.
-    pub(super) async fn follow(
-        &self,
-        mut response: Response,
-        headers: &HeaderMap,
-    ) -> Result<Response, RegistryError> {
-        for _ in 0..MAX_REDIRECTS {
-            if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-                return Ok(response);
-            }
-            let from = response.url().clone();
-            let to = location(&response, &from)?;
-            if from.scheme() == "https" && to.scheme() != "https" {
-                return Err(malformed(&from, "it redirects from HTTPS to plain HTTP"));
-            }
-            response = self.send(self.request(Method::GET, to)?.headers(headers.clone())).await?;
-        }
-        Err(malformed(response.url(), "it redirects without end"))
     }
 
     /// Repeats an attempt while it fails for reasons that may pass, with growing pauses, or those that the registry asks
@@ -213,6 +201,18 @@ impl Http {
                 self.progress.happened(&Event::Waiting { reason: &reason, pause });
             })
             .await
+            .map_err(|error| match &error {
+                RegistryError::Silent { host } | RegistryError::Slow { host, .. } => {
+                    let host = host.clone();
+                    Arc::clone(self.silent().entry(host).or_insert(Arc::new(error))).into()
+                }
+                _ => error,
+            })
+    }
+
+    fn silent(&self) -> MutexGuard<'_, HashMap<String, Arc<RegistryError>>> {
+        // Errors are inserted whole, so a panic elsewhere leaves none half made.
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -270,24 +270,65 @@ pub(super) async fn body(mut response: Response, limit: u64) -> Result<Bytes, Re
 /// The next piece of an answer; `None` at its end.
 pub(super) async fn piece(response: &mut Response) -> Result<Option<Bytes>, RegistryError> {
     let host = host_of(response.url());
-    let silence =
-        response.extensions().get().map_or(Patience::default().silence, |Silence(silence)| *silence);
-    match tokio::time::timeout(silence, response.chunk()).await {
-        Ok(piece) => piece.map_err(|error| fault(host, error)),
-        Err(_) => Err(RegistryError::Silent { host }),
+    let mut pace =
+        response.extensions().get().copied().unwrap_or_else(|| Pace::new(Patience::default().silence));
+    let piece = match tokio::time::timeout_at(pace.end.into(), response.chunk()).await {
+        Ok(piece) => piece.map_err(|error| fault(host, error))?,
+        Err(_) if pace.bytes == 0 => return Err(RegistryError::Silent { host }),
+        Err(_) => return Err(RegistryError::Slow { host, bytes: pace.bytes, time: pace.silence }),
+    };
+    pace.bytes += piece.as_ref().map_or(0, Bytes::len);
+    if pace.bytes >= LEAST {
+        pace = Pace::new(pace.silence);
+    }
+    response.extensions_mut().insert(pace);
+    Ok(piece)
+}
+
+/// How an answer comes, beside the answer.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// How long a registry may take for [`LEAST`] bytes.
+    silence: Duration,
+    end: Instant,
+    bytes: usize,
+}
+
+impl Pace {
+    fn new(silence: Duration) -> Self {
+        Self { silence, end: Instant::now() + silence, bytes: 0 }
     }
 }
 
-/// How long an answer may pause, beside the answer.
-#[derive(Clone, Copy)]
-struct Silence(Duration);
+/// Asks at an address, and follows redirections from there.
+///
+/// # Errors
+/// There is no answer, they do not end, or one leads from HTTPS to plain HTTP.
+pub(super) async fn following<F>(url: &Url, ask: impl Fn(Url) -> F) -> Result<Response, RegistryError>
+where
+    F: Future<Output = Result<Response, RegistryError>>,
+{
+    let mut at = url.clone();
+    for _ in 0..=MAX_REDIRECTS {
+        let response = ask(at.clone()).await?;
+        if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return Ok(response);
+        }
+        at = location(&response, &at)?;
+    }
+    Err(malformed(url, "it redirects without end"))
+}
 
-/// Where an answer points to.
+/// Where an answer points to; never from HTTPS to plain HTTP.
 pub(super) fn location(response: &Response, base: &Url) -> Result<Url, RegistryError> {
     let text = response.headers().get(reqwest::header::LOCATION).and_then(|value| value.to_str().ok());
     let url =
         text.and_then(|text| base.join(text).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.ok_or_else(|| malformed(base, "it names no place to go on at"))
+    let url = url.ok_or_else(|| malformed(base, "it names no place to go on at"))?;
+    if base.scheme() == "https" && url.scheme() != "https" {
+        return Err(RegistryError::Downgrade { host: host_of(base), to: host_of(&url) });
+    }
+    Ok(url)
 }
 
 /// The answer makes no sense.

@@ -3,11 +3,11 @@
 use futures_util::stream::{self, StreamExt as _};
 use oci_spec::distribution::Reference;
 use reqwest::Method;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::CONTENT_TYPE;
 
 use super::error::RegistryError;
-use super::pull::CONTENT_DIGEST;
-use super::repository::{Repository, Right};
+use super::pull::{CONTENT_DIGEST, accepted};
+use super::repository::Repository;
 use super::{Access, LoadError, name_of};
 use crate::image::digest::Digest;
 use crate::image::manifest::{READABLE, check_readable, listed_platforms};
@@ -24,6 +24,17 @@ impl Access {
             _ => self.repository(reference).digest_of(name_of(reference)).await,
         };
         self.each(references, digest)
+    }
+
+    /// Whether there is something behind each reference, in their order; one with a digest is asked for too.
+    pub(in crate::image) fn present(
+        &self,
+        references: &[&Reference],
+    ) -> Result<Vec<Result<(), LoadError>>, RegistryError> {
+        let present = async |reference: &Reference| {
+            self.repository(reference).digest_of(name_of(reference)).await.map(drop)
+        };
+        self.each(references, present)
     }
 
     /// The platforms of each reference, in their order.
@@ -57,10 +68,9 @@ impl Repository {
     /// which also makes them say why.
     async fn digest_of(&self, tag: &str) -> Result<Digest, LoadError> {
         let url = self.url(&format!("manifests/{tag}")).await?;
-        let accept = READABLE.join(", ");
+        let accept = accepted();
         let attempt = || async {
-            let response =
-                self.send(Right::Pull, Method::HEAD, &url, |request| request.header(ACCEPT, &accept)).await?;
+            let response = self.read(Method::HEAD, &url, &accept).await?;
             let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
             let is_readable = header(CONTENT_TYPE.as_str()).is_some_and(|kind| READABLE.contains(&kind));
             let digest = header(CONTENT_DIGEST).and_then(|digest| digest.parse().ok());

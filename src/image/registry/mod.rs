@@ -11,7 +11,6 @@ mod cache;
 mod credentials;
 mod error;
 mod http;
-mod interrupt;
 mod lookup;
 mod pull;
 mod pulse;
@@ -36,6 +35,7 @@ use super::blob::{Blob, BlobError};
 use super::digest::Digest;
 use super::manifest::{ImageError, Root};
 use super::progress::{Event, Progress};
+use crate::interrupt;
 
 pub use cache::DEFAULT_LIMIT as DEFAULT_CACHE_LIMIT;
 pub use credentials::{CredentialsError, GivenCredentials, GivenCredentialsError};
@@ -138,6 +138,12 @@ impl Access {
         }))
     }
 
+    /// The same access with other patience, for questions that may stay unanswered.
+    #[must_use]
+    pub fn with_patience(&self, patience: Patience) -> Self {
+        Self::new(Options { patience, ..self.0.options.clone() }, Arc::clone(&self.0.progress))
+    }
+
     /// Whether nothing is written.
     pub fn is_dry_run(&self) -> bool {
         self.0.options.dry_run
@@ -180,8 +186,9 @@ impl Access {
                 return Ok(top.clone());
             }
             let digest = Digest::try_from(named.digest())?;
-            match documents.get(&digest).filter(|blob| blob.is_named_by(named)) {
-                Some(blob) => Ok(blob.clone()),
+            match documents.get(&digest) {
+                // What was read already must not be asked for again: here nobody may wait.
+                Some(blob) => blob.named_as(named),
                 None => Remote::blob(self, repository, named).ok_or(BlobError::Missing { digest }),
             }
         };
@@ -281,6 +288,8 @@ impl Access {
     }
 
     /// Waits until another transfer may start.
+    ///
+    /// Whoever has a turn must not wait for another one: when all turns are taken by such, nothing moves any more.
     async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed; without a permit the transfer would only start too early.
         self.0.turns.acquire().await.ok()
@@ -289,7 +298,7 @@ impl Access {
     /// Does something on the runtime, until it is done, somebody interrupts, or the time is over.
     fn run<T>(&self, work: impl Future<Output = Result<T, RegistryError>>) -> Result<T, RegistryError> {
         let runtime = self.runtime()?;
-        let interrupt = interrupt::watch();
+        let _work = interrupt::work();
         let done = runtime.block_on(async {
             let limit = self.0.options.timeout;
             let timeout = async {
@@ -303,7 +312,7 @@ impl Access {
             };
             tokio::select! {
                 biased;
-                () = interrupt.happened() => Err(RegistryError::Interrupted),
+                () = interrupt::signalled() => Err(RegistryError::Interrupted),
                 limit = timeout => Err(RegistryError::TimedOut { limit }),
                 done = work => done,
             }

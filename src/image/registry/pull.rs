@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use oci_spec::image::{Descriptor, MediaType};
+use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE};
-use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -18,7 +18,7 @@ use super::http::{body, malformed, piece, refusal};
 use super::repository::{Repository, Right};
 use crate::image::blob::{Blob, Local};
 use crate::image::digest::{Digest, Hashing};
-use crate::image::manifest::{MAX_CONFIGURATION, MAX_MANIFEST, READABLE};
+use crate::image::manifest::{MAX_CONFIGURATION, MAX_MANIFEST, READABLE, is_manifest};
 use crate::image::progress::{Direction, Event, Outcome};
 
 /// The header with the digest of a manifest or a blob.
@@ -91,9 +91,9 @@ impl Repository {
     /// There is none, or it is not what its digest promises.
     pub(super) async fn manifest(&self, reference: &str) -> Result<Blob, RegistryError> {
         let url = self.url(&format!("manifests/{reference}")).await?;
+        let accept = accepted();
         let attempt = || async {
-            let accept = |request: RequestBuilder| request.header(ACCEPT, READABLE.join(", "));
-            let response = self.send(Right::Pull, Method::GET, &url, accept).await?;
+            let response = self.read(Method::GET, &url, &accept).await?;
             if !response.status().is_success() {
                 let what = format!("image `{}:{reference}`", self.name).replace(":sha256:", "@sha256:");
                 return Err(self.refused(Right::Pull, refusal(response).await, &what).await);
@@ -152,9 +152,7 @@ impl Repository {
         {
             headers.insert(RANGE, range);
         }
-        let response =
-            self.send(Right::Pull, Method::GET, &url, |request| request.headers(headers.clone())).await?;
-        let response = self.http().follow(response, &headers).await?;
+        let response = self.read(Method::GET, &url, &headers).await?;
         let status = response.status();
         if !status.is_success() {
             *partial = None;
@@ -215,6 +213,12 @@ struct Partial {
     bytes: u64,
 }
 
+/// The header with the kinds of manifests that are read.
+pub(super) fn accepted() -> HeaderMap {
+    // One field of words that are all ASCII: some registries read no second one.
+    HeaderValue::from_str(&READABLE.join(", ")).into_iter().map(|kinds| (ACCEPT, kinds)).collect()
+}
+
 /// A document's own word for what it is counts for registries that say nothing, or only "JSON".
 fn media_type_of(header: Option<String>, bytes: &Bytes) -> MediaType {
     if let Some(text) = header.filter(|text| text.contains('.')) {
@@ -228,13 +232,17 @@ fn media_type_of(header: Option<String>, bytes: &Bytes) -> MediaType {
     }
 }
 
-/// What a document names that has to be read to understand an image: manifests and configurations, not layers.
+/// What a document names that has to be read to understand an image: the manifests of an index, the configuration of a
+/// manifest, not layers.
 pub(super) fn documents_of(document: &Blob) -> Vec<Descriptor> {
     let Ok(bytes) = document.read(MAX_MANIFEST) else { return Vec::new() };
-    let Ok(document) = serde_json::from_slice::<Value>(&bytes) else { return Vec::new() };
-    let listed = document["manifests"].as_array().into_iter().flatten();
-    let named = listed.chain(document.get("config"));
-    named.filter_map(|named| serde_json::from_value::<Descriptor>(named.clone()).ok()).collect()
+    let Ok(content) = serde_json::from_slice::<Value>(&bytes) else { return Vec::new() };
+    let named = if is_manifest(document.media_type()) {
+        content.get("config").into_iter().collect::<Vec<_>>()
+    } else {
+        content["manifests"].as_array().into_iter().flatten().collect()
+    };
+    named.into_iter().filter_map(|named| serde_json::from_value::<Descriptor>(named.clone()).ok()).collect()
 }
 
 /// The most bytes of a configuration that are read.

@@ -100,7 +100,6 @@ impl Repository {
                 None => false,
             };
             if !is_there {
-                let _turn = access.turn().await;
                 self.ensure(access, blob, belief).await?;
             }
             pushed.blobs.fetch_add(1, Ordering::Relaxed);
@@ -130,10 +129,7 @@ impl Repository {
     /// Starts to send a blob of an image that is not yet complete.
     pub(super) fn send_ahead(self: &Arc<Self>, access: &Access, runtime: &Runtime, blob: &Blob) {
         let (this, access, sent) = (Arc::clone(self), access.clone(), blob.clone());
-        let task = runtime.spawn(async move {
-            let _turn = access.turn().await;
-            this.ensure(&access, &sent, Belief::Trust).await
-        });
+        let task = runtime.spawn(async move { this.ensure(&access, &sent, Belief::Trust).await });
         self.ahead().insert(blob.digest(), task);
     }
 
@@ -142,36 +138,56 @@ impl Repository {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes sure that a blob is there.
+    /// Makes sure that a blob is there. Looking for it, fetching it and sending it take a turn each, one after the other.
     async fn ensure(&self, access: &Access, blob: &Blob, belief: Belief) -> Result<(), RegistryError> {
-        let (digest, size) = (blob.digest(), blob.size());
-        let ended = |outcome| {
-            self.progress.happened(&Event::Ended { digest, size, outcome });
-            Ok(())
+        let outcome = match self.find(access, blob, belief).await? {
+            Some(outcome) => outcome,
+            None => {
+                self.make_sound(blob).await?;
+                self.upload(access, blob, belief).await?;
+                Outcome::Uploaded
+            }
         };
+        self.progress.happened(&Event::Ended { digest: blob.digest(), size: blob.size(), outcome });
+        Ok(())
+    }
+
+    /// What makes sending a blob unnecessary, if anything does.
+    async fn find(
+        &self,
+        access: &Access,
+        blob: &Blob,
+        belief: Belief,
+    ) -> Result<Option<Outcome>, RegistryError> {
+        let _turn = access.turn().await;
         if belief == Belief::Trust && self.has_blob(blob).await? {
-            return ended(Outcome::Exists);
+            return Ok(Some(Outcome::Exists));
         }
         if access.is_dry_run() {
-            return ended(Outcome::WouldUpload);
+            return Ok(Some(Outcome::WouldUpload));
         }
         if let Some(from) = blob.origin().filter(|from| self.is_beside(from))
-            && self.mount(digest, &from.name).await?
+            && self.mount(blob.digest(), &from.name).await?
         {
-            return ended(Outcome::Mounted);
+            return Ok(Some(Outcome::Mounted));
         }
-        self.make_sound(blob).await?;
+        Ok(None)
+    }
+
+    /// Sends a blob whose bytes are at hand.
+    async fn upload(&self, access: &Access, blob: &Blob, belief: Belief) -> Result<(), RegistryError> {
+        let _turn = access.turn().await;
+        let (digest, size) = (blob.digest(), blob.size());
         self.progress.happened(&Event::Started { digest, size, direction: Direction::Up });
         let sending = tokio::sync::Mutex::new(Sending { upload: None, chunk: CHUNK });
-        let attempt = || async { self.send_blob(blob, &mut *sending.lock().await).await };
+        let attempt = || async { self.send_blob(blob, belief, &mut *sending.lock().await).await };
         let sent = self.http().retry(attempt).await;
         if sent.is_err()
             && let Some(upload) = sending.into_inner().upload
         {
             self.forget(&upload.location).await;
         }
-        sent?;
-        ended(Outcome::Uploaded)
+        sent
     }
 
     fn is_beside(&self, other: &Repository) -> bool {
@@ -231,14 +247,24 @@ impl Repository {
 
     /// One attempt to send a blob. Goes on with the upload that an earlier one has left, if there is one. A registry that
     /// loses an upload may be one that does not take blobs in parts, so that it gets all at once from then on.
-    async fn send_blob(&self, blob: &Blob, sending: &mut Sending) -> Result<(), RegistryError> {
+    async fn send_blob(
+        &self,
+        blob: &Blob,
+        belief: Belief,
+        sending: &mut Sending,
+    ) -> Result<(), RegistryError> {
         let mut upload = match sending.upload.take() {
             None => self.open_upload(sending.chunk).await?,
-            Some(left) => match self.resume(left, blob.size()).await? {
-                Some(upload) => upload,
+            Some(left) => match self.resume(&left, blob.size()).await {
+                Ok(Some(upload)) => upload,
                 // Perhaps all went well and only the registry's last word was lost.
-                None if self.has_blob(blob).await? => return Ok(()),
-                None => self.open_upload(sending.chunk).await?,
+                Ok(None) if belief == Belief::Trust && self.has_blob(blob).await? => return Ok(()),
+                Ok(None) => self.open_upload(sending.chunk).await?,
+                Err(error) => {
+                    // It was not heard what has become of it: the next attempt asks again.
+                    sending.upload = Some(left);
+                    return Err(error);
+                }
             },
         };
         let sent = async {
@@ -271,12 +297,12 @@ impl Repository {
     }
 
     /// Asks how much of an upload has arrived; `None` when it has to be opened anew.
-    async fn resume(&self, left: Upload, size: u64) -> Result<Option<Upload>, RegistryError> {
+    async fn resume(&self, left: &Upload, size: u64) -> Result<Option<Upload>, RegistryError> {
         let response = self.send(Right::Push, Method::GET, &left.location, |request| request).await?;
         let arrived = arrived(response.headers()).filter(|arrived| *arrived <= size);
         Ok(match arrived {
             Some(offset) if response.status().is_success() && size > WHOLE => Some(Upload {
-                location: location(&response, &left.location).unwrap_or(left.location),
+                location: location(&response, &left.location).unwrap_or_else(|_| left.location.clone()),
                 offset,
                 chunk: left.chunk,
             }),
@@ -300,7 +326,8 @@ impl Repository {
             return Err(self.upload_refused(response).await);
         }
         let arrived = arrived(response.headers()).unwrap_or(end);
-        if !(offset..=end).contains(&arrived) {
+        // Less than all is progress too, but not just any: a byte at a time would never end.
+        if arrived > end || arrived < end.min(offset.saturating_add(PIECE)) {
             let problem = format!("it has {arrived} bytes of {end} that were sent");
             return Err(RegistryError::UploadLost { host: self.host().into(), message: problem });
         }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::auth::{self, Challenge, Token};
 use super::credentials::{CredentialStore, Credentials};
 use super::error::RegistryError;
-use super::http::{Http, Refusal, host_of, is_loopback, malformed, refusal};
+use super::http::{Http, Refusal, following, host_of, is_loopback, malformed, refusal};
 use crate::image::digest::Digest;
 use crate::image::progress::Progress;
 
@@ -29,7 +29,8 @@ pub(super) struct Registry {
     pub(super) host: String,
     pub(super) http: Arc<Http>,
     pub(super) credentials: Arc<CredentialStore>,
-    contact: OnceCell<Contact>,
+    /// What came of the first contact. Where it failed, it was tried often enough for all who ask.
+    contact: OnceCell<Result<Contact, Arc<RegistryError>>>,
 }
 
 /// What is known of a registry since the first contact.
@@ -70,7 +71,8 @@ impl Registry {
     }
 
     async fn contact(&self) -> Result<&Contact, RegistryError> {
-        self.contact.get_or_try_init(|| self.make_contact()).await
+        let made = || async { self.make_contact().await.map_err(Arc::new) };
+        self.contact.get_or_init(made).await.as_ref().map_err(|error| Arc::clone(error).into())
     }
 
     /// Asks the registry's root what it wants. HTTPS, unless the user says otherwise; hosts of this machine may speak
@@ -109,7 +111,8 @@ impl Registry {
 
     async fn greet(&self, base: Url) -> Result<Contact, RegistryError> {
         let attempt = || async {
-            let response = match self.hail(&base).await {
+            let answer = following(&base, |url| async move { self.hail(&url).await }).await;
+            let response = match answer {
                 // Nobody has answered at that address yet: more likely a wrong name than a bad moment.
                 Err(RegistryError::Unreachable { host, source }) => return Ok(Err((host, source))),
                 other => other?,
@@ -190,6 +193,21 @@ impl Repository {
             .map_err(|_| malformed(base, "no address can be made for it"))
     }
 
+    /// Asks for something, and follows redirections to where it is. Other hosts than the registry's get no credentials.
+    pub(super) async fn read(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &HeaderMap,
+    ) -> Result<Response, RegistryError> {
+        let with = |request: RequestBuilder| request.headers(headers.clone());
+        following(url, |url| {
+            let method = method.clone();
+            async move { self.send(Right::Pull, method, &url, with).await }
+        })
+        .await
+    }
+
     /// Sends a request with what the registry wants to see; `with` adds headers and a body. A token that was refused is
     /// renewed once, and what a registry asks for only now is shown. Where the registry has named an address on another host, credentials do not go there.
     pub(super) async fn send(
@@ -244,12 +262,13 @@ impl Repository {
             return Ok(Some(token));
         }
         let credentials = self.credentials().await?;
-        let token = auth::token(self.http(), realm, service, &scopes, credentials).await;
-        let token = token.map_err(|error| match error {
+        // Tried often enough here: whoever waits for the same token would only do so again.
+        let fetch = || auth::token(self.http(), realm, service, &scopes, credentials);
+        let token = self.http().retry(fetch).await.map_err(|error| match error {
             RegistryError::Status { status: 400 | 401 | 403, message, .. } => {
                 no_entry(host_of(realm), self.action(right), message, credentials)
             }
-            other => other,
+            other => Arc::new(other).into(),
         })?;
         let header = token.header();
         tokens.insert(scopes, token);

@@ -7,7 +7,7 @@ use olmkit_bundle::csv::{ClusterServiceVersion, Permissions};
 use olmkit_bundle::kinds::SUPPORTED;
 use serde_json::{Value, json};
 
-use super::resolve::Chosen;
+use super::scope::Chosen;
 use super::{Registry, names};
 use crate::lifecycle::api::{Key, label};
 use crate::lifecycle::cluster::merge;

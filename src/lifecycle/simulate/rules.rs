@@ -9,9 +9,10 @@ mod plans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use olmkit_bundle::pod;
 use serde_json::{Value, json};
 
-use super::resolve::{self, Failed, Scope};
+use super::scope::{self, Failed, Scope};
 use super::store::Store;
 use super::{Registry, Served, names};
 use crate::lifecycle::api::{
@@ -79,10 +80,10 @@ impl Change {
 /// Everything that is due.
 pub fn due(view: &View<'_>) -> Vec<Change> {
     let mut due = Vec::new();
-    for source in resolve::read::<CatalogSource>(view.store.list(&known::CATALOG_SOURCE, None)) {
+    for source in scope::read::<CatalogSource>(view.store.list(&known::CATALOG_SOURCE, None)) {
         due.extend(catalog(view, &source));
     }
-    for group in resolve::read::<OperatorGroup>(view.store.list(&known::OPERATOR_GROUP, None)) {
+    for group in scope::read::<OperatorGroup>(view.store.list(&known::OPERATOR_GROUP, None)) {
         due.extend(operator_group(view, &group));
     }
     let mut namespaces = BTreeSet::new();
@@ -90,7 +91,7 @@ pub fn due(view: &View<'_>) -> Vec<Change> {
         namespaces.extend(view.store.list(resource, None).map(|object| Key::of(object).namespace));
     }
     for namespace in &namespaces {
-        let scope = resolve::scope(view.store, view.served, namespace);
+        let scope = scope::scope(view.store, view.served, view.registry, namespace);
         due.extend(subscriptions(view, &scope));
         due.extend(resolution(view, &scope));
         due.extend(plans::due(view, &scope));
@@ -231,18 +232,17 @@ fn subscriptions(view: &View<'_>, scope: &Scope<'_>) -> Vec<Change> {
             }
             // One that a plan was made for goes where the plan goes.
             let uid = subscription.metadata.uid.as_deref();
-            let target =
-                scope.target(subscription).ok().flatten().filter(|target| target.csv != status.current_csv);
-            let plan = target.as_ref().and_then(|target| {
-                plans.iter().find(|plan| {
-                    let owners = plan.metadata.owner_references.iter().flatten();
-                    let mut owners = owners.map(|owner| owner.uid.as_str());
-                    plan.spec.cluster_service_version_names.contains(&target.csv)
-                        && owners.any(|owner| Some(owner) == uid)
-                })
+            let made_for = plans.iter().filter(|plan| {
+                let owners = plan.metadata.owner_references.iter().flatten();
+                let mut owners = owners.map(|owner| owner.uid.as_str());
+                !plan.is_over() && owners.any(|owner| Some(owner) == uid)
             });
-            if let Some((plan, target)) = plan.zip(target.as_ref()) {
-                return Some(follows(plan.name(), &target.csv));
+            let goes = made_for.into_iter().find_map(|plan| {
+                let names = &plan.spec.cluster_service_version_names;
+                Some((plan, names.iter().find(|name| scope.offers(subscription, name))?))
+            });
+            if let Some((plan, csv)) = goes.filter(|(_, csv)| **csv != status.current_csv) {
+                return Some(follows(plan.name(), csv));
             }
             if status.current_csv.is_empty() {
                 return None;
@@ -365,14 +365,23 @@ fn unpack(view: &View<'_>, image: &str, catalog: &(String, String)) -> Option<Ch
     Some(Change::new(format!("unpack {namespace}/{name}"), 2_000, new.map(Write::Create).collect()))
 }
 
-/// The deployment controller and the kubelet bring a Deployment up, unless its image cannot be pulled.
+/// The deployment controller and the kubelet bring a Deployment up, unless its image cannot be pulled, or its pods need a
+/// Secret or a ConfigMap that is not there.
 fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
     let key = Key::of(object);
     let generation = object.pointer("/metadata/generation")?.as_u64()?;
     let observed = object.pointer("/status/observedGeneration").and_then(Value::as_u64).unwrap_or(0);
     let containers = object.pointer("/spec/template/spec/containers").and_then(Value::as_array);
     let images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
-    let broken = images.into_iter().any(|image| view.registry.missing_images.contains(image));
+    let unpullable = images.into_iter().any(|image| view.registry.missing_images.contains(image));
+    let missing = |needed: &pod::Needed| {
+        let resource = if needed.kind == "Secret" { &*known::SECRET } else { &*known::CONFIG_MAP };
+        // OLM's certificate is not simulated.
+        needed.name != pod::certificate_of(&key.name)
+            && view.store.get(&Key::new(resource, &key.namespace, &needed.name)).is_none()
+    };
+    let pod = object.pointer("/spec/template/spec").unwrap_or(&Value::Null);
+    let broken = unpullable || pod::needed(pod).iter().any(missing);
     let available = object.pointer("/status/availableReplicas").and_then(Value::as_u64).unwrap_or(0) > 0;
     let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
     let condition = |kind: &str, status: &str, reason: &str| {

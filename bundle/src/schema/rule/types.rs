@@ -91,6 +91,11 @@ impl<'s> Type<'s> {
         if self.parts() > MAX_PARTS { Self::Dyn } else { self }
     }
 
+    /// Whether it is the metadata of an object.
+    pub(super) fn is_metadata(&self) -> bool {
+        matches!(self, Self::Named(METADATA))
+    }
+
     fn parts(&self) -> usize {
         1 + match self {
             Self::List(of) | Self::Optional(of) => of.parts(),
@@ -204,9 +209,7 @@ impl<'s> Object<'s> {
             "metadata" if self.is_resource => return Some(Type::Named(METADATA)),
             _ => {}
         }
-        let named = |key: &str| escape(key).as_deref() == Some(name);
-        let (_, property) = Schema(self.schema).properties().find(|(entry, _)| named(&entry.key))?;
-        Type::of_inner(property)
+        Type::of_inner(property(Schema(self.schema), name)?)
     }
 
     /// The names that rules know its fields by.
@@ -254,6 +257,16 @@ const RESERVED: [&str; 21] = [
     "void",
     "while",
 ];
+
+/// The property that rules know by a name.
+pub(super) fn property<'s>(schema: Schema<'s, 's>, name: &str) -> Option<Schema<'s, 's>> {
+    let is_named = |key: &str| escape(key).as_deref() == Some(name);
+    if !name.contains("__") {
+        // Nothing is escaped in it, so it can be looked up.
+        return schema.property(name).filter(|_| is_named(name));
+    }
+    schema.properties().find(|(entry, _)| is_named(&entry.key)).map(|(_, property)| property)
+}
 
 /// The name that rules know a field by, none for those that they cannot reach.
 fn escape(field: &str) -> Option<String> {

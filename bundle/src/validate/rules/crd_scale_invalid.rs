@@ -30,6 +30,7 @@ fn check_scale(object: Object<'_, '_>, crd: Crd<'_, '_>, path: &[Step<'_>], find
     let Some(scale) = crd.get(path).map(Crd) else { return };
     for (field, optional, roots, help) in [
         ("specReplicasPath", false, &[".spec."][..], "write a path such as `.spec.replicas`"),
+        ("statusReplicasPath", false, &[".status."], "write a path such as `.status.replicas`"),
         ("labelSelectorPath", true, &[".spec.", ".status."], "write a path such as `.status.selector`, or leave it out"),
     ] {
         let json_path = scale.text(steps!(field));

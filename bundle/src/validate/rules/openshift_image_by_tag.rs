@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use crate::finding::{Code, Findings, Level};
 use crate::validate::{OPENSHIFT, Rule};
 use crate::validate::facts::Facts;
@@ -15,8 +17,10 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
+    // An image that several lists name is one finding.
+    let mut said = BTreeSet::new();
     let mut report = |path: &[crate::yaml::Step<'_>], image: &str| {
-        if !image.is_empty() && !image.contains("@sha256:") {
+        if !image.is_empty() && !image.contains("@sha256:") && said.insert(image.to_owned()) {
             let message = format!("`{}` is named by tag, which mirrors cannot hold", image.replace('`', "'"));
             findings.push(csv.object.finding(&RULE.code, message, path).help("name it by digest: `NAME@sha256:…`"));
         }

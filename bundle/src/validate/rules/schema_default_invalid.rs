@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {
         for schema in crd.versions().iter().filter_map(|version| crd.schema(version)) {
-            Schema(schema).each(&mut |schema| {
+            Schema(schema).each_with_default(&mut |schema| {
                 let Some(default) = schema.get("default") else { return };
                 let checked = value::check(default, schema, schema.flag("x-kubernetes-embedded-resource"));
                 let unknown = checked.unknown.into_iter().map(|(problem, _)| problem);

@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    for rule in facts.access_rules() {
+    for rule in facts.access_rules().iter().filter(|rule| !rule.is_limited_to_names()) {
         let creates = |resource: &str| {
             rule.resources().any(|other| other == resource) && rule.verbs().any(|verb| verb == "create")
         };

@@ -5,7 +5,7 @@ use olmkit_bundle::csv::DeploymentDescription;
 use serde_json::{Value, json};
 
 use super::super::names;
-use super::super::resolve::Scope;
+use super::super::scope::Scope;
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     ClusterServiceVersion, CsvPhase, InstallModeKind, Key, Named as _, Object, OperatorCondition,
@@ -291,13 +291,13 @@ impl<'o> Operator<'o, '_> {
                 versions.iter().any(|version| version["name"] == crd.version && version["served"] == true)
             });
             let established = found.is_some_and(|crd| crd.pointer("/status/conditions").is_some());
-            need(
-                "apiextensions.k8s.io",
-                "CustomResourceDefinition",
-                &crd.name,
-                served && established,
-                "CRD is not present",
-            );
+            let message = match found {
+                None => "CRD is not present",
+                Some(_) if !served => "CRD version not served",
+                Some(_) => "CRD is present but the Established condition is False (not available)",
+            };
+            let kind = "CustomResourceDefinition";
+            need("apiextensions.k8s.io", kind, &crd.name, served && established, message);
         }
         for native in &spec.native_apis {
             let built_in = !native.group.contains('.') || native.group.ends_with(".k8s.io");

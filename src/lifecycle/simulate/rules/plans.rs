@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::plan;
-use super::super::resolve::{self, Chosen, Scope};
+use super::super::scope::{self, Chosen, Scope};
+use super::super::{names, plan};
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     Approval, InstallPlan, InstallPlanPhase, Key, Named as _, Object, StepStatus, known, label, resource_of,
 };
+use crate::lifecycle::{checks, schema};
 
 /// How long OLM tries a step that fails before the plan has failed.
 const RETRY_MILLIS: u64 = 60_000;
@@ -15,7 +16,7 @@ const RETRY_MILLIS: u64 = 60_000;
 /// The plans of a namespace, the newest first.
 pub(super) fn newest_first(view: &View<'_>, namespace: &str) -> Vec<Object<InstallPlan>> {
     let mut plans: Vec<Object<InstallPlan>> =
-        resolve::read(view.store.list(&known::INSTALL_PLAN, Some(namespace)));
+        scope::read(view.store.list(&known::INSTALL_PLAN, Some(namespace)));
     plans.sort_by_key(|plan| -plan.spec.generation);
     plans
 }
@@ -99,11 +100,8 @@ fn one(view: &View<'_>, scope: &Scope<'_>, plan: &Object<InstallPlan>) -> Option
 
 /// What a plan was made for: chosen again, since it is a function of the state.
 fn chosen_again(scope: &Scope<'_>, plan: &Object<InstallPlan>) -> Option<Vec<Chosen>> {
-    let names = &plan.spec.cluster_service_version_names;
-    let targets = scope.subscriptions.iter().filter_map(|subscription| scope.target(subscription).ok()?);
-    let targets: Vec<Chosen> = targets.filter(|target| names.contains(&target.csv)).collect();
-    let dependencies = scope.dependencies(&targets).ok()?;
-    let chosen: Vec<Chosen> = dependencies.into_iter().chain(targets).collect();
+    let mut chosen = scope.choose().ok()?;
+    chosen.retain(|one| plan.spec.cluster_service_version_names.contains(&one.csv));
     (!chosen.is_empty()).then_some(chosen)
 }
 
@@ -128,7 +126,7 @@ fn step(view: &View<'_>, plan: &Object<InstallPlan>, at: usize) -> Option<Change
         steps[at]["status"] = json!("UnsupportedResource");
         Some("the InstallPlan contains invalid data".to_owned())
     } else {
-        lost_version(view, &object)
+        not_unpacked(view, plan, &step.resolving).or_else(|| misfit_crd(view, &object))
     };
     if let Some(fault) = fault {
         return Some(failing(view, plan, steps, fault));
@@ -175,17 +173,46 @@ fn owned_by(owner: &Value, existing: Option<&Value>) -> Value {
     Value::Array(owners)
 }
 
-/// A version that objects are stored at and a new CRD no longer has.
-fn lost_version(view: &View<'_>, object: &Value) -> Option<String> {
+/// The steps of a bundle from an image are read from the ConfigMap that it was unpacked into.
+fn not_unpacked(view: &View<'_>, plan: &Object<InstallPlan>, csv: &str) -> Option<String> {
+    let mut lookups = plan.status.bundle_lookups.iter();
+    let lookup = lookups.find(|lookup| lookup.identifier == csv && !lookup.path.is_empty())?;
+    let (namespace, name) = (&lookup.catalog_source_ref.namespace, names::unpack(&lookup.path));
+    let missing = view.store.get(&Key::new(&known::CONFIG_MAP, namespace, &name)).is_none();
+    missing.then(|| {
+        format!(
+            "error finding unpacked bundle configmap for ref {{ConfigMap {name} {namespace}}}: configmap {name:?} not found"
+        )
+    })
+}
+
+/// What keeps OLM from updating a CRD: a custom resource that the new schema forbids, or a version that objects are stored at
+/// and the new CRD no longer has.
+fn misfit_crd(view: &View<'_>, object: &Value) -> Option<String> {
     let key = Key::of(object);
     let existing = view.store.get(&key).filter(|_| key.kind == "CustomResourceDefinition")?;
-    let versions = object.pointer("/spec/versions")?.as_array()?;
-    let stored = existing.pointer("/status/storedVersions")?.as_array()?;
-    let lost = stored.iter().find(|stored| !versions.iter().any(|version| version["name"] == **stored))?;
+    let by_webhook = object.pointer("/spec/conversion/strategy") == Some(&json!("Webhook"));
+    for resource in checks::served(existing).into_iter().filter(|_| !by_webhook) {
+        let Some(schema) = schema::schema_of(object, &resource.version) else { continue };
+        for custom in view.store.list(&resource, None) {
+            if let Some(fault) = schema::judge(schema, custom).faults.first() {
+                let custom = Key::of(custom);
+                return Some(format!(
+                    "error validating existing CRs against new CRD's schema for {:?}: error validating {}, Kind={} \
+                     \"{}/{}\": updated validation is too restrictive: {fault}",
+                    key.name,
+                    resource.api_version(),
+                    resource.kind,
+                    custom.namespace,
+                    custom.name
+                ));
+            }
+        }
+    }
+    let lost = schema::lost_version(existing, object)?;
     Some(format!(
-        "risk of data loss updating {:?}: new CRD removes version {} that is listed as a stored version on the existing CRD",
-        key.name,
-        lost.as_str().unwrap_or("")
+        "risk of data loss updating {:?}: new CRD removes version {lost} that is listed as a stored version on the existing CRD",
+        key.name
     ))
 }
 

@@ -1,0 +1,137 @@
+//! Which directories are bundles, or a verb's output, and so never input; and what is in them besides what a verb writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use olmkit_bundle::annotations::{MANIFESTS_DIR, METADATA_DIR};
+use olmkit_bundle::generate::HEADER;
+
+use crate::exit::Failure;
+use crate::files::{self, FileError};
+use crate::input::SCORECARD_DIR;
+
+/// The directories of a bundle.
+const BUNDLE_DIRS: [&str; 3] = [MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR];
+/// What the root of a source tree holds, and a bundle does not.
+const SOURCE_MARKS: [&str; 4] = [".git", "Cargo.toml", "go.mod", "PROJECT"];
+
+/// An output directory.
+#[derive(Debug)]
+pub(super) struct Output {
+    path: PathBuf,
+    /// Without links; none when it is not there.
+    real: Option<PathBuf>,
+    /// What else is no input, without links.
+    others: Vec<PathBuf>,
+}
+
+/// The files in the directories of a bundle that a verb does not write.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    /// Those that carry our mark.
+    pub(super) stale: Vec<String>,
+    /// The rest.
+    pub(super) kept: Vec<String>,
+}
+
+impl Output {
+    pub(super) fn of(path: &Path) -> Self {
+        Self { path: path.to_owned(), real: path.canonicalize().ok(), others: Vec::new() }
+    }
+
+    /// The same, with other files and directories that are no manifests either.
+    pub(super) fn and(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.others.extend(paths.into_iter().filter_map(|path| path.canonicalize().ok()));
+        self
+    }
+
+    /// Whether something below an input is no input: it is the output directory, one of the directories of its bundle,
+    /// another bundle, or was named as something else.
+    pub(super) fn contains(&self, path: &Path) -> bool {
+        let is_other = |other: &PathBuf| {
+            other.file_name() == path.file_name() && path.canonicalize().is_ok_and(|real| real == *other)
+        };
+        self.others.iter().any(is_other) || path.is_dir() && (self.is_output(path) || is_bundle(path))
+    }
+
+    fn is_output(&self, path: &Path) -> bool {
+        let (Some(output), Ok(path)) = (&self.real, path.canonicalize()) else { return false };
+        path == *output || BUNDLE_DIRS.iter().any(|below| path.starts_with(output.join(below)))
+    }
+
+    /// Refuses an input that is in the output directory's bundle, or is that bundle and nothing else.
+    pub(super) fn check_is_not(&self, input: &Path) -> Result<(), Failure> {
+        let is_whole = input.canonicalize().ok().is_some_and(|input| self.real == Some(input));
+        if !self.is_output(input) || is_whole && !holds_only_bundle(input) {
+            return Ok(());
+        }
+        let error = format!("`{}` is the output, and cannot be input too", input.display());
+        Err(Failure::misuse(error).help("name the operator's own manifests, or choose another --output-dir"))
+    }
+
+    /// Refuses a directory that plainly is something else than a bundle.
+    pub(super) fn check_is_for_bundle(&self) -> Result<(), Failure> {
+        let mark = SOURCE_MARKS.iter().find(|mark| fs::symlink_metadata(self.path.join(mark)).is_ok());
+        let Some(mark) = mark.filter(|_| !is_bundle(&self.path)) else { return Ok(()) };
+        let error = format!("`{}` is not a bundle: it contains `{mark}`", self.path.display());
+        let help = "choose a directory for the bundle alone, such as `--output-dir bundle`, or pass --force to write \
+                    `manifests/` and `metadata/` there; other files stay as they are";
+        Err(Failure::misuse(error).help(help))
+    }
+
+    /// What the directories that these files go to, and those that bundles have, hold besides.
+    pub(super) fn others(&self, files: &BTreeMap<String, String>) -> Result<Others, FileError> {
+        let above = |path: &String| path.rsplit_once('/').map(|(above, _)| above.to_owned());
+        let mut directories: BTreeSet<String> = files.keys().filter_map(above).collect();
+        directories.extend(BUNDLE_DIRS.map(|dir| dir.trim_end_matches('/').to_owned()));
+        let is_source = SOURCE_MARKS.iter().any(|mark| self.path.join(mark).exists());
+        directories.extend((!is_source).then(String::new));
+        let mut others = Others::default();
+        for directory in directories {
+            let on_disk = self.path.join(&directory);
+            let list = |source| FileError::List { path: on_disk.clone(), source };
+            // Nothing is removed through a link that leads out.
+            let real = on_disk.canonicalize().ok().zip(self.path.canonicalize().ok());
+            if !on_disk.is_dir() || !real.is_some_and(|(below, output)| below.starts_with(output)) {
+                continue;
+            }
+            for path in files::below(&on_disk, |_| true).map_err(list)? {
+                let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+                let name = if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+                if files.contains_key(&name) {
+                    continue;
+                }
+                let is_ours = !directory.is_empty() && files::starts_with(&path, HEADER.as_bytes());
+                if is_ours { others.stale.push(name) } else { others.kept.push(name) }
+            }
+        }
+        others.kept.sort();
+        Ok(others)
+    }
+}
+
+/// Whether a directory is a bundle, by whatever tool.
+pub(super) fn is_bundle(directory: &Path) -> bool {
+    let metadata = directory.join(METADATA_DIR).join("annotations.yaml");
+    let is_annotated = || {
+        files::read_text(&metadata).is_ok_and(|text| text.contains("operators.operatorframework.io.bundle."))
+    };
+    let manifests = directory.join(MANIFESTS_DIR);
+    let has_ours = || {
+        let files = files::below(&manifests, |_| true).unwrap_or_default();
+        files.iter().any(|file| files::starts_with(file, HEADER.as_bytes()))
+    };
+    manifests.is_dir() && (is_annotated() || has_ours())
+}
+
+/// Whether a bundle is all that a directory holds: no manifest is outside of it.
+fn holds_only_bundle(directory: &Path) -> bool {
+    let is_bundle_dir = |below: &Path| BUNDLE_DIRS.iter().any(|dir| below == directory.join(dir));
+    is_bundle(directory)
+        && files::below(directory, |below| is_bundle_dir(below) || is_bundle(below)).is_ok_and(|files| {
+            !files
+                .iter()
+                .any(|file| file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json"))
+        })
+}

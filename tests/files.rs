@@ -1,0 +1,425 @@
+//! Verbs that write files, in directories that hold more than those: what else is there stays as it is.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn olmkit(directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args(args).env_remove("SOURCE_DATE_EPOCH").current_dir(directory).stdin(Stdio::null());
+    command
+}
+
+#[track_caller]
+fn run(directory: &Path, args: &[&str], code: i32) -> Output {
+    let output = olmkit(directory, args).output().expect("olmkit starts");
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", said(&output));
+    output
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The arguments that generate the echo operator's bundle.
+fn generate<'a>(version: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["bundle", "generate", "--package", "echo-operator", "--version", version], more].concat()
+}
+
+fn manifests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/generate.in/config")
+}
+
+/// Puts the operator's manifests into a directory.
+fn copy_manifests(to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in ["crd.yaml", "operator.yaml", "webhook.yaml"] {
+        fs::copy(manifests().join(file), to.join(file)).unwrap();
+    }
+}
+
+/// Everything below a directory: what it is, its mode, and its content.
+fn tree(root: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            let content = if metadata.is_symlink() {
+                fs::read_link(&path).unwrap().display().to_string()
+            } else if metadata.is_dir() {
+                open.push(path.clone());
+                "directory".to_owned()
+            } else {
+                String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned()
+            };
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            found.insert(name, format!("{:o} {content}", metadata.mode()));
+        }
+    }
+    found
+}
+
+/// What is below a directory and was not in `old`; what was has to be there unchanged.
+#[track_caller]
+fn added(old: &BTreeMap<String, String>, root: &Path) -> Vec<String> {
+    let mut new = tree(root);
+    for (name, content) in old {
+        assert_eq!(new.remove(name).as_ref(), Some(content), "{name}");
+    }
+    new.into_keys().collect()
+}
+
+fn inode(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().ino()
+}
+
+/// A source tree with everything that a bundle does not have.
+fn checkout(root: &Path) {
+    for directory in [".git/refs", ".github/workflows", "empty", "src"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    for (file, text) in [
+        (".git/HEAD", "ref"),
+        (".github/workflows/ci.yaml", "on: push"),
+        (".gitignore", "target"),
+        ("run.sh", "#!"),
+    ] {
+        fs::write(root.join(file), text).unwrap();
+    }
+    fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("run.sh", root.join("link")).unwrap();
+}
+
+#[test]
+fn a_git_checkout_as_the_output_directory_keeps_everything() {
+    let (root, input) = (tempfile::tempdir().unwrap(), manifests().display().to_string());
+    let at = root.path();
+    checkout(at);
+    // A bundle of an older version, which carries our mark.
+    run(at, &generate("0.1.0", &[&input, "--output-dir", "bundles/0.1.0"]), 0);
+    let (before, directory) = (tree(at), inode(at));
+    let refused = run(at, &generate("0.2.0", &[&input, "--output-dir", "."]), 2);
+    assert!(said(&refused).contains("`.` is not a bundle: it contains `.git`"), "{}", said(&refused));
+    assert!(said(&refused).contains("--force"));
+    assert_eq!(added(&before, at), [""; 0]);
+    run(at, &generate("0.2.0", &[&input, "--output-dir", at.to_str().unwrap(), "--force"]), 0);
+    assert_eq!(
+        added(&before, at),
+        [
+            "manifests",
+            "manifests/echo-operator.clusterserviceversion.yaml",
+            "manifests/example.com_echoes.yaml",
+            "metadata",
+            "metadata/annotations.yaml"
+        ]
+    );
+    assert_eq!(inode(at), directory, "the directory is the same");
+    // From now on it is a bundle.
+    let (before, csv) = (tree(at), at.join("manifests/echo-operator.clusterserviceversion.yaml"));
+    let written = inode(&csv);
+    run(at, &generate("0.2.0", &[&input, "--output-dir", "."]), 0);
+    assert_eq!(added(&before, at), [""; 0]);
+    assert_eq!(inode(&csv), written, "what is up to date is not written");
+}
+
+#[test]
+fn stale_files_go_in_place_and_the_modes_of_others_stay() {
+    let (root, input) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (at, config) = (root.path(), input.path().join("all files"));
+    copy_manifests(&config);
+    let more = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n";
+    fs::write(config.join("more.yaml"), more).unwrap();
+    fs::create_dir(at.join("real")).unwrap();
+    symlink("real", at.join("the bundle")).unwrap();
+    let args = generate("0.1.0", &[config.to_str().unwrap(), "--output-dir", "the bundle"]);
+    run(at, &args, 0);
+    let csv = at.join("real/manifests/echo-operator.clusterserviceversion.yaml");
+    fs::set_permissions(&csv, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&csv, "changed").unwrap();
+    fs::write(at.join("real/manifests/mine.yaml"), "kind: Mine\n").unwrap();
+    fs::remove_file(config.join("more.yaml")).unwrap();
+    let output = run(at, &args, 0);
+    assert!(said(&output).contains("kept manifests/mine.yaml: olmkit did not write it"), "{}", said(&output));
+    let names: Vec<_> = tree(at).into_keys().collect();
+    assert_eq!(
+        names,
+        [
+            "real",
+            "real/manifests",
+            "real/manifests/echo-operator.clusterserviceversion.yaml",
+            "real/manifests/example.com_echoes.yaml",
+            "real/manifests/mine.yaml",
+            "real/metadata",
+            "real/metadata/annotations.yaml",
+            "the bundle"
+        ]
+    );
+    assert_eq!(fs::metadata(&csv).unwrap().mode() & 0o777, 0o600);
+    assert!(fs::symlink_metadata(at.join("the bundle")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_link_in_the_output_directory_is_not_followed_out_of_it() {
+    let (root, input) = (tempfile::tempdir().unwrap(), manifests().display().to_string());
+    let at = root.path();
+    fs::create_dir_all(at.join("bundle")).unwrap();
+    fs::create_dir_all(at.join("elsewhere")).unwrap();
+    symlink("../elsewhere", at.join("bundle/manifests")).unwrap();
+    let before = tree(at);
+    let refused = run(at, &generate("0.1.0", &[&input]), 3);
+    assert!(said(&refused).contains("`bundle/manifests` leads out of `bundle`"), "{}", said(&refused));
+    assert_eq!(added(&before, at), [""; 0]);
+}
+
+#[test]
+fn the_output_directory_is_never_input() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_manifests(&at.join("config"));
+    fs::write(at.join("olmkit.yaml"), "package: echo-operator\n").unwrap();
+    // Each generates from everything here, which holds the bundles of the ones before.
+    fs::create_dir(at.join("real")).unwrap();
+    symlink("real", at.join("linked")).unwrap();
+    let mut first = None;
+    for output_dir in ["bundle", "./bundle", "bundles/0.1.0", "bundles/../bundles/0.2.0", "linked", "real/"] {
+        for input in [".", "./", at.to_str().unwrap()] {
+            let output =
+                run(at, &["bundle", "generate", input, "--version", "0.1.0", "--output-dir", output_dir], 0);
+            let talk = said(&output).replace(&format!("{}/", at.display()), "./");
+            let result = (talk, tree(&at.join(output_dir)));
+            assert_eq!(*first.get_or_insert_with(|| result.clone()), result, "{input} to {output_dir}");
+        }
+    }
+    // Here the output is beside the input.
+    for _ in 0..2 {
+        run(at, &["bundle", "generate", ".", "--version", "0.1.0", "--output-dir", "."], 0);
+        let csv = "manifests/echo-operator.clusterserviceversion.yaml";
+        assert_eq!(fs::read(at.join(csv)).unwrap(), fs::read(at.join("bundle").join(csv)).unwrap());
+    }
+    for input in ["bundle", "bundle/manifests", "./bundle/manifests/example.com_echoes.yaml"] {
+        let refused = run(at, &["bundle", "generate", input, "--version", "0.1.0"], 2);
+        assert!(said(&refused).contains("is the output, and cannot be input too"), "{}", said(&refused));
+    }
+    let samples = ["bundle", "generate", "config", "--samples", "bundle", "--version", "0.1.0"];
+    assert!(said(&run(at, &samples, 2)).contains("is the output"));
+}
+
+/// Bundles of the echo operator in `b/VERSION`.
+fn bundles(at: &Path, versions: &[&str]) {
+    let input = manifests().display().to_string();
+    for version in versions {
+        run(at, &generate(version, &[&input, "--output-dir", &format!("b/{version}")]), 0);
+    }
+}
+
+const TEMPLATE: [&str; 2] = ["--image-ref-template", "example.com/{{.Package}}:v{{.Version}}"];
+
+#[test]
+fn an_image_is_unpacked_where_one_is_and_what_was_interrupted_is_finished() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    run(at, &["bundle", "build", "b/0.1.0", "--to", "oci:images:v1"], 0);
+    let empty = at.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let directory = inode(&empty);
+    let unpack = ["bundle", "unpack", "oci:../images:v1", "--output-dir", "."];
+    run(&empty, &unpack, 0);
+    assert_eq!(inode(&empty), directory, "the directory is the same");
+    let whole = tree(&empty);
+    assert_eq!(whole, tree(&at.join("b/0.1.0")));
+    assert!(said(&run(&empty, &unpack, 3)).contains("`.` is there already"));
+    // A killed run leaves some of the files, and those that it was writing.
+    fs::remove_file(empty.join("metadata/annotations.yaml")).unwrap();
+    fs::create_dir(empty.join(".olmkit-new-x")).unwrap();
+    fs::write(empty.join(".olmkit-new-x/0"), "annotat").unwrap();
+    run(&empty, &unpack, 0);
+    assert_eq!(tree(&empty), whole);
+}
+
+#[test]
+fn bundles_beside_package_manifests_are_not_converted() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path().join("echo");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/generate.in/packages/echo");
+    for (name, content) in tree(&source) {
+        let (_, content) = content.split_once(' ').unwrap();
+        match content {
+            "directory" => fs::create_dir_all(at.join(name)).unwrap(),
+            _ => {
+                fs::create_dir_all(at.join(&name).parent().unwrap()).unwrap();
+                fs::write(at.join(name), content).unwrap();
+            }
+        }
+    }
+    run(&at, &["bundle", "convert", "."], 0);
+    run(&at, &["bundle", "convert", ".", "--output-dir", "again"], 0);
+    assert_eq!(tree(&at.join("again")), tree(&at.join("bundles")));
+}
+
+#[test]
+fn what_a_killed_process_was_writing_is_no_part_of_anything() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let add = |version: &str| {
+        let bundle = format!("b/{version}");
+        run(
+            at,
+            &[&["catalog", "add", "catalog", &bundle, "--channels", "stable"], TEMPLATE.as_slice()].concat(),
+            0,
+        );
+    };
+    add("0.1.0");
+    let digest = |bundle: &str, tag: &str| {
+        let output = run(at, &["bundle", "build", bundle, "--to", &format!("oci:images:{tag}")], 0);
+        String::from_utf8(output.stdout).unwrap().rsplit_once(' ').unwrap().1.to_owned()
+    };
+    let before = digest("b/0.1.0", "before");
+    for directory in ["catalog", "b/0.1.0", "b/0.1.0/manifests"] {
+        fs::create_dir(at.join(directory).join(".olmkit-new-x")).unwrap();
+        fs::write(at.join(directory).join(".olmkit-new-x/0"), "half: [").unwrap();
+        fs::write(at.join(directory).join(".olmkit-x"), "half: [").unwrap();
+    }
+    run(at, &["catalog", "validate", "catalog"], 0);
+    run(at, &["bundle", "validate", "b/0.1.0"], 0);
+    assert_eq!(digest("b/0.1.0", "after"), before);
+    add("0.2.0");
+    assert!(!at.join("catalog/.olmkit-new-x").exists(), "the next writer removes it");
+}
+
+#[test]
+fn several_who_add_to_a_catalog_at_once_all_do() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    let versions = ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0"];
+    bundles(at, &versions);
+    let add = |version: &&str| {
+        let bundle = format!("b/{version}");
+        let args = ["catalog", "add", "catalog", &bundle, "--channels", "stable", "--policy", "semver"];
+        olmkit(at, &[args.as_slice(), &TEMPLATE].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("olmkit starts")
+    };
+    let running: Vec<_> = versions.iter().map(add).collect();
+    for process in running {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let text = fs::read_to_string(at.join("catalog/echo-operator/catalog.yaml")).unwrap();
+    for version in versions {
+        assert!(text.contains(&format!("image: example.com/echo-operator:v{version}\n")), "{version}");
+    }
+    run(at, &["catalog", "validate", "catalog"], 0);
+}
+
+#[test]
+fn a_catalog_file_keeps_its_mode_and_the_link_that_leads_to_it() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let add = |catalog: &str, version: &str| {
+        let bundle = format!("b/{version}");
+        run(
+            at,
+            &[&["catalog", "add", catalog, &bundle, "--channels", "stable"], TEMPLATE.as_slice()].concat(),
+            0,
+        )
+    };
+    add("catalog", "0.1.0");
+    let file = at.join("catalog/echo-operator/catalog.yaml");
+    let data = at.join("catalog/echo-operator/data.yaml");
+    fs::rename(&file, &data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o604)).unwrap();
+    fs::write(at.join("catalog/.indexignore"), "data.yaml\n").unwrap();
+    symlink("data.yaml", &file).unwrap();
+    // As a directory, then as a file that a link leads to.
+    add("catalog", "0.2.0");
+    assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&data).unwrap().mode() & 0o777, 0o604);
+    assert!(fs::read_to_string(&data).unwrap().contains("echo-operator.v0.2.0"));
+    // A failure leaves no directory behind.
+    let failed =
+        [&["catalog", "add", "new", "b/0.1.0", "--default-channel", "none"], TEMPLATE.as_slice()].concat();
+    run(at, &failed, 1);
+    assert!(!at.join("new").exists());
+}
+
+#[test]
+fn a_template_replaces_its_own_files_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    checkout(at);
+    let raw = "schema: olm.package\nname: echo\ndefaultChannel: stable\n";
+    fs::write(at.join("raw.yaml"), raw).unwrap();
+    let component = |output: &str| {
+        format!(
+            "- {{name: v4, destination: {{path: echo}}, strategy: {{name: raw, template: {{schema: olm.builder.raw, config: {{input: raw.yaml, output: {output}}}}}}}}}\n"
+        )
+    };
+    let composite = |outputs: &[&str]| {
+        let components: String = outputs.iter().map(|output| component(output)).collect();
+        fs::write(at.join("composite.yaml"), format!("schema: olm.composite\ncomponents:\n{components}"))
+            .unwrap();
+    };
+    composite(&["a.yaml", "b.yaml"]);
+    let before = tree(at);
+    let template = ["catalog", "template", "composite.yaml", "--output-dir", "."];
+    run(at, &template, 0);
+    assert_eq!(added(&before, at), ["v4", "v4/echo", "v4/echo/a.yaml", "v4/echo/b.yaml"]);
+    composite(&["a.yaml", "a.yaml"]);
+    assert!(said(&run(at, &template, 1)).contains("two components of the composite make `v4/echo/a.yaml`"));
+}
+
+#[test]
+fn an_archive_keeps_its_mode_and_the_link_that_leads_to_it() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let build = |version: &str| {
+        run(at, &["bundle", "build", &format!("b/{version}"), "--to", "oci-archive:link.tar:v1"], 0);
+        fs::read(at.join("real.tar")).unwrap()
+    };
+    fs::write(at.join("real.tar"), "").unwrap();
+    fs::set_permissions(at.join("real.tar"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("real.tar", at.join("link.tar")).unwrap();
+    assert_ne!(build("0.1.0"), build("0.2.0"));
+    assert_eq!(fs::metadata(at.join("real.tar")).unwrap().mode() & 0o777, 0o640);
+    assert!(fs::symlink_metadata(at.join("link.tar")).unwrap().is_symlink());
+}
+
+#[test]
+fn init_finishes_what_an_interrupted_run_began() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    let text =
+        "kind: ClusterServiceVersion\nmetadata: {name: echo.v0.1.0}\nspec: {description: Says it again.}\n";
+    let input = tempfile::tempdir().unwrap();
+    let csv = input.path().join("csv.yaml");
+    fs::write(&csv, format!("apiVersion: operators.coreos.com/v1alpha1\n{text}")).unwrap();
+    let csv = csv.to_str().unwrap();
+    run(at, &["bundle", "init", "--from-csv", csv], 0);
+    let whole = tree(at);
+    assert!(whole.len() > 1, "files beside the package file: {:?}", whole.keys());
+    let again = run(at, &["bundle", "init", "--from-csv", csv], 1);
+    assert!(said(&again).contains("is there already"), "{}", said(&again));
+    // The package file is written last.
+    fs::remove_file(at.join("olmkit.yaml")).unwrap();
+    run(at, &["bundle", "init", "--from-csv", csv], 0);
+    assert_eq!(tree(at), whole);
+    // A file of the user's is not replaced.
+    fs::remove_file(at.join("olmkit.yaml")).unwrap();
+    let other = whole.keys().find(|name| *name != "olmkit.yaml").unwrap();
+    fs::write(at.join(other), "mine").unwrap();
+    let before = tree(at);
+    run(at, &["bundle", "init", "--from-csv", csv], 1);
+    assert_eq!(added(&before, at), [""; 0]);
+}

@@ -1,0 +1,365 @@
+//! API servers that are not there, say nothing, say half of it or say no: the program tells soon, and in time.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long a command that was given two seconds may take on a busy machine.
+const SOON: Duration = Duration::from_secs(40);
+
+/// What a stand-in does with a request.
+enum Answer {
+    Json(Value),
+    Status(u16),
+    Silence,
+    Half,
+    Closed,
+}
+
+/// A server on this machine that plays an API server or a registry.
+struct StandIn {
+    port: u16,
+    /// The paths that were asked for, as they come.
+    asked: Receiver<String>,
+}
+
+impl StandIn {
+    fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (tell, asked) = mpsc::channel();
+        let answer: Arc<dyn Fn(&str) -> Answer + Send + Sync> = Arc::new(answer);
+        let kept: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (answer, tell, kept) = (Arc::clone(&answer), tell.clone(), Arc::clone(&kept));
+                std::thread::spawn(move || serve(stream, answer.as_ref(), &tell, &kept));
+            }
+        });
+        Self { port, asked }
+    }
+
+    /// The paths that were asked for so far.
+    fn paths(&self) -> Vec<String> {
+        self.asked.try_iter().collect()
+    }
+
+    /// Waits until something is asked for whose path ends so.
+    fn until(&self, end: &str) {
+        let begun = Instant::now();
+        loop {
+            let path = self.asked.recv_timeout(Duration::from_secs(60)).unwrap();
+            if path.split('?').next().unwrap().ends_with(end) {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody asks for {end}");
+        }
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    answer: &(dyn Fn(&str) -> Answer + Send + Sync),
+    tell: &mpsc::Sender<String>,
+    kept: &Mutex<Vec<TcpStream>>,
+) {
+    loop {
+        let mut request = Vec::new();
+        let mut byte = [0];
+        while !request.ends_with(b"\r\n\r\n") {
+            match stream.read(&mut byte) {
+                // What begins otherwise is no HTTP: a client that tries TLS first is hung up on, as a plain server does.
+                Ok(1) if !request.is_empty() || byte[0].is_ascii_uppercase() => request.push(byte[0]),
+                _ => return,
+            }
+        }
+        let request = String::from_utf8_lossy(&request).into_owned();
+        let path = request.split_whitespace().nth(1).unwrap_or("").to_owned();
+        let _ = tell.send(path.clone());
+        let sent = match answer(&path) {
+            Answer::Json(value) => respond(&mut stream, "200 OK", &value.to_string()),
+            Answer::Status(code) => {
+                let body = json!({
+                    "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no",
+                    "reason": if code == 404 { "NotFound" } else { "TooManyRequests" },
+                });
+                respond(&mut stream, &format!("{code} No"), &body.to_string())
+            }
+            Answer::Half => {
+                let _ = stream.write_all(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+                );
+                kept.lock().unwrap().push(stream);
+                return;
+            }
+            Answer::Silence => {
+                kept.lock().unwrap().push(stream);
+                return;
+            }
+            Answer::Closed => return,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+fn respond(stream: &mut TcpStream, status: &str, body: &str) -> std::io::Result<()> {
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// A kubeconfig with two contexts: `plain`, which is the current one, and `team`, which has a namespace.
+fn kubeconfig(port: u16) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "plain",
+        "clusters": [{"name": "c", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [
+            {"name": "plain", "context": {"cluster": "c", "user": "u"}},
+            {"name": "team", "context": {"cluster": "c", "user": "u", "namespace": "team-a"}},
+        ],
+    });
+    std::fs::write(&path, text.to_string()).unwrap();
+    (dir, path)
+}
+
+fn spawn(port: u16, words: &[&str]) -> (TempDir, Child) {
+    let (dir, path) = kubeconfig(port);
+    let child = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+        .arg("operator")
+        .args(words)
+        .arg("--kubeconfig")
+        .arg(path)
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    (dir, child)
+}
+
+fn run(port: u16, words: &[&str]) -> Output {
+    let (_dir, child) = spawn(port, words);
+    child.wait_with_output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Does something with every verb at once.
+fn each(work: impl Fn(&'static [&'static str]) + Sync) {
+    std::thread::scope(|scope| {
+        let work = &work;
+        VERBS.iter().for_each(|verb| drop(scope.spawn(move || work(verb))));
+    });
+}
+
+/// Every verb that asks a cluster.
+const VERBS: [&[&str]; 8] = [
+    &["list"],
+    &["status", "demo"],
+    &["describe", "demo"],
+    &["install", "demo", "-n", "ns"],
+    &["upgrade", "demo"],
+    &["approve", "demo"],
+    &["rollback", "demo", "--to", "0.1.0"],
+    &["uninstall", "demo"],
+];
+
+#[test]
+fn a_refused_connection_is_said_at_once() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    each(|verb| {
+        let begun = Instant::now();
+        let output = run(port, verb);
+        assert!(begun.elapsed() < SOON, "{verb:?}: {:?}", begun.elapsed());
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(3), "{verb:?}: {said}");
+        let first = format!("error: the cluster at `http://127.0.0.1:{port}` does not answer");
+        assert!(said.starts_with(&first) && said.contains("refused"), "{verb:?}: {said}");
+    });
+}
+
+#[test]
+fn a_server_that_does_not_answer_takes_no_longer_than_the_timeout() {
+    for answer in [|_: &str| Answer::Silence, |_: &str| Answer::Half, |_: &str| Answer::Status(429)] {
+        let server = StandIn::start(answer);
+        each(|verb| {
+            let begun = Instant::now();
+            let output = run(server.port, &[verb, &["--timeout", "1s"][..]].concat());
+            assert!(begun.elapsed() < SOON, "{verb:?}: {:?}", begun.elapsed());
+            let said = said(&output);
+            assert_eq!(output.status.code(), Some(4), "{verb:?}: {said}");
+            assert!(said.contains("has not answered within"), "{verb:?}: {said}");
+        });
+    }
+}
+
+#[test]
+fn a_server_that_hangs_up_is_asked_again_until_the_timeout_and_no_longer() {
+    let server = StandIn::start(|_| Answer::Closed);
+    let begun = Instant::now();
+    let output = run(server.port, &["list", "--timeout", "2s"]);
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert!(matches!(output.status.code(), Some(3 | 4)), "{}", said(&output));
+}
+
+/// An API server with one Subscription, whose catalog is in a registry.
+fn with_a_subscription(image: String, last: impl Fn(&str) -> Answer + Send + Sync + 'static) -> StandIn {
+    StandIn::start(move |path| {
+        let list = |items: Vec<Value>| {
+            Answer::Json(
+                json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "7"}, "items": items}),
+            )
+        };
+        let path = path.split('?').next().unwrap();
+        if path.ends_with("/subscriptions") {
+            return list(vec![json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+                "metadata": {"name": "demo", "namespace": "team-a", "resourceVersion": "7"},
+                "spec": {"name": "demo", "channel": "stable", "source": "catalog", "sourceNamespace": "olm"},
+            })]);
+        }
+        if path.ends_with("/catalogsources/catalog") {
+            return Answer::Json(json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+                "metadata": {"name": "catalog", "namespace": "olm", "resourceVersion": "7"},
+                "spec": {"sourceType": "grpc", "image": image},
+            }));
+        }
+        if [
+            "/installplans",
+            "/clusterserviceversions",
+            "/operatorgroups",
+            "/deployments",
+            "/pods",
+            "/operatorconditions",
+        ]
+        .iter()
+        .any(|end| path.ends_with(end))
+        {
+            return list(Vec::new());
+        }
+        last(path)
+    })
+}
+
+fn lists_of(server: &StandIn, words: &[&str]) -> Vec<String> {
+    let output = run(server.port, words);
+    assert!(output.status.success(), "{words:?}: {}", said(&output));
+    server.paths()
+}
+
+#[test]
+fn the_namespace_of_the_context_is_honoured_and_all_namespaces_means_all() {
+    let server = with_a_subscription(String::new(), |_| Answer::Status(404));
+    let of_team = "/apis/operators.coreos.com/v1alpha1/namespaces/team-a/subscriptions";
+    let of_all = "/apis/operators.coreos.com/v1alpha1/subscriptions";
+    for (words, path) in [
+        (&["list"][..], of_all),
+        (&["list", "--context", "team"], of_team),
+        (&["list", "--contexts", "team"], of_team),
+        (&["list", "--context", "team", "-A"], of_all),
+        (&["list", "-n", "other", "-A"], of_all),
+        (&["describe", "demo", "--context", "team"], "EVENTS"),
+    ] {
+        if path == "EVENTS" {
+            let output = run(server.port, words);
+            let asked = server.paths();
+            assert!(asked[0].starts_with(of_team), "{words:?}: {asked:?}, {}", said(&output));
+            continue;
+        }
+        let asked = lists_of(&server, words);
+        let first = asked[0].split('?').next().unwrap();
+        assert_eq!(first, path, "{words:?}");
+    }
+    // `status` exits with 1, since nothing is installed.
+    for (words, path) in [
+        (&["status", "demo", "--context", "team"][..], of_team),
+        (&["status", "demo", "--context", "team", "-A"], of_all),
+    ] {
+        assert_eq!(run(server.port, words).status.code(), Some(1));
+        assert_eq!(server.paths()[0].split('?').next().unwrap(), path, "{words:?}");
+    }
+    // Two clusters, one after the other in one table.
+    let output = run(server.port, &["list", "--contexts", "plain,team"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
+}
+
+#[test]
+fn without_a_namespace_nothing_is_installed() {
+    let server = StandIn::start(|_| Answer::Status(404));
+    let output = run(server.port, &["install", "demo"]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "error: no namespace given\n  help: pass --namespace, or set one in the current context\n";
+    assert_eq!(said(&output), expected);
+    assert_eq!(server.paths(), Vec::<String>::new());
+}
+
+#[test]
+fn verbs_that_only_read_do_not_watch() {
+    let server = with_a_subscription(String::new(), |_| Answer::Status(404));
+    let output = run(server.port, &["status", "demo", "-n", "team-a"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let asked = server.paths();
+    assert!(asked.iter().all(|path| !path.contains("watch=true")), "{asked:#?}");
+    assert!(asked.len() < 15, "{} requests: {asked:#?}", asked.len());
+}
+
+/// A registry that nothing can be read from.
+fn empty_registry() -> StandIn {
+    StandIn::start(|_| Answer::Closed)
+}
+
+fn interrupt(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn ctrl_c_says_what_was_done_also_after_a_registry_was_read() {
+    for signal in ["-INT", "-TERM"] {
+        let registry = empty_registry();
+        let image = format!("127.0.0.1:{}/catalog:1", registry.port);
+        // The registry has answered by the time that the package is asked for, and that is never answered.
+        let server = with_a_subscription(image, |_| Answer::Silence);
+        let (_dir, child) = spawn(server.port, &["list"]);
+        server.until("/packagemanifests/demo");
+        assert!(!registry.paths().is_empty(), "the registry was not read");
+        interrupt(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+        let expected = "error: interrupted\n  help: nothing was changed\n  help: run the same command again to start over\n";
+        assert!(said(&output).ends_with(expected), "{}", said(&output));
+    }
+}
+
+#[test]
+fn ctrl_c_while_any_verb_waits_for_the_cluster_is_answered() {
+    each(|verb| {
+        let server = StandIn::start(|_| Answer::Silence);
+        let (_dir, child) = spawn(server.port, verb);
+        server.asked.recv_timeout(Duration::from_secs(60)).unwrap();
+        interrupt(&child, "-INT");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{verb:?}: {}", said(&output));
+        assert!(said(&output).contains("error: interrupted"), "{verb:?}: {}", said(&output));
+        assert!(said(&output).contains("nothing was changed"), "{verb:?}: {}", said(&output));
+    });
+}

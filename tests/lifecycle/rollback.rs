@@ -1,0 +1,107 @@
+//! Rollbacks that are interrupted or do not wait: what they leave behind, and what the next one checks.
+
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Key, known};
+use olmkit::lifecycle::engine::{EngineError, Options};
+use olmkit::lifecycle::look::Operator;
+use olmkit::lifecycle::rollback::Rollback;
+use serde_json::{Value, json};
+
+use crate::engine::{Memory, NS, World, demo, told};
+
+const NOTE: &str = "olmkit.io/rollback";
+
+/// Installs the head, and makes a custom resource that the oldest version does not take.
+fn world() -> World {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 50);
+    world.limit_size("demo.v0.1.0", 9);
+    world
+}
+
+fn rollback(world: &mut World, to: &str, options: Options) -> Result<Operator, EngineError> {
+    let request = Rollback { name: "demo".into(), to: to.into(), ..Rollback::default() };
+    world.run_with(options, |engine, world| engine.rollback(&request, &Memory(world)))
+}
+
+fn without_waiting() -> Options {
+    Options { wait: false, ..Options::default() }
+}
+
+/// What the OperatorGroup remembers.
+fn note(world: &mut World) -> Option<Value> {
+    let group = world.cluster.store().list(&known::OPERATOR_GROUP, Some(NS)).next().unwrap().clone();
+    group.pointer("/metadata/annotations").and_then(|all| all.get(NOTE)).cloned()
+}
+
+fn later(world: &mut World) {
+    let later = world.cluster.store().now() + Duration::from_secs(60);
+    world.cluster.run_until(later);
+}
+
+const MISFIT: &str = "\
+`ns/example` of `demos.t01.example.com` does not fit the old schema: spec.size: 50 is greater than 9
+change it so that it fits both";
+
+#[test]
+fn a_rollback_that_does_not_wait_leaves_no_note_and_the_next_one_is_checked() {
+    let mut world = world();
+    for _ in 0..3 {
+        rollback(&mut world, "0.2.0", without_waiting()).unwrap();
+        assert_eq!(note(&mut world), None);
+        later(&mut world);
+    }
+    assert_eq!(world.names(&known::CSV), ["demo.v0.2.0"]);
+    world.kept.borrow_mut().clear();
+    let said = told(rollback(&mut world, "0.1.0", Options::default()).unwrap_err());
+    assert_eq!(said, MISFIT);
+    assert_eq!(world.names(&known::CSV), ["demo.v0.2.0"], "something was changed");
+}
+
+#[test]
+fn a_note_of_an_older_version_of_ours_skips_no_check() {
+    let mut world = world();
+    let mut stale = world.subscription();
+    stale["spec"]["startingCSV"] = json!("demo.v0.1.0");
+    let group = Key::new(&known::OPERATOR_GROUP, NS, NS);
+    let patch = json!({"metadata": {"annotations": {NOTE: stale.to_string()}}});
+    world.cluster.store().patch(&group, &patch).unwrap();
+    for to in ["0.1.0", "demo.v0.1.0"] {
+        assert_eq!(told(rollback(&mut world, to, Options::default()).unwrap_err()), MISFIT);
+    }
+    // One that is allowed keeps the custom resources, and clears up.
+    let operator = rollback(&mut world, "0.2.0", Options::default()).unwrap();
+    assert_eq!(operator.installed_csv, "demo.v0.2.0");
+    assert_eq!(world.kept.borrow().len(), 1);
+    assert_eq!(note(&mut world), None);
+}
+
+#[test]
+fn an_interrupted_rollback_to_another_version_is_checked() {
+    let mut world = world();
+    let mut away = world.subscription();
+    away["spec"]["startingCSV"] = json!("demo.v0.2.0");
+    let group = Key::new(&known::OPERATOR_GROUP, NS, NS);
+    let patch = json!({"metadata": {"annotations": {NOTE: away.to_string()}}});
+    world.cluster.store().patch(&group, &patch).unwrap();
+    world.cluster.store().delete(&Key::new(&known::SUBSCRIPTION, NS, "demo"));
+    assert_eq!(told(rollback(&mut world, "0.1.0", Options::default()).unwrap_err()), MISFIT);
+    // Even when nothing of it is left but the note.
+    world.cluster.store().delete(&Key::new(&known::CSV, NS, "demo.v0.3.0"));
+    later(&mut world);
+    assert_eq!(world.names(&known::CSV), Vec::<String>::new());
+    assert_eq!(told(rollback(&mut world, "0.1.0", Options::default()).unwrap_err()), MISFIT);
+    let operator = rollback(&mut world, "0.2.0", Options::default()).unwrap();
+    assert_eq!((operator.installed_csv.as_str(), operator.csv_phase.as_str()), ("demo.v0.2.0", "Succeeded"));
+    assert_eq!(note(&mut world), None);
+}
+
+#[test]
+fn a_rollback_to_what_is_installed_changes_nothing() {
+    let mut world = world();
+    let before = world.cluster.save();
+    rollback(&mut world, "0.3.0", Options::default()).unwrap();
+    assert_eq!(world.cluster.save(), before);
+}

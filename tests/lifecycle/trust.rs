@@ -1,0 +1,323 @@
+//! What use by hand broke: each test is named for the fault.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Approval, Key, Resource, known};
+use olmkit::lifecycle::cluster::{Cluster, ClusterError};
+use olmkit::lifecycle::decide::{Accept, Decision, Goal, decide};
+use olmkit::lifecycle::engine::{Engine, Options};
+use olmkit::lifecycle::install::Install;
+use olmkit::lifecycle::observe::Observed;
+use olmkit::lifecycle::offer::Offer;
+use olmkit::lifecycle::simulate::{Registry, Simulation};
+use olmkit::lifecycle::upgrade::Upgrade;
+use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::load::CatalogFiles;
+use serde_json::{Value, json};
+
+use crate::engine::{Killed, NS, World, demo, told};
+
+/// A world with 0.1.0 installed, and no plan to go on from there.
+fn settled() -> World {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    for name in world.names(&known::INSTALL_PLAN) {
+        let key = Key::new(&known::INSTALL_PLAN, NS, &name);
+        let plan = world.cluster.store().get(&key).unwrap();
+        if plan.pointer("/status/phase").and_then(Value::as_str) != Some("Complete") {
+            world.cluster.store().delete(&key);
+        }
+    }
+    let at_rest = json!({"status": {"state": "AtLatestKnown", "currentCSV": "demo.v0.1.0"}});
+    world.patch_subscription(at_rest);
+    world
+}
+
+impl World {
+    fn patch_subscription(&mut self, patch: Value) {
+        self.cluster.store().patch(&Key::new(&known::SUBSCRIPTION, NS, "demo"), &patch).unwrap();
+    }
+
+    fn condition(&mut self, kind: &str, message: &str) {
+        let condition = json!({"type": kind, "status": "True", "reason": "Because", "message": message});
+        self.patch_subscription(json!({"status": {"conditions": [condition]}}));
+    }
+}
+
+#[test]
+fn a_failed_resolution_that_names_what_is_gone_is_stale() {
+    let mut world = settled();
+    let goal =
+        Goal { way: vec!["demo.v0.1.0".into(), "demo.v0.2.0".into()], approve: true, ..Goal::default() };
+    let mut suspected = |message: &str| {
+        world.condition("ResolutionFailed", message);
+        let observed = Observed::look(&mut world.cluster, NS, "demo").unwrap();
+        match decide(&goal, &observed) {
+            Decision::Wait { suspicion, .. } => suspicion.is_some(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let gone = [
+        "constraints not satisfiable: @existing/ns//demo.v0.0.9 and @existing/ns//demo.v0.1.0 originate from package \
+         demo, clusterserviceversion demo.v0.0.9 exists and is not referenced by a subscription, subscription demo \
+         exists, subscription demo requires @existing/ns//demo.v0.1.0",
+        "constraints not satisfiable: clusterserviceversion demo.v0.0.9 exists and is not referenced by a subscription",
+        "constraints not satisfiable: subscription demo exists, subscription other exists, subscription other requires \
+         catalog/ns/stable/other.v1.0.0",
+    ];
+    for message in gone {
+        assert!(!suspected(message), "{message}");
+    }
+    let there = [
+        "constraints not satisfiable: @existing/ns//demo.v0.1.0 and catalog/ns/stable/rival.v0.1.0 provide Demo \
+         (t01.example.com/v1), subscription demo exists, subscription demo requires @existing/ns//demo.v0.1.0",
+        "constraints not satisfiable: no operators found in channel stabel of package demo in the catalog referenced by \
+         subscription demo, subscription demo exists",
+    ];
+    for message in there {
+        assert!(suspected(message), "{message}");
+    }
+}
+
+#[test]
+fn what_was_accepted_is_not_waited_for_though_a_neighbour_is_manual() {
+    let mut world = World::of("26");
+    let other = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "cache-db", "namespace": NS},
+        "spec": {
+            "name": "cache-db", "channel": "stable", "source": "catalog", "sourceNamespace": "olm",
+            "installPlanApproval": "Manual",
+        },
+    });
+    world.cluster.store().create(other).unwrap();
+    let request = Install {
+        approval: Some(Approval::Automatic),
+        accept: Accept { csvs: BTreeSet::from(["cache-db.v1.0.0".to_owned()]), ..Accept::default() },
+        ..demo(None)
+    };
+    assert_eq!(world.install(request).unwrap().installed_csv, "demo.v0.1.0");
+    assert_eq!(world.subscription()["spec"]["installPlanApproval"], "Automatic");
+}
+
+#[test]
+fn status_tells_of_a_failed_plan_and_of_a_bundle_that_cannot_be_pulled() {
+    let mut world = settled();
+    let status = |world: &mut World| world.run(|engine, _| engine.status("demo", Some(NS))).unwrap();
+    assert!(status(&mut world).is_well());
+    // What is installed is up, but what comes next cannot be had.
+    for message in [
+        "Bundle image pull failed. Common causes: auth failure, invalid image.",
+        "unpack job not completed: Unpack pod(olm/x) container(pull) is pending. Reason: ImagePullBackOff",
+    ] {
+        world.condition("BundleUnpacking", message);
+        let operator = status(&mut world);
+        assert!(!operator.is_well(), "{message}");
+        assert_eq!(operator.problems, [format!("the bundle cannot be unpacked: {message}")]);
+    }
+    world.condition("BundleUnpackFailed", "Bundle unpacking failed - DeadlineExceeded");
+    assert!(!status(&mut world).is_well());
+    // It is being unpacked.
+    world.condition("BundleUnpacking", "");
+    assert!(status(&mut world).is_well());
+
+    let plan = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+        "metadata": {"name": "install-bad", "namespace": NS},
+        "spec": {"clusterServiceVersionNames": ["demo.v0.2.0"], "approved": true, "generation": 9},
+        "status": {"phase": "Failed", "message": "risk of data loss"},
+    });
+    world.cluster.store().create(plan).unwrap();
+    world.patch_subscription(json!({"status": {
+        "state": "UpgradePending", "currentCSV": "demo.v0.2.0", "installPlanRef": {"name": "install-bad"},
+    }}));
+    let operator = status(&mut world);
+    assert!(!operator.is_well());
+    assert_eq!(operator.problems, ["installplan/install-bad failed: risk of data loss"]);
+    let listed = world.run(|engine, _| engine.list(None)).unwrap();
+    assert_eq!(listed[0].problems, operator.problems);
+}
+
+#[test]
+fn a_list_takes_a_handful_of_requests_however_many_operators_there_are() {
+    let mut world = World::of("01");
+    for number in 0..22 {
+        let subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": format!("demo-{number}"), "namespace": format!("ns-{}", number / 2)},
+            "spec": {"name": "demo", "channel": "stable", "source": "catalog", "sourceNamespace": "olm"},
+        });
+        world.cluster.store().create(subscription).unwrap();
+    }
+    let mut cluster = std::mem::take(&mut world.cluster);
+    let mut counted = Killed { cluster: &mut cluster, calls: 1_000 };
+    let rows = Engine::new(&mut counted, &world, &world, Options::default()).list(None).unwrap();
+    assert_eq!(rows.len(), 22);
+    assert!(rows.iter().all(|row| row.head == "demo.v0.3.0"), "{rows:?}");
+    assert_eq!(1_000 - counted.calls, 5);
+}
+
+#[test]
+fn a_catalog_is_named_as_it_is_printed() {
+    for (name, namespace) in [("catalog", "olm"), ("olm", "catalog")] {
+        let catalog = Some((name.to_owned(), Some(namespace.to_owned())));
+        let mut world = World::of("01");
+        let operator = world.install(Install { catalog, ..demo(None) }).unwrap();
+        assert_eq!(operator.catalog, "olm/catalog");
+    }
+    let nowhere = Install { catalog: Some(("catalog".into(), Some("elsewhere".into()))), ..demo(None) };
+    let said = told(World::of("01").install(nowhere).unwrap_err());
+    insta::assert_snapshot!(said, @"there is no CatalogSource `catalog` in the namespace `elsewhere`");
+}
+
+#[test]
+fn a_catalog_may_be_in_any_namespace_that_is_named() {
+    let source = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "mine", "namespace": "my-olm"}, "spec": {"sourceType": "grpc", "image": "catalog"},
+    });
+    let mut world = World::of("01").with(source);
+    let request = Install { catalog: Some(("mine".into(), Some("my-olm".into()))), ..demo(None) };
+    let options = Options { dry_run: true, ..Options::default() };
+    let made = world.run_with(options, |engine, _| {
+        engine.install(&request).unwrap();
+        engine.planned.last().unwrap().document.clone()
+    });
+    assert_eq!(
+        (&made["spec"]["source"], &made["spec"]["sourceNamespace"]),
+        (&json!("mine"), &json!("my-olm"))
+    );
+}
+
+/// A cluster whose command has to be over after a while, as one behind an API server.
+struct Bounded<'b>(Killed<'b>, Duration);
+
+impl Cluster for Bounded<'_> {
+    fn context(&self) -> &str {
+        ""
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.0.list(resource, namespace)
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        self.0.get(resource, namespace, name)
+    }
+
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.0.create(resource, object)
+    }
+
+    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        self.0.patch(resource, key, patch)
+    }
+
+    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
+        self.0.delete(resource, key)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        self.0.wait(timeout)
+    }
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        Some(self.1)
+    }
+}
+
+#[test]
+fn a_verb_is_over_when_its_command_has_to_be() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let deadline = world.cluster.now() + Duration::from_secs(3);
+    let mut cluster = std::mem::take(&mut world.cluster);
+    let killed = Killed { cluster: &mut cluster, calls: usize::MAX };
+    let mut bounded = Bounded(killed, deadline);
+    let request = Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() };
+    let error = Engine::new(&mut bounded, &world, &world, Options::default()).upgrade(&request).unwrap_err();
+    assert!(error.to_string().contains("waited"), "{error}");
+    assert_eq!(bounded.now(), deadline);
+}
+
+/// A cluster whose catalog is this text, with a Subscription to each of the packages one after another.
+fn subscribed(catalog: &str, packages: &[&str]) -> Simulation {
+    let files = CatalogFiles::from_text("catalog.yaml", catalog);
+    let mut registry = Registry::default();
+    registry.catalogs.insert("catalog".into(), Arc::new(Offer::of(&Catalog::parse(&files))));
+    let mut cluster = Simulation::new(registry);
+    for document in [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}),
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "all", "namespace": NS}, "spec": {},
+        }),
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+            "metadata": {"name": "catalog", "namespace": "olm"}, "spec": {"sourceType": "grpc", "image": "catalog"},
+        }),
+    ] {
+        cluster.store().create(document).unwrap();
+    }
+    for package in packages {
+        let subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": package, "namespace": NS},
+            "spec": {"name": package, "channel": "stable", "source": "catalog", "sourceNamespace": "olm"},
+        });
+        cluster.store().create(subscription).unwrap();
+        let later = cluster.now() + Duration::from_secs(120);
+        cluster.run_until(later);
+    }
+    cluster
+}
+
+/// A package with one bundle.
+fn package(name: &str, version: &str, requires: &str) -> String {
+    format!(
+        "---\n{{schema: olm.package, name: {name}, defaultChannel: stable}}\n\
+         ---\n{{schema: olm.channel, package: {name}, name: stable, entries: [{{name: {name}.v{version}}}]}}\n\
+         ---\n{{schema: olm.bundle, package: {name}, name: {name}.v{version}, properties: [\
+         {{type: olm.package, value: {{packageName: {name}, version: {version}}}}}, {requires}]}}\n"
+    )
+}
+
+fn csvs(cluster: &mut Simulation) -> Vec<String> {
+    cluster.store().list(&known::CSV, None).map(|object| Key::of(object).name).collect()
+}
+
+#[test]
+fn in_memory_an_installed_package_of_another_version_does_not_meet_a_requirement() {
+    let needs = "{type: olm.package.required, value: {packageName: db, versionRange: '>=2.0.0'}}";
+    let catalog = package("app", "1.0.0", needs) + &package("db", "1.0.0", "");
+    let mut cluster = subscribed(&catalog, &["db", "app"]);
+    assert_eq!(csvs(&mut cluster), ["db.v1.0.0"]);
+    let app = cluster.store().get(&Key::new(&known::SUBSCRIPTION, NS, "app")).unwrap();
+    let condition = app.pointer("/status/conditions/0").unwrap();
+    assert_eq!(condition["reason"], "ConstraintsNotSatisfiable", "{app}");
+    assert!(condition["message"].as_str().unwrap().contains(">=2.0.0"), "{app}");
+
+    let catalog = package("app", "1.0.0", needs) + &package("db", "2.1.0", "");
+    assert_eq!(csvs(&mut subscribed(&catalog, &["db", "app"])), ["app.v1.0.0", "db.v2.1.0"]);
+}
+
+#[test]
+fn in_memory_a_constraint_brings_its_dependency() {
+    let needs = "{type: olm.constraint, value: {failureMessage: needs db, all: {constraints: [\
+                 {failureMessage: '', package: {packageName: db, versionRange: '>=2.0.0'}}]}}}";
+    let catalog = package("app", "1.0.0", needs) + &package("db", "2.1.0", "");
+    assert_eq!(csvs(&mut subscribed(&catalog, &["app"])), ["app.v1.0.0", "db.v2.1.0"]);
+    let catalog = package("app", "1.0.0", needs) + &package("db", "1.0.0", "");
+    assert_eq!(csvs(&mut subscribed(&catalog, &["app"])), Vec::<String>::new());
+}

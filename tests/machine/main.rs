@@ -1,0 +1,19 @@
+//! Tests that need something of the machine that not every machine has: a small disk to fill, helm, kustomize.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../serve/fixture.rs"]
+#[allow(dead_code, reason = "the tests of the server use the rest")]
+mod fixture;
+mod full_disk;
+mod installed;
+#[path = "../support/mod.rs"]
+mod support;
+
+use libtest_mimic::Arguments;
+
+fn main() {
+    let mut trials = full_disk::trials();
+    trials.extend(installed::trials());
+    support::run(&Arguments::from_args(), trials).exit();
+}
