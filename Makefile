@@ -16,7 +16,8 @@ help: ## list the targets
 demo: ## package RedisCluster 0.1.0 to 0.4.0, link the versions, build the images, print the upgrade paths, upgrade one
 	@olmkit=$$(tests/built) && demo/run "$$olmkit" target/demo
 
-check: ## formatting, lints and docs
+check: ## formatting, words, lints and docs
+	tests/words
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet

@@ -19,27 +19,27 @@ use crate::report::{Answer, Format};
 #[derive(Debug, Parser)]
 #[command(name = "olmkit", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
-    /// How to print the answer.
+    /// Output format.
     #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text, help_heading = "Output")]
     pub output: Format,
-    /// When to use colour.
+    /// When to use color.
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, help_heading = "Output")]
     pub color: ColorChoice,
-    /// What to work on.
+    /// Subject of the command.
     #[command(subcommand)]
     pub noun: Noun,
 }
 
-/// What to work on.
+/// Subject of the command.
 #[derive(Debug, Subcommand)]
 pub enum Noun {
-    /// Work on a bundle: one version of an operator
+    /// Create, validate and publish bundles: one version of an operator each
     #[command(subcommand)]
     Bundle(bundle::Verb),
-    /// Work on a catalog: packages, their channels and bundles
+    /// Create, validate, query and publish catalogs: packages, channels and bundles
     #[command(subcommand)]
     Catalog(catalog::Verb),
-    /// Look at images and copy them
+    /// Inspect and copy images
     #[command(subcommand)]
     Image(image::Verb),
     /// Install, upgrade and remove operators through OLM

@@ -54,13 +54,13 @@ pub enum FileError {
         at: usize,
     },
     /// Something is there already.
-    #[error("`{path}` is there already")]
+    #[error("`{path}` already exists")]
     Exists {
         /// The directory.
         path: PathBuf,
     },
     /// A link in an output directory leads out of it.
-    #[error("`{path}` leads out of `{directory}`")]
+    #[error("`{path}` points outside `{directory}`")]
     LeadsOut {
         /// The link.
         path: PathBuf,

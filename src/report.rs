@@ -187,7 +187,7 @@ struct CannotPrint {
 
 /// An answer that is not findings, in a format for findings.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer holds no findings, and the format is for findings alone")]
+#[error("this format is for findings only, and the output has none")]
 struct NoFindings;
 
 /// Why an answer cannot be printed in a format for findings.

@@ -173,7 +173,7 @@ fn a_link_in_the_output_directory_is_not_followed_out_of_it() {
     symlink("../elsewhere", at.join("bundle/manifests")).unwrap();
     let before = tree(at);
     let refused = run(at, &generate("0.1.0", &[&input]), 3);
-    assert!(said(&refused).contains("`bundle/manifests` leads out of `bundle`"), "{}", said(&refused));
+    assert!(said(&refused).contains("`bundle/manifests` points outside `bundle`"), "{}", said(&refused));
     assert_eq!(added(&before, at), [""; 0]);
 }
 
@@ -234,7 +234,7 @@ fn an_image_is_unpacked_where_one_is_and_what_was_interrupted_is_finished() {
     assert_eq!(inode(&empty), directory, "the directory is the same");
     let whole = tree(&empty);
     assert_eq!(whole, tree(&at.join("b/0.1.0")));
-    assert!(said(&run(&empty, &unpack, 3)).contains("`.` is there already"));
+    assert!(said(&run(&empty, &unpack, 3)).contains("`.` already exists"));
     // A killed run leaves some of the files, and those that it was writing.
     fs::remove_file(empty.join("metadata/annotations.yaml")).unwrap();
     fs::create_dir(empty.join(".olmkit-new-x")).unwrap();
@@ -410,7 +410,7 @@ fn init_finishes_what_an_interrupted_run_began() {
     let whole = tree(at);
     assert!(whole.len() > 1, "files beside the package file: {:?}", whole.keys());
     let again = run(at, &["bundle", "init", "--from-csv", csv], 1);
-    assert!(said(&again).contains("is there already"), "{}", said(&again));
+    assert!(said(&again).contains("already exists"), "{}", said(&again));
     // The package file is written last.
     fs::remove_file(at.join("olmkit.yaml")).unwrap();
     run(at, &["bundle", "init", "--from-csv", csv], 0);

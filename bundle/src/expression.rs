@@ -1,7 +1,7 @@
 //! Expressions in the Common Expression Language over the properties of a bundle, as `olm.constraint` has them.
 //!
 //! OLM compiles such an expression with one variable, `properties`, a list of maps, and one function more than the language
-//! has, `semver_compare`; its type must be a truth value (operator-framework/api `pkg/constraints/cel.go`).
+//! has, `semver_compare`; its type must be a boolean (operator-framework/api `pkg/constraints/cel.go`).
 //! [`Expression::parse`] reads an expression and works out its type as it goes, [`Expression::holds`] evaluates it. Both stand
 //! hostile text, where the parser of the `cel` crate overflows the stack at some fifty brackets.
 //!
@@ -81,13 +81,13 @@ impl Expression {
     /// Reads an expression.
     ///
     /// # Errors
-    /// When OLM would refuse it: it is no expression, or not one of a truth value.
+    /// When OLM would refuse it: it is no expression, or not one of a boolean.
     pub fn parse(text: &str) -> std::result::Result<Self, ExpressionError> {
         match Reader::new(text).and_then(Reader::whole) {
             Err(why) => Err(ExpressionError { why }),
             Ok(Part { of: Type::Bool, expr }) => Ok(Self { text: text.to_owned(), expr }),
             Ok(Part { of, .. }) => {
-                Err(ExpressionError { why: format!("it is {}, expected a truth value", of.name()) })
+                Err(ExpressionError { why: format!("it is {}, expected a boolean", of.name()) })
             }
         }
     }
@@ -513,23 +513,23 @@ mod tests {
             @r"
           expected an expression at its column 1, found the end
         properties.exists(p, p.type == )  expected an expression at its column 32, found `)`
-        true false  expected an operator at its column 6, found a truth value
+        true false  expected an operator at its column 6, found a boolean
         certified == 'x'  `certified` is not declared, only `properties` is
-        properties  it is a list, expected a truth value
-        properties[0].value  it is a value whose type is not known, expected a truth value
-        'text'  it is a string, expected a truth value
+        properties  it is a list, expected a boolean
+        properties[0].value  it is a value whose type is not known, expected a boolean
+        'text'  it is a string, expected a boolean
         'text  a text that starts with `'` does not end
         '\q' == ''  `\q` means nothing in a text
         true & false  `&` has no meaning at its column 6
         99999999999999999999 > 1  `99999999999999999999` is not a number of 64 bits
-        semver_compare('1', '2')  it is an int, expected a truth value
+        semver_compare('1', '2')  it is an int, expected a boolean
         propertie.size() > 0  `propertie` is not declared, only `properties` is
         compare(1, 2)  the function `compare` is not declared
         1 == 'a'  `==` does not take an int and a string
-        properties && true  `&&` does not take a list and a truth value
+        properties && true  `&&` does not take a list and a boolean
         properties.type == 'a'  a list has no field `type`
         properties['a'] == 1  `[ ]` does not take a list and a string
-        true + false  `+` does not take a truth value and a truth value
+        true + false  `+` does not take a boolean and a boolean
         size(properties, 1) > 0  `size` takes 1 operands, not 2
         has(properties)  `has` takes a field, such as `p.value`
         properties.exists(1, true)  expected a name at its column 19, found an int

@@ -299,7 +299,7 @@ pub const WARNINGS: &str = "warnings";
 #[non_exhaustive]
 pub enum LevelsError {
     /// There is no such code.
-    #[error("there is no kind of finding `{code}`")]
+    #[error("unknown finding code `{code}`")]
     Unknown {
         /// What was given.
         code: String,
@@ -307,7 +307,7 @@ pub enum LevelsError {
         help: String,
     },
     /// A code is to be of two levels at once.
-    #[error("`{code}` is given two levels")]
+    #[error("`{code}` has two levels")]
     Both {
         /// The code.
         code: String,
@@ -409,8 +409,8 @@ mod tests {
         assert_eq!(check(&["warnings"], &[]), "warning=error info=info error=error");
         assert_eq!(check(&["info"], &["error"]), "warning=warning info=error");
         assert_eq!(check(&["warnings"], &["warning"]), "info=info error=error");
-        assert_eq!(check(&["infos"], &[]), "there is no kind of finding `infos`; did you mean `info`?");
-        assert_eq!(check(&["info"], &["info"]), "`info` is given two levels; ");
+        assert_eq!(check(&["infos"], &[]), "unknown finding code `infos`; did you mean `info`?");
+        assert_eq!(check(&["info"], &["info"]), "`info` has two levels; ");
         let levels = Levels::new(["warnings", "info"], [""; 0], &known).unwrap();
         assert!(levels.clone().warn(["info"], &known).is_err());
         let levels = levels.warn(["warning", "error"], &known).unwrap();

@@ -204,7 +204,7 @@ fn allow(package: &Package<'_>, findings: &mut Findings) {
             findings.remove(code);
             continue;
         }
-        let message = format!("`--allow`: there is no kind of finding `{code}`");
+        let message = format!("`--allow`: unknown finding code `{code}`");
         let help = did_you_mean(code, known.iter().copied());
         let help =
             help.unwrap_or_else(|| "`olmkit bundle validate --list` shows the kinds of findings".into());
@@ -216,7 +216,7 @@ fn allow(package: &Package<'_>, findings: &mut Findings) {
             findings.remove(&allowed.code);
             continue;
         }
-        let message = format!("there is no kind of finding `{}`", allowed.code);
+        let message = format!("unknown finding code `{}`", allowed.code);
         let finding = file.invalid(message, steps!("allow", at, "code"));
         let help = did_you_mean(&allowed.code, known.iter().copied());
         findings.push(

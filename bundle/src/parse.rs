@@ -85,7 +85,7 @@ pub struct Csv<'b, 'a> {
     pub typed: &'b ClusterServiceVersion,
     /// Keys that the type does not have.
     pub unknown: &'b [UnknownField],
-    /// Numbers and truth values that were taken for text.
+    /// Numbers and booleans that were taken for text.
     pub as_text: &'b [Span],
     /// The object it was read from.
     pub object: Object<'b, 'a>,

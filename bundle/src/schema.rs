@@ -71,7 +71,7 @@ impl<'b, 'a> Schema<'b, 'a> {
         self.get(keyword).and_then(Node::to_text).unwrap_or_default()
     }
 
-    /// A truth value, false when there is none.
+    /// A boolean, false when there is none.
     pub fn flag(self, keyword: &str) -> bool {
         self.get(keyword).and_then(Node::as_bool) == Some(true)
     }

@@ -204,7 +204,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The truth value, if this is one.
+    /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.value {
             Value::Bool(value) => Some(value),
@@ -217,7 +217,7 @@ impl<'a> Node<'a> {
         matches!(self.value, Value::Null)
     }
 
-    /// The text a Kubernetes field of type string gets from this value: numbers and truth values become
+    /// The text a Kubernetes field of type string gets from this value: numbers and booleans become
     /// text (`1.10` becomes `1.1`), null becomes empty; lists and maps have none.
     pub fn to_text(&self) -> Option<Cow<'_, str>> {
         match &self.value {

@@ -79,7 +79,7 @@ pub enum AddError {
     #[error("no {0} to add")]
     Nothing(&'static str),
     /// Parts of the catalog cannot be read, so that nobody knows what is in it.
-    #[error("the catalog cannot be read whole: {}", first_message(.findings))]
+    #[error("the catalog cannot be read completely: {}", first_message(.findings))]
     Unreadable {
         /// What is wrong with it.
         findings: Vec<Finding>,
@@ -103,7 +103,7 @@ pub enum AddError {
         #[source]
         source: olmkit_bundle::names::NameError,
     },
-    /// A version that is none.
+    /// Not a semantic version.
     #[error("`{bundle}` has the version `{version}`, which is not semantic: {why}")]
     Version {
         /// The bundle.
@@ -168,7 +168,7 @@ pub enum AddError {
         place: Box<Place>,
     },
     /// The channel is not sound as it is.
-    #[error("the channel `{channel}` is not sound")]
+    #[error("the channel `{channel}` is invalid")]
     Channel {
         /// The channel.
         channel: String,
@@ -178,8 +178,8 @@ pub enum AddError {
         #[source]
         source: GraphError,
     },
-    /// The channel would not be sound any more.
-    #[error("with `{bundle}` the channel `{channel}` would not be sound")]
+    /// The channel would be invalid any more.
+    #[error("with `{bundle}` the channel `{channel}` would be invalid")]
     Breaks {
         /// The bundle.
         bundle: String,
@@ -192,7 +192,7 @@ pub enum AddError {
         source: GraphError,
     },
     /// The default channel is none of the package's.
-    #[error("the default channel `{channel}` is none of `{package}`")]
+    #[error("`{package}` has no channel `{channel}` to be its default")]
     DefaultChannel {
         /// The package.
         package: String,

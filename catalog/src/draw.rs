@@ -29,7 +29,7 @@ pub enum Format {
 /// What to draw.
 #[derive(Clone, Debug, Default)]
 pub struct Options<'o> {
-    /// Of this package only.
+    /// Filter by package.
     pub package: Option<&'o str>,
     /// Of this channel only.
     pub channel: Option<&'o str>,

@@ -91,13 +91,13 @@ pub enum GraphError {
         heads: Vec<usize>,
     },
     /// The chain of `replaces` comes back to an entry it has passed.
-    #[error("the chain of `replaces` goes round in a circle")]
+    #[error("the chain of `replaces` is a cycle")]
     Cycle {
         /// The entries of the circle, each of which replaces the next, and the last the first.
         cycle: Vec<usize>,
     },
     /// An entry is neither skipped nor on the chain of `replaces` from the head.
-    #[error("entry {entry} is not on the way from the head, and not skipped")]
+    #[error("entry {entry} is not reachable from the head and is not skipped")]
     Stranded {
         /// The entry.
         entry: usize,

@@ -16,7 +16,7 @@ use crate::fbc::{self, Catalog, schema};
 use crate::graph::{GraphError, VersionRelease};
 use crate::index::{self, Index};
 
-/// Whose rules decide what comes next.
+/// OLM version whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
     /// OLM v0: the entry nearest to the head of the chain of `replaces`.
@@ -29,7 +29,7 @@ pub enum Rules {
 /// Which ways are asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Query<'q> {
-    /// Of this package only.
+    /// Filter by package.
     pub package: Option<&'q str>,
     /// In this channel only.
     pub channel: Option<&'q str>,
@@ -354,7 +354,7 @@ impl Ways {
     /// `about` knows the bundles by name.
     ///
     /// # Errors
-    /// Under v0, when there is no head, or several, or `replaces` goes round in a circle.
+    /// Under v0, when there is no head, or several, or `replaces` is a cycle.
     pub fn of<'e, 'a: 'e>(
         entries: impl IntoIterator<Item = &'e fbc::Entry<'a>>,
         about: impl Fn(&str) -> About,
@@ -487,7 +487,7 @@ impl Ways {
                 if let Some(answer) = known[at] {
                     break answer;
                 }
-                // Until it is known better: who comes back here goes round in a circle.
+                // Until it is known better: who comes back here is a cycle.
                 known[at] = Some(false);
                 way.push(at);
                 match self.next[at] {

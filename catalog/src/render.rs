@@ -1,7 +1,7 @@
 //! A bundle's directory to its `olm.bundle` blob, the same that `opm render` makes of it.
 //!
 //! The properties come from the ClusterServiceVersion, the CRDs and `metadata/`; `properties` says which. How much of the manifests
-//! goes into the blob is a [`Form`]. Where opm passes over what it cannot decode, rendering fails and names it: what is left out of a
+//! goes into the blob is a [`Form`]. Where opm skips what it cannot decode, rendering fails and names it: what is left out of a
 //! catalog nobody would miss in time.
 
 mod csv_metadata;
@@ -100,7 +100,7 @@ pub enum RenderError {
         source: DecodeError,
     },
     /// The annotations do not say which package the bundle belongs to.
-    #[error("`{bundle}` does not say which package it belongs to")]
+    #[error("`{bundle}` does not name its package")]
     NoPackage {
         /// The bundle's directory.
         bundle: String,

@@ -2,7 +2,7 @@
 //!
 //! OLM resolves all Subscriptions of a namespace together (operator-lifecycle-manager `pkg/controller/registry/resolver`): each
 //! asks for one of the bundles that may be next, in order of preference, bundles ask for bundles that meet their
-//! requirements, and no two of a package or of the same API may meet. The order of preference decides, so it is
+//! requirements, and two of a package or of the same API conflict. The order of preference decides, so it is
 //! OLM's own: `namespace` knows what there is and in which order, `requirement` what bundles ask of each other, `problem`
 //! puts it together, `search` finds the first answer in that order, or which constraints exclude each other, and `proof`
 //! says those in words.
@@ -107,7 +107,7 @@ pub struct Install {
 #[non_exhaustive]
 pub enum ResolveError {
     /// Nothing meets all constraints: those, as few as exclude each other, in words.
-    #[error("no choice of bundles meets all constraints")]
+    #[error("no set of bundles satisfies all constraints")]
     Unsatisfiable {
         /// The constraints, in the order in which one leads to another.
         constraints: Vec<String>,
@@ -140,7 +140,7 @@ pub enum ResolveError {
         source: EvaluationError,
     },
     /// The search takes too long.
-    #[error("there are too many ways to choose bundles")]
+    #[error("too many combinations of bundles to search")]
     TooHard,
 }
 

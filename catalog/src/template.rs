@@ -72,7 +72,7 @@ pub struct Basic<'a> {
 #[non_exhaustive]
 pub enum TemplateError {
     /// It is neither YAML nor JSON.
-    #[error("it is neither YAML nor JSON: {why}")]
+    #[error("not valid YAML or JSON: {why}")]
     Syntax {
         /// Where.
         place: Box<Place>,
@@ -80,7 +80,7 @@ pub enum TemplateError {
         why: String,
     },
     /// It has no schema that is a template's.
-    #[error("`{schema}` is not the schema of a template")]
+    #[error("`{schema}` is not a template schema")]
     Schema {
         /// Where.
         place: Box<Place>,
@@ -96,7 +96,7 @@ pub enum TemplateError {
         why: String,
     },
     /// The entries are no catalog, or what comes of them is none.
-    #[error("{what} no sound catalog: {why}")]
+    #[error("{what} no valid catalog: {why}")]
     Catalog {
         /// Where the first fault is.
         place: Option<Box<Place>>,
@@ -115,7 +115,7 @@ pub enum TemplateError {
     #[error("cannot get the bundles of the template")]
     Source(#[source] Box<dyn Error + Send + Sync>),
     /// There are several catalogs in it.
-    #[error("a composite stands for several catalogs")]
+    #[error("a composite template expands to several catalogs")]
     Several,
 }
 

@@ -76,7 +76,7 @@ pub struct Ground {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 enum BuildError {
-    #[error("`{0}` is no bundle: it has no `{1}`")]
+    #[error("`{0}` is not a bundle: it has no `{1}`")]
     NotABundle(String, &'static str),
     #[error("`{0}` has a directory in its manifests: `{1}`")]
     Nested(String, String),

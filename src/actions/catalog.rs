@@ -190,13 +190,13 @@ pub fn validate(catalogs: &[Input], levels: &Levels, access: &Access) -> Result<
 pub struct PathRequest {
     /// The catalog.
     pub catalog: Input,
-    /// Of this package only.
+    /// Filter by package.
     pub package: Option<String>,
     /// In this channel only.
     pub channel: Option<String>,
     /// From this ClusterServiceVersion only.
     pub from: Option<String>,
-    /// Whose rules decide.
+    /// OLM version whose rules apply.
     pub rules: Rules,
     /// An older catalog, whose bundles must still have their ways.
     pub since: Option<Input>,
@@ -281,7 +281,7 @@ pub(super) fn complete(catalog: &Catalog<'_>, input: &Input) -> Result<(), Failu
 pub struct GraphRequest {
     /// The catalog.
     pub catalog: Input,
-    /// Of this package only.
+    /// Filter by package.
     pub package: Option<String>,
     /// Of this channel only.
     pub channel: Option<String>,

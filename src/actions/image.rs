@@ -43,7 +43,7 @@ pub fn digest(input: &Input, access: &Access) -> Result<DigestAnswer, Failure> {
     Ok(DigestAnswer { digest: root.digest(), platforms: root.images().iter().filter_map(named).collect() })
 }
 
-/// What an image says of itself.
+/// Image metadata.
 ///
 /// # Errors
 /// The image cannot be read.

@@ -270,7 +270,7 @@ fn real(
         sources.keep(&made.catalog, &made.text);
         sources.bundles.extend(made.pushed().bundles);
         if !errand.options.dry_run {
-            // What cannot come to a good end is said before anything is pushed.
+            // What cannot succeed is reported before anything is pushed.
             let rehearsal = Options { dry_run: true, ..errand.options.clone() };
             let checked =
                 Engine::new(&mut cluster, &sources, progress, rehearsal).install(&made.install(request));

@@ -115,7 +115,7 @@ pub struct TemplateRequest {
     pub output_dir: Option<PathBuf>,
 }
 
-/// The catalog that a template stands for.
+/// Expands a catalog template.
 ///
 /// # Errors
 /// When the template is none, a bundle cannot be had, or the bundles do not go together.
@@ -223,7 +223,7 @@ const MAX_TEMPLATE: u64 = 256 << 20;
 enum ReadError {
     #[error("cannot read standard input")]
     StandardInput(#[source] io::Error),
-    #[error("`{file}`:{line} is no reference and directory with a tab between")]
+    #[error("`{file}`:{line} is not `REFERENCE<TAB>DIRECTORY`")]
     Map { file: String, line: usize },
 }
 

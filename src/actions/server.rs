@@ -50,7 +50,7 @@ pub enum ServerError {
         platform: Platform,
     },
     /// It needs files that the image does not have.
-    #[error("`{path}` is not static: it asks for a loader and libraries, which the image does not have")]
+    #[error("`{path}` is not statically linked, and the image has no shared libraries")]
     Dynamic {
         /// The file.
         path: PathBuf,

@@ -55,13 +55,13 @@ pub struct Request {
 #[non_exhaustive]
 pub enum RequestError {
     /// There is no such suite.
-    #[error("there is no suite `{name}`")]
+    #[error("unknown suite `{name}`")]
     Suite {
         /// What was given.
         name: String,
     },
     /// There is no such code.
-    #[error("there is no kind of finding `{code}`")]
+    #[error("unknown finding code `{code}`")]
     Code {
         /// What was given.
         code: String,

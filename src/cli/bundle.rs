@@ -19,19 +19,19 @@ use crate::report::Answer;
 /// What to do with bundles.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Write a package file to start from, with what is known of the operator filled in
+    /// Write a package file for an operator project
     Init(Box<Init>),
-    /// Make a bundle from an operator's manifests and its package file
+    /// Generate a bundle from an operator's manifests and its package file
     Generate(Box<Generate>),
-    /// Make bundles from a directory of package manifests, the older layout
+    /// Convert package manifests, the older layout, to bundles
     Convert(Box<Convert>),
-    /// Check bundles against OLM's rules
+    /// Validate bundles against OLM's rules
     Validate(Box<Validate>),
-    /// Put a bundle into an image
+    /// Build a bundle image
     Build(Box<Build>),
-    /// Send a bundle to a registry
+    /// Push a bundle to a registry
     Push(Box<Push>),
-    /// Write the files of a bundle's image to a directory
+    /// Unpack a bundle image to a directory
     Unpack(Box<Unpack>),
 }
 
@@ -75,13 +75,13 @@ impl Verb {
 #[derive(Debug, Args)]
 #[command(after_help = INIT_EXAMPLES)]
 pub struct Init {
-    /// The operator's directory; its Cargo.toml, CRDs and base are looked for
+    /// Directory of the operator project
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// A ClusterServiceVersion that the package file is to say the same as
+    /// ClusterServiceVersion to take the contents of the package file from
     #[arg(long, value_name = "CSV")]
     from_csv: Option<PathBuf>,
-    /// The package file's name
+    /// Name of the package file
     #[arg(long, value_name = "NAME", default_value = "olmkit.yaml")]
     package_file: String,
 }
@@ -95,10 +95,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CONVERT_EXAMPLES)]
 pub struct Convert {
-    /// The directory that holds `NAME.package.yaml` and a directory for each version
+    /// Directory with `NAME.package.yaml` and a subdirectory for each version
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Where the bundles go, a directory for each: new or empty
+    /// Directory for the bundles, a subdirectory for each; must be new or empty
     #[arg(long, value_name = "DIR", default_value = "bundles")]
     output_dir: PathBuf,
 }
@@ -111,90 +111,90 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub struct Generate {
-    /// Files and directories with manifests, YAML or JSON, and `-` for standard input; when none are given those of the
-    /// package file, else of standard input
+    /// Files and directories with manifests in YAML or JSON, or `-` for standard input [default: those of the package
+    /// file, else standard input]
     #[arg(value_name = "FILE|DIR|-")]
     manifests: Vec<PathBuf>,
-    /// A directory with a kustomization, built by kustomize or kubectl
+    /// Directory with a kustomization, built by kustomize or kubectl
     #[arg(long, value_name = "DIR")]
     kustomize: Vec<PathBuf>,
-    /// A Helm chart, rendered by helm
+    /// Helm chart, rendered by helm
     #[arg(long, value_name = "CHART")]
     helm: Vec<PathBuf>,
-    /// Values for the chart
+    /// Values file for the chart
     #[arg(long, value_name = "FILE", requires = "helm")]
     helm_values: Vec<PathBuf>,
-    /// Files and directories with examples of custom resources; nothing else in them counts
+    /// Files and directories with sample custom resources; other files are ignored
     #[arg(long, value_name = "FILE|DIR")]
     samples: Vec<PathBuf>,
-    /// The package file, or a Cargo.toml with `[package.metadata.olmkit]`; `olmkit.yaml` here when there is one
+    /// Package file, or a Cargo.toml with `[package.metadata.olmkit]` [default: `olmkit.yaml` if it exists]
     #[arg(long, value_name = "FILE")]
     package_file: Option<PathBuf>,
-    /// A base ClusterServiceVersion, such as operator-sdk's in config/manifests/bases
+    /// Base ClusterServiceVersion, such as operator-sdk's in config/manifests/bases
     #[arg(long, value_name = "CSV")]
     base: Option<PathBuf>,
-    /// The package's name, instead of the package file's
+    /// Name of the package; overrides the package file
     #[arg(long, value_name = "NAME")]
     package: Option<PackageName>,
-    /// The version, a semantic one, instead of the package file's
+    /// Semantic version; overrides the package file
     #[arg(long, value_name = "X.Y.Z", value_parser = super::version)]
     version: Option<Version>,
-    /// The release of the version, which the name ends in then
+    /// Release of the version; the bundle's name ends in it
     #[arg(long, value_name = "RELEASE")]
     release: Option<String>,
-    /// The channels, instead of the package file's
+    /// Channels; overrides the package file
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     channels: Vec<ChannelName>,
-    /// The channel to subscribe to, instead of the package file's
+    /// Default channel; overrides the package file
     #[arg(long, value_name = "NAME")]
     default_channel: Option<ChannelName>,
-    /// A catalog: the bundle gets the edges that it will have there
+    /// Catalog to compute the upgrade edges of the bundle from
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
-    /// The channel of the catalog that decides on the edges; the default channel when absent
+    /// Channel of the catalog to compute the edges from [default: the package's default channel]
     #[arg(long, value_name = "NAME", requires = "catalog")]
     channel: Option<ChannelName>,
-    /// How its place there is chosen, instead of the package file's: replaces, semver, semver-skippatch or skip-range
+    /// Version policy: replaces, semver, semver-skippatch or skip-range; overrides the package file
     #[arg(long, value_name = "POLICY", requires = "catalog")]
     policy: Option<Policy>,
-    /// Service accounts that get their rights from OLM though no Deployment runs as them
+    /// Additional service accounts for OLM to grant permissions to, used by no Deployment
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     extra_service_accounts: Vec<String>,
-    /// A field of the ClusterServiceVersion, whatever else says otherwise; the value is YAML
+    /// Set a field of the ClusterServiceVersion; overrides every other source. The value is YAML
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<Assignment>,
-    /// Another name, tag or digest for an image, as `kustomize edit set image` takes it
+    /// Replace an image's name, tag or digest, as `kustomize edit set image` does
     #[arg(long, value_name = "OLD=NEW")]
     image: Vec<ImageOverride>,
-    /// A kind of finding that is known and meant, besides those that the package file allows
+    /// Accept this kind of finding, in addition to those that the package file allows
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     allow: Vec<String>,
-    /// The time of creation, RFC 3339; `now` changes it when the content changes
+    /// Creation time, RFC 3339; `now` updates it when the content changes
     #[arg(long, value_name = "TIME|now", value_parser = created_at)]
     created_at: Option<String>,
-    /// Ask the registries for the digests of images, and name the images by them
+    /// Pin images to the digests that their registries report
     #[arg(long)]
     pin_digests: bool,
-    /// Make what this tool would make, and none of the repairs
+    /// Generate what this tool would generate, without corrections
     #[arg(long, value_name = "TOOL")]
     compat: Option<CompatFlag>,
-    /// Write nothing; exit with 1 and show the differences when the bundle's directory is stale
+    /// Write nothing; exit with 1 and show the differences if the bundle directory is out of date
     #[arg(long, conflicts_with = "explain")]
     check: bool,
-    /// Write nothing; say where the fields at and below a path of the ClusterServiceVersion come from
+    /// Write nothing; show where the fields at and below a path of the ClusterServiceVersion come from
     #[arg(long, value_name = "PATH")]
     explain: Option<String>,
     /// Directory of the bundle; files that olmkit did not write are kept
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
-    /// Write the bundle into a directory that holds something else, such as a git checkout
+    /// Write the bundle even if the directory contains something else, such as a git checkout
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     registry: RegistryFlags,
 }
 
-/// Tools whose bundles can be made.
+/// Tools to be compatible with.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum CompatFlag {
     /// `operator-sdk generate bundle`
@@ -271,34 +271,34 @@ impl Generate {
 #[derive(Debug, Args)]
 #[command(after_help = VALIDATE_EXAMPLES)]
 pub struct Validate {
-    /// Bundles: directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
+    /// Bundle directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
     #[arg(value_name = "BUNDLE", required_unless_present_any = ["list", "explain"])]
     bundles: Vec<Input>,
-    /// The suites of rules to run; `all` is every one that needs no network. `--list` shows them
+    /// Suites of rules to run; `all` runs every one that needs no network. `--list` shows them
     #[arg(long, value_name = "NAME,…|all", value_delimiter = ',', default_value = validate::DEFAULT_SUITE)]
     suite: Vec<String>,
-    /// Say what the rules are, by suite, and check nothing
+    /// List the rules by suite, without validating anything
     #[arg(long, conflicts_with = "explain")]
     list: bool,
-    /// Explain a kind of finding, with a bad and a good example, and check nothing
+    /// Explain a kind of finding with a bad and a good example, without validating anything
     #[arg(long, value_name = "CODE")]
     explain: Option<String>,
     #[command(flatten)]
     levels: LevelFlags,
-    /// Findings that are known: what an earlier run printed with `--output json`. They are not reported again
+    /// Output of an earlier run with `--output json`; its findings are not reported again
     #[arg(long, value_name = "FILE", help_heading = "Findings")]
     baseline: Option<PathBuf>,
-    /// A program with checks of your own: it gets the bundle's directory, and prints a result as operator-sdk's external
-    /// validators do
+    /// Program with additional checks: it gets the bundle directory as its argument and prints a result as operator-sdk's
+    /// external validators do
     #[arg(long, value_name = "PROGRAM", help_heading = "Findings")]
     check: Vec<PathBuf>,
-    /// The oldest Kubernetes that the bundles are meant for: APIs that it does not serve are errors
+    /// Oldest Kubernetes version to support; APIs that it does not serve are errors
     #[arg(long, value_name = "X.Y", value_parser = validate::kubernetes_version)]
     kubernetes_version: Option<Version>,
-    /// The Dockerfile of the bundle's image, for the suite `community`
+    /// Dockerfile of the bundle image, for the suite `community`
     #[arg(long, value_name = "FILE")]
     index_path: Option<PathBuf>,
-    /// A file with the categories of your catalog, `{"categories": [NAME, …]}`, instead of OperatorHub's
+    /// File with the categories of your catalog, `{"categories": [NAME, …]}`, instead of OperatorHub's
     #[arg(long, value_name = "FILE", env = "OPERATOR_BUNDLE_CATEGORIES")]
     categories: Option<PathBuf>,
     #[command(flatten)]
@@ -354,7 +354,7 @@ impl Validate {
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_EXAMPLES)]
 pub struct Build {
-    /// The bundle: its directory, or its image
+    /// Bundle directory or image
     #[arg(value_name = "BUNDLE")]
     bundle: Input,
     #[command(flatten)]
@@ -370,10 +370,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PUSH_EXAMPLES)]
 pub struct Push {
-    /// The bundle: its directory, which is built first, or its image, which is sent as it is
+    /// Bundle directory, which is built first, or bundle image, which is pushed as it is
     #[arg(value_name = "BUNDLE")]
     bundle: Input,
-    /// Where to; the tag's own reference when it is one, as in `oci:DIR:quay.io/example/bundle:v1`
+    /// Destination [default: the tag of the image if it is a reference, as in `oci:DIR:quay.io/example/bundle:v1`]
     #[arg(value_name = "HOST/NAME:TAG", value_parser = destination)]
     reference: Option<Place>,
     #[command(flatten)]
@@ -389,10 +389,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = UNPACK_EXAMPLES)]
 pub struct Unpack {
-    /// The bundle's image
+    /// Bundle image
     #[arg(value_name = "BUNDLE")]
     bundle: Input,
-    /// The directory, new or empty
+    /// Directory to write to; must be new or empty
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
     #[command(flatten)]

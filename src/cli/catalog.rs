@@ -21,29 +21,29 @@ use crate::report::{Answer, Format};
 /// What to do with catalogs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Add bundles to a catalog, each in its place by a version policy
+    /// Add bundles to a catalog; a version policy chooses their upgrade edges
     Add(Box<Add>),
-    /// Check catalogs as opm does, every problem at once
+    /// Validate catalogs as opm does, reporting every problem at once
     Validate(Box<Validate>),
-    /// Show each version's way to the head of its channel
+    /// Show each version's upgrade path to the head of its channel
     Path(Box<Path>),
-    /// Make one catalog of bundles and catalogs, as opm does
+    /// Render bundles and catalogs as one catalog, as opm does
     Render(Box<Render>),
-    /// Make the catalog that a template stands for
+    /// Expand a catalog template
     Template(Box<Template>),
-    /// Show what a catalog holds
+    /// List the contents of a catalog
     List(Box<List>),
     /// Draw the upgrade graph
     Graph(Box<Graph>),
-    /// Say what OLM would install next, or why it cannot
+    /// Show what OLM would install next, or why it cannot
     Resolve(Box<Resolve>),
-    /// Put a catalog into an image
+    /// Build a catalog image
     Build(Box<Build>),
-    /// Compile a catalog to one file, which `catalog serve` opens in milliseconds
+    /// Compile a catalog to one file that `catalog serve` opens in milliseconds
     BuildIndex(Box<BuildIndex>),
-    /// Serve a catalog to OLM: gRPC and HTTP
+    /// Serve a catalog to OLM over gRPC and HTTP
     Serve(Box<Serve>),
-    /// Send a catalog to a registry
+    /// Push a catalog to a registry
     Push(Box<Push>),
 }
 
@@ -142,32 +142,32 @@ impl Verb {
 #[derive(Debug, Args)]
 #[command(after_help = ADD_EXAMPLES)]
 pub struct Add {
-    /// The catalog's directory, which need not be there yet
+    /// Catalog directory; created if it does not exist
     #[arg(value_name = "CATALOG")]
     catalog: PathBuf,
-    /// The bundles: directories, or images, whose reference in a registry goes into the catalog
+    /// Bundle directories, or images, whose registry reference is written to the catalog
     #[arg(value_name = "BUNDLE", required = true)]
     bundles: Vec<Input>,
-    /// The channels they go into; those that their annotations name when absent
+    /// Channels to add the bundles to [default: those of their annotations]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     channels: Vec<ChannelName>,
-    /// How their places there are chosen: replaces, semver, semver-skippatch or skip-range
+    /// Version policy: replaces, semver, semver-skippatch or skip-range
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Replaces)]
     policy: Policy,
-    /// The channel that a Subscription without one gets; a new package has the one its bundle's annotations name, else the first
+    /// Default channel of the package [default for a new package: that of the bundle's annotations, else the first channel]
     #[arg(long, value_name = "NAME")]
     default_channel: Option<ChannelName>,
-    /// The bundles' images, with {{.Package}}, {{.Name}} and {{.Version}} filled in; without it the bundles' manifests go into the catalog
+    /// Template of the bundles' image references, with {{.Package}}, {{.Name}} and {{.Version}}; without it the manifests are embedded in the catalog
     #[arg(long, value_name = "TEMPLATE")]
     image_ref_template: Option<String>,
-    /// How new files are written
+    /// Format of new files
     #[arg(long, value_enum, default_value_t = FileFormat::Yaml)]
     format: FileFormat,
     #[command(flatten)]
     registry: RegistryFlags,
 }
 
-/// How files are written.
+/// Format of files.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FileFormat {
     /// YAML documents
@@ -199,7 +199,7 @@ impl Add {
 #[derive(Debug, Args)]
 #[command(after_help = VALIDATE_EXAMPLES)]
 pub struct Validate {
-    /// Catalogs: directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
+    /// Catalog directories, or images as `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`
     #[arg(value_name = "CATALOG", required = true)]
     catalogs: Vec<Input>,
     #[command(flatten)]
@@ -217,34 +217,34 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PATH_EXAMPLES)]
 pub struct Path {
-    /// The catalog: its directory, or its image
+    /// Catalog directory or image
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// Of this package only
+    /// Filter by package
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
-    /// In this channel only
+    /// Filter by channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// From this ClusterServiceVersion only
+    /// Show only paths from this ClusterServiceVersion
     #[arg(long, value_name = "CSV")]
     from: Option<String>,
-    /// Whose rules decide what comes next
+    /// OLM version whose rules apply
     #[arg(long, value_enum, default_value_t = Rules::V0)]
     rules: Rules,
-    /// An older state of the catalog: what it released must still have its way
+    /// Older state of the catalog; fails if a version released there has lost its upgrade path
     #[arg(long, value_name = "CATALOG")]
     since: Option<Input>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
 
-/// Whose rules decide what comes next.
+/// OLM version whose rules apply.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Rules {
-    /// OLM v0: what is nearest to the head of the chain
+    /// OLM v0: the candidate nearest to the channel head
     V0,
-    /// OLM v1: the highest version that may follow
+    /// OLM v1: the highest permitted version
     V1,
 }
 
@@ -276,30 +276,30 @@ impl FileFormat {
 #[derive(Debug, Args)]
 #[command(after_help = RENDER_EXAMPLES)]
 pub struct Render {
-    /// Bundles and catalogs: directories, files, images
+    /// Directories, files or images of bundles and catalogs
     #[arg(value_name = "REF", required = true)]
     inputs: Vec<Input>,
-    /// The images of bundles that are directories, with {{.Package}}, {{.Name}} and {{.Version}} filled in; without it their manifests go into the catalog
+    /// Template of the image references of bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}; without it their manifests are embedded in the catalog
     #[arg(long, alias = "alpha-image-ref-template", value_name = "TEMPLATE")]
     image_ref_template: Option<String>,
-    /// How far blobs get newer forms
+    /// Metadata migrations to apply
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = MigrateLevel::None)]
     migrate_level: MigrateLevel,
-    /// How the catalog is written; YAML unless --output says otherwise
+    /// Format of the catalog [default: yaml, or that of --output]
     #[arg(long, value_enum)]
     format: Option<FileFormat>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
 
-/// How far blobs get newer forms.
+/// Metadata migrations to apply.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum MigrateLevel {
-    /// As opm writes them unless told otherwise: every manifest of a bundle in base64
+    /// None: opm's default, with every manifest of a bundle in base64
     None,
-    /// With what consoles show instead of the manifests, which OpenShift reads from 4.17 on
+    /// Replace the manifests with the metadata that consoles show, which OpenShift 4.17 and newer read
     BundleObjectToCsvMetadata,
-    /// Every newer form there is
+    /// All migrations
     All,
 }
 
@@ -322,29 +322,29 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = TEMPLATE_EXAMPLES)]
 pub struct Template {
-    /// The template: olm.template.basic, olm.semver, olm.template.substitutes or olm.composite; `-` is standard input
+    /// Template: olm.template.basic, olm.semver, olm.template.substitutes or olm.composite; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Take bundles from directories: a file with lines of a reference and a directory with a tab between; nothing is fetched then
+    /// File that maps bundle references to directories, one `REFERENCE<TAB>DIRECTORY` a line; nothing is fetched
     #[arg(long, value_name = "MAP")]
     bundles: Option<PathBuf>,
-    /// How far blobs get newer forms
+    /// Metadata migrations to apply
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = MigrateLevel::None)]
     migrate_level: MigrateLevel,
-    /// How the catalog is shown; YAML unless --output says otherwise
+    /// Format of the catalog [default: yaml, or that of --output]
     #[arg(long, value_enum)]
     format: Option<TemplateFormat>,
-    /// Of a composite only this component
+    /// Component of a composite template to expand
     #[arg(long, value_name = "NAME")]
     component: Option<String>,
-    /// Where the catalogs of a composite go: NAME/PATH/FILE below this directory, as it says
+    /// Output directory for the catalogs of a composite template: NAME/PATH/FILE below it, as the template says
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
 
-/// How a template's catalog is shown.
+/// Format of an expanded template.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TemplateFormat {
     /// YAML documents
@@ -365,13 +365,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct List {
-    /// What to list
+    /// Contents to list
     #[arg(value_enum)]
     what: Listed,
-    /// The catalog: its directory, or its image
+    /// Catalog directory or image
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// Of this package only
+    /// Filter by package
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
     #[command(flatten)]
@@ -398,36 +398,36 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = GRAPH_EXAMPLES)]
 pub struct Graph {
-    /// The catalog: its directory, or its image
+    /// Catalog directory or image
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// Of this package only
+    /// Filter by package
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
-    /// Of this channel only
+    /// Filter by channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// Only edges from the version of this bundle on
+    /// Show only edges from this bundle's version on
     #[arg(long, value_name = "CSV")]
     minimum_edge: Option<String>,
-    /// Mark in Mermaid what OLM v0 does not go through, because it is skipped
+    /// Mark skipped versions in Mermaid, which OLM v0 does not install
     #[arg(long)]
     draw_v0_semantics: bool,
-    /// What the picture is written in
+    /// Format of the drawing
     #[arg(long, value_enum, default_value_t = Picture::Mermaid)]
     format: Picture,
     #[command(flatten)]
     registry: RegistryFlags,
 }
 
-/// What a picture is written in.
+/// Format of a drawing.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Picture {
     /// Mermaid, as opm writes it
     Mermaid,
     /// Graphviz
     Dot,
-    /// SVG that needs no other file
+    /// Self-contained SVG
     Svg,
 }
 
@@ -441,17 +441,17 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = RESOLVE_EXAMPLES)]
 pub struct Resolve {
-    /// A catalog that the namespace may install from: a name, and its directory or image
+    /// Catalog that the namespace can install from: name, and directory or image
     #[arg(long = "catalog", value_name = "NAME=CATALOG[,priority=N]", required = true)]
     catalogs: Vec<resolve::NamedCatalog>,
-    /// A Subscription of the namespace, and what it has installed
+    /// Subscription in the namespace, with its installed ClusterServiceVersion
     #[arg(
         long = "subscription",
         value_name = "PACKAGE[,channel=NAME][,catalog=NAME][,startingCSV=CSV][,installed=CSV]",
         required = true
     )]
     subscriptions: Vec<resolve::Asked>,
-    /// ClusterServiceVersions of the namespace, as `kubectl get csv -o yaml` prints them; needed for those that no Subscription has installed
+    /// ClusterServiceVersions in the namespace, as `kubectl get csv -o yaml` prints them; needed for those that no Subscription installed
     #[arg(long, value_name = "FILE")]
     existing: Vec<PathBuf>,
     #[command(flatten)]
@@ -468,25 +468,25 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_EXAMPLES)]
 pub struct Build {
-    /// The catalog: its directory, or its image
+    /// Catalog directory or image
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// An image to put the catalog on, such as opm's, which then serves it
+    /// Base image that serves the catalog, such as opm's
     #[arg(long, value_name = "IMAGE")]
     base: Option<Input>,
     /// The server that the image carries, a static `olmkit-serve` (`make server`), for each platform; else the one beside olmkit
     #[arg(long, value_name = "OS/ARCH=FILE", value_parser = server_binary, conflicts_with = "base")]
     server_binary: Vec<(Platform, PathBuf)>,
-    /// Put nothing but the catalog into the image, for `grpcPodConfig.extractContent` and OLM v1
+    /// Build an image with the catalog only, for `grpcPodConfig.extractContent` and OLM v1
     #[arg(long, conflicts_with_all = ["base", "server_binary"])]
     data_only: bool,
-    /// Platforms of the image; those of the base or of the servers when none are given, else linux/amd64
+    /// Platforms of the image [default: those of the base or of the servers, else linux/amd64]
     #[arg(long, value_name = "OS/ARCH,…", value_delimiter = ',')]
     platform: Vec<Platform>,
-    /// A label besides those that catalogs have
+    /// Additional label
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
-    /// The command that a container runs, word for word, instead of the base's
+    /// Entrypoint of the image; overrides that of the base
     #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
     entrypoint: Vec<String>,
     /// Arguments of the command; `serve,/configs,--cache-dir=/tmp/cache` when there is a base and nothing else is said
@@ -522,10 +522,10 @@ fn server_binary(text: &str) -> Result<(Platform, PathBuf), String> {
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_INDEX_EXAMPLES)]
 pub struct BuildIndex {
-    /// The catalog: its directory, or its image
+    /// Catalog directory or image
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// The file, outside of the catalog's directory
+    /// File to write, outside the catalog directory
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     #[command(flatten)]
@@ -554,10 +554,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PUSH_EXAMPLES)]
 pub struct Push {
-    /// The catalog: its directory, which is built first, or its image, which is sent as it is
+    /// Catalog directory, which is built first, or catalog image, which is pushed as it is
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// Where to; the tag's own reference when it is one, as in `oci:DIR:quay.io/example/catalog:v1`
+    /// Destination [default: the tag of the image if it is a reference, as in `oci:DIR:quay.io/example/catalog:v1`]
     #[arg(value_name = "HOST/NAME:TAG", value_parser = destination)]
     reference: Option<Place>,
     #[command(flatten)]

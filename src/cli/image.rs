@@ -12,7 +12,7 @@ use crate::report::Answer;
 /// What to do with images.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show what an image says of itself: platforms, labels, layers
+    /// Show image metadata: platforms, labels, layers
     Inspect(Box<Inspect>),
     /// Copy an image from one place to another, byte for byte
     Copy(Box<Copy>),
@@ -44,7 +44,7 @@ impl Verb {
 #[derive(Debug, Args)]
 #[command(after_help = INSPECT_EXAMPLES)]
 pub struct Inspect {
-    /// The image: `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE` or `docker-archive:FILE`
+    /// Image: `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE` or `docker-archive:FILE`
     #[arg(value_name = "IMAGE")]
     image: Input,
     #[command(flatten)]
@@ -60,10 +60,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = COPY_EXAMPLES)]
 pub struct Copy {
-    /// The image: `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE` or `docker-archive:FILE`
+    /// Image: `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE` or `docker-archive:FILE`
     #[arg(value_name = "FROM")]
     from: Input,
-    /// Where it goes, written in the same way
+    /// Destination, in the same form
     #[arg(value_name = "TO", value_parser = destination)]
     to: Place,
     /// Copy the image for this platform only, such as `linux/arm64`
@@ -82,7 +82,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = DIGEST_EXAMPLES)]
 pub struct Digest {
-    /// The image: `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE` or `docker-archive:FILE`
+    /// Image: `HOST/NAME:TAG`, `oci:DIR[:TAG]`, `oci-archive:FILE` or `docker-archive:FILE`
     #[arg(value_name = "IMAGE")]
     image: Input,
     #[command(flatten)]

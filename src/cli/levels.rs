@@ -6,17 +6,17 @@ use olmkit_bundle::finding::Levels;
 use crate::actions::findings::codes;
 use crate::exit::Failure;
 
-/// How much findings weigh.
+/// Levels of findings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Findings")]
 pub(super) struct LevelFlags {
-    /// Make these kinds of findings errors; `warnings` means every warning
+    /// Report these findings as errors; `warnings` means every warning
     #[arg(long, value_name = "warnings|CODE,…", value_delimiter = ',')]
     deny: Vec<String>,
-    /// Make these kinds of findings warnings
+    /// Report these findings as warnings
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     warn: Vec<String>,
-    /// Leave these kinds of findings out
+    /// Do not report these findings
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     allow: Vec<String>,
 }

@@ -23,21 +23,21 @@ use crate::report::{self, Answer};
 /// What to do with operators on a cluster.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Install an operator from a catalog and wait until it is up
+    /// Install an operator from a catalog and wait until it is ready
     Install(Box<Install>),
     /// Upgrade an operator hop by hop along its channel
     Upgrade(Box<Upgrade>),
-    /// Approve the plan that waits, if it carries what is expected
+    /// Approve the pending InstallPlan if it contains what is expected
     Approve(Approve),
     /// List operators with their versions, phases and channels
     List(List),
-    /// Show everything about an operator
+    /// Show details of an operator
     Describe(Named),
     /// Show the health of an operator; exit code 1 if it is unhealthy
     Status(Named),
-    /// Remove an operator, and say what is kept and why
+    /// Remove an operator; lists what is kept and why
     Uninstall(Uninstall),
-    /// Go back to an older version by installing it anew
+    /// Return to an older version by reinstalling it
     Rollback(Rollback),
 }
 
@@ -118,30 +118,30 @@ impl Verb {
     }
 }
 
-/// Which cluster it is about.
+/// The cluster to work on.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster")]
 struct ClusterFlags {
-    /// Namespace of the operator [default: that of the context; if it has none, verbs but `install` look in all]
+    /// Namespace of the operator [default: that of the context; without one, verbs other than `install` search all]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Context of the kubeconfig [default: the current one]
+    /// Kubeconfig context [default: the current one]
     #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with = "simulate")]
     context: Vec<String>,
-    /// Contexts of several clusters, which the verb is run on at the same time
+    /// Kubeconfig contexts of several clusters to run on in parallel
     #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with_all = ["simulate", "context"])]
     contexts: Vec<String>,
-    /// The kubeconfig; `KUBECONFIG` or `~/.kube/config` when absent
+    /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     kubeconfig: Option<PathBuf>,
-    /// OLM in memory instead of a cluster; the file keeps its state between two commands. Several are several clusters
+    /// Simulate OLM in memory instead of using a cluster; the file keeps the state between commands. Repeat for several clusters
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     simulate: Vec<PathBuf>,
-    /// Where the catalog is read, when that is another place than the CatalogSource names: a directory, or an image. A
-    /// simulated cluster gets a CatalogSource for it
+    /// Directory or image to read the catalog from, if not the image of the CatalogSource. A simulated cluster gets a
+    /// CatalogSource for it
     #[arg(long, value_name = "CATALOG")]
     catalog_from: Option<Input>,
-    /// The directory with the bundles of a simulated registry, each in a directory of its own
+    /// Bundles of the simulated registry: a directory with a subdirectory for each
     #[arg(long, value_name = "DIR", requires = "simulate")]
     bundles_from: Option<PathBuf>,
     #[command(flatten)]
@@ -161,13 +161,13 @@ impl ClusterFlags {
     }
 }
 
-/// How verbs read that change nothing.
+/// Flags of verbs that only read.
 #[derive(Debug, Clone, Args)]
 struct Reading {
-    /// Look in all namespaces, whatever the context says
+    /// Search all namespaces
     #[arg(short = 'A', long, help_heading = "Cluster")]
     all_namespaces: bool,
-    /// How long the cluster and its registries have to answer: seconds, or a number with `s`, `m` or `h`
+    /// Timeout for the cluster and its registries: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1m", help_heading = "Waiting")]
     timeout: Duration,
 }
@@ -182,17 +182,17 @@ impl Reading {
     }
 }
 
-/// How long to wait, and whether anything is written.
+/// Waiting and dry runs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Waiting")]
 struct Waiting {
-    /// Print what would be written, and write nothing
+    /// Print the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Wait until the operator is where it should be; `--wait=false` does what is to be done now and leaves the rest to OLM
+    /// Wait until the operator reaches its target version; `--wait=false` returns after submitting the changes
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     wait: bool,
-    /// How long the whole command may take: seconds, or a number with `s`, `m` or `h`
+    /// Timeout for the whole command: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     timeout: Duration,
     /// How long the final version must stay healthy; 0 to return as soon as it is up
@@ -213,10 +213,10 @@ impl Waiting {
     }
 }
 
-/// What an InstallPlan may carry besides the bundle.
+/// What an InstallPlan may contain besides the bundle.
 #[derive(Debug, Clone, Default, Args)]
 struct AcceptFlags {
-    /// ClusterServiceVersions that the InstallPlan may also carry: dependencies, or those of other Subscriptions
+    /// ClusterServiceVersions that the InstallPlan may also contain: dependencies, or those of other Subscriptions
     #[arg(long, value_name = "CSV", value_delimiter = ',')]
     accept: Vec<String>,
     /// Approve the InstallPlan with all dependencies that OLM adds to it
@@ -230,7 +230,7 @@ impl From<AcceptFlags> for Accept {
     }
 }
 
-/// What may be wrong with images.
+/// Checks of images.
 #[derive(Debug, Clone, Args)]
 struct ImageFlags {
     /// Continue even if an image is not in its registry, such as when nodes pull it from a mirror
@@ -238,13 +238,13 @@ struct ImageFlags {
     accept_missing_images: bool,
 }
 
-/// Who says yes to plans.
+/// Approval mode for InstallPlans.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ApprovalFlag {
-    /// OLM does, at once
+    /// OLM approves upgrades itself
     #[value(name = "Automatic", alias = "automatic")]
     Automatic,
-    /// Somebody has to
+    /// Wait for explicit approval
     #[value(name = "Manual", alias = "manual")]
     Manual,
 }
@@ -262,37 +262,37 @@ impl From<ApprovalFlag> for api::Approval {
 #[derive(Debug, Args)]
 #[command(after_help = INSTALL_EXAMPLES)]
 pub struct Install {
-    /// The package
+    /// Package to install
     #[arg(value_name = "PACKAGE", required_unless_present = "bundle", conflicts_with = "bundle")]
     package: Option<String>,
-    /// A bundle that no catalog has yet: a catalog of it alone is made, with the edges that it names itself, and served until
-    /// `uninstall`. Over an older version that came the same way it is an upgrade
+    /// Bundle that is in no catalog yet: creates a temporary catalog with just this bundle, which is served until
+    /// `uninstall`. Upgrades an older version that was installed the same way
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["catalog", "catalog_from", "version"])]
     bundle: Option<Input>,
-    /// The repository that the bundle's catalog is pushed to, and the bundle itself if it is in no registry. The cluster has to
-    /// reach it under the same name
+    /// Repository to push the temporary catalog to, and the bundle if it is in no registry yet. The cluster must be
+    /// able to pull from it under the same name
     #[arg(long, value_name = "REPOSITORY", requires = "bundle")]
     push_to: Option<String>,
-    /// The Subscription's name; the package's when absent
+    /// Name of the Subscription [default: the package's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// CatalogSource to install from, as `olmkit` prints it; needed if several offer the package. It may be in any namespace
-    /// that is named; older versions took NAME/NAMESPACE, which is still taken where NAMESPACE/NAME does not exist
+    /// CatalogSource to install from; required if several offer the package. The older form NAME/NAMESPACE still works
+    /// where NAMESPACE/NAME does not exist
     #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = catalog_source)]
     catalog: Option<(String, Option<String>)>,
-    /// The channel; the package's default when absent
+    /// Channel to subscribe to [default: the package's default channel]
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// The version to install; the channel's head when absent. With a version the approval is Manual unless said otherwise
+    /// Version to install [default: the channel's head]. Implies `--approval manual` unless that flag is given
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Who says yes to upgrades
+    /// Approval mode for upgrades
     #[arg(long, value_enum, value_name = "WHO")]
     approval: Option<ApprovalFlag>,
-    /// The namespaces that the operator is to watch, `*` for all; used when the namespace has no OperatorGroup yet
+    /// Namespaces for the operator to watch, `*` for all; used if the namespace has no OperatorGroup yet
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     watch: Vec<String>,
-    /// A YAML file with what is changed in the operator's pods, as `spec.config` of a Subscription
+    /// YAML file with settings of the operator's pods, as `spec.config` of a Subscription
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -336,7 +336,7 @@ impl Install {
     }
 }
 
-/// The name of a CatalogSource, and its namespace where that is named.
+/// Name of a CatalogSource, with its namespace if given.
 fn catalog_source(text: &str) -> Result<(String, Option<String>), String> {
     let parts: Vec<&str> = text.split('/').collect();
     match parts[..] {
@@ -348,7 +348,7 @@ fn catalog_source(text: &str) -> Result<(String, Option<String>), String> {
     }
 }
 
-/// What a file says of the operator's pods.
+/// Reads settings of the operator's pods from a file.
 fn config(path: &std::path::Path) -> Result<Value, Failure> {
     let text = files::read_text(path)?;
     let document = olmkit_bundle::yaml::first_document(&text).map_err(Failure::unknown)?;
@@ -364,16 +364,16 @@ fn config(path: &std::path::Path) -> Result<Value, Failure> {
 #[derive(Debug, Args)]
 #[command(after_help = UPGRADE_EXAMPLES)]
 pub struct Upgrade {
-    /// The Subscription, or the package when just one has it
+    /// Subscription, or its package if only one Subscription has it
     #[arg(value_name = "NAME")]
     name: String,
-    /// The version to stop at; the channel's head when absent
+    /// Version to stop at [default: the channel's head]
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
-    /// The channel to switch to
+    /// Channel to switch to
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// Change who says yes to plans; alone it changes nothing else
+    /// Change the approval mode; without other flags, nothing else is changed
     #[arg(long, value_enum, value_name = "WHO")]
     approval: Option<ApprovalFlag>,
     #[command(flatten)]
@@ -396,7 +396,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  olmkit operator approve redis-operator -n redis")]
 pub struct Approve {
-    /// The Subscription, or the package when just one has it
+    /// Subscription, or its package if only one Subscription has it
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
@@ -423,7 +423,7 @@ pub struct List {
     after_help = "Examples:\n  olmkit operator status redis-operator -n redis\n  olmkit operator describe redis-operator -n redis"
 )]
 pub struct Named {
-    /// The Subscription, or the package when just one has it
+    /// Subscription, or its package if only one Subscription has it
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
@@ -438,13 +438,13 @@ pub struct Named {
     after_help = "Examples:\n  olmkit operator uninstall redis-operator -n redis --dry-run\n  olmkit operator uninstall redis-operator -n redis --delete-crds"
 )]
 pub struct Uninstall {
-    /// The Subscription, or the package when just one has it
+    /// Subscription, or its package if only one Subscription has it
     #[arg(value_name = "NAME")]
     name: String,
-    /// Remove the custom resources and the CRDs that the operator owns as well
+    /// Also remove the operator's CRDs and all their custom resources
     #[arg(long)]
     delete_crds: bool,
-    /// Leave custom resources though the webhook that converts them goes
+    /// Keep custom resources even though their conversion webhook is removed
     #[arg(long)]
     accept_conversion_gap: bool,
     #[command(flatten)]
@@ -457,19 +457,19 @@ pub struct Uninstall {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  olmkit operator rollback redis-operator -n redis --to 0.2.1")]
 pub struct Rollback {
-    /// The Subscription, or the package when just one has it
+    /// Subscription, or its package if only one Subscription has it
     #[arg(value_name = "NAME")]
     name: String,
-    /// The version to go back to
+    /// Version to return to
     #[arg(long, value_name = "VERSION")]
     to: String,
-    /// Where the custom resources are kept before anything is changed
+    /// Directory for a backup of the custom resources, written before any change
     #[arg(long, value_name = "DIR", default_value = "olmkit-backup")]
     backup_dir: PathBuf,
-    /// Go on though custom resources are without the webhook that converts them meanwhile
+    /// Continue even though custom resources have no conversion webhook during the rollback
     #[arg(long)]
     accept_conversion_gap: bool,
-    /// Go on though the old schema has rules that are not evaluated here
+    /// Continue even if the old schema has rules that cannot be evaluated here
     #[arg(long)]
     accept_unchecked: bool,
     #[command(flatten)]

@@ -19,12 +19,12 @@ use crate::report;
 /// The largest text on standard input that is taken for credentials, in bytes.
 const MAX_CREDENTIALS: u64 = 1 << 20;
 
-/// How registries are reached, and how long transfers may take.
+/// Access to registries, with a timeout for transfers.
 #[derive(Debug, Args)]
 pub(super) struct RegistryFlags {
     #[command(flatten)]
     connection: ConnectionFlags,
-    /// How long all transfers together may take: seconds, or a number with `s`, `m` or `h`
+    /// Timeout for all transfers together: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Registries")]
     timeout: Option<Duration>,
 }
@@ -39,7 +39,7 @@ impl RegistryFlags {
     }
 }
 
-/// How registries are reached.
+/// Access to registries.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registries")]
 pub(super) struct ConnectionFlags {
@@ -47,25 +47,25 @@ pub(super) struct ConnectionFlags {
     /// of the whole, keep it out of the process list. Otherwise those of `podman login` and `docker login` are used
     #[arg(long, value_name = "HOST=USER:PASSWORD|@FILE|-", hide_env_values = true)]
     creds: Vec<String>,
-    /// A file with credentials, instead of podman's and docker's
+    /// Credentials file to use instead of podman's and docker's
     #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE")]
     authfile: Option<PathBuf>,
-    /// A file with certificates of authorities to trust besides the system's
+    /// File with CA certificates to trust in addition to the system's
     #[arg(long, value_name = "FILE")]
     ca_file: Vec<PathBuf>,
-    /// A registry that speaks plain HTTP; those of this machine need no flag
+    /// Registry that serves plain HTTP; not needed for registries on this machine
     #[arg(long, value_name = "HOST[:PORT]")]
     plain_http: Vec<String>,
-    /// A registry whose certificate is not checked: anybody may answer in its name
+    /// Do not verify this registry's certificate (insecure)
     #[arg(long, value_name = "HOST[:PORT]")]
     insecure_skip_tls_verify: Vec<String>,
-    /// How many blobs move at once
+    /// Number of blobs to transfer in parallel
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     parallel: u8,
-    /// Where fetched blobs are kept; `olmkit` in the user's cache directory when not given
+    /// Cache directory for fetched blobs [default: `olmkit` in the user's cache directory]
     #[arg(long, value_name = "DIR", env = "OLMKIT_CACHE_DIR")]
     cache_dir: Option<PathBuf>,
-    /// How much is kept there at most, in MiB; 0 keeps nothing
+    /// Maximum size of the cache in MiB; 0 disables it
     #[arg(long, value_name = "MIB", default_value_t = DEFAULT_CACHE_LIMIT >> 20)]
     cache_limit: u64,
 }
@@ -94,13 +94,13 @@ impl ConnectionFlags {
     }
 }
 
-/// How verbs write to a place.
+/// How an image is written.
 #[derive(Debug, Args)]
 pub(super) struct WriteFlags {
-    /// Another tag that the image gets in the same repository or layout
+    /// Additional tag for the image in the same repository or layout
     #[arg(long, value_name = "TAG")]
     also_tag: Vec<String>,
-    /// Say what would be sent, and write nothing
+    /// Print what would be sent without writing anything
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -121,14 +121,14 @@ impl WriteFlags {
 /// How verbs build an image, and where it goes.
 #[derive(Debug, Args)]
 pub(super) struct BuildFlags {
-    /// Where the image goes: `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`, or a registry's `HOST/NAME:TAG`
+    /// Destination: `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`, or a registry's `HOST/NAME:TAG`
     #[arg(long, value_name = "PLACE", value_parser = destination, required_unless_present = "push")]
     to: Option<Place>,
-    /// Push it to the reference that it has itself: the tag in `--to`, as in `oci:DIR:HOST/NAME:TAG`, else that of an image
-    /// which it is built from
+    /// Also push the image to its own reference: the tag in `--to`, as in `oci:DIR:HOST/NAME:TAG`, else that of the image
+    /// it is built from
     #[arg(long)]
     push: bool,
-    /// How the layers are packed: gzip for bundles, zstd for catalogs when nothing is said
+    /// Compression of the layers [default: gzip for bundles, zstd for catalogs]
     #[arg(long, value_enum, value_name = "KIND")]
     compression: Option<Packing>,
     #[command(flatten)]
@@ -158,9 +158,9 @@ impl BuildFlags {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Packing {
-    /// What every reader of images knows
+    /// Supported by every client
     Gzip,
-    /// Smaller and faster, for readers from about 2022 on
+    /// Smaller and faster; for clients from about 2022 on
     Zstd,
 }
 

@@ -35,7 +35,7 @@ pub enum Event<'e> {
         /// The bytes.
         bytes: u64,
     },
-    /// A blob is where it should be.
+    /// A blob is in place.
     Ended {
         /// The blob.
         digest: Digest,

@@ -52,7 +52,7 @@ impl FromStr for TreePath {
         } else if path.chars().any(char::is_control) {
             Some("has a control character")
         } else if path.split('/').any(|name| name == "..") {
-            Some("leads out of the image through `..`")
+            Some("points outside the image through `..`")
         } else if path.split('/').any(|name| name.is_empty() || name == ".") {
             Some("has an empty component or a `.`")
         } else if path.split('/').any(|name| name.starts_with(WHITEOUT)) {
@@ -535,8 +535,8 @@ mod tests {
     fn paths_that_no_image_has() {
         assert_snapshot!(check_path(""), @"`` cannot be a path in an image: it is empty");
         assert_snapshot!(check_path("/etc/passwd"), @"`/etc/passwd` cannot be a path in an image: it is absolute");
-        assert_snapshot!(check_path("a/../../b"), @"`a/../../b` cannot be a path in an image: it leads out of the image through `..`");
-        assert_snapshot!(check_path(".."), @"`..` cannot be a path in an image: it leads out of the image through `..`");
+        assert_snapshot!(check_path("a/../../b"), @"`a/../../b` cannot be a path in an image: it points outside the image through `..`");
+        assert_snapshot!(check_path(".."), @"`..` cannot be a path in an image: it points outside the image through `..`");
         assert_snapshot!(check_path("./a"), @"`./a` cannot be a path in an image: it has an empty component or a `.`");
         assert_snapshot!(check_path("a//b"), @"`a//b` cannot be a path in an image: it has an empty component or a `.`");
         assert_snapshot!(check_path("a/"), @"`a/` cannot be a path in an image: it has an empty component or a `.`");

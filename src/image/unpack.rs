@@ -83,7 +83,7 @@ pub enum UnpackError {
         found: Digest,
     },
     /// The layer is not a sound gzip or tar.
-    #[error("layer `{layer}` is not a sound archive")]
+    #[error("layer `{layer}` is not a valid archive")]
     Archive {
         /// The layer.
         layer: Digest,

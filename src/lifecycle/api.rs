@@ -77,7 +77,7 @@ pub struct Object<T> {
 
 /// An object that does not fit its type.
 #[derive(Debug, thiserror::Error)]
-#[error("`{key}` is not what such objects look like")]
+#[error("`{key}` does not have the fields of its kind")]
 pub struct MisfitError {
     /// The object.
     pub key: Box<Key>,

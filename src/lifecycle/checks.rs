@@ -50,7 +50,7 @@ fn deployments(observed: &Observed, csv: &ClusterServiceVersion) -> Option<Strin
     csv.spec.install.spec.deployments.iter().find_map(|wanted| {
         let name = &wanted.name;
         let Some(found) = observed.deployments.iter().find(|found| found.name == *name) else {
-            return Some(format!("deployment/{name} is not there"));
+            return Some(format!("deployment/{name} does not exist"));
         };
         if found.owner != csv.name() {
             return Some(format!("deployment/{name} belongs to `{}`", found.owner));
@@ -119,7 +119,7 @@ fn custom_resources(
 ) -> Result<Option<String>, ClusterError> {
     for owned in &csv.spec.custom_resource_definitions.owned {
         let Some(crd) = cluster.get(&known::CRD, "", &owned.name)? else {
-            return Ok(Some(format!("the CRD `{}` is not there", owned.name)));
+            return Ok(Some(format!("the CRD `{}` does not exist", owned.name)));
         };
         for resource in served(&crd) {
             match cluster.list(&resource, None) {

@@ -66,19 +66,19 @@ pub trait Cluster {
 #[non_exhaustive]
 pub enum ClusterError {
     /// The object is not there.
-    #[error("{key} is not there")]
+    #[error("{key} does not exist")]
     NotFound {
         /// The object.
         key: Key,
     },
     /// There is such an object already.
-    #[error("{key} exists already")]
+    #[error("{key} already exists")]
     Exists {
         /// The object.
         key: Key,
     },
     /// Somebody else changed the object meanwhile.
-    #[error("{key} was changed meanwhile")]
+    #[error("conflict: {key} was changed by someone else")]
     Conflict {
         /// The object.
         key: Key,
@@ -108,7 +108,7 @@ pub enum ClusterError {
         message: String,
     },
     /// The cluster did not answer, or nothing that makes sense.
-    #[error("the cluster at `{server}` does not answer")]
+    #[error("cannot reach the cluster at `{server}`")]
     Unreachable {
         /// The address of its API server.
         server: String,
@@ -117,7 +117,7 @@ pub enum ClusterError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The time for the whole command is over.
-    #[error("the cluster at `{server}` has not answered within {} s", .limit.as_secs())]
+    #[error("the cluster at `{server}` did not answer within {} s", .limit.as_secs())]
     TimedOut {
         /// The address of its API server.
         server: String,

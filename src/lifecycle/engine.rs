@@ -117,7 +117,7 @@ pub enum EngineError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// It took too long.
-    #[error("waited {} s for {awaited}", .after.as_secs())]
+    #[error("timed out after {} s waiting for {awaited}", .after.as_secs())]
     TimedOut {
         /// How long.
         after: Duration,
@@ -143,7 +143,7 @@ impl EngineError {
 pub struct Options {
     /// How long a verb may take; none of it is spent when `wait` is false.
     pub timeout: Duration,
-    /// How long the last version has to stay well.
+    /// How long the final version must stay healthy.
     pub settle: Duration,
     /// Whether to wait for the goal at all.
     pub wait: bool,
@@ -374,7 +374,10 @@ impl<'e> Engine<'e> {
         let fault = checks.into_iter().find_map(|Check { what, fault }| Some((what, fault?)));
         Ok(fault.map(|(what, fault)| Stuck {
             code: "check-failed",
-            sentence: format!("`{}` has succeeded, but not: {what}: {fault}", csv.name()),
+            sentence: format!(
+                "`{}` succeeded, but the post-install check failed: {what}: {fault}",
+                csv.name()
+            ),
             help: None,
         }))
     }

@@ -43,7 +43,7 @@ pub struct Install {
     pub channel: Option<String>,
     /// The version to begin with; the channel's head when none is given.
     pub version: Option<String>,
-    /// Who says yes to upgrades.
+    /// Approval mode for upgrades.
     pub approval: Option<Approval>,
     /// Which namespaces it is to watch, when an OperatorGroup has to be made: `None` for what the operator prefers, no names
     /// for all.

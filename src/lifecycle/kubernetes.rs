@@ -2,7 +2,7 @@
 //!
 //! Kinds that the engine looks at in a namespace are watched from the first wait on, and read from memory afterwards; all else
 //! is asked for. The client is asynchronous and has a runtime of its own, so that nobody else needs to be: a call blocks until
-//! it is answered. What may pass by itself (a server that restarts, too many requests) is tried again for a while, but not a
+//! it is answered. What may pass by itself (a server that restarts, rate limits) is tried again for a while, but not a
 //! server that was never reached; and nothing goes on after the deadline of the command.
 
 use std::collections::BTreeMap;

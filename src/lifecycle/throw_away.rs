@@ -60,7 +60,7 @@ impl Engine<'_> {
         let there = there.map(Object::<CatalogSource>::read).transpose().map_err(misfit)?;
         if let Some(there) = there.as_ref().filter(|there| !made_here(there.document())) {
             return Err(EngineError::refused_help(
-                format!("{} is there already, and somebody else made it", there.key()),
+                format!("{} already exists and was not created by olmkit", there.key()),
                 "install into another namespace",
             ));
         }

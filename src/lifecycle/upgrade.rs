@@ -149,7 +149,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Does what is to be done now, and does not wait for what comes of it. Says whether the goal is reached already.
+    /// Submits the changes without waiting for their outcome. Returns whether the goal is already reached.
     pub(super) fn one_step(&mut self, namespace: &str, name: &str, goal: &Goal) -> Result<bool, EngineError> {
         self.options.timeout = Duration::ZERO;
         self.options.settle = Duration::ZERO;
@@ -160,7 +160,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Approves the plan that waits, after showing what it carries.
+    /// Approves the pending InstallPlan, after showing what it contains.
     ///
     /// # Errors
     /// There is none, or it carries more than was named.
@@ -320,7 +320,7 @@ fn passed_over(
         Some(hop) => {
             let edge = channel.entry(&hop[1]).map(|entry| entry.edge_from(&hop[0])).unwrap_or_default();
             format!(
-                "OLM passes over `{destination}`: from `{}` it goes to `{}`, since {edge}",
+                "no upgrade path stops at `{destination}`: OLM goes from `{}` to `{}`, since {edge}",
                 hop[0], hop[1]
             )
         }

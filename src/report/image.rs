@@ -98,7 +98,7 @@ impl Answer for DigestAnswer {
     }
 }
 
-/// What an image says of itself.
+/// Image metadata.
 #[derive(Debug)]
 pub struct InspectedAnswer {
     /// The image as it was named.

@@ -245,7 +245,7 @@ pub struct PlatformDigest {
     pub digest: String,
 }
 
-/// What an image says of itself: `image inspect`.
+/// Image metadata: `image inspect`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Inspected {

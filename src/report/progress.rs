@@ -89,7 +89,7 @@ impl Progress for Transfers {
                     Outcome::Uploaded => "uploaded",
                     Outcome::WouldUpload => "would be uploaded",
                     Outcome::Downloaded => "downloaded",
-                    Outcome::Exists => "is there already",
+                    Outcome::Exists => "already exists",
                     Outcome::Mounted => "mounted from another repository",
                 };
                 self.line(&format!("{}: {how} ({})", short(digest), bytes(size)));

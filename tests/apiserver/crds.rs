@@ -50,7 +50,7 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 const INT_OR_STRING_IN_DEFAULTS: &str =
     "in defaults the server does not know of `x-kubernetes-int-or-string`";
-const TYPES_WITH_FORMATS: &str = "of texts and lists the server passes over the type where there is a format";
+const TYPES_WITH_FORMATS: &str = "of texts and lists the server ignores the type where there is a format";
 const RULES_ON_DEFAULTS: &str = "the server runs the rules on the defaults, which are not evaluated here";
 
 /// Findings that say that a cluster refuses a CRD.

@@ -64,7 +64,11 @@ pub(super) fn ctrl_c_at_any_moment_says_what_was_done_and_how_to_resume() {
             // The same command again ends at its goal, or finds that there is nothing left to do.
             let again = command(&server, ADMIN, &words).output().unwrap();
             let nothing_left = verb[0] == "uninstall" && text(&again).contains("there is no Subscription");
-            assert!(again.status.success() || nothing_left, "{words:?} again, after {moment}: {}", text(&again));
+            assert!(
+                again.status.success() || nothing_left,
+                "{words:?} again, after {moment}: {}",
+                text(&again)
+            );
             match verb[0] {
                 "install" => assert_eq!(installed(&server, "signals"), "demo.v0.1.0"),
                 "upgrade" => assert_eq!(installed(&server, "signals"), "demo.v0.3.0"),

@@ -149,7 +149,7 @@ fn each_fault_is_named() {
     insta::assert_snapshot!(said.join("\n"), @"
     the ClusterServiceVersion succeeded: `op.v2` is Installing
     its requirements are met: PolicyRule `r` is NotSatisfied
-    its deployments run its images: deployment/op is not there
+    its deployments run its images: deployment/op does not exist
     its deployments run its images: deployment/op belongs to `op.v1`; nothing of its predecessor is left: deployment/op still belongs to `op.v1`
     its deployments run its images: 0 of 1 pods of deployment/op are available
     its deployments run its images: deployment/op does not run `r/op:2`

@@ -171,7 +171,7 @@ impl World<'_> {
 
     fn delete(&mut self, kind: &str, name: &str) {
         let key = self.key(kind, name);
-        assert!(self.olm.store().get(&key).is_some(), "{}: {key} is not there", self.trace.name);
+        assert!(self.olm.store().get(&key).is_some(), "{}: {key} does not exist", self.trace.name);
         self.olm.store().delete(&key);
     }
 

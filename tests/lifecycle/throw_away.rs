@@ -95,7 +95,7 @@ fn what_olm_would_not_take_is_refused() {
     });
     let mut world = World::of("01").with(theirs);
     insta::assert_snapshot!(told(install(&mut world, made("0.1.0", "", "a")).unwrap_err()), @"
-    catalogsource/olmkit-demo is there already, and somebody else made it
+    catalogsource/olmkit-demo already exists and was not created by olmkit
     install into another namespace
     ");
 }

@@ -247,7 +247,7 @@ fn a_verb_is_over_when_its_command_has_to_be() {
     let mut bounded = Bounded(killed, deadline);
     let request = Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() };
     let error = Engine::new(&mut bounded, &world, &world, Options::default()).upgrade(&request).unwrap_err();
-    assert!(error.to_string().contains("waited"), "{error}");
+    assert!(error.to_string().contains("timed out"), "{error}");
     assert_eq!(bounded.now(), deadline);
 }
 

@@ -225,15 +225,15 @@ fn error_codes() -> Result<(), Failed> {
     let dir = workplace();
     // Status and code of the answer to a push, what is said, requests of the same kind, exit code.
     let cases = [
-        ("400 Bad", "NAME_INVALID", "answers with status 400: told why", 1),
+        ("400 Bad", "NAME_INVALID", "responded with status 400: told why", 1),
         ("401 Who", "UNAUTHORIZED", "refuses to write to `team/app`: not logged in: told why", 1),
         ("403 No", "DENIED", "refuses to write to `team/app`: not logged in: told why", 1),
         ("404 None", "NAME_UNKNOWN", "has no such repository", 1),
-        ("405 No", "UNSUPPORTED", "answers with status 405: told why", 1),
-        ("413 Big", "SIZE_INVALID", "answers with status 413: told why", 1),
-        ("429 Busy", "TOOMANYREQUESTS", "has had too many requests", 5),
-        ("500 Down", "UNKNOWN", "answers with status 500: told why", 5),
-        ("507 Full", "UNKNOWN", "answers with status 507: told why", 5),
+        ("405 No", "UNSUPPORTED", "responded with status 405: told why", 1),
+        ("413 Big", "SIZE_INVALID", "responded with status 413: told why", 1),
+        ("429 Busy", "TOOMANYREQUESTS", "rate limited by", 5),
+        ("500 Down", "UNKNOWN", "responded with status 500: told why", 5),
+        ("507 Full", "UNKNOWN", "responded with status 507: told why", 5),
     ];
     for (status, code, expected, attempts) in cases {
         for method in ["POST", "PUT"] {
@@ -272,7 +272,7 @@ fn error_codes() -> Result<(), Failed> {
         let reference = format!("{}/team/echo:v1", registry.host);
         let output = run(dir.path(), &["bundle", "push", "bundle", &reference]);
         check(&output, 3);
-        assert!(text(&output.stderr).contains("it says that blobs are missing"), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("it reports blobs as missing"), "{}", text(&output.stderr));
         let manifests = registry.requests().iter().filter(|seen| seen.path.contains("/manifests/")).count();
         assert_eq!(manifests, 2, "{code}");
     }

@@ -22,7 +22,7 @@ pub(crate) enum Fault {
     LostAnswer,
     /// The connection ends in the middle of the answer.
     HalfAnswer,
-    /// A status instead of the registry's answer, with what it asks to wait.
+    /// A status instead of the registry's answer, with what retry after.
     Status(u16, Option<u64>),
     /// The answer's headers speak of another digest.
     OtherDigest,

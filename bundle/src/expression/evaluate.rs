@@ -373,7 +373,7 @@ fn compare_versions(a: &Value, b: &Value) -> Option<Value> {
     Some(Value::Int(precedence(&version(a)?, &version(b)?) as i64))
 }
 
-/// A number or truth value as Go prints it.
+/// A number or boolean as Go prints it.
 fn printed(value: &Value) -> Option<String> {
     match value {
         Value::Bool(value) => Some(value.to_string()),

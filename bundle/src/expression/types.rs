@@ -27,7 +27,7 @@ pub(super) const DOUBLE: Type = Type::Number("a double");
 impl Type {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Self::Bool => "a truth value",
+            Self::Bool => "a boolean",
             Self::Number(name) => name,
             Self::String => "a string",
             Self::Bytes => "bytes",

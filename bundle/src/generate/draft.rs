@@ -198,7 +198,7 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// The same with numbers and truth values as texts, for fields that hold texts alone.
+    /// The same with numbers and booleans as texts, for fields that hold texts alone.
     pub(super) fn texts(mut self) -> Self {
         self.value = match self.value {
             Value::Scalar(json @ (Json::Number(_) | Json::Bool(_))) => Value::Scalar(json.to_string().into()),

@@ -710,7 +710,7 @@ fn findings_can_be_allowed_on_the_command_line() {
         Input { texts: &[DEPLOYMENT, RBAC], overrides, ..Input::default() }.run()
     };
     assert_eq!(run("generate-no-api").findings, []);
-    insta::assert_snapshot!(said(&run("generate-no-apis"), "package-value-invalid"), @"error[package-value-invalid]: `--allow`: there is no kind of finding `generate-no-apis` (did you mean `generate-no-api`?)");
+    insta::assert_snapshot!(said(&run("generate-no-apis"), "package-value-invalid"), @"error[package-value-invalid]: `--allow`: unknown finding code `generate-no-apis` (did you mean `generate-no-api`?)");
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Old {
 /// What an expression is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A truth value, as a rule.
+    /// A boolean, as a rule.
     Truth,
     /// A text, as the expression of a message.
     Text,

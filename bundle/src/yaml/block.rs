@@ -525,7 +525,7 @@ impl<'a> Reader<'a> {
                         at += width + 1;
                         continue;
                     }
-                    // What stands between the two columns is a fault, or a comment that is none.
+                    // What stands between the two columns is a fault, or something that only looks like a comment.
                     Some(_) if width as isize > parent => return Err(Unusual),
                     None if width > 0 => return Err(Unusual),
                     _ => break,

@@ -2,7 +2,7 @@
 //!
 //! - A field is matched without regard to case when nothing matches exactly.
 //! - Null leaves the field at its default.
-//! - A string field takes numbers and truth values as text, an integer field takes `3.0`.
+//! - A string field takes numbers and booleans as text, an integer field takes `3.0`.
 //! - Unknown fields are passed over, and remembered with the names they might have meant.
 //!
 //! An error knows the place and the path of the value that did not fit.
@@ -77,7 +77,7 @@ pub struct UnknownField {
 pub struct Noted {
     /// Fields that types do not have.
     pub unknown: Vec<UnknownField>,
-    /// Numbers and truth values that were taken for text.
+    /// Numbers and booleans that were taken for text.
     pub as_text: Vec<Span>,
 }
 

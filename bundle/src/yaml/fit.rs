@@ -2,7 +2,7 @@
 //!
 //! Types are tables ([`Type`], [`Struct`]), walked together with the value. The rules are those of encoding/json behind
 //! sigs.k8s.io/yaml: fields match without regard to case, null fits everything, and where text is wanted numbers and
-//! truth values are taken for text. Below a type that reads its own JSON the last of these ends, since Go no longer knows
+//! booleans are taken for text. Below a type that reads its own JSON the last of these ends, since Go no longer knows
 //! there what is wanted.
 
 use base64::Engine as _;
@@ -36,7 +36,7 @@ pub enum Type {
     Map(&'static Self),
     /// A struct.
     Struct(&'static Struct),
-    /// A struct or a truth value, which read their own JSON.
+    /// A struct or a boolean, which read their own JSON.
     StructOrBool(&'static Struct),
     /// A struct or a list of them, which read their own JSON; anything else is passed over.
     StructOrList(&'static Struct),
@@ -87,9 +87,9 @@ impl Struct {
 pub struct Fit {
     /// Values that do not fit.
     pub misfits: Vec<Misfit>,
-    /// Keys that no field takes; Go passes over them.
+    /// Keys that no field takes; Go ignores them.
     pub unknown: Vec<Unknown>,
-    /// Numbers and truth values that are taken for text.
+    /// Numbers and booleans that are taken for text.
     pub as_text: Vec<Span>,
 }
 
@@ -285,7 +285,7 @@ fn is_time(value: &Value<'_>) -> bool {
 fn is_base64(value: &Value<'_>) -> bool {
     let Value::String(text) = value else { return false };
     if text.contains(['\n', '\r']) {
-        // Go's decoder passes over line breaks.
+        // Go's decoder ignores line breaks.
         let text: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
         return BASE64.decode(text).is_ok();
     }

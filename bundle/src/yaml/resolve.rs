@@ -150,7 +150,7 @@ fn float(text: &str) -> Option<f64> {
 }
 
 fn binary(text: &str) -> Result<String, String> {
-    // Go's decoder passes over line breaks.
+    // Go's decoder ignores line breaks.
     let packed: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
     let bytes =
         BASE64.decode(packed).map_err(|error| format!("the `!!binary` value is not base64: {error}"))?;

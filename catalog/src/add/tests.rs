@@ -837,11 +837,11 @@ fn what_has_no_place_in_the_catalog() {
     catalog.yaml:12:9: `redis.v0.1.5` is not higher than the head of the channel `stable`, `redis.v0.2.0` (help: use the policy `semver` or `semver-skippatch`, which find its place)
     `redis.vv1` has the version `v1`, which is not semantic: unexpected character 'v' while parsing major version number (help: write `spec.version` as `MAJOR.MINOR.PATCH`, without `v`)
     `redis.v0.3.0` belongs to the package `valkey`, the bundles before it to `redis` (help: add the bundles of one package at a time)
-    the default channel `beta` is none of `redis` (help: name a channel that the package has, or one the bundle goes into)
-    catalog.yaml:38:1: the catalog cannot be read whole: a blob of a catalog is a map, found a list (help: `catalog validate` lists every place)
-    catalog.yaml:13:7: the channel `stable` is not sound: it has several heads (help: `catalog validate` lists what is wrong)
+    `redis` has no channel `beta` to be its default (help: name a channel that the package has, or one the bundle goes into)
+    catalog.yaml:38:1: the catalog cannot be read completely: a blob of a catalog is a map, found a list (help: `catalog validate` lists every place)
+    catalog.yaml:13:7: the channel `stable` is invalid: it has several heads (help: `catalog validate` lists what is wrong)
     catalog.yaml:11:9: the version of `redis.v0.1.0` in the channel `stable` is not known (help: `catalog validate` lists what is wrong)
-    catalog.yaml:15:7: with `redis.v0.3.0` the channel `stable` would not be sound: every entry is replaced or skipped (help: the edges of its neighbours are not those of the policy: edit the channel by hand)
+    catalog.yaml:15:7: with `redis.v0.3.0` the channel `stable` would be invalid: every entry is replaced or skipped (help: the edges of its neighbours are not those of the policy: edit the channel by hand)
     ");
 }
 

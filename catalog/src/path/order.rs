@@ -10,7 +10,7 @@ use super::Entry;
 use crate::fbc;
 use crate::graph::{GraphError, VersionRelease};
 
-/// The edges of an entry as OLM reads them: a range that is none is passed over.
+/// The edges of an entry as OLM reads them: an invalid range is ignored.
 #[derive(Clone, Debug)]
 pub(super) struct Edges {
     pub(super) name: String,

@@ -261,7 +261,7 @@ fn what_cannot_be_read_is_named() {
     insta::assert_snapshot!(errors.join("\n"), @r"
     `bundle` has no ClusterServiceVersion in `manifests/`
     bundle/manifests/redis.clusterserviceversion.yaml:12:14: `Redis` v1 `redis.cache.example.com` is owned but not in the bundle
-    `bundle` does not say which package it belongs to
+    `bundle` does not name its package
     bundle/manifests/broken.yaml:1:5: cannot read a file of the bundle: mapping values are not allowed in this context
     bundle/manifests/list.yaml:1:1: cannot read a file of the bundle: it is not a Kubernetes object
     bundle/manifests/nameless.yaml:1:1: cannot read a file of the bundle: the object has no kind

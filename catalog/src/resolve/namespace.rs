@@ -207,7 +207,7 @@ impl<'q> Namespace<'q> {
         let mut next = Some(head);
         while let Some(at) = next {
             if !passed.insert(at) {
-                return Err(fail("the chain of `replaces` goes round in a circle".into()));
+                return Err(fail("the chain of `replaces` is a cycle".into()));
             }
             let entry = &self.entries[at];
             if !skipped.contains(entry.name) {

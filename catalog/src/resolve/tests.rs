@@ -183,7 +183,7 @@ fn compound_constraints_and_expressions() {
     for (bad, why) in [
         (r#"{}"#, "a constraint is empty"),
         (r#"{"other":1}"#, "unknown field `other`"),
-        (r#"{"cel":{"rule":"properties"}}"#, "expected a truth value"),
+        (r#"{"cel":{"rule":"properties"}}"#, "expected a boolean"),
         (r#"{"package":{"packageName":"db","versionRange":""}}"#, "is not a version range"),
         (r#"[]"#, "not a map"),
     ] {

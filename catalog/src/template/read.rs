@@ -67,7 +67,7 @@ impl<'n, 'a> Fields<'n, 'a> {
         }
     }
 
-    /// A truth value; false when it is absent.
+    /// A boolean; false when it is absent.
     pub(super) fn flag(&self, key: &str) -> Result<bool, TemplateError> {
         match self.get(key) {
             None => Ok(false),

@@ -111,11 +111,11 @@ fn templates_that_stand_for_nothing() {
     insta::assert_snapshot!(semver(&["r:1.0.0"], "stabel: {}\n"), @"2: the field `stabel` is not known");
     insta::assert_snapshot!(semver(&["r:1.0.0"], "Schema: olm.semver\n"), @"2: the field `Schema` stands there twice");
     insta::assert_snapshot!(semver(&["r:1.0.0"], "defaultChannelTypePreference: major\n"), @"2: channels of the kind `major` are not generated");
-    insta::assert_snapshot!(channels("schema: olm.package\n"), @"1: `olm.package` is not the schema of a template");
+    insta::assert_snapshot!(channels("schema: olm.package\n"), @"1: `olm.package` is not a template schema");
     insta::assert_snapshot!(channels("schema: olm.template.basic\nentries:\n- schema: olm.bundle\n"), @"3: a bundle of a basic template has no `image`");
     insta::assert_snapshot!(channels("schema: olm.template.basic\nentries: {}\n"), @"2: `entries` is not a list");
     insta::assert_snapshot!(channels("schema: olm.template.basic\nentries:\n- name: x\n"), @"3: an entry has no schema");
-    insta::assert_snapshot!(channels("{"), @"1: it is neither YAML nor JSON: unclosed bracket '{'");
+    insta::assert_snapshot!(channels("{"), @"1: not valid YAML or JSON: unclosed bracket '{'");
 }
 
 #[test]
@@ -155,5 +155,5 @@ components:
         ("semver.yaml", "redis", Strategy::Template)
     );
     insta::assert_snapshot!(channels(&text.replace("olm.builder.semver", "olm.builder.custom")), @"6: `olm.builder.custom` is not `olm.builder.basic`, `olm.builder.semver` or `olm.builder.raw`");
-    insta::assert_snapshot!(channels(text), @"0: a composite stands for several catalogs");
+    insta::assert_snapshot!(channels(text), @"0: a composite template expands to several catalogs");
 }

@@ -50,7 +50,7 @@ impl Made {
     /// Builds what is to be pushed, and pushes nothing yet.
     ///
     /// # Errors
-    /// The bundle cannot be read, or it is not said where images can be pushed to.
+    /// The bundle cannot be read, or no repository to push to was given.
     pub(super) fn of(bundle: &NewBundle, simulated: bool, access: &Access) -> Result<Self, Failure> {
         let files = bundle.input.bundle(access)?;
         let parsed = Bundle::parse(&files);

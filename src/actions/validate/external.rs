@@ -97,9 +97,7 @@ pub(super) fn run(program: &Path, bundle: &Input, files: &BundleFiles) -> Result
     let name = || bundle.to_string();
     if !output.status.success() {
         let error = CheckError::Failed { program: program.to_owned(), bundle: name(), status: output.status };
-        return Err(
-            Failure::unknown(error).help("such programs end with 0, whatever they think of the bundle")
-        );
+        return Err(Failure::unknown(error).help("check programs must exit with 0 and print their result"));
     }
     let result: ManifestResult = serde_json::from_slice(&output.stdout).map_err(|source| {
         let error = CheckError::NoResult { program: program.to_owned(), bundle: name(), source };

@@ -86,7 +86,7 @@ impl Challenge {
 /// Gets a token for these scopes. Without credentials, one that anybody gets.
 ///
 /// # Errors
-/// The authorization server refuses, cannot be reached or makes no sense.
+/// The authorization server refuses, is unreachable, or its response is invalid.
 pub(super) async fn token(
     http: &Http,
     realm: &Url,
@@ -167,10 +167,10 @@ mod tests {
         assert_snapshot!(check(url, &[r#"Bearer realm="https://quay.io/v2/auth",service="quay.io",scope="a,b""#]), @r#"bearer https://quay.io/v2/auth Some("quay.io")"#);
         assert_snapshot!(check(url, &[r#"Basic realm="x", Bearer realm="https://a.example.com/t""#]), @"bearer https://a.example.com/t None");
         assert_snapshot!(check(url, &["Negotiate", r#"BASIC Realm="x""#]), @"basic");
-        assert_snapshot!(check(url, &["Negotiate"]), @"`quay.io` gives an answer that makes no sense: it wants a login of an unknown kind");
-        assert_snapshot!(check(url, &[]), @"`quay.io` gives an answer that makes no sense: it wants a login of an unknown kind");
-        assert_snapshot!(check(url, &[r#"Bearer realm="file:///etc/passwd""#]), @"`quay.io` gives an answer that makes no sense: it wants a token, and does not say from where");
-        assert_snapshot!(check(url, &[r#"Bearer realm="http://quay.io/token""#]), @"`quay.io` gives an answer that makes no sense: it wants credentials to be sent over plain HTTP");
+        assert_snapshot!(check(url, &["Negotiate"]), @"invalid response from `quay.io`: it wants a login of an unknown kind");
+        assert_snapshot!(check(url, &[]), @"invalid response from `quay.io`: it wants a login of an unknown kind");
+        assert_snapshot!(check(url, &[r#"Bearer realm="file:///etc/passwd""#]), @"invalid response from `quay.io`: it wants a token, and does not say from where");
+        assert_snapshot!(check(url, &[r#"Bearer realm="http://quay.io/token""#]), @"invalid response from `quay.io`: it wants credentials to be sent over plain HTTP");
         assert_snapshot!(check("http://localhost:5000/v2/", &[r#"Bearer realm="http://localhost:5001/token""#]), @"bearer http://localhost:5001/token None");
     }
 }

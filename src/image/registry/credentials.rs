@@ -95,7 +95,7 @@ pub struct GivenCredentials {
 
 /// Text that is not `HOST=USER:PASSWORD`. It is not shown, for it may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("these are no credentials: expected `HOST=USER:PASSWORD`")]
+#[error("invalid credentials: expected `HOST=USER:PASSWORD`")]
 pub struct GivenCredentialsError;
 
 impl FromStr for GivenCredentials {
@@ -491,6 +491,6 @@ mod tests {
     fn no_secret_is_printed() {
         let given: GivenCredentials = "quay.io=user:hunter2".parse().unwrap();
         assert!(!format!("{given:?}").contains("hunter2"));
-        assert_snapshot!("quay.io:user:hunter2".parse::<GivenCredentials>().unwrap_err(), @"these are no credentials: expected `HOST=USER:PASSWORD`");
+        assert_snapshot!("quay.io:user:hunter2".parse::<GivenCredentials>().unwrap_err(), @"invalid credentials: expected `HOST=USER:PASSWORD`");
     }
 }

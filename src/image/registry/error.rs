@@ -57,7 +57,7 @@ pub enum RegistryError {
         host: String,
     },
     /// So little comes that it would never end.
-    #[error("`{host}` sends too slowly: {bytes} bytes in {} s", .time.as_secs_f64())]
+    #[error("`{host}` is too slow: {bytes} bytes in {} s", .time.as_secs_f64())]
     Slow {
         /// The registry.
         host: String,
@@ -78,7 +78,7 @@ pub enum RegistryError {
     #[error(transparent)]
     Known(#[from] std::sync::Arc<RegistryError>),
     /// The connection was lost on the way.
-    #[error("the connection to `{host}` broke")]
+    #[error("the connection to `{host}` was lost")]
     Broken {
         /// The registry.
         host: String,
@@ -116,7 +116,7 @@ pub enum RegistryError {
         what: String,
     },
     /// The registry asks to wait.
-    #[error("`{host}` has had too many requests{}", .wait.map(|wait| format!(": it asks to wait {} s", wait.as_secs())).unwrap_or_default())]
+    #[error("rate limited by `{host}`{}", .wait.map(|wait| format!(": retry after {} s", wait.as_secs())).unwrap_or_default())]
     TooMany {
         /// The registry.
         host: String,
@@ -124,7 +124,7 @@ pub enum RegistryError {
         wait: Option<Duration>,
     },
     /// Another answer than those that were expected.
-    #[error("`{host}` answers with status {status}{}", said(.message))]
+    #[error("`{host}` responded with status {status}{}", said(.message))]
     Status {
         /// The registry.
         host: String,
@@ -135,8 +135,8 @@ pub enum RegistryError {
         /// How long to wait, if it says so.
         wait: Option<Duration>,
     },
-    /// The answer makes no sense.
-    #[error("`{host}` gives an answer that makes no sense: {problem}")]
+    /// The response is invalid.
+    #[error("invalid response from `{host}`: {problem}")]
     Malformed {
         /// The registry.
         host: String,
@@ -152,13 +152,13 @@ pub enum RegistryError {
         message: String,
     },
     /// The registry said that it had a blob, and now that it does not.
-    #[error("`{host}` refuses the image: it says that blobs are missing which it said were there")]
+    #[error("`{host}` refuses the image: it reports blobs as missing that it reported as present")]
     Incomplete {
         /// The registry.
         host: String,
     },
     /// What came is not what the digest names, though it was asked for more than once.
-    #[error("`{host}` sends other content than `{expected}`: {found}")]
+    #[error("digest mismatch: `{host}` sent {found} instead of `{expected}`")]
     Corrupted {
         /// The registry.
         host: String,
@@ -182,7 +182,7 @@ pub enum RegistryError {
     #[error("interrupted")]
     Interrupted,
     /// The time for the whole is over.
-    #[error("not done within {} s", .limit.as_secs())]
+    #[error("timed out after {} s", .limit.as_secs())]
     TimedOut {
         /// The time that was given.
         limit: Duration,
@@ -222,16 +222,16 @@ impl RegistryError {
     pub fn help(&self) -> Option<String> {
         Some(match self {
             Self::Certificate { host, .. } => format!(
-                "give the registry's own authority with `--ca-file FILE`, or, if nobody can listen in, \
-                 `--insecure-skip-tls-verify {host}`"
+                "pass the registry's CA certificate with `--ca-file FILE`, or skip verification with \
+                 `--insecure-skip-tls-verify {host}` if you trust the network"
             ),
             Self::NotTls { host } => {
                 format!("if it is a plain HTTP registry that you trust, add `--plain-http {host}`")
             }
             Self::NotLoggedIn { host, .. } => {
-                format!("log in with `podman login {host}` or `docker login {host}`, or give `--creds`")
+                format!("log in with `podman login {host}` or `docker login {host}`, or pass `--creds`")
             }
-            Self::Denied { .. } => "check the name of the repository, and what the user may do there".into(),
+            Self::Denied { .. } => "check the name of the repository and the permissions of the user".into(),
             Self::Unreachable { .. } => "check the host's name and port, and the proxy settings".into(),
             Self::Silent { .. } | Self::Slow { .. } | Self::Broken { .. } | Self::TooMany { .. } => {
                 "try again later".into()
@@ -242,15 +242,11 @@ impl RegistryError {
                     .into()
             }
             Self::Known(error) => return error.help(),
-            Self::Keep { .. } => {
-                "free some disk space, or use another directory with `--cache-dir DIR`".into()
-            }
+            Self::Keep { .. } => "free disk space, or use another directory with `--cache-dir DIR`".into(),
             Self::TimedOut { .. } => {
-                "try again, what has arrived is not sent again; or give more `--timeout`".into()
+                "run the command again (finished transfers are kept), or increase `--timeout`".into()
             }
-            Self::Interrupted => {
-                "run the same command again to resume: what has arrived is not sent again".into()
-            }
+            Self::Interrupted => "run the same command again to resume: finished transfers are kept".into(),
             Self::Credentials { source, .. } => return source.help(),
             Self::Blob(error) => return error.help(),
             _ => return None,

@@ -234,7 +234,7 @@ fn fault(host: String, error: reqwest::Error) -> RegistryError {
     }
 }
 
-/// TLS faults come wrapped in `io::Error`s, whose `source` passes over what they wrap.
+/// TLS faults come wrapped in `io::Error`s, whose `source` skips what they wrap.
 fn tls_fault<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -331,7 +331,7 @@ pub(super) fn location(response: &Response, base: &Url) -> Result<Url, RegistryE
     Ok(url)
 }
 
-/// The answer makes no sense.
+/// The response is invalid.
 pub(super) fn malformed(url: &Url, problem: &str) -> RegistryError {
     RegistryError::Malformed { host: host_of(url), problem: problem.into() }
 }

@@ -170,15 +170,15 @@ fn executables_stay_executable() {
 
 #[test]
 fn paths_that_lead_out_are_refused() {
-    assert_snapshot!(refused(vec![file("../etc/passwd", "")]), @"layer `DIGEST` has a bad entry: `../etc/passwd` cannot be a path in an image: it leads out of the image through `..`");
-    assert_snapshot!(refused(vec![file("a/../../b", "")]), @"layer `DIGEST` has a bad entry: `a/../../b` cannot be a path in an image: it leads out of the image through `..`");
+    assert_snapshot!(refused(vec![file("../etc/passwd", "")]), @"layer `DIGEST` has a bad entry: `../etc/passwd` cannot be a path in an image: it points outside the image through `..`");
+    assert_snapshot!(refused(vec![file("a/../../b", "")]), @"layer `DIGEST` has a bad entry: `a/../../b` cannot be a path in an image: it points outside the image through `..`");
     assert_snapshot!(refused(vec![file("/etc/passwd", "")]), @"layer `DIGEST` has a bad entry: `/etc/passwd` cannot be a path in an image: it is absolute");
     assert_snapshot!(refused(vec![dir("/")]), @"layer `DIGEST` has a bad entry: `/` cannot be a path in an image: it is absolute");
-    assert_snapshot!(refused(vec![dir("..")]), @"layer `DIGEST` has a bad entry: `..` cannot be a path in an image: it leads out of the image through `..`");
-    assert_snapshot!(refused(vec![file("a/.wh...", "")]), @"layer `DIGEST` has a bad entry: `a/..` cannot be a path in an image: it leads out of the image through `..`");
-    assert_snapshot!(refused(vec![file("../.wh.x", "")]), @"layer `DIGEST` has a bad entry: `../x` cannot be a path in an image: it leads out of the image through `..`");
-    assert_snapshot!(refused(vec![file("../.wh..wh..opq", "")]), @"layer `DIGEST` has a bad entry: `..` cannot be a path in an image: it leads out of the image through `..`");
-    assert_snapshot!(refused(vec![pax("path", b"../../x"), file("harmless", "")]), @"layer `DIGEST` has a bad entry: `../../x` cannot be a path in an image: it leads out of the image through `..`");
+    assert_snapshot!(refused(vec![dir("..")]), @"layer `DIGEST` has a bad entry: `..` cannot be a path in an image: it points outside the image through `..`");
+    assert_snapshot!(refused(vec![file("a/.wh...", "")]), @"layer `DIGEST` has a bad entry: `a/..` cannot be a path in an image: it points outside the image through `..`");
+    assert_snapshot!(refused(vec![file("../.wh.x", "")]), @"layer `DIGEST` has a bad entry: `../x` cannot be a path in an image: it points outside the image through `..`");
+    assert_snapshot!(refused(vec![file("../.wh..wh..opq", "")]), @"layer `DIGEST` has a bad entry: `..` cannot be a path in an image: it points outside the image through `..`");
+    assert_snapshot!(refused(vec![pax("path", b"../../x"), file("harmless", "")]), @"layer `DIGEST` has a bad entry: `../../x` cannot be a path in an image: it points outside the image through `..`");
     assert_snapshot!(refused(vec![entry(EntryType::GNULongName, b"", b"/abs\0"), file("harmless", "")]), @"layer `DIGEST` has a bad entry: `/abs` cannot be a path in an image: it is absolute");
 }
 
@@ -220,22 +220,22 @@ fn contradictions_are_refused() {
     assert_snapshot!(refused(vec![file("x", "1"), file("x", "2")]), @"layer `DIGEST` contradicts itself: `x` is in the image twice");
     assert_snapshot!(refused(vec![file("x", "1"), file("x/y", "2")]), @"layer `DIGEST` contradicts itself: `x/y` cannot be in the image: `x` is a file, not a directory");
     assert_snapshot!(refused(vec![file("x/y", "1"), file("x", "2")]), @"layer `DIGEST` contradicts itself: `x` is in the image twice");
-    assert_snapshot!(refused(vec![pax("size", b"99"), file("x", "1")]), @"layer `DIGEST` is not a sound archive: a pax record contradicts an entry's size");
+    assert_snapshot!(refused(vec![pax("size", b"99"), file("x", "1")]), @"layer `DIGEST` is not a valid archive: a pax record contradicts an entry's size");
 }
 
 #[test]
 fn broken_archives_are_refused() {
     let mut bad_checksum = file("x", "1");
     bad_checksum[0] = b'y';
-    assert_snapshot!(refused(vec![bad_checksum]), @"layer `DIGEST` is not a sound archive: archive header checksum mismatch");
-    assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"no record"), file("x", "")]), @"layer `DIGEST` is not a sound archive: a pax record is malformed");
-    assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"99 path=x\n"), file("x", "")]), @"layer `DIGEST` is not a sound archive: a pax record is malformed");
-    assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"0 path=x\n"), file("x", "")]), @"layer `DIGEST` is not a sound archive: a pax record is malformed");
+    assert_snapshot!(refused(vec![bad_checksum]), @"layer `DIGEST` is not a valid archive: archive header checksum mismatch");
+    assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"no record"), file("x", "")]), @"layer `DIGEST` is not a valid archive: a pax record is malformed");
+    assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"99 path=x\n"), file("x", "")]), @"layer `DIGEST` is not a valid archive: a pax record is malformed");
+    assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"0 path=x\n"), file("x", "")]), @"layer `DIGEST` is not a valid archive: a pax record is malformed");
 
     let not_gzip =
         Layer::of_blob(Blob::from_bytes(MediaType::ImageLayerGzip, b"plain".to_vec()), Digest::of(b""));
     let image = Image::new(&Platform::default(), &Config::default(), &[not_gzip]);
-    assert_snapshot!(told(&image.unpack(&Unpack::default()).unwrap_err()), @"layer `DIGEST` is not a sound archive: unexpected end of file");
+    assert_snapshot!(told(&image.unpack(&Unpack::default()).unwrap_err()), @"layer `DIGEST` is not a valid archive: unexpected end of file");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn content_that_ends_early_is_refused() {
     let tar = &whole[..900];
     let layer = Layer::of_blob(Blob::from_bytes(MediaType::ImageLayer, tar.to_vec()), Digest::of(tar));
     let image = Image::new(&Platform::default(), &Config::default(), &[layer]);
-    assert_snapshot!(told(&image.unpack(&Unpack::default()).unwrap_err()), @"layer `DIGEST` is not a sound archive: unexpected end of file");
+    assert_snapshot!(told(&image.unpack(&Unpack::default()).unwrap_err()), @"layer `DIGEST` is not a valid archive: unexpected end of file");
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn a_size_that_is_only_claimed_takes_no_memory() {
     assert_snapshot!(refused(vec![claim.as_bytes().to_vec()]), @"layer `DIGEST` exceeds the limit of 536870912 bytes of files");
     claim.set_size(400 << 20);
     claim.set_cksum();
-    assert_snapshot!(refused(vec![claim.as_bytes().to_vec()]), @"layer `DIGEST` is not a sound archive: unexpected end of file");
+    assert_snapshot!(refused(vec![claim.as_bytes().to_vec()]), @"layer `DIGEST` is not a valid archive: unexpected end of file");
 }
 
 #[test]

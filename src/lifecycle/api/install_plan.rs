@@ -15,7 +15,7 @@ words! {
         None = "",
         /// Its steps are being found.
         Planning = "Planning",
-        /// Somebody has to say yes.
+        /// Waits for explicit approval.
         RequiresApproval = "RequiresApproval",
         /// Its steps are done one after another.
         Installing = "Installing",
@@ -53,7 +53,7 @@ words! {
 pub struct InstallPlan {
     /// Name, namespace, owners.
     pub metadata: ObjectMeta,
-    /// What it installs, and who says yes.
+    /// What it installs, and its approval mode.
     pub spec: InstallPlanSpec,
     /// How far it is.
     pub status: InstallPlanStatus,
@@ -65,7 +65,7 @@ pub struct InstallPlan {
 pub struct InstallPlanSpec {
     /// The ClusterServiceVersions, of every Subscription of the namespace that moves.
     pub cluster_service_version_names: Vec<String>,
-    /// Who says yes.
+    /// Its approval mode.
     pub approval: Approval,
     /// Whether yes was said.
     pub approved: bool,

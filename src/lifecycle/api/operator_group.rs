@@ -98,7 +98,7 @@ impl fmt::Display for InstallModeKind {
     }
 }
 
-/// What an operator says of itself to OLM.
+/// What an operator reports to OLM about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorCondition {

@@ -19,7 +19,7 @@ pub mod condition {
 }
 
 words! {
-    /// Who says yes to a plan.
+    /// Approval mode of InstallPlans.
     Approval {
         /// OLM does.
         #[default]
@@ -74,7 +74,7 @@ pub struct SubscriptionSpec {
     /// The version to begin with; none for the channel's head.
     #[serde(rename = "startingCSV")]
     pub starting_csv: String,
-    /// Who says yes to plans.
+    /// Approval mode of InstallPlans.
     pub install_plan_approval: Approval,
     /// What is changed in the operator's pods.
     pub config: Option<Value>,

@@ -22,7 +22,7 @@ fn what_is_not_known_survives() {
 fn a_misfit_names_the_object() {
     let document = json!({"kind": "Subscription", "metadata": {"name": "redis"}, "spec": {"channel": 7}});
     let error = Object::<Subscription>::read(document).unwrap_err();
-    assert_eq!(error.to_string(), "`subscription/redis` is not what such objects look like");
+    assert_eq!(error.to_string(), "`subscription/redis` does not have the fields of its kind");
 }
 
 #[test]

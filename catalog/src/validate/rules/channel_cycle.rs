@@ -14,7 +14,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for error in channel.errors() {
             let GraphError::Cycle { cycle } = error else { continue };
             let closed: Vec<_> = cycle.iter().chain(cycle.first()).copied().collect();
-            let message = format!("the channel `{}` goes round in a circle: {}", channel.blob.name, channel.way(&closed));
+            let message = format!("the channel `{}` is a cycle: {}", channel.blob.name, channel.way(&closed));
             let last = cycle.last().and_then(|entry| channel.blob.entries.get(*entry));
             let at = last.map_or(channel.at(), |entry| channel.blob.at.with(entry.replaces.span));
             findings.push(
