@@ -114,7 +114,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             check(Fault::OtherBody, "digest mismatch");
             check(Fault::HalfAnswer, "was lost");
             check(Fault::Status(503, None), "responded with status 503");
-            check(Fault::Status(429, Some(3600)), "asks to wait 3600 s");
+            check(Fault::Status(429, Some(3600)), "retry after 3600 s");
             Ok(())
         }),
     ]
