@@ -5,7 +5,6 @@
 //! already is never touched: a late version changes entries of channels only.
 
 mod account;
-mod edit;
 mod policy;
 mod text;
 
@@ -13,9 +12,9 @@ use std::collections::BTreeMap;
 
 use olmkit_bundle::finding::{Finding, Place};
 use olmkit_bundle::names::{ChannelName, PackageName};
-use olmkit_bundle::yaml::write::WriteError;
 
 use crate::base64;
+use crate::edit::TextError;
 use crate::fbc::write::Format;
 use crate::fbc::{self, Catalog, Entry, Icon};
 use crate::graph::{self, GraphError, VersionRelease};
@@ -199,21 +198,9 @@ pub enum AddError {
         /// The channel.
         channel: String,
     },
-    /// A blob has no YAML form.
-    #[error("cannot write the catalog")]
-    Write(#[source] WriteError),
-    /// A document cannot be changed in place, such as a value that aliases repeat elsewhere.
-    #[error("cannot edit this document without changing other parts of it")]
-    Edit {
-        /// The document.
-        place: Box<Place>,
-    },
-    /// A file cannot take more documents, such as one that ends in the middle of a value.
-    #[error("cannot add documents to `{path}`: they would be read as something else")]
-    Append {
-        /// The file.
-        path: String,
-    },
+    /// A file cannot be changed as it should.
+    #[error(transparent)]
+    Text(#[from] TextError),
 }
 
 impl AddError {
@@ -225,9 +212,8 @@ impl AddError {
             | Self::BundleDiffers { place, .. }
             | Self::NotHigher { place, .. }
             | Self::Breaks { place, .. } => place.as_deref(),
-            Self::UnknownVersion { place, .. } | Self::Channel { place, .. } | Self::Edit { place } => {
-                Some(place)
-            }
+            Self::UnknownVersion { place, .. } | Self::Channel { place, .. } => Some(place),
+            Self::Text(error) => error.place(),
             Self::Unreadable { findings } => findings.first()?.place.as_ref(),
             _ => None,
         }
@@ -249,9 +235,7 @@ impl AddError {
             Self::Breaks { .. } => {
                 "the edges of its neighbours are not those of the policy: edit the channel by hand"
             }
-            Self::Edit { .. } => {
-                "replace its anchors and aliases with plain values, then run the command again"
-            }
+            Self::Text(error) => return error.help(),
             Self::DefaultChannel { .. } => "name a channel that the package has, or one the bundle goes into",
             _ => return None,
         })

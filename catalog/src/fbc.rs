@@ -372,6 +372,24 @@ impl<'a> Catalog<'a> {
         self.others.extend(other.others);
     }
 
+    /// Where its blobs stand, by schema.
+    pub(crate) fn places(&self) -> impl Iterator<Item = At> {
+        let known = self.packages.iter().map(|blob| blob.at).chain(self.channels.iter().map(|blob| blob.at));
+        let known = known.chain(self.bundles.iter().map(|blob| blob.at));
+        known
+            .chain(self.deprecations.iter().map(|blob| blob.at))
+            .chain(self.others.iter().map(|blob| blob.at))
+    }
+
+    /// Its blobs in JSON, in the same order.
+    pub(crate) fn blobs(&self) -> impl Iterator<Item = serde_json::Value> {
+        let known =
+            self.packages.iter().map(Package::to_json).chain(self.channels.iter().map(Channel::to_json));
+        let known = known.chain(self.bundles.iter().map(Bundle::to_json));
+        let known = known.chain(self.deprecations.iter().map(Deprecations::to_json));
+        known.chain(self.others.iter().map(Other::to_json))
+    }
+
     /// A place, as findings name it.
     pub fn place(&self, at: At) -> Place {
         match self.files.get(at.file as usize) {

@@ -28,6 +28,7 @@ pub mod add;
 mod base64;
 pub mod compiled;
 pub mod draw;
+pub mod edit;
 pub mod fbc;
 pub mod graph;
 mod ignore;

@@ -4,6 +4,8 @@
 //! the indentation of the neighbours, quotes where they have quotes. What it cannot do in place it refuses. Whether the
 //! result means what it should is for the caller to check.
 
+use std::collections::HashSet;
+
 use olmkit_bundle::yaml::{self, Node, Step, Value};
 use serde_json::Value as Json;
 
@@ -11,16 +13,17 @@ use crate::fbc::same_key;
 use crate::json::{Layout, Tree};
 
 /// Changes to one text, by byte offsets, applied together.
-#[derive(Debug, Default)]
-pub(super) struct Edits(Vec<(usize, usize, String)>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Edits(Vec<(usize, usize, String)>);
 
 impl Edits {
-    fn replace(&mut self, from: usize, to: usize, text: String) {
+    /// Replaces the bytes from one offset to another.
+    pub(crate) fn replace(&mut self, from: usize, to: usize, text: String) {
         self.0.push((from, to, text));
     }
 
     /// Takes over the changes of a part that starts at `offset`.
-    pub(super) fn extend(&mut self, part: Self, offset: usize) {
+    pub(crate) fn extend(&mut self, part: Self, offset: usize) {
         self.0.extend(part.0.into_iter().map(|(from, to, text)| (from + offset, to + offset, text)));
     }
 
@@ -29,7 +32,7 @@ impl Edits {
     }
 
     /// The text with all changes made. Line breaks are those of the text.
-    pub(super) fn apply(&self, text: &str) -> String {
+    pub(crate) fn apply(&self, text: &str) -> String {
         let mut edits: Vec<_> = self.0.iter().collect();
         // Stable: what is inserted at one place stays in the order it came.
         edits.sort_by_key(|(from, ..)| *from);
@@ -39,7 +42,7 @@ impl Edits {
         let mut copied = 0;
         for (from, to, new) in edits {
             out += text.get(copied..*from).unwrap_or("");
-            out += &if crlf { new.replace('\n', "\r\n") } else { new.clone() };
+            out += &if crlf { new.replace("\r\n", "\n").replace('\n', "\r\n") } else { new.clone() };
             copied = copied.max(*to);
         }
         out + text.get(copied..).unwrap_or("")
@@ -47,16 +50,18 @@ impl Edits {
 }
 
 /// A document under change.
-pub(super) struct Editor<'t> {
+pub(crate) struct Editor<'t> {
     text: &'t str,
     root: Node<'t>,
-    pub(super) edits: Edits,
+    pub(crate) edits: Edits,
 }
 
 /// The members of a map or the items of a list, where they stand in the text.
 struct Parts {
     /// Their places: a member's from its key on, an item's without its dash.
     spans: Vec<(usize, usize)>,
+    /// Whether they are members of a map.
+    is_map: bool,
     /// Whether there are brackets around them.
     is_flow: bool,
     /// Where the first would go, behind the opening bracket.
@@ -65,13 +70,176 @@ struct Parts {
 
 impl<'t> Editor<'t> {
     /// Reads the one document in a text.
-    pub(super) fn open(text: &'t str) -> Option<Self> {
+    pub(crate) fn open(text: &'t str) -> Option<Self> {
         let root = yaml::first_document(text).ok()?.root;
         Some(Self { text, root, edits: Edits::default() })
     }
 
+    /// Changes the document from one value to another, member by member and item by item. Lists may lose and gain items; their order
+    /// stays.
+    pub(crate) fn reconcile(&mut self, old: &Json, new: &Json) -> Option<()> {
+        self.change(&mut Vec::new(), old, new)
+    }
+
+    fn change<'v>(&mut self, path: &mut Vec<Step<'v>>, old: &'v Json, new: &'v Json) -> Option<()> {
+        match (old, new) {
+            (Json::Object(old), Json::Object(new)) => {
+                let gone: Vec<&str> =
+                    old.keys().filter(|key| !new.contains_key(*key)).map(String::as_str).collect();
+                if !gone.is_empty() {
+                    let map = self.at(path)?.as_mapping()?;
+                    let is_gone = map.iter().map(|entry| gone.iter().any(|gone| same_key(&entry.key, gone)));
+                    let is_gone: Vec<bool> = is_gone.collect();
+                    self.remove_parts(path, &is_gone)?;
+                }
+                for (key, value) in new {
+                    match old.get(key) {
+                        Some(old) if old == value => {}
+                        Some(old @ (Json::Object(_) | Json::Array(_))) => {
+                            path.push(Step::Key(key));
+                            self.change(path, old, value)?;
+                            path.pop();
+                        }
+                        _ => self.set(path, key, value)?,
+                    }
+                }
+                Some(())
+            }
+            (Json::Array(old), Json::Array(new)) => self.change_list(path, old, new),
+            _ => None,
+        }
+    }
+
+    fn change_list<'v>(&mut self, path: &mut Vec<Step<'v>>, old: &'v [Json], new: &'v [Json]) -> Option<()> {
+        let (old_ids, new_ids): (Vec<_>, Vec<_>) =
+            (old.iter().map(identity).collect(), new.iter().map(identity).collect());
+        let (known, wanted): (HashSet<&Json>, HashSet<&Json>) =
+            (old_ids.iter().copied().collect(), new_ids.iter().copied().collect());
+        let mut gone = vec![false; old.len()];
+        let (mut from, mut to) = (0, 0);
+        while from < old.len() || to < new.len() {
+            if let (Some(a), Some(b)) = (old_ids.get(from), new_ids.get(to))
+                && a == b
+            {
+                if old[from] != new[to] {
+                    path.push(Step::Index(from));
+                    self.change(path, &old[from], &new[to])?;
+                    path.pop();
+                }
+                (from, to) = (from + 1, to + 1);
+                continue;
+            }
+            let is_gone = old_ids.get(from).is_some_and(|id| !wanted.contains(id));
+            let is_new = new_ids.get(to).is_some_and(|id| !known.contains(id));
+            match (is_gone, is_new) {
+                (true, true) if old[from].is_string() && new[to].is_string() => {
+                    path.push(Step::Index(from));
+                    let node = self.at(path)?;
+                    let text = self.text_in_place(node, Style::Block, &new[to])?;
+                    let (start, end) = (node.span.start as usize, node.span.end as usize);
+                    self.edits.replace(start, end, text);
+                    path.pop();
+                    (from, to) = (from + 1, to + 1);
+                }
+                (true, _) => {
+                    gone[from] = true;
+                    from += 1;
+                }
+                (false, true) => {
+                    self.insert(path, from, &ordered(&new[to]))?;
+                    to += 1;
+                }
+                (false, false) => return None,
+            }
+        }
+        if gone.contains(&true) { self.remove_parts(path, &gone) } else { Some(()) }
+    }
+
+    /// Removes members of the map, or items of the list, at a path.
+    fn remove_parts(&mut self, path: &[Step<'_>], gone: &[bool]) -> Option<()> {
+        let parts = self.parts(self.at(path)?)?;
+        if parts.spans.len() != gone.len() {
+            return None;
+        }
+        let ranges =
+            if parts.is_flow { self.flow_ranges(&parts, gone) } else { self.block_ranges(&parts, gone) };
+        for (from, to) in ranges? {
+            self.edits.replace(from, to, String::new());
+        }
+        Some(())
+    }
+
+    /// The lines of parts in block style, with comments that belong to them: those on their lines, and deeper ones after them.
+    fn block_ranges(&self, parts: &Parts, gone: &[bool]) -> Option<Vec<(usize, usize)>> {
+        if !gone.contains(&false) {
+            return None;
+        }
+        let mut ranges = Vec::new();
+        for (number, (start, end)) in parts.spans.iter().enumerate().filter(|(number, _)| gone[*number]) {
+            let start = if parts.is_map { *start } else { self.dash(*start)?.0 };
+            if !self.text[self.line_start(start)..start].trim_matches(' ').is_empty() {
+                // The first member of an item, behind its dash: the next one takes its place.
+                let (next, _) = parts.spans.get(number + 1).filter(|_| !gone[number + 1])?;
+                ranges.push((start, *next));
+                continue;
+            }
+            let mut to = self.behind_line(*end);
+            while let Some(line) = self.text[to..].split_inclusive('\n').next() {
+                let trimmed = line.trim_start_matches(' ');
+                if !trimmed.starts_with('#') || line.len() - trimmed.len() <= self.column(start) {
+                    break;
+                }
+                to += line.len();
+            }
+            let mut from = self.line_start(start);
+            if to == self.text.len() && !self.text.ends_with('\n') {
+                from = self.text[..from].trim_end_matches(['\n', '\r']).len();
+            }
+            ranges.push((from, to));
+        }
+        Some(ranges)
+    }
+
+    /// Parts in brackets, with their commas. One on lines of its own goes with its lines.
+    fn flow_ranges(&self, parts: &Parts, gone: &[bool]) -> Option<Vec<(usize, usize)>> {
+        let spans = &parts.spans;
+        let last_kept = gone.iter().rposition(|gone| !*gone);
+        let Some(last_kept) = last_kept else {
+            return Some(vec![(self.with_properties(spans.first()?.0), spans.last()?.1)]);
+        };
+        let own_lines = |number: usize| {
+            let (start, end) = spans[number];
+            let rest = self.text[end..].trim_start_matches([' ', '\t']);
+            let (has_comma, rest) = match rest.strip_prefix(',') {
+                Some(rest) => (true, rest.trim_start_matches([' ', '\t', '\r'])),
+                None => (false, rest.trim_start_matches('\r')),
+            };
+            (self.is_first_in_line(start) && rest.starts_with(['#', '\n'])).then_some(has_comma)
+        };
+        let mut ranges = Vec::new();
+        for number in (0..spans.len()).filter(|number| gone[*number]) {
+            let (start, end) = (self.with_properties(spans[number].0), spans[number].1);
+            match own_lines(number) {
+                Some(_) => ranges.push((self.line_start(start), self.behind_line(end))),
+                None if number > last_kept || number > 0 && !gone[..number].iter().all(|gone| *gone) => {
+                    ranges.push((spans[number - 1].1, end));
+                }
+                None => ranges.push((start, self.with_properties(spans[number + 1].0))),
+            }
+        }
+        if last_kept + 1 < spans.len() && own_lines(spans.len() - 1) == Some(false) {
+            // The one that is the last now has a comma behind it that the last one did not have.
+            let end = spans[last_kept].1;
+            let comma = end + self.text[end..].len() - self.text[end..].trim_start().len();
+            if self.byte(comma) == Some(b',') {
+                ranges.push((comma, comma + 1));
+            }
+        }
+        Some(ranges)
+    }
+
     /// Sets a field of the map at a path to a text, or to a list of texts when it has none.
-    pub(super) fn set(&mut self, path: &[Step<'_>], key: &str, value: &Json) -> Option<()> {
+    fn set(&mut self, path: &[Step<'_>], key: &str, value: &Json) -> Option<()> {
         let node = self.at(path)?;
         let style = self.style_of(node);
         let entry = node.as_mapping()?.iter().find(|entry| same_key(&entry.key, key));
@@ -82,30 +250,45 @@ impl<'t> Editor<'t> {
             // An alias: its text is not here.
             return None;
         }
-        let new = match (&old.value, self.byte(from)) {
-            (Value::Sequence(items), Some(b'[')) if items.is_empty() => style.in_line(value, self.space())?,
-            (Value::Null, _) => {
-                let new = style.in_line(value, self.space())?;
-                if !self.text.get(from..to)?.is_empty() {
-                    self.edits.replace(from, to, new);
-                    return Some(());
-                }
-                let key_end = entry.key_span.end as usize;
-                let colon = key_end + self.text.get(key_end..)?.find(':')? + 1;
-                self.edits.replace(colon, colon, format!(" {new}"));
-                return Some(());
+        if old.is_null() && self.text.get(from..to)?.is_empty() {
+            let new = style.in_line(value, self.space())?;
+            let key_end = entry.key_span.end as usize;
+            let colon = key_end + self.text.get(key_end..)?.find(':')? + 1;
+            self.edits.replace(colon, colon, format!(" {new}"));
+            return Some(());
+        }
+        match self.text_in_place(old, style, value) {
+            Some(new) => self.edits.replace(from, to, new),
+            None if matches!(style, Style::Block) => {
+                // As lines of its own, such as a text that has several.
+                let start = entry.key_span.start as usize;
+                let end = self.end(old)?;
+                let end = self.text[..end].trim_end_matches(['\n', '\r']).len();
+                let member = Json::Object([(entry.key.to_string(), value.clone())].into_iter().collect());
+                let lines = indented(&yaml_lines(&member)?, "", &" ".repeat(self.column(start)));
+                self.edits.replace(start, end, lines.trim_end().to_owned());
             }
-            (_, Some(b'"')) => Tree::from(value.as_str()?).to_text(&Layout::COMPACT),
-            (_, Some(b'\'')) => format!("'{}'", one_line(value.as_str()?)?.replace('\'', "''")),
-            (_, Some(b'|' | b'>')) => return None,
-            _ => style.scalar(value)?,
-        };
-        self.edits.replace(from, to, new);
+            None => return None,
+        }
         Some(())
     }
 
+    /// What to write in the place of a value, on one line.
+    fn text_in_place(&self, old: &Node<'t>, style: Style, value: &Json) -> Option<String> {
+        let from = old.span.start as usize;
+        match (&old.value, self.byte(from)) {
+            (Value::Sequence(items), Some(b'[')) if items.is_empty() => style.in_line(value, self.space()),
+            (Value::Null, _) => style.in_line(value, self.space()),
+            (Value::Sequence(_) | Value::Mapping(_), _) => None,
+            (_, Some(b'"')) => Some(Tree::from(value.as_str()?).to_text(&Layout::COMPACT)),
+            (_, Some(b'\'')) => Some(format!("'{}'", one_line(value.as_str()?)?.replace('\'', "''"))),
+            (_, Some(b'|' | b'>')) => None,
+            _ => style.scalar(value),
+        }
+    }
+
     /// Puts an item into the list at a path, behind the first `behind` items. Several at one place stay in the order they come in.
-    pub(super) fn insert(&mut self, path: &[Step<'_>], behind: usize, item: &Tree<'_>) -> Option<()> {
+    fn insert(&mut self, path: &[Step<'_>], behind: usize, item: &Tree<'_>) -> Option<()> {
         let list = self.at(path)?;
         let items = list.as_sequence()?;
         let parts = self.parts(list)?;
@@ -247,9 +430,7 @@ impl<'t> Editor<'t> {
 
     /// Inserts lines behind the line that `end` is in, and behind comments that stand deeper than `column`.
     fn insert_lines(&mut self, end: usize, column: usize, lines: String) {
-        // The value may end in a line break, as block scalars do.
-        let from = if end > 0 && self.byte(end - 1) == Some(b'\n') { end - 1 } else { end };
-        let mut at = self.text[from..].find('\n').map_or(self.text.len(), |newline| from + newline + 1);
+        let mut at = self.behind_line(end);
         while let Some(line) = self.text[at..].split_inclusive('\n').next() {
             let trimmed = line.trim_start_matches(' ');
             if !trimmed.starts_with('#') || line.len() - trimmed.len() <= column {
@@ -294,7 +475,7 @@ impl<'t> Editor<'t> {
             from = end;
             spans.push((start, end));
         }
-        Some(Parts { spans, is_flow, inside: start + 1 })
+        Some(Parts { spans, is_map: node.as_mapping().is_some(), is_flow, inside: start + 1 })
     }
 
     /// Where a value ends. A block collection ends where its last part does, which may be an alias.
@@ -317,6 +498,13 @@ impl<'t> Editor<'t> {
             8 => "        ",
             _ => "    ",
         }
+    }
+
+    /// Where the next line starts behind a value that ends there.
+    fn behind_line(&self, end: usize) -> usize {
+        // The value may end in a line break, as block scalars do.
+        let from = if end > 0 && self.byte(end - 1) == Some(b'\n') { end - 1 } else { end };
+        self.text[from..].find('\n').map_or(self.text.len(), |newline| from + newline + 1)
     }
 
     /// Where the line of an offset starts.
@@ -403,6 +591,28 @@ impl<'t> Editor<'t> {
             Some(byte) if !byte.is_ascii_whitespace() => "",
             _ => " ",
         }
+    }
+}
+
+/// What tells an item of a list from the others: the name of an entry, the reference of a deprecation, else all of it.
+fn identity(item: &Json) -> &Json {
+    let key = if item.get("image").is_some() { None } else { item.get("reference").or(item.get("name")) };
+    key.unwrap_or(item)
+}
+
+/// A new item with its fields in the order of their schemas.
+fn ordered(value: &Json) -> Tree<'_> {
+    const ORDER: [&str; 9] =
+        ["schema", "reference", "type", "name", "message", "value", "replaces", "skips", "skipRange"];
+    match value {
+        Json::Object(map) => {
+            let rank = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+            let mut members: Vec<_> = map.iter().collect();
+            members.sort_by_key(|(key, _)| (rank(key), key.as_str()));
+            Tree::Map(members.into_iter().map(|(key, value)| (key.as_str().into(), ordered(value))).collect())
+        }
+        Json::Array(items) => Tree::List(items.iter().map(ordered).collect()),
+        _ => Tree::Leaf(value.clone()),
     }
 }
 
