@@ -71,10 +71,11 @@ impl Default for Leadership {
 }
 
 impl Leadership {
-    /// One that leads for a day without a Lease: for tests, and for a single replica outside a cluster.
+    /// One that leads without a Lease for as long as the process runs: for tests, and for a single replica.
     pub fn unopposed() -> Self {
         let leadership = Self::default();
-        leadership.set(Some(Instant::now() + Duration::from_secs(86400)));
+        // 136 years.
+        leadership.set(Some(Instant::now() + Duration::from_secs(u32::MAX.into())));
         leadership
     }
 
@@ -243,5 +244,15 @@ fn spec(terms: &Terms, old: Option<&LeaseSpec>) -> LeaseSpec {
         renew_time: Some(now),
         lease_transitions: Some(transitions + i32::from(old.is_some() && mine.is_none())),
         ..old.cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_replica_leads_for_more_than_a_day() {
+        assert!(Leadership::unopposed().holds_for(Duration::from_secs(30 * 86400)));
     }
 }

@@ -122,7 +122,11 @@ impl Metrics {
         add("cluster_nodes", "Redis nodes by state: desired, ready, member", Box::new(self.nodes.clone()));
         add("cluster_slots", "Slots by state: covered, open, lost", Box::new(self.slots.clone()));
         add("cluster_condition", "Whether a condition is True", Box::new(self.conditions.clone()));
-        add("failovers", "Changes of primary, by kind: planned, observed", Box::new(self.failovers.clone()));
+        add(
+            "failovers",
+            "Changes of primary, by kind: planned, takeover, observed",
+            Box::new(self.failovers.clone()),
+        );
         add("slots_migrated", "Slots moved between primaries", Box::new(self.slots_migrated.clone()));
         add(
             "slot_migration_duration_seconds",
@@ -223,7 +227,7 @@ impl Metrics {
                 PerCondition { namespace: namespace.into(), name: name.into(), r#type: kind.clone() };
             self.conditions.get_or_create(&labels).set(i64::from(*value));
         }
-        for kind in ["planned", "observed"] {
+        for kind in ["planned", "takeover", "observed"] {
             drop(self.failovers.get_or_create(&failovers(namespace, name, kind)));
         }
     }
@@ -240,7 +244,7 @@ impl Metrics {
                 PerCondition { namespace: namespace.into(), name: name.into(), r#type: (*kind).into() };
             self.conditions.remove(&labels);
         }
-        for kind in ["planned", "observed"] {
+        for kind in ["planned", "takeover", "observed"] {
             self.failovers.remove(&failovers(namespace, name, kind));
         }
     }

@@ -222,6 +222,7 @@ async fn operate(args: RunArgs) -> Result<(), RunError> {
     let reporter = Reporter { controller: NAME.into(), instance: Some(args.identity.clone()) };
     let context = Arc::new(Context {
         client: client.clone(),
+        installation: args.namespace.clone(),
         leadership: leadership.clone(),
         metrics: metrics.clone(),
         defaults: Defaults {

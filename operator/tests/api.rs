@@ -216,12 +216,19 @@ fn a_directive_of_the_users() {
 
 #[test]
 fn a_directive_of_the_operators() {
-    assert_snapshot!(created("{size: 3, config: {cluster-enabled: 'no'}}"), @"spec.config: the operator sets this directive itself: leave out `cluster-*`, `tls-*`, and directives for addresses, files, passwords, modules and replication");
+    assert_snapshot!(created("{size: 3, config: {cluster-enabled: 'no'}}"), @"spec.config: the operator sets this directive itself: leave out `cluster-*`, `tls-*`, and directives for addresses, files, persistence, passwords, modules and replication");
 }
 
 #[test]
 fn a_password_outside_a_secret() {
-    assert_snapshot!(created("{size: 3, config: {requirepass: hunter2}}"), @"spec.config: the operator sets this directive itself: leave out `cluster-*`, `tls-*`, and directives for addresses, files, passwords, modules and replication");
+    for directive in
+        ["appendonly", "save", "appendfilename", "appenddirname", "dbfilename", "dir", "replica-read-only"]
+    {
+        let refused = created(&format!("{{size: 3, config: {{{directive}: 'no'}}}}"));
+        assert!(refused.contains("persistence"), "{directive}: {refused}");
+    }
+    assert_snapshot!(created("{size: 3, recovery: {quorumLoss: Manual, lostSlots: AcceptDataLoss}}"), @"accepted");
+    assert_snapshot!(created("{size: 3, config: {requirepass: hunter2}}"), @"spec.config: the operator sets this directive itself: leave out `cluster-*`, `tls-*`, and directives for addresses, files, persistence, passwords, modules and replication");
 }
 
 #[test]

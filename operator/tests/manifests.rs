@@ -114,8 +114,10 @@ fn source(file: &str) -> String {
 fn asked(source: impl Fn(&str) -> String) -> BTreeSet<String> {
     let resource = |kind: &str| match kind {
         "ConfigMap" => "configmaps",
+        "NetworkPolicy" => "networkpolicies.networking.k8s.io",
         "PersistentVolumeClaim" => "persistentvolumeclaims",
         "Pod" => "pods",
+        "Pod/status" => "pods/status",
         "PodDisruptionBudget" => "poddisruptionbudgets.policy",
         "RedisCluster" => "redisclusters.cache.example.com",
         "RedisCluster/status" => "redisclusters/status.cache.example.com",

@@ -41,13 +41,19 @@ impl Operator {
         if model.missing_slots() == 0 {
             model.goal.initialized = true;
         }
+        let mut moved = false;
         for action in &plan.actions {
             let parts: Vec<Action> = match action {
-                Action::Move(moving) => moving.slots.iter().flat_map(|slot| moving.steps(slot)).collect(),
+                Action::Move(_) if moved => continue,
+                // Moves between different nodes run side by side.
+                Action::Move(_) => {
+                    moved = true;
+                    interleaved(&plan.actions)
+                }
                 other => vec![other.clone()],
             };
             for part in parts {
-                if let Action::Keys { from, to, slot } = &part {
+                if let Action::Keys { from, to, slot, .. } = &part {
                     // It may die between two keys as well.
                     match model.one_key(from, to, *slot) {
                         Err(_) => return plan,
@@ -61,6 +67,23 @@ impl Operator {
             }
         }
         plan
+    }
+}
+
+/// What moves do, one step of each in turn.
+fn interleaved(actions: &[Action]) -> Vec<Action> {
+    let steps = |action: &Action| match action {
+        Action::Move(moving) => moving.slots.iter().flat_map(|slot| moving.steps(slot)).collect(),
+        _ => vec![],
+    };
+    let mut moves: Vec<_> = actions.iter().map(|action| steps(action).into_iter()).collect();
+    let mut all = vec![];
+    loop {
+        let before = all.len();
+        all.extend(moves.iter_mut().filter_map(Iterator::next));
+        if all.len() == before {
+            return all;
+        }
     }
 }
 
@@ -135,6 +158,8 @@ fn check(model: &Model, plan: &Plan) {
     for pod in &observed.pods {
         let owns = pod.redis.as_ref().is_some_and(|node| !node.alone() && !node.slots().is_empty());
         assert!(!owns || pod.ordinal < plan.replicas, "{} still owns slots", pod.name);
+        let proved = pod.redis.as_ref().map_or(pod.ip.is_none(), redis_operator::plan::Node::blank);
+        assert!(proved || pod.ordinal < plan.replicas, "{} may still have keys", pod.name);
         let is_over = !pod.terminating && pod.ordinal >= model.goal.size;
         assert!(!is_over || plan.step != Step::Settled, "{} is still there", pod.name);
     }
@@ -300,13 +325,153 @@ fn a_pod_that_never_starts_does_not_hold_up_shrinking() {
     let mut model = formed(3, 0, false);
     model.goal.size = 4;
     Operator::immortal().reconcile(&mut model);
-    model.cut_off = BTreeSet::from([3]);
+    model.step();
+    model.replace(3, 1000);
     for _ in 0..5 {
         model.step();
         assert_eq!(Operator::immortal().reconcile(&mut model).step, Step::Wait(Wait::Pods));
     }
     model.goal.size = 3;
     model.settle(&mut Operator::immortal(), 10);
+}
+
+/// Ordinals of the pods whose nodes are primaries.
+fn primaries(model: &Model) -> Vec<u32> {
+    let observed = model.observe();
+    let primary = |pod: &&redis_operator::plan::Pod| {
+        pod.redis.as_ref().is_some_and(|node| node.primary().is_none() && !node.slots().is_empty())
+    };
+    observed.pods.iter().filter(primary).map(|pod| pod.ordinal).collect()
+}
+
+/// A cluster of five nodes on its way to three, so many rounds later.
+fn shrinking(persistent: bool, rounds: usize) -> Model {
+    let mut model = formed(5, 0, persistent);
+    model.goal.size = 3;
+    for _ in 0..rounds {
+        Operator { dies_after: Some(9), acted: 0 }.reconcile(&mut model);
+        model.step();
+    }
+    model
+}
+
+/// All hang, are gone, or refuse the password.
+#[test]
+fn no_pod_is_removed_while_nobody_answers() {
+    for rounds in 0..8 {
+        for persistent in [false, true] {
+            let mut model = shrinking(persistent, rounds);
+            let before = model.replicas;
+            model.silent = true;
+            for _ in 0..5 {
+                let plan = Operator::immortal().reconcile(&mut model);
+                assert_eq!((plan.replicas, plan.step), (before, Step::Wait(Wait::Pods)), "after {rounds}");
+                model.step();
+            }
+            model.silent = false;
+            model.settle(&mut Operator::immortal(), 120);
+            assert_eq!(model.missing_keys(), []);
+        }
+    }
+}
+
+/// Somebody scales the StatefulSet to nothing in the middle of a change: the volumes are there, and so are the pods again.
+#[test]
+fn what_others_scale_away_comes_back() {
+    for rounds in 0..8 {
+        let mut model = shrinking(true, rounds);
+        let owners: BTreeSet<u32> = primaries(&model).into_iter().collect();
+        model.scale(0);
+        let mut observed = model.observe();
+        observed.last_owners.clone_from(&owners);
+        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        assert_eq!(Some(plan.replicas), owners.last().map(|last| last + 1));
+        model.replicas = plan.replicas;
+        model.step();
+        model.settle(&mut Operator::immortal(), 120);
+        assert_eq!(model.missing_keys(), []);
+    }
+}
+
+/// The only copy of a shard may be a replica that does not answer, on a pod that the size does not have.
+#[test]
+fn an_unreachable_replica_is_not_removed() {
+    let mut model = formed(6, 1, true);
+    (model.goal.size, model.goal.replicas_per_shard) = (3, 0);
+    model.cut_off = BTreeSet::from([4]);
+    for _ in 0..20 {
+        let plan = Operator::immortal().reconcile(&mut model);
+        assert!(plan.replicas >= 5, "{plan:?}");
+        model.step();
+    }
+    model.cut_off.clear();
+    model.settle(&mut Operator::immortal(), 60);
+    assert_eq!(model.missing_keys(), []);
+}
+
+/// Redis elects nobody then, and with one shard or two a single primary is the majority.
+#[test]
+fn replicas_take_over_when_the_majority_is_lost() {
+    for (size, replicas) in [(2, 1), (4, 1), (6, 1), (9, 2)] {
+        let mut model = formed(size, replicas, false);
+        let primaries = primaries(&model);
+        for ordinal in &primaries[..primaries.len() / 2 + 1] {
+            model.replace(*ordinal, 2);
+        }
+        model.settle(&mut Operator::immortal(), 60);
+        assert_eq!(model.missing_keys(), [], "{size}");
+    }
+}
+
+/// Primaries that still run somewhere would go on acknowledging writes.
+#[test]
+fn replicas_of_primaries_that_may_still_run_do_not_take_over() {
+    let mut model = formed(6, 1, false);
+    model.cut_off = primaries(&model).into_iter().take(2).collect();
+    for _ in 0..20 {
+        model.step();
+        let plan = Operator::immortal().reconcile(&mut model);
+        assert!(plan.actions.is_empty(), "{plan:?}");
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::Quorum));
+    model.cut_off.clear();
+    model.settle(&mut Operator::immortal(), 40);
+    assert_eq!(model.missing_keys(), []);
+}
+
+#[test]
+fn a_lost_majority_waits_for_its_user_where_that_is_the_policy() {
+    let mut model = formed(2, 1, false);
+    model.goal.take_over = false;
+    model.replace(primaries(&model)[0], 1);
+    for _ in 0..20 {
+        model.step();
+        Operator::immortal().reconcile(&mut model);
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::Quorum));
+    model.goal.take_over = true;
+    model.settle(&mut Operator::immortal(), 40);
+    assert_eq!(model.missing_keys(), []);
+}
+
+#[test]
+fn slots_that_their_user_gives_up_are_served_again() {
+    for (size, replicas, lost) in [(3, 0, 1), (3, 0, 2), (3, 0, 3), (6, 1, 6), (1, 0, 1)] {
+        let mut model = formed(size, replicas, false);
+        for ordinal in 0..lost {
+            model.replace(ordinal, 1);
+        }
+        for _ in 0..10 {
+            model.step();
+            Operator::immortal().reconcile(&mut model);
+        }
+        let before = model.missing_keys().len();
+        let step = model.plan().step;
+        assert!(matches!(step, Step::Wait(Wait::SlotsLost | Wait::DataLost)), "{size}: {step:?}");
+        model.goal.accept_data_loss = true;
+        model.settle(&mut Operator::immortal(), 60);
+        assert_eq!(model.missing_keys().len(), before, "{size}: no more is lost than was");
+    }
 }
 
 #[test]
@@ -328,6 +493,13 @@ enum Fault {
     LoseGossip(u64),
     KillOperator(usize),
     Resize(u32),
+    CutOffTwo(u32, u32, u32),
+    Silence(u32),
+    RestartAll(u32),
+    Sync(u32, u32),
+    LimitMemory(u64, u32),
+    Terminate(u32, u32),
+    Scale(u32),
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
@@ -337,6 +509,13 @@ fn fault() -> impl Strategy<Value = Fault> {
         any::<u64>().prop_map(Fault::LoseGossip),
         (1usize..80).prop_map(Fault::KillOperator),
         (1u32..5).prop_map(Fault::Resize),
+        (0u32..8, 0u32..8, 1u32..6).prop_map(|(one, two, rounds)| Fault::CutOffTwo(one, two, rounds)),
+        (1u32..6).prop_map(Fault::Silence),
+        (1u32..4).prop_map(Fault::RestartAll),
+        (0u32..8, 1u32..6).prop_map(|(ordinal, rounds)| Fault::Sync(ordinal, rounds)),
+        (100u64..200, 1u32..6).prop_map(|(limit, rounds)| Fault::LimitMemory(limit, rounds)),
+        (0u32..8, 0u32..4).prop_map(|(ordinal, rounds)| Fault::Terminate(ordinal, rounds)),
+        (0u32..6).prop_map(Fault::Scale),
     ]
 }
 
@@ -357,7 +536,7 @@ impl Story {
         let mut model = formed(self.shards * per_shard, self.replicas, self.persistent);
         model.goal.size = self.target * per_shard;
         let mut operator = Operator::immortal();
-        let mut heals = 0;
+        let (mut heals, mut speaks, mut synced, mut unlimited) = (0, 0, 0, 0);
         for round in 0..30 {
             for (_, fault) in self.faults.iter().filter(|(at, _)| *at == round) {
                 match fault {
@@ -382,15 +561,50 @@ impl Story {
                     Fault::LoseGossip(bits) => model.lost_gossip = *bits,
                     Fault::KillOperator(after) => operator.dies_after = Some(operator.acted + after),
                     Fault::Resize(shards) => model.goal.size = shards * per_shard,
+                    Fault::CutOffTwo(one, two, rounds) => {
+                        if model.is_known(*one) && model.is_known(*two) {
+                            model.cut_off = BTreeSet::from([*one, *two]);
+                            heals = round + *rounds as usize;
+                        }
+                    }
+                    Fault::Silence(rounds) => speaks = round + *rounds as usize,
+                    Fault::RestartAll(starts_in) => {
+                        for ordinal in model.ordinals().into_iter().filter(|_| self.persistent) {
+                            model.replace(ordinal, 1 + (starts_in + ordinal) % 3);
+                        }
+                    }
+                    Fault::Sync(ordinal, rounds) => {
+                        model.syncing = BTreeSet::from([*ordinal]);
+                        synced = round + *rounds as usize;
+                    }
+                    Fault::LimitMemory(limit, rounds) => {
+                        model.memory_limit = *limit;
+                        unlimited = round + *rounds as usize;
+                    }
+                    Fault::Terminate(ordinal, rounds) => model.terminate(*ordinal, *rounds),
+                    Fault::Scale(replicas) => {
+                        if self.persistent {
+                            model.scale(*replicas);
+                        }
+                    }
                 }
             }
             if round >= heals {
                 model.cut_off.clear();
             }
+            if round >= synced {
+                model.syncing.clear();
+            }
+            if round >= unlimited {
+                model.memory_limit = 0;
+            }
+            model.silent = round < speaks;
             operator.reconcile(&mut model);
             model.step();
         }
         model.cut_off.clear();
+        model.syncing.clear();
+        (model.silent, model.memory_limit) = (false, 0);
         model.settle(&mut operator, 150);
         assert_eq!(model.missing_keys(), [], "{self:?}");
     }

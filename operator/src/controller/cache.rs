@@ -15,7 +15,8 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::StatefulSet,
-        core::v1::{ConfigMap, Pod, PodSpec, PodStatus, Secret, Service},
+        core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodSpec, PodStatus, Secret, Service},
+        networking::v1::NetworkPolicy,
         policy::v1::PodDisruptionBudget,
     },
 };
@@ -103,6 +104,10 @@ pub struct Caches {
     pub secrets: Store<Secret>,
     /// Their PodDisruptionBudgets.
     pub budgets: Store<PodDisruptionBudget>,
+    /// Their NetworkPolicies.
+    pub policies: Store<NetworkPolicy>,
+    /// The claims of their volumes.
+    pub claims: Store<PersistentVolumeClaim>,
     /// Those that wait for the topology controller.
     pub topology: Queue,
     /// Those that wait for the health controller.
@@ -124,6 +129,8 @@ impl Caches {
         let (config_maps, maps_writer) = reflector::store();
         let (secrets, secrets_writer) = reflector::store();
         let (budgets, budgets_writer) = reflector::store();
+        let (policies, policies_writer) = reflector::store();
+        let (claims, claims_writer) = reflector::store();
         let caches = Arc::new(Self {
             clusters,
             pods,
@@ -132,6 +139,8 @@ impl Caches {
             config_maps,
             secrets,
             budgets,
+            policies,
+            claims,
             topology: Queue::new(Lane::Topology, metrics.clone()),
             health: Queue::new(Lane::Health, metrics.clone()),
         });
@@ -145,6 +154,8 @@ impl Caches {
         tasks.spawn(watch_children(api(client, namespace), maps_writer, &caches, topology, |_| {}));
         tasks.spawn(watch_children(api(client, namespace), secrets_writer, &caches, topology, |_| {}));
         tasks.spawn(watch_children(api(client, namespace), budgets_writer, &caches, topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), policies_writer, &caches, topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), claims_writer, &caches, topology, |_| {}));
         caches
     }
 
@@ -159,6 +170,8 @@ impl Caches {
             self.config_maps.wait_until_ready(),
             self.secrets.wait_until_ready(),
             self.budgets.wait_until_ready(),
+            self.policies.wait_until_ready(),
+            self.claims.wait_until_ready(),
         );
     }
 
@@ -221,7 +234,11 @@ fn predicates_config() -> kube::runtime::PredicateConfig {
 /// Leaves of a pod what is looked at: there are many.
 fn keep_what_is_looked_at(pod: &mut Pod) {
     if let Some(spec) = &mut pod.spec {
-        *spec = PodSpec { node_name: spec.node_name.take(), ..PodSpec::default() };
+        *spec = PodSpec {
+            node_name: spec.node_name.take(),
+            readiness_gates: spec.readiness_gates.take(),
+            ..PodSpec::default()
+        };
     }
     if let Some(status) = &mut pod.status {
         *status = PodStatus {

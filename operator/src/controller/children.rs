@@ -13,11 +13,15 @@ use k8s_openapi::{
         },
         core::v1::{
             Affinity, Capabilities, ConfigMap, ConfigMapVolumeSource, Container, ContainerPort,
-            EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction, ObjectFieldSelector,
-            PersistentVolumeClaim, PersistentVolumeClaimSpec, PodAffinityTerm, PodAntiAffinity,
-            PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
-            Secret, SecretKeySelector, SecurityContext, Service, ServicePort, ServiceSpec, Volume,
-            VolumeMount, VolumeResourceRequirements, WeightedPodAffinityTerm,
+            EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction, Lifecycle, LifecycleHandler,
+            ObjectFieldSelector, PersistentVolumeClaim, PersistentVolumeClaimSpec, PodAffinityTerm,
+            PodAntiAffinity, PodReadinessGate, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
+            ResourceRequirements, SeccompProfile, Secret, SecretKeySelector, SecurityContext, Service,
+            ServicePort, ServiceSpec, Volume, VolumeMount, VolumeResourceRequirements,
+            WeightedPodAffinityTerm,
+        },
+        networking::v1::{
+            NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
         },
         policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
     },
@@ -30,10 +34,7 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
-use crate::crd::{
-    RedisCluster,
-    v1::{DeletionPolicy, Storage},
-};
+use crate::crd::{RedisCluster, v1::Storage};
 
 /// The label that every child carries, with [`CONTROL_PLANE`] as its value.
 pub const CONTROL_PLANE_LABEL: &str = "control-plane";
@@ -41,6 +42,8 @@ pub const CONTROL_PLANE_LABEL: &str = "control-plane";
 pub const CONTROL_PLANE: &str = "redis-operator";
 /// The label that says which RedisCluster a child belongs to.
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+/// The condition of a pod that its node is part of the cluster and in sync with its shard.
+pub const IN_SYNC: &str = "cache.example.com/in-sync";
 /// Where Redis listens.
 pub const PORT: u16 = 6379;
 
@@ -144,6 +147,7 @@ pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
         ("start.sh", start_script(cluster, defaults)),
         ("ready.sh", READY.into()),
         ("live.sh", LIVE.into()),
+        ("stop.sh", STOP.into()),
     ];
     ConfigMap {
         metadata: metadata(cluster, Names::of(cluster).config),
@@ -153,37 +157,44 @@ pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
 }
 
 fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
-    let persistence =
-        if cluster.spec.storage.is_some() { "appendonly yes" } else { "appendonly no\nsave \"\"" };
+    let persistence = if cluster.spec.storage.is_some() {
+        "appendonly yes\nappendfilename appendonly.aof\nappenddirname appendonlydir\ndbfilename dump.rdb"
+    } else {
+        "appendonly no\nsave \"\""
+    };
     let timeout = defaults.node_timeout_ms;
-    let mut conf = format!(
+    // Later lines win: what is refused by the API today may have been stored before.
+    let mut conf = String::new();
+    for (directive, value) in &cluster.spec.config {
+        conf += &format!("{directive} {value}\n");
+    }
+    conf += &format!(
         "port {PORT}\ndir /data\n{persistence}\ncluster-enabled yes\ncluster-config-file nodes.conf\n\
          cluster-node-timeout {timeout}\ncluster-allow-replica-migration no\ncluster-replica-validity-factor 0\n\
          repl-diskless-sync-delay 0\n"
     );
-    // Later lines win, and what must not be changed is refused by the API.
-    for (directive, value) in &cluster.spec.config {
-        conf += &format!("{directive} {value}\n");
-    }
     conf
 }
 
-/// The password comes from the environment and goes into a file in memory: command lines are for all to see. Only a shell and
-/// `sleep` are needed for it, so an image may hold just these and Redis.
+/// The password comes from the environment and goes into a file in memory: command lines are for all to see. Only a shell,
+/// `sleep`, `rm` and `mv` are needed for it, so an image may hold just these and Redis.
 fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
     // A primary that comes back with its old table and without its data would empty its replicas. So would one that comes back
     // as a new node, empty, at its old address: its replica connects there again before anybody misses the old node.
     // It stays away until the others have elected that replica.
     let away = (2 * u64::from(defaults.node_timeout_ms)).div_ceil(1000) + 2;
-    let forget = if cluster.spec.storage.is_some() {
-        String::new()
+    let prepare = if cluster.spec.storage.is_some() {
+        let (namespace, uid) = (cluster.namespace().unwrap_or_default(), cluster.uid().unwrap_or_default());
+        FORGET_ADDRESSES.replace("OWNER", &format!("{namespace}/{}/{uid}", cluster.name_any()))
     } else {
-        format!("[ ! -s /data/nodes.conf ] || sleep {away}\n: > /data/nodes.conf\n")
+        // Nothing of what an earlier container left, a dump among it, belongs to the new node.
+        format!("[ ! -s /data/nodes.conf ] || sleep {away}\nrm -rf /data/*\n: > /data/nodes.conf\n")
     };
     format!(
-        "set -eu\numask 077\n{forget}{{\n\
+        "set -eu\numask 077\n{prepare}{{\n\
          printf 'include /etc/redis-operator/redis.conf\\n'\n\
          printf 'cluster-announce-ip %s\\n' \"$POD_IP\"\n\
+         printf 'replica-announce-ip %s\\n' \"$POD_IP\"\n\
          printf 'cluster-announce-hostname %s\\n' \"$POD_HOST\"\n\
          printf 'requirepass \"%s\"\\nmasterauth \"%s\"\\n' \"$REDISCLI_AUTH\" \"$REDISCLI_AUTH\"\n\
          }} > /run/redis/redis.conf\n\
@@ -191,12 +202,58 @@ fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
     )
 }
 
+/// A volume that was restored or cloned still has the addresses of the nodes that its origin knew. They are taken out before
+/// Redis starts, so that it never speaks with them; the operator introduces the nodes of this cluster to it.
+const FORGET_ADDRESSES: &str = "\
+owner='OWNER'
+seen=
+[ ! -r /data/cluster ] || read -r seen < /data/cluster || :
+if [ \"$seen\" != \"$owner\" ]; then
+  if [ -s /data/nodes.conf ]; then
+    while read -r id address flags rest; do
+      case \"$id,$flags\" in
+        vars,* | *myself*) ;;
+        *) host=; case \"$address\" in *,*) host=,${address#*,} ;; esac
+           address=:0@0$host; flags=noaddr,$flags ;;
+      esac
+      printf '%s %s %s %s\\n' \"$id\" \"$address\" \"$flags\" \"$rest\"
+    done < /data/nodes.conf > /data/nodes.conf.new
+    mv /data/nodes.conf.new /data/nodes.conf
+  fi
+  printf '%s\\n' \"$owner\" > /data/cluster
+fi
+";
+
 /// Never `cluster_state`: one lost slot would take every node out of its Service.
 const READY: &str = "[ \"$(redis-cli ping 2>/dev/null)\" = PONG ]\n";
 
 /// Killing a primary that keeps its data in memory loses it, so only silence counts.
 const LIVE: &str =
     "case \"$(redis-cli ping 2>&1)\" in *PONG* | *LOADING* | *MASTERDOWN*) ;; *) exit 1 ;; esac\n";
+
+/// Before a primary stops, its best replica takes over: Redis itself hands nothing over, and its slots would be without an
+/// owner until it is missed.
+const STOP: &str = "\
+redis-cli role > /run/redis/role 2>/dev/null || exit 0
+best=
+top=-1
+{
+  read -r role && read -r offset || exit 0
+  [ \"$role\" = master ] || exit 0
+  while read -r ip && read -r port && read -r seen; do
+    if [ \"$seen\" -gt \"$top\" ]; then
+      top=$seen
+      best=$ip
+    fi
+  done
+} < /run/redis/role
+[ -n \"$best\" ] || exit 0
+case \"$(redis-cli -h \"$best\" cluster failover 2>&1)\" in OK*) ;; *) exit 0 ;; esac
+for second in 1 2 3 4 5 6 7 8 9 10; do
+  case \"$(redis-cli role 2>/dev/null)\" in slave*) exit 0 ;; esac
+  sleep 1
+done
+";
 
 /// The Services: one that gives each pod a name, also before it is ready, and one for clients.
 pub fn services(cluster: &RedisCluster) -> [Service; 2] {
@@ -227,12 +284,13 @@ pub fn services(cluster: &RedisCluster) -> [Service; 2] {
     ]
 }
 
-/// One for the whole cluster: one for each role would let a drain take both copies of a shard.
-pub fn disruption_budget(cluster: &RedisCluster) -> PodDisruptionBudget {
+/// One for the whole cluster: one for each role would let a drain take both copies of a shard. No pod may be evicted while a
+/// shard lacks a replica.
+pub fn disruption_budget(cluster: &RedisCluster, all_in_sync: bool) -> PodDisruptionBudget {
     let names = Names::of(cluster);
     PodDisruptionBudget {
         spec: Some(PodDisruptionBudgetSpec {
-            max_unavailable: Some(IntOrString::Int(1)),
+            max_unavailable: Some(IntOrString::Int(all_in_sync.into())),
             selector: Some(LabelSelector {
                 match_labels: Some(labels(&names.cluster)),
                 ..Default::default()
@@ -244,14 +302,36 @@ pub fn disruption_budget(cluster: &RedisCluster) -> PodDisruptionBudget {
     }
 }
 
+/// Only the cluster's own pods reach the port by which its nodes know one another: a node of another cluster, of a restored
+/// copy for one, cannot join or be joined. Clients reach the other port from everywhere.
+pub fn network_policy(cluster: &RedisCluster) -> NetworkPolicy {
+    let names = Names::of(cluster);
+    let pods = || LabelSelector { match_labels: Some(labels(&names.cluster)), ..Default::default() };
+    let port = |port: i32| NetworkPolicyPort {
+        port: Some(IntOrString::Int(port)),
+        protocol: Some("TCP".into()),
+        ..Default::default()
+    };
+    let rule = |number: i32, from: Option<Vec<NetworkPolicyPeer>>| NetworkPolicyIngressRule {
+        from,
+        ports: Some(vec![port(number)]),
+    };
+    let own = NetworkPolicyPeer { pod_selector: Some(pods()), ..Default::default() };
+    NetworkPolicy {
+        spec: Some(NetworkPolicySpec {
+            pod_selector: Some(pods()),
+            policy_types: Some(vec!["Ingress".into()]),
+            ingress: Some(vec![rule(PORT.into(), None), rule(i32::from(PORT) + 10000, Some(vec![own]))]),
+            ..Default::default()
+        }),
+        metadata: metadata(cluster, names.cluster.clone()),
+    }
+}
+
 /// The StatefulSet with so many pods.
 pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) -> StatefulSet {
     let names = Names::of(cluster);
     let storage = cluster.spec.storage.as_ref();
-    let when_deleted = match storage.map(|storage| storage.deletion_policy) {
-        Some(DeletionPolicy::Delete) => "Delete",
-        _ => "Retain",
-    };
     StatefulSet {
         spec: Some(StatefulSetSpec {
             replicas: i32::try_from(replicas).ok(),
@@ -264,11 +344,8 @@ pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) 
                 type_: Some("OnDelete".into()),
                 ..Default::default()
             }),
-            // Only nodes that were drained and reset are ever scaled away.
-            persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
-                when_deleted: Some(when_deleted.into()),
-                when_scaled: Some("Delete".into()),
-            }),
+            // Kubernetes must not delete what others scale away: the operator deletes the volumes of nodes that were drained.
+            persistent_volume_claim_retention_policy: Some(retain()),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(labels(&names.cluster)), ..Default::default() }),
                 spec: Some(pod(cluster, &names, defaults)),
@@ -279,6 +356,22 @@ pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) 
         metadata: metadata(cluster, names.cluster),
         ..Default::default()
     }
+}
+
+/// Kubernetes deletes no volume by itself.
+pub fn retain() -> StatefulSetPersistentVolumeClaimRetentionPolicy {
+    StatefulSetPersistentVolumeClaimRetentionPolicy {
+        when_deleted: Some("Retain".into()),
+        when_scaled: Some("Retain".into()),
+    }
+}
+
+/// On the claim of a node that was drained and reset: it can be deleted once its pod is gone.
+pub const DRAINED_ANNOTATION: &str = "cache.example.com/drained";
+
+/// The name of the claim of a pod.
+pub fn claim_name(cluster: &str, ordinal: u32) -> String {
+    format!("data-{cluster}-{ordinal}")
 }
 
 fn claim(name: &str, storage: &Storage) -> PersistentVolumeClaim {
@@ -317,6 +410,8 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
     PodSpec {
         containers: vec![container(cluster, names, defaults)],
         volumes: Some(volumes),
+        // Answering is not enough: a pod that still copies its primary must not count as a copy when others are evicted.
+        readiness_gates: Some(vec![PodReadinessGate { condition_type: IN_SYNC.into() }]),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(60),
@@ -409,6 +504,13 @@ fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Cont
         ]),
         readiness_probe: Some(probe("ready.sh", 5, 2)),
         liveness_probe: Some(probe("live.sh", 10, 6)),
+        lifecycle: Some(Lifecycle {
+            pre_stop: Some(LifecycleHandler {
+                exec: Some(ExecAction { command: Some(script("stop.sh")) }),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
         // An append-only file of many gigabytes takes its time.
         startup_probe: Some(probe("live.sh", 2, 900)),
         resources: Some(ResourceRequirements {
@@ -509,11 +611,100 @@ mod tests {
         let table = dir.path().join("nodes.conf");
         let (waited, conf) = started(dir.path(), Value::Null);
         assert!(!waited && conf.contains("requirepass \"a b\"\nmasterauth \"a b\"\n"), "{conf}");
-        std::fs::write(&table, "0123 myself,master").unwrap();
-        assert!(!started(dir.path(), json!({"size": "1Gi"})).0, "with a volume it is who it was");
-        assert_eq!(std::fs::read_to_string(&table).unwrap(), "0123 myself,master");
+        std::fs::write(&table, "0123 10.0.0.1:6379@16379,rc-0 myself,master - 0 0 1 connected").unwrap();
+        std::fs::write(dir.path().join("dump.rdb"), "old").unwrap();
         assert!(started(dir.path(), Value::Null).0);
         assert_eq!(std::fs::read_to_string(&table).unwrap(), "");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            2,
+            "what an earlier container left is gone"
+        );
+    }
+
+    /// A copy of a volume would speak with the cluster that it was copied from.
+    #[test]
+    fn a_volume_of_another_cluster_forgets_the_addresses() {
+        const OWN: &str =
+            "07c3 10.0.0.1:6379@16379,rc-0.rc-headless.ns myself,master - 0 0 1 connected 0-5460";
+        const OTHER: &str =
+            "67ed 10.0.0.2:6379@16379,rc-1.rc-headless.ns master - 0 1426238316232 2 connected 5461-16383";
+        const VARS: &str = "vars currentEpoch 2 lastVoteEpoch 0";
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("nodes.conf");
+        let read = || std::fs::read_to_string(&table).unwrap();
+        let storage = json!({"size": "1Gi"});
+        let text = format!("{OWN}\n{OTHER}\n{VARS}\n");
+        std::fs::write(&table, &text).unwrap();
+        assert!(!started(dir.path(), storage.clone()).0, "it does not stay away");
+        let forgotten = OTHER.replace("10.0.0.2:6379@16379", ":0@0").replace(" master", " noaddr,master");
+        assert_eq!(read(), format!("{OWN}\n{forgotten}\n{VARS}\n"));
+        // Redis learns the addresses again, and the next start leaves them alone.
+        std::fs::write(&table, &text).unwrap();
+        started(dir.path(), storage.clone());
+        assert_eq!(read(), text);
+        std::fs::write(dir.path().join("cluster"), "ns/other/uid").unwrap();
+        started(dir.path(), storage);
+        assert!(read().contains(":0@0,rc-1"), "{}", read());
+    }
+
+    /// A new release of the operator must not replace pods without a reason: say it in the changelog.
+    #[test]
+    fn the_pod_template() {
+        let object = json!({
+            "apiVersion": "cache.example.com/v1", "kind": "RedisCluster",
+            "metadata": {"name": "rc", "namespace": "ns"},
+            "spec": {"size": 3, "storage": {"size": "1Gi"}},
+        });
+        let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+        let set = stateful_set(&cluster, &Defaults::default(), 3);
+        let template = serde_json::to_string_pretty(&set.spec.unwrap().template).unwrap() + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pod-template.json");
+        if std::env::var_os("OLMKIT_GENERATE").is_some() {
+            std::fs::write(path, &template).unwrap();
+        }
+        assert_eq!(template, std::fs::read_to_string(path).unwrap());
+    }
+
+    /// What the API refuses today may have been stored before.
+    #[test]
+    fn configuration_cannot_turn_off_what_keeps_the_data() {
+        let conf = |storage: Value| {
+            let object = json!({
+                "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+                "spec": {"size": 3, "storage": storage, "config": {
+                    "appendonly": "no", "dir": "/tmp", "cluster-enabled": "no", "save": "1 1", "appendfilename": "x",
+                }},
+            });
+            let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+            redis_conf(&cluster, &Defaults::default())
+        };
+        let last = |conf: &str, directive: &str| {
+            let lines = conf.lines().filter_map(|line| line.split_once(' '));
+            lines.rev().find(|(name, _)| *name == directive).unwrap().1.to_owned()
+        };
+        let with_volumes = conf(json!({"size": "1Gi"}));
+        let in_memory = conf(Value::Null);
+        assert_eq!(last(&with_volumes, "appendonly"), "yes");
+        assert_eq!(last(&with_volumes, "appendfilename"), "appendonly.aof");
+        assert_eq!((last(&in_memory, "appendonly"), last(&in_memory, "save")), ("no".into(), "\"\"".into()));
+        for conf in [with_volumes, in_memory] {
+            assert_eq!((last(&conf, "dir"), last(&conf, "cluster-enabled")), ("/data".into(), "yes".into()));
+        }
+    }
+
+    /// Volumes are deleted by the operator alone.
+    #[test]
+    fn kubernetes_deletes_no_volume_by_itself() {
+        for policy in ["Retain", "Delete"] {
+            let object = json!({
+                "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+                "spec": {"size": 3, "storage": {"size": "1Gi", "deletionPolicy": policy}},
+            });
+            let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+            let set = stateful_set(&cluster, &Defaults::default(), 3).spec.unwrap();
+            assert_eq!(set.persistent_volume_claim_retention_policy, Some(retain()));
+        }
     }
 
     #[test]

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use operator_lease::Leadership;
+
 use super::backoff::{FIRST, LAST};
 use crate::server::act::ActError;
 
 /// How long one call of the API server may take.
-const API_DEADLINE: Duration = Duration::from_secs(10);
+const API_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why a reconcile failed. The class decides when it is tried again: see the table in docs/redis-operator.md.
 #[derive(Debug, thiserror::Error)]
@@ -85,15 +87,35 @@ impl ReconcileError {
     }
 }
 
-/// A call of the API server, which has to answer in time.
+/// A call of the API server, which has to answer in time. A write needs the same permit as a command to Redis: whoever may
+/// lose the lease before it is answered does not begin it.
 pub(super) async fn call<T>(
     verb: &'static str,
     kind: &'static str,
     work: impl Future<Output = Result<T, kube::Error>>,
+    leadership: &Leadership,
 ) -> Result<T, ReconcileError> {
+    let reads = ["get", "list"].contains(&verb);
+    if !reads && !leadership.holds_for(API_DEADLINE) {
+        return Err(ActError::NotLeading.into());
+    }
     match tokio::time::timeout(API_DEADLINE, work).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(source)) => Err(ReconcileError::Api { verb, kind, source: Box::new(source) }),
         Err(_) => Err(ReconcileError::ApiTimeout { verb, kind }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_the_lease_nothing_is_written() {
+        let answer = async { Ok(()) };
+        let refused = call("delete", "Pod", answer, &Leadership::default()).await.unwrap_err();
+        assert!(matches!(refused, ReconcileError::Act(ActError::NotLeading)), "{refused}");
+        assert!(call("get", "Pod", async { Ok(()) }, &Leadership::default()).await.is_ok());
+        assert!(call("delete", "Pod", async { Ok(()) }, &Leadership::unopposed()).await.is_ok());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
     runtime::controller::Action,
 };
 use serde_json::json;
@@ -16,8 +16,9 @@ use tracing::info;
 use super::{
     Scope,
     cache::Key,
-    children::{INSTANCE_LABEL, selector},
+    children::{INSTANCE_LABEL, retain, selector},
     error::{ReconcileError, call},
+    turn::exactly,
 };
 use crate::crd::{RedisCluster, v1::DeletionPolicy};
 
@@ -38,16 +39,22 @@ pub(super) async fn finalize(
     }
     // The garbage collector acts only once the cluster itself is gone, so waiting for it would be in vain.
     let sets: Api<StatefulSet> = scope.api(key);
-    let set = call("get", "StatefulSet", sets.get_opt(&key.1)).await?;
+    let leadership = &scope.context.leadership;
+    let set = call("get", "StatefulSet", sets.get_opt(&key.1), leadership).await?;
     let owned = |set: &StatefulSet| {
         set.owner_references().iter().any(|owner| Some(&owner.uid) == cluster.uid().as_ref())
     };
     if let Some(set) = set.filter(owned)
         && set.metadata.deletion_timestamp.is_none()
     {
+        if cluster.spec.storage.is_some() && !keeps_claims(scope, key, &set).await? {
+            return Ok(Action::requeue(Duration::from_secs(1)));
+        }
         info!("deleting the StatefulSet");
         scope.context.metrics.api_write("StatefulSet");
-        unless_gone(call("delete", "StatefulSet", sets.delete(&key.1, &DeleteParams::background())).await)?;
+        let parameters =
+            DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..exactly(&set) };
+        unless_gone(call("delete", "StatefulSet", sets.delete(&key.1, &parameters), leadership).await)?;
     }
     let pods = scope.caches.pods.state();
     let left = pods.iter().filter(|pod| {
@@ -64,7 +71,9 @@ pub(super) async fn finalize(
     let clusters: Api<RedisCluster> = scope.api(key);
     scope.context.metrics.api_write("RedisCluster");
     let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-    unless_gone(call("patch", "RedisCluster", clusters.patch(&key.1, &parameters, &patch)).await)?;
+    unless_gone(
+        call("patch", "RedisCluster", clusters.patch(&key.1, &parameters, &patch), leadership).await,
+    )?;
     info!("gone");
     scope.forget(key);
     Ok(Action::await_change())
@@ -78,26 +87,59 @@ fn unless_gone<T>(result: Result<T, ReconcileError>) -> Result<(), ReconcileErro
     }
 }
 
+/// Whether the StatefulSet's volumes outlive it. One of an earlier release, or one that others changed, may have told
+/// Kubernetes to delete them with it, whatever the RedisCluster says now.
+async fn keeps_claims(scope: &Scope, key: &Key, set: &StatefulSet) -> Result<bool, ReconcileError> {
+    let (sets, claims): (Api<StatefulSet>, Api<PersistentVolumeClaim>) = (scope.api(key), scope.api(key));
+    let leadership = &scope.context.leadership;
+    let retain = retain();
+    let policy = |set: &StatefulSet| set.spec.as_ref()?.persistent_volume_claim_retention_policy.clone();
+    if policy(set).is_some_and(|policy| policy != retain) {
+        let patch = json!({
+            "metadata": {"resourceVersion": set.resource_version(), "uid": set.uid()},
+            "spec": {"persistentVolumeClaimRetentionPolicy": retain},
+        });
+        scope.context.metrics.api_write("StatefulSet");
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        unless_gone(call("patch", "StatefulSet", sets.patch(&key.1, &parameters, &patch), leadership).await)?;
+        return Ok(false);
+    }
+    // Its controller takes the owner out of the claims by and by.
+    let parameters = ListParams::default().labels(&selector(&key.1));
+    let all = call("list", "PersistentVolumeClaim", claims.list(&parameters), leadership).await?;
+    Ok(!all
+        .iter()
+        .any(|claim| claim.owner_references().iter().any(|owner| Some(&owner.uid) == set.uid().as_ref())))
+}
+
 async fn volumes(scope: &Scope, key: &Key, policy: DeletionPolicy) -> Result<(), ReconcileError> {
     let claims: Api<PersistentVolumeClaim> = scope.api(key);
+    let leadership = &scope.context.leadership;
     let parameters = ListParams::default().labels(&selector(&key.1));
-    for claim in call("list", "PersistentVolumeClaim", claims.list(&parameters)).await? {
+    for claim in call("list", "PersistentVolumeClaim", claims.list(&parameters), leadership).await? {
         let name = claim.name_any();
         match policy {
             DeletionPolicy::Delete if claim.metadata.deletion_timestamp.is_none() => {
                 scope.context.metrics.api_write("PersistentVolumeClaim");
-                let parameters = DeleteParams::default();
-                unless_gone(
-                    call("delete", "PersistentVolumeClaim", claims.delete(&name, &parameters)).await,
-                )?;
+                let parameters = exactly(&claim);
+                let deleted =
+                    call("delete", "PersistentVolumeClaim", claims.delete(&name, &parameters), leadership);
+                unless_gone(deleted.await)?;
             }
             DeletionPolicy::Retain if !claim.labels().contains_key(RETAINED_LABEL) => {
-                let patch = json!({"metadata": {"labels": {RETAINED_LABEL: key.1}}});
+                let patch = json!({"metadata": {
+                    "labels": {RETAINED_LABEL: key.1},
+                    "resourceVersion": claim.resource_version(), "uid": claim.uid(),
+                }});
                 scope.context.metrics.api_write("PersistentVolumeClaim");
                 let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-                unless_gone(
-                    call("patch", "PersistentVolumeClaim", claims.patch(&name, &parameters, &patch)).await,
-                )?;
+                let kept = call(
+                    "patch",
+                    "PersistentVolumeClaim",
+                    claims.patch(&name, &parameters, &patch),
+                    leadership,
+                );
+                unless_gone(kept.await)?;
             }
             _ => {}
         }

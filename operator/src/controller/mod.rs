@@ -21,7 +21,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures_util::{StreamExt, stream};
@@ -57,6 +57,8 @@ use crate::{
 pub struct Context {
     /// The API server.
     pub client: Client,
+    /// The namespace of this installation of the operator.
+    pub installation: String,
     /// Whether this replica may act.
     pub leadership: Leadership,
     /// What is counted.
@@ -93,8 +95,32 @@ struct Memory {
     status: Option<RedisClusterStatus>,
     written: Option<Instant>,
     password: Option<Password>,
-    /// The finalizer was added, though the cache may not know yet.
-    has_finalizer: bool,
+    /// Since when the majority of the primaries has been missing.
+    quorum_lost: Option<Instant>,
+    /// Since when the nodes that leave have owned nothing.
+    drained: Option<Instant>,
+    /// The user was told that another installation of the operator looks after it.
+    told_of_other: bool,
+}
+
+impl Memory {
+    /// How long the majority of the primaries has been missing.
+    fn quorum_lost(&mut self, has_quorum: bool) -> Duration {
+        if has_quorum {
+            self.quorum_lost = None;
+            return Duration::ZERO;
+        }
+        self.quorum_lost.get_or_insert_with(Instant::now).elapsed()
+    }
+
+    /// How long the nodes that leave have owned nothing.
+    fn drained(&mut self, drains: bool) -> Duration {
+        if drains {
+            self.drained = None;
+            return Duration::ZERO;
+        }
+        self.drained.get_or_insert_with(Instant::now).elapsed()
+    }
 }
 
 /// One of the two controllers of a scope.

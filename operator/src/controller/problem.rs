@@ -51,6 +51,19 @@ pub enum Problem {
     /// The spec, as stored, breaks the rules: it was stored before they were there.
     #[error("spec is not valid: {0}")]
     InvalidSpec(&'static str),
+    /// No Redis takes the password.
+    #[error(
+        "the Redis of {pods} pods rejects the password in Secret `{name}`: put back the password that they were started with"
+    )]
+    PasswordRejected {
+        /// How many pods.
+        pods: usize,
+        /// The Secret.
+        name: String,
+    },
+    /// A key cannot be moved without stalling its clients.
+    #[error("{0}; split the key or delete it, and the slot moves")]
+    KeyTooLarge(String),
     /// Its user wants it left alone.
     #[error("spec.paused is true: nothing is changed until it is false again")]
     Paused,
@@ -65,6 +78,8 @@ impl Problem {
                 "SecretMissing"
             }
             Self::Refused { .. } | Self::InvalidSpec(_) => "InvalidSpec",
+            Self::PasswordRejected { .. } => "PasswordRejected",
+            Self::KeyTooLarge(_) => "KeyTooLarge",
             Self::Paused => "Paused",
         }
     }

@@ -1,5 +1,7 @@
 //! How a cluster is, for its users: status, conditions and the news between two of them. Pure.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{ResourceExt, runtime::events::EventType};
 
@@ -10,12 +12,20 @@ use crate::{
         v1::{Member, Phase, RedisClusterStatus, Role},
     },
     metrics::ClusterGauges,
-    plan::{Lane, Link, Observed, Plan, Slots, Step, Topology, Wait},
+    plan::{Lane, Link, NodeId, Observed, Plan, Pod, Slots, Step, Topology, Wait},
 };
 
 /// The conditions, in the order of the status.
-pub const CONDITIONS: [&str; 7] =
-    ["Available", "Progressing", "Degraded", "Redundant", "SlotsCovered", "UpdatePending", "Initialized"];
+pub const CONDITIONS: [&str; 8] = [
+    "Ready",
+    "Available",
+    "Progressing",
+    "Degraded",
+    "Redundant",
+    "SlotsCovered",
+    "UpdatePending",
+    "Initialized",
+];
 
 /// What a status is made of.
 #[derive(Debug)]
@@ -30,6 +40,8 @@ pub struct View<'a> {
     pub problem: Option<&'a Problem>,
     /// The revision that pods should have.
     pub update_revision: Option<&'a str>,
+    /// The size that the volumes have, where that is not what the spec says.
+    pub volume_size: Option<&'a str>,
     /// The time.
     pub now: Time,
 }
@@ -152,9 +164,41 @@ fn phase(view: &View<'_>, initialized: bool) -> Phase {
     }
 }
 
+/// Whether a step waits for the user.
+fn failed(step: Step) -> bool {
+    matches!(
+        step,
+        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::Stranger)
+    )
+}
+
 fn scaling(topology: &Topology<'_>) -> bool {
     topology.observed.pods.len() != topology.goal.size as usize
         || topology.owners().count() != topology.goal.shards() as usize
+}
+
+/// Whether every slot has an owner that answers, with all its replicas in sync: then a pod may be evicted.
+pub fn all_in_sync(topology: &Topology<'_>) -> bool {
+    let per_shard = topology.goal.replicas_per_shard as usize;
+    let in_sync = |owner: NodeId| {
+        topology.replicas_of(owner).filter(|replica| replica.node.link == Link::Up).count() >= per_shard
+    };
+    topology.covered() == usize::from(topology.goal.slots)
+        && topology.owners().all(|owner| in_sync(owner.node.id))
+}
+
+/// Whether the node of a pod is part of the cluster, and a replica in sync; nothing when it does not answer.
+pub fn in_sync(topology: &Topology<'_>, pod: &Pod) -> Option<bool> {
+    let node = pod.redis.as_ref()?;
+    let member = topology.core.iter().any(|member| member.pod.uid == pod.uid);
+    let joined = member && (!node.alone() || !node.slots().is_empty());
+    Some(joined && matches!(node.link, Link::None | Link::Up))
+}
+
+/// Ordinals of the pods that owned slots when the status was written.
+pub fn last_owners(status: &RedisClusterStatus) -> BTreeSet<u32> {
+    let owners = status.members.iter().filter(|member| !member.slots.is_empty());
+    owners.filter_map(|member| member.pod.rsplit_once('-')?.1.parse().ok()).collect()
 }
 
 /// Reason and message of the first pod that cannot start.
@@ -194,34 +238,30 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     let progressing = match (view.problem, view.plan.step) {
         (Some(problem), _) => (false, problem.reason(), problem.to_string()),
         (None, Step::Settled) => (false, "Settled", "nothing is to be done".into()),
-        (
-            None,
-            Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::Stranger),
-        ) => (false, waits, why.into()),
+        (None, step) if failed(step) => (false, waits, why.into()),
         (None, _) => (true, waits, why.into()),
     };
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
         (true, problem.reason(), problem.to_string())
     } else if let Some(trouble) = trouble(topology.observed) {
         (true, "PodTrouble", format!("{trouble}; correct spec.image or what the message names"))
-    } else if initialized && !topology.absent.is_empty() {
+    } else if initialized && (!topology.absent.is_empty() || missing > 0) && !failed(view.plan.step) {
         (true, "MembersMissing", format!("{missing} of {} nodes do not answer", goal.size))
-    } else if matches!(
-        view.plan.step,
-        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::Stranger)
-    ) {
+    } else if failed(view.plan.step) {
         (true, waits, why.into())
     } else {
         (false, "AllMembersWell", "every member answers".into())
     };
     let redundant = if per_shard == 0 {
         (false, "NoReplicas", "replicasPerShard is 0: a node that is lost takes its slots with it".into())
-    } else if short > 0 || topology.owners().count() == 0 {
-        (false, "ReplicasMissing", format!("{short} shards lack a replica in step"))
+    } else if covered < all {
+        (false, "SlotsNotServed", format!("{} of {all} slots have no owner that answers", all - covered))
+    } else if short > 0 {
+        (false, "ReplicasMissing", format!("{short} shards lack a replica in sync"))
     } else if goal.shards() < 3 {
-        (false, "NoFailoverQuorum", "Redis elects a new primary only with three shards or more".into())
+        (false, "NoFailoverQuorum", "Redis elects a new primary only with three shards or more; the operator promotes replicas instead".into())
     } else {
-        (true, "AllShardsReplicated", format!("every shard has {per_shard} replicas in step"))
+        (true, "AllShardsReplicated", format!("every shard has {per_shard} replicas in sync"))
     };
     let slots = if covered == all {
         (true, "AllSlotsCovered", format!("{covered} slots have an owner that answers"))
@@ -236,7 +276,15 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
         };
         (false, waits, note)
     };
-    let update = if outdated == 0 {
+    let update = if let Some(size) = view.volume_size {
+        (
+            true,
+            "VolumesNotResized",
+            format!(
+                "volumes keep {size}: the operator does not resize them; resize the claims, or set spec.storage.size back"
+            ),
+        )
+    } else if outdated == 0 {
         (false, "UpToDate", "every pod has the wanted revision".into())
     } else {
         (
@@ -250,7 +298,14 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else {
         (false, "NotFormed", "the cluster has not been formed yet".into())
     };
-    let all = [available, progressing, degraded, redundant, slots, update, formed];
+    let ready = if view.problem.is_none() && view.plan.step == Step::Settled && topology.serves() {
+        (true, "Settled", "the cluster is as its spec says".into())
+    } else if let Some(problem) = view.problem {
+        (false, problem.reason(), problem.to_string())
+    } else {
+        (false, waits, why.into())
+    };
+    let all = [ready, available, progressing, degraded, redundant, slots, update, formed];
     let made = CONDITIONS.into_iter().zip(all);
     made.map(|(kind, (holds, reason, message))| condition(old, view, kind, holds, reason, message)).collect()
 }
@@ -290,7 +345,9 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Join => ("JoiningMembers", "taking in new nodes"),
         Step::Roles => ("AssigningRoles", "giving nodes their roles"),
         Step::Move => ("MovingSlots", "moving slots"),
-        Step::Shrink => ("RemovingMembers", "letting nodes go"),
+        Step::Shrink => ("RemovingMembers", "removing drained nodes"),
+        Step::TakeOver => ("TakingOver", "promoting replicas because the majority of the primaries is down"),
+        Step::AcceptLoss => ("AssigningLostSlots", "assigning lost slots to other nodes, without their keys"),
         Step::Wait(Wait::Pods) => ("WaitingForPods", "waiting for pods to run and answer"),
         Step::Wait(Wait::Gossip) => {
             ("WaitingForGossip", "waiting for the nodes to hear of one another's news")
@@ -298,18 +355,18 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Wait(Wait::Election) => ("WaitingForElection", "waiting for Redis to elect a new primary"),
         Step::Wait(Wait::Quorum) => (
             "QuorumLost",
-            "most primaries are gone, so Redis elects nobody; bring their pods back, or run `redis-cli CLUSTER FAILOVER TAKEOVER` on a replica of each",
+            "the majority of the primaries is down, so Redis cannot promote replicas; the operator does once their processes are known to be stopped, unless spec.recovery.quorumLoss is Manual: bring the pods back, or run `redis-cli CLUSTER FAILOVER TAKEOVER` on a replica of each",
         ),
         Step::Wait(Wait::Sync) => {
             ("WaitingForReplicas", "waiting for replicas to be in step with their primaries")
         }
         Step::Wait(Wait::DataLost) => (
             "DataLost",
-            "no node knows of any slot though the cluster was formed once: its data is gone; restore it, or delete this RedisCluster and create it again",
+            "no node has any slot although the cluster was formed: its data is lost; restore its volumes, or set spec.recovery.lostSlots to AcceptDataLoss to serve again without the data",
         ),
         Step::Wait(Wait::SlotsLost) => (
             "SlotsLost",
-            "slots are lost with the only node that had them; restore it, or delete this RedisCluster and create it again",
+            "slots are lost with the only node that had them; restore it, or set spec.recovery.lostSlots to AcceptDataLoss to serve these slots again without their keys",
         ),
         Step::Wait(Wait::Stranger) => (
             "ForeignNode",
@@ -396,13 +453,15 @@ pub fn news(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Ve
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 10] = [
+const WARNINGS: [&str; 12] = [
     "DataLost",
     "ForeignNode",
     "InsufficientMemory",
     "InvalidSpec",
+    "KeyTooLarge",
     "MembersMissing",
     "NameTaken",
+    "PasswordRejected",
     "PodTrouble",
     "QuorumLost",
     "SecretMissing",
@@ -454,7 +513,7 @@ pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Goal, Pod};
+    use crate::plan::Goal;
 
     /// A member: `pod id role`, where `-` is unknown.
     fn member(words: &str) -> Member {
@@ -520,14 +579,10 @@ mod tests {
             ordinal,
             name: format!("rc-{ordinal}"),
             uid: ordinal.to_string(),
-            ip: None,
             terminating,
-            host: None,
-            trouble: None,
-            revision: None,
-            redis: None,
+            ..Pod::default()
         };
-        let goal = Goal { size: 2, replicas_per_shard: 0, slots: 16384, initialized: true };
+        let goal = Goal { size: 2, slots: 16384, initialized: true, ..Goal::default() };
         let old = formed("rc-0 a primary, rc-1 b primary, rc-2 c primary");
         for pods in
             [vec![pod(0, false), pod(1, true)], vec![pod(0, false)], vec![pod(0, false), pod(1, false)]]

@@ -1,13 +1,19 @@
 //! One turn of one cluster: look at everything, plan, do what is this controller's to do, and tell how it is.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::core::v1::{Pod, Secret},
+    api::{
+        apps::v1::StatefulSet,
+        core::v1::{PersistentVolumeClaim, Pod, Secret},
+    },
     apimachinery::pkg::apis::meta::v1::Time,
     jiff::Timestamp,
 };
@@ -25,14 +31,17 @@ use super::{
     Memory, Object, Scope,
     backoff::{Backoff, jittered},
     cache::{Caches, Key},
-    children::{self, Names},
+    children::{self, DRAINED_ANNOTATION, IN_SYNC, Names},
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
     problem::Problem,
     status::{self, News, View},
 };
 use crate::{
-    crd::{RedisCluster, v1::RedisClusterStatus},
+    crd::{
+        RedisCluster,
+        v1::{LostSlots, QuorumLoss, RedisClusterStatus},
+    },
     plan::{self, Goal, Lane, Observed, Plan, SLOTS, Step, Topology, Wait},
     server::{
         Access, Password,
@@ -41,6 +50,10 @@ use crate::{
     },
 };
 
+/// On a RedisCluster: the namespace of the operator that looks after it.
+const OPERATED_BY: &str = "cache.example.com/operated-by";
+/// A node that gave its slots away sends clients on for so long before it is removed.
+const LEAVE_DELAY: Duration = Duration::from_secs(2);
 /// Who writes, for server-side apply.
 const MANAGER: &str = "redis-operator";
 /// A settled cluster is looked at this often.
@@ -79,21 +92,27 @@ impl Turn<'_> {
     }
 
     pub(super) async fn take(&self, memory: &mut Memory) -> Result<Action, ReconcileError> {
+        if let Some(other) = self.other_installation() {
+            if !std::mem::replace(&mut memory.told_of_other, true) {
+                self.scope.publish(self.cluster, other).await;
+            }
+            return Ok(Action::await_change());
+        }
+        memory.told_of_other = false;
         if self.cluster.metadata.deletion_timestamp.is_some() {
             return match self.lane {
                 Lane::Health => Ok(Action::await_change()),
                 Lane::Topology => finalize(self.scope, self.cluster, self.key).await,
             };
         }
-        if !memory.has_finalizer {
-            memory.has_finalizer = self.cluster.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
-        }
-        if !memory.has_finalizer {
-            if self.lane == Lane::Health {
-                return Ok(Action::await_change());
+        let claimed = self.cluster.annotations().contains_key(OPERATED_BY)
+            && self.cluster.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
+        if !claimed {
+            // The watch tells of it, and then this is the only installation that acts.
+            if self.lane == Lane::Topology {
+                self.claim().await?;
             }
-            self.add_finalizer().await?;
-            memory.has_finalizer = true;
+            return Ok(Action::await_change());
         }
 
         let mut problem = self.invalid();
@@ -101,8 +120,8 @@ impl Turn<'_> {
             Ok(password) => memory.password = Some(password),
             Err(missing) => problem = problem.or(Some(missing)),
         }
-        let mut pods = self.pods();
-        let set = Caches::child(&self.scope.caches.stateful_sets, self.key, &self.key.1);
+        let set = self.stateful_set().await?;
+        let mut pods = self.pods(set.as_ref());
         let access = Access {
             port: self.scope.context.port,
             password: memory.password.clone(),
@@ -114,29 +133,47 @@ impl Turn<'_> {
         if !leadership.leads() {
             return Err(ActError::NotLeading.into());
         }
-        let replicas = set.as_ref().and_then(|set| u32::try_from(set.spec.as_ref()?.replicas?).ok());
-        let observed = Observed { pods, replicas, open_keys };
         let old = memory.status.clone().or_else(|| self.cluster.status.clone()).unwrap_or_default();
+        let replicas = set.as_ref().and_then(|set| u32::try_from(set.spec.as_ref()?.replicas?).ok());
+        let last_owners = status::last_owners(&old);
+        let mut observed = Observed { pods, replicas, open_keys, last_owners, ..Observed::default() };
         let spec = &self.cluster.spec;
+        let recovery = spec.recovery.unwrap_or_default();
         let goal = Goal {
             size: u32::try_from(spec.size).unwrap_or(1).max(1),
             replicas_per_shard: u32::try_from(spec.replicas_per_shard).unwrap_or(0),
             slots: SLOTS,
             initialized: old.initialized == Some(true),
+            take_over: recovery.quorum_loss == QuorumLoss::Automatic,
+            accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss,
         };
+        let topology = Topology::of(goal, &observed);
+        let (has_quorum, drains) = (!goal.initialized || topology.has_quorum(), topology.drains());
+        observed.takeover_due = memory.quorum_lost(has_quorum) >= self.takeover_delay();
+        observed.leave_due = memory.drained(drains) >= LEAVE_DELAY;
         let topology = Topology::of(goal, &observed);
         let plan = plan::plan(&topology);
 
         let mut done = Ok(());
+        let rejecting = observed.pods.iter().filter(|pod| pod.password_rejected).count();
+        if rejecting > 0 && topology.core.is_empty() {
+            let name = Names::of(self.cluster).auth.0;
+            problem = problem.or(Some(Problem::PasswordRejected { pods: rejecting, name }));
+        }
         if spec.paused {
             problem = problem.or(Some(Problem::Paused));
         }
         if problem.is_none() && self.lane == Lane::Topology {
-            problem = self.make_children(&plan).await?;
+            problem = self.make_children(set.as_ref(), &topology, &plan).await?;
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
         if problem.is_none() {
+            self.set_readiness(&topology).await?;
             done = self.carry_out(&access, &plan).await;
+            if let Err(ReconcileError::Act(error @ ActError::KeyTooLarge { .. })) = &done {
+                problem = Some(Problem::KeyTooLarge(error.to_string()));
+                done = Ok(());
+            }
             if self.lane == Lane::Topology {
                 self.restart_stuck(&observed, update_revision).await?;
             }
@@ -148,6 +185,7 @@ impl Turn<'_> {
             plan: &plan,
             problem: problem.as_ref(),
             update_revision,
+            volume_size: set.as_ref().and_then(|set| self.other_volume_size(set)),
             now,
         };
         self.tell(memory, &old, &view).await?;
@@ -155,16 +193,60 @@ impl Turn<'_> {
         Ok(self.next(&plan, problem.as_ref()))
     }
 
-    async fn add_finalizer(&self) -> Result<(), ReconcileError> {
+    /// Tells of another installation of the operator that looks after this cluster.
+    fn other_installation(&self) -> Option<News> {
+        let installation = &self.scope.context.installation;
+        let other = self.cluster.annotations().get(OPERATED_BY).filter(|other| *other != installation)?;
+        let name = &self.key.1;
+        Some(News::warning(
+            "OperatedByOther",
+            format!(
+                "the operator in namespace `{other}` manages this RedisCluster, so the one in `{installation}` ignores it; once the other is uninstalled, run `kubectl annotate rediscluster {name} {OPERATED_BY}-`"
+            ),
+        ))
+    }
+
+    /// Takes a cluster that no installation looks after. Of two that try, the one whose write comes second is refused.
+    async fn claim(&self) -> Result<(), ReconcileError> {
         let mut finalizers = self.cluster.finalizers().to_vec();
-        finalizers.push(FINALIZER.into());
-        let version = self.cluster.resource_version();
-        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}});
+        if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+            finalizers.push(FINALIZER.into());
+        }
+        let patch = json!({"metadata": {
+            "annotations": {OPERATED_BY: self.scope.context.installation},
+            "finalizers": finalizers,
+            "resourceVersion": self.cluster.resource_version(),
+        }});
         let api: Api<RedisCluster> = self.scope.api(self.key);
         self.scope.context.metrics.api_write("RedisCluster");
-        call("patch", "RedisCluster", api.patch(&self.key.1, &PatchParams::default(), &Patch::Merge(patch)))
-            .await?;
+        let leadership = &self.scope.context.leadership;
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        call("patch", "RedisCluster", api.patch(&self.key.1, &parameters, &patch), leadership).await?;
         Ok(())
+    }
+
+    /// The size of the volumes, where it is not what the spec says: Kubernetes lets nobody change a StatefulSet's claims.
+    fn other_volume_size<'s>(&self, set: &'s StatefulSet) -> Option<&'s str> {
+        let wanted = &self.cluster.spec.storage.as_ref()?.size.0;
+        let claims = set.spec.as_ref()?.volume_claim_templates.as_ref()?;
+        let requests = claims.first()?.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
+        let found = &requests.get("storage")?.0;
+        (!children::holds(&json!(wanted), &json!(found))).then_some(found.as_str())
+    }
+
+    /// Three node timeouts: a majority that comes back by itself is back by then.
+    fn takeover_delay(&self) -> Duration {
+        Duration::from_millis(self.scope.context.defaults.node_timeout_ms.into()) * 3
+    }
+
+    /// The StatefulSet. The cache may lack one that is there.
+    async fn stateful_set(&self) -> Result<Option<StatefulSet>, ReconcileError> {
+        if let Some(set) = Caches::child(&self.scope.caches.stateful_sets, self.key, &self.key.1) {
+            return Ok(Some((*set).clone()));
+        }
+        let api: Api<StatefulSet> = self.scope.api(self.key);
+        let leadership = &self.scope.context.leadership;
+        call("get", "StatefulSet", api.get_opt(&self.key.1), leadership).await
     }
 
     /// What the API refuses today may have been stored before, or come from an older version of it.
@@ -192,7 +274,7 @@ impl Turn<'_> {
         let cached = if own { Caches::child(&self.scope.caches.secrets, self.key, &name) } else { None };
         let secret = match cached {
             Some(secret) => Some((*secret).clone()),
-            None => call("get", "Secret", api.get_opt(&name)).await?,
+            None => call("get", "Secret", api.get_opt(&name), &self.scope.context.leadership).await?,
         };
         let secret = match secret {
             Some(secret) if own && !self.owns(&secret) => {
@@ -200,10 +282,16 @@ impl Turn<'_> {
             }
             Some(secret) => secret,
             // A new password would not be the one that the pods have.
-            None if own && !self.has_pods() => {
+            None if own && !self.has_pods().await? => {
                 let secret = children::auth_secret(self.cluster, &new_password());
                 self.scope.context.metrics.api_write("Secret");
-                call("create", "Secret", api.create(&PostParams::default(), &secret)).await?
+                call(
+                    "create",
+                    "Secret",
+                    api.create(&PostParams::default(), &secret),
+                    &self.scope.context.leadership,
+                )
+                .await?
             }
             None => return Ok(Err(Problem::SecretMissing { name, key: secret_key })),
         };
@@ -216,9 +304,8 @@ impl Turn<'_> {
         Ok(if usable { Ok(Password::new(text.into())) } else { Err(Problem::PasswordUnusable { name }) })
     }
 
-    fn has_pods(&self) -> bool {
-        let set = Caches::child(&self.scope.caches.stateful_sets, self.key, &self.key.1);
-        set.is_some() || !self.pods().is_empty()
+    async fn has_pods(&self) -> Result<bool, ReconcileError> {
+        Ok(self.stateful_set().await?.is_some())
     }
 
     /// Whether the object is a child of this very cluster, not of an earlier one of its name.
@@ -230,9 +317,8 @@ impl Turn<'_> {
             .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
     }
 
-    fn pods(&self) -> Vec<plan::Pod> {
-        let set = Caches::child(&self.scope.caches.stateful_sets, self.key, &self.key.1);
-        let Some(set) = set.filter(|set| self.owns(&**set)) else { return vec![] };
+    fn pods(&self, set: Option<&StatefulSet>) -> Vec<plan::Pod> {
+        let Some(set) = set.filter(|set| self.owns(*set)) else { return vec![] };
         let (uid, prefix) = (set.uid(), format!("{}-", self.key.1));
         let mut pods: Vec<plan::Pod> = self
             .scope
@@ -249,14 +335,23 @@ impl Turn<'_> {
         pods
     }
 
-    async fn make_children(&self, plan: &Plan) -> Result<Option<Problem>, ReconcileError> {
+    async fn make_children(
+        &self,
+        found: Option<&StatefulSet>,
+        topology: &Topology<'_>,
+        plan: &Plan,
+    ) -> Result<Option<Problem>, ReconcileError> {
         let (cluster, defaults, caches) = (self.cluster, &self.scope.context.defaults, &self.scope.caches);
         let mut set = children::stateful_set(cluster, defaults, plan.replicas);
-        if let Some(found) = Caches::child(&caches.stateful_sets, self.key, &self.key.1)
-            && let (Some(wanted), Some(found)) = (&mut set.spec, &found.spec)
-        {
-            // Kubernetes lets nobody change them.
-            wanted.volume_claim_templates.clone_from(&found.volume_claim_templates);
+        if let Some(found) = found {
+            if let (Some(wanted), Some(found)) = (&mut set.spec, &found.spec) {
+                // Kubernetes lets nobody change them.
+                wanted.volume_claim_templates.clone_from(&found.volume_claim_templates);
+            }
+            if topology.observed.replicas.is_some_and(|replicas| plan.replicas < replicas) {
+                // What was seen of the pods is about this version of it.
+                set.metadata.resource_version = found.resource_version();
+            }
         }
         let [headless, client] = children::services(cluster);
         let problem = match self
@@ -272,15 +367,94 @@ impl Turn<'_> {
         };
         let problem = match problem {
             None => {
-                self.ensure("PodDisruptionBudget", &caches.budgets, &children::disruption_budget(cluster))
-                    .await?
+                let budget = children::disruption_budget(cluster, status::all_in_sync(topology));
+                self.ensure("PodDisruptionBudget", &caches.budgets, &budget).await?
             }
             problem => problem,
         };
-        match problem {
-            None => self.ensure("StatefulSet", &caches.stateful_sets, &set).await,
-            problem => Ok(problem),
+        let problem = match problem {
+            None => {
+                self.ensure("NetworkPolicy", &caches.policies, &children::network_policy(cluster)).await?
+            }
+            problem => problem,
+        };
+        if problem.is_some() {
+            return Ok(problem);
         }
+        self.mark_drained(topology, plan).await?;
+        let problem = self.ensure("StatefulSet", &caches.stateful_sets, &set).await?;
+        if problem.is_none() {
+            self.delete_drained(topology, plan).await?;
+        }
+        Ok(problem)
+    }
+
+    /// The claims of this cluster's volumes, with the ordinals of their pods.
+    fn claims(&self) -> impl Iterator<Item = (u32, Arc<PersistentVolumeClaim>)> {
+        let prefix = children::claim_name(&self.key.1, 0);
+        let prefix = prefix.trim_end_matches('0').to_owned();
+        let claims = self.scope.caches.claims.state().into_iter();
+        let namespace = self.key.0.clone();
+        claims
+            .filter(move |claim| claim.namespace().as_deref() == Some(&*namespace))
+            .filter_map(move |claim| Some((claim.name_any().strip_prefix(&prefix)?.parse().ok()?, claim)))
+    }
+
+    /// Before pods go: marks the claims of those whose nodes answered and were reset, and of no others. Before pods come: takes
+    /// the mark from claims that are used again.
+    async fn mark_drained(&self, topology: &Topology<'_>, plan: &Plan) -> Result<(), ReconcileError> {
+        let observed = topology.observed;
+        let drained = |ordinal: u32| {
+            ordinal >= plan.replicas
+                && observed
+                    .pods
+                    .iter()
+                    .any(|pod| pod.ordinal == ordinal && pod.redis.as_ref().is_some_and(|node| node.blank()))
+        };
+        for (ordinal, claim) in self.claims() {
+            let marked = claim.annotations().contains_key(DRAINED_ANNOTATION);
+            let mark = match (marked, ordinal) {
+                (false, ordinal) if drained(ordinal) => json!("true"),
+                (true, ordinal) if ordinal < plan.replicas => serde_json::Value::Null,
+                _ => continue,
+            };
+            let patch = json!({"metadata": {
+                "annotations": {DRAINED_ANNOTATION: mark},
+                "resourceVersion": claim.resource_version(),
+                "uid": claim.uid(),
+            }});
+            let api: Api<PersistentVolumeClaim> = self.scope.api(self.key);
+            let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+            self.scope.context.metrics.api_write("PersistentVolumeClaim");
+            let (name, leadership) = (claim.name_any(), &self.scope.context.leadership);
+            call("patch", "PersistentVolumeClaim", api.patch(&name, &parameters, &patch), leadership).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the claims of nodes that were drained, once the StatefulSet has no such pod any more.
+    async fn delete_drained(&self, topology: &Topology<'_>, plan: &Plan) -> Result<(), ReconcileError> {
+        let observed = topology.observed;
+        let Some(replicas) = observed.replicas else { return Ok(()) };
+        for (ordinal, claim) in self.claims() {
+            let used = ordinal < plan.replicas.max(replicas)
+                || observed.pods.iter().any(|pod| pod.ordinal == ordinal);
+            let marked = claim.annotations().contains_key(DRAINED_ANNOTATION);
+            if used || !marked || claim.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let (api, name): (Api<PersistentVolumeClaim>, _) = (self.scope.api(self.key), claim.name_any());
+            info!(claim = name, "deleting the volume of a drained node");
+            self.scope.context.metrics.api_write("PersistentVolumeClaim");
+            let (parameters, leadership) = (exactly(&*claim), &self.scope.context.leadership);
+            let deleted =
+                call("delete", "PersistentVolumeClaim", api.delete(&name, &parameters), leadership).await;
+            match deleted {
+                Err(error) if matches!(error.answer(), Some((404, _))) => {}
+                result => drop(result?),
+            }
+        }
+        Ok(())
     }
 
     /// Applies an object unless it is there as wanted. One that belongs to somebody else stays as it is.
@@ -302,7 +476,7 @@ impl Turn<'_> {
         let found = match Caches::child(store, self.key, &name) {
             Some(found) => Some((*found).clone()),
             // Those without our label are not watched.
-            None => call("get", kind, api.get_opt(&name)).await?,
+            None => call("get", kind, api.get_opt(&name), &self.scope.context.leadership).await?,
         };
         let encode = |object: &K| {
             serde_json::to_value(object).map_err(|source| ReconcileError::Encode { kind, source })
@@ -318,8 +492,9 @@ impl Turn<'_> {
         }
         info!(kind, object = name, "apply");
         self.scope.context.metrics.api_write(kind);
-        let parameters = PatchParams::apply(MANAGER).force();
-        let applied = call("patch", kind, api.patch(&name, &parameters, &Patch::Apply(wanted))).await;
+        let (parameters, leadership) = (PatchParams::apply(MANAGER).force(), &self.scope.context.leadership);
+        let applied =
+            call("patch", kind, api.patch(&name, &parameters, &Patch::Apply(wanted)), leadership).await;
         let refused = |error: &ReconcileError| {
             error.answer().filter(|(code, _)| [400, 403, 422].contains(code)).map(|(_, said)| said.to_owned())
         };
@@ -331,7 +506,7 @@ impl Turn<'_> {
             // What others put into a list, a second port for one, stays beside ours. This replaces the list.
             self.scope.context.metrics.api_write(kind);
             let parameters = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
-            call("patch", kind, api.patch(&name, &parameters, &Patch::Merge(wanted))).await
+            call("patch", kind, api.patch(&name, &parameters, &Patch::Merge(wanted)), leadership).await
         } else {
             applied
         };
@@ -355,12 +530,50 @@ impl Turn<'_> {
             let api: Api<Pod> = self.scope.api(self.key);
             info!(pod = pod.name, "restarting a pod that cannot start");
             self.scope.context.metrics.api_write("Pod");
-            let parameters = DeleteParams {
-                preconditions: Some(Preconditions { uid: Some(pod.uid.clone()), resource_version: None }),
-                ..DeleteParams::default()
+            let Some(seen) = Caches::child(&self.scope.caches.pods, self.key, &pod.name)
+                .filter(|seen| seen.uid().as_deref() == Some(&pod.uid))
+            else {
+                continue;
             };
-            match call("delete", "Pod", api.delete(&pod.name, &parameters)).await {
+            let (parameters, leadership) = (exactly(&*seen), &self.scope.context.leadership);
+            match call("delete", "Pod", api.delete(&pod.name, &parameters), leadership).await {
                 // Replaced or gone meanwhile, which is what was wanted.
+                Err(error) if matches!(error.answer(), Some((404 | 409, _))) => {}
+                result => drop(result?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says of each pod whether its node is in sync with its shard, where that is part of the pod's readiness. A node that does
+    /// not answer keeps what was said of it: its own probe says the rest.
+    async fn set_readiness(&self, topology: &Topology<'_>) -> Result<(), ReconcileError> {
+        for pod in &topology.observed.pods {
+            let seen = Caches::child(&self.scope.caches.pods, self.key, &pod.name);
+            let Some(seen) = seen.filter(|seen| seen.uid().as_deref() == Some(&pod.uid)) else { continue };
+            let gates = seen.spec.as_ref().and_then(|spec| spec.readiness_gates.as_ref());
+            let gated = gates.into_iter().flatten().any(|gate| gate.condition_type == IN_SYNC);
+            let Some(in_sync) = status::in_sync(topology, pod).filter(|_| gated) else { continue };
+            let status = if in_sync { "True" } else { "False" };
+            let conditions = seen.status.as_ref().and_then(|status| status.conditions.as_ref());
+            let mut conditions = conditions.into_iter().flatten();
+            if conditions.any(|condition| condition.type_ == IN_SYNC && condition.status == status) {
+                continue;
+            }
+            let patch = json!({
+                "metadata": {"uid": pod.uid},
+                "status": {"conditions": [{
+                    "type": IN_SYNC, "status": status, "lastTransitionTime": Time(Timestamp::now()),
+                }]},
+            });
+            let api: Api<Pod> = self.scope.api(self.key);
+            self.scope.context.metrics.api_write("Pod/status");
+            let (parameters, patch) = (PatchParams::default(), Patch::Strategic(patch));
+            let leadership = &self.scope.context.leadership;
+            let patched =
+                call("patch", "Pod/status", api.patch_status(&pod.name, &parameters, &patch), leadership);
+            match patched.await {
+                // Replaced or gone meanwhile.
                 Err(error) if matches!(error.answer(), Some((404 | 409, _))) => {}
                 result => drop(result?),
             }
@@ -413,6 +626,17 @@ impl Turn<'_> {
                 metrics.repaired("ghosts");
                 News::normal("MemberForgotten", "struck nodes that are gone from the tables")
             }
+            Step::TakeOver => {
+                metrics.failover(&self.key.0, &self.key.1, "takeover");
+                News::warning(
+                    "TakeoverPerformed",
+                    "a replica took over without a vote because the majority of the primaries is down",
+                )
+            }
+            Step::AcceptLoss => News::warning(
+                "LostSlotsAssigned",
+                "spec.recovery.lostSlots is AcceptDataLoss: assigning lost slots to other nodes, without their keys",
+            ),
             Step::Roles
                 if plan.actions.iter().any(|action| matches!(action, plan::Action::Failover { .. })) =>
             {
@@ -452,6 +676,7 @@ impl Turn<'_> {
             "patch",
             "RedisCluster/status",
             api.patch_status(&self.key.1, &parameters, &Patch::Apply(patch)),
+            &context.leadership,
         )
         .await?;
         for pod in status::failed_over(old, &new) {
@@ -494,14 +719,21 @@ impl Turn<'_> {
             (None, Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Stranger | Wait::Memory)) => {
                 jittered(STEADY)
             }
+            (None, Step::Wait(Wait::Quorum)) => Duration::from_secs(1),
             // The other controller was woken.
             (None, _) if other => jittered(Duration::from_secs(5)),
-            (None, Step::Wait(Wait::Pods | Wait::Quorum)) => jittered(Duration::from_secs(3)),
+            (None, Step::Wait(Wait::Pods)) => jittered(Duration::from_secs(3)),
             (None, Step::Wait(_)) => Duration::from_millis(300),
             (None, _) => Duration::from_millis(20),
         };
         Action::requeue(wait)
     }
+}
+
+/// Deletes this very object, as it was seen.
+pub(super) fn exactly(object: &impl ResourceExt) -> DeleteParams {
+    let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
+    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
 }
 
 /// 32 letters and digits: 160 bits.
@@ -536,11 +768,19 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         (None, Some(condition)) => Some((condition.reason.as_deref(), condition.message.as_deref())),
         (None, None) => None,
     };
+    let conditions = || status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
+    let is_true =
+        |kind: &str| conditions().any(|condition| condition.type_ == kind && condition.status == "True");
+    let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_ref());
+    let waits_for_gate = gates.into_iter().flatten().any(|gate| !is_true(&gate.condition_type));
     Some(plan::Pod {
         ordinal: name.strip_prefix(prefix)?.parse().ok()?,
         uid: pod.uid().unwrap_or_default(),
         ip: status.and_then(|status| status.pod_ip.as_ref()).and_then(|ip| ip.parse().ok()),
         terminating: pod.metadata.deletion_timestamp.is_some(),
+        // Of a node that is lost, Kubernetes takes back `Ready` alone.
+        containers_ready: is_true("ContainersReady") && (is_true("Ready") || waits_for_gate),
+        password_rejected: false,
         host: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         trouble: trouble.map(|(reason, message)| {
             format!(

@@ -102,9 +102,9 @@ pub struct RedisClusterSpec {
         validation = Rule::new("self.all(k, k.matches('^[a-z][a-z0-9-]*$'))")
             .message("a directive is written in lower case letters, digits and `-`"),
         validation = Rule::new(
-            "self.all(k, !k.startsWith('cluster-') && !k.startsWith('tls-') && !(k in ['aclfile', 'bind', 'bind-source-addr', 'daemonize', 'dir', 'enable-debug-command', 'enable-module-command', 'enable-protected-configs', 'include', 'loadmodule', 'logfile', 'masterauth', 'masteruser', 'pidfile', 'port', 'protected-mode', 'rename-command', 'replica-announce-ip', 'replica-announce-port', 'replicaof', 'repl-diskless-sync-delay', 'requirepass', 'slaveof', 'supervised', 'unixsocket', 'user']))"
+            "self.all(k, !k.startsWith('cluster-') && !k.startsWith('tls-') && !(k in ['aclfile', 'appenddirname', 'appendfilename', 'appendonly', 'bind', 'bind-source-addr', 'daemonize', 'dbfilename', 'dir', 'enable-debug-command', 'enable-module-command', 'enable-protected-configs', 'include', 'loadmodule', 'logfile', 'masterauth', 'masteruser', 'pidfile', 'port', 'protected-mode', 'rename-command', 'replica-announce-ip', 'replica-announce-port', 'replica-read-only', 'replicaof', 'repl-diskless-sync-delay', 'requirepass', 'save', 'slave-announce-ip', 'slave-announce-port', 'slave-read-only', 'slaveof', 'supervised', 'unixsocket', 'user']))"
         )
-        .message("the operator sets this directive itself: leave out `cluster-*`, `tls-*`, and directives for addresses, files, passwords, modules and replication")
+        .message("the operator sets this directive itself: leave out `cluster-*`, `tls-*`, and directives for addresses, files, persistence, passwords, modules and replication")
     )]
     pub config: BTreeMap<String, String>,
 
@@ -119,6 +119,10 @@ pub struct RedisClusterSpec {
     /// Where the password of the cluster comes from. When it is left out, the operator makes a password and keeps it in the Secret `<name>-auth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
+
+    /// What the operator does when Redis cannot recover by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 
     /// Stops the operator from changing this cluster. Redis goes on serving, but nothing is scaled or repaired until it is false again.
     #[serde(default)]
@@ -161,7 +165,7 @@ pub struct Storage {
     #[schemars(length(min = 1, max = 253))]
     pub storage_class_name: Option<String>,
 
-    /// What becomes of the volumes when the RedisCluster is deleted: kept (Retain) or deleted with it (Delete). The volume of a node that is scaled away is always deleted, after its slots have moved.
+    /// What becomes of the volumes when the RedisCluster is deleted: kept (Retain) or deleted with it (Delete). The volume of a node that is scaled away is always deleted, once its slots have moved and it was reset.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 }
@@ -174,6 +178,39 @@ pub enum DeletionPolicy {
     Retain,
     /// The volumes go with the cluster.
     Delete,
+}
+
+/// What the operator does when Redis cannot recover by itself.
+#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovery {
+    /// What happens when the majority of the primaries is lost, so that Redis elects no successors: Automatic promotes the best replica of each lost primary once that has been down for three node timeouts and its process is known to be stopped; Manual waits for the primaries.
+    #[serde(default)]
+    pub quorum_loss: QuorumLoss,
+
+    /// What happens to slots that are lost with the only node that had them: Manual waits until the node is back; AcceptDataLoss assigns them to other nodes without their keys.
+    #[serde(default)]
+    pub lost_slots: LostSlots,
+}
+
+/// What happens when the majority of the primaries is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum QuorumLoss {
+    /// Replicas take over.
+    #[default]
+    Automatic,
+    /// The operator waits for the primaries.
+    Manual,
+}
+
+/// What happens to slots that are lost with the only node that had them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LostSlots {
+    /// The operator waits until the node is back.
+    #[default]
+    Manual,
+    /// The slots are assigned to other nodes, without their keys.
+    AcceptDataLoss,
 }
 
 /// A password in a Secret of the cluster's namespace.
@@ -231,7 +268,7 @@ pub struct RedisClusterStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// Conditions of the cluster: Available, Progressing, Degraded, Redundant, SlotsCovered, UpdatePending, Initialized.
+    /// Conditions of the cluster: Ready, Available, Progressing, Degraded, Redundant, SlotsCovered, UpdatePending, Initialized.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -33,8 +33,11 @@ pub(super) fn cluster_role() -> ClusterRole {
             rule("", &["secrets"], &["create", "get", "list", "watch"]),
             // Deleted when they cannot start and their template was corrected.
             rule("", &["pods"], &["delete", "list", "watch"]),
-            // Kept with a label, or deleted, when their cluster is.
-            rule("", &["persistentvolumeclaims"], &["delete", "list", "patch"]),
+            // Whether their nodes are in sync with their shards is part of their readiness.
+            rule("", &["pods/status"], &["patch"]),
+            // Kept with a label, or deleted, when their cluster is; deleted when their node was drained.
+            rule("", &["persistentvolumeclaims"], &["delete", "list", "patch", "watch"]),
+            rule("networking.k8s.io", &["networkpolicies"], &["create", "get", "list", "patch", "watch"]),
             rule("policy", &["poddisruptionbudgets"], &["create", "get", "list", "patch", "watch"]),
             rule("events.k8s.io", &["events"], &["create", "patch"]),
             // Where nobody mounts a certificate for the webhooks, the operator makes one and announces it here.

@@ -17,7 +17,7 @@ pub use slots::{SLOTS, Slots};
 pub use topology::{Absence, Member, Topology};
 
 /// What to bring about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Goal {
     /// Redis nodes in all.
     pub size: u32,
@@ -27,6 +27,10 @@ pub struct Goal {
     pub slots: u16,
     /// Whether the cluster was formed once, after which it is never formed anew.
     pub initialized: bool,
+    /// Whether replicas take over without a vote when the majority of the primaries is lost.
+    pub take_over: bool,
+    /// Whether slots that are lost with their only owner are assigned to other nodes, empty.
+    pub accept_data_loss: bool,
 }
 
 impl Goal {
@@ -146,6 +150,8 @@ pub enum Action {
         to: Place,
         /// The slot.
         slot: u16,
+        /// How many replicas of the receiver have to have each batch before the next.
+        copies: usize,
     },
 }
 
@@ -160,18 +166,22 @@ pub struct Move {
     pub slots: Slots,
     /// The other primaries, which are told in the end.
     pub others: Vec<Place>,
+    /// How many replicas of the receiver have to have each batch of keys before the next.
+    pub copies: usize,
+    /// Whether the slots are half-way already: then the move is finished, whatever keys they have.
+    pub open: bool,
 }
 
 impl Move {
     /// What moving one of the slots takes. The destination is told first that it owns the slot: the source
     /// first would leave a loop in which each of them sends clients to the other.
     pub fn steps(&self, slot: u16) -> Vec<Action> {
-        let Self { from, to, others, .. } = self;
+        let Self { from, to, others, copies, .. } = self;
         let own = |node: &Place| Action::Own { node: node.clone(), slot, owner: to.id };
         let mut steps = vec![
             Action::Import { node: to.clone(), slot, from: from.id },
             Action::Export { node: from.clone(), slot, to: to.id },
-            Action::Keys { from: from.clone(), to: to.clone(), slot },
+            Action::Keys { from: from.clone(), to: to.clone(), slot, copies: *copies },
             own(to),
             own(from),
         ];
@@ -203,8 +213,12 @@ pub enum Step {
     Roles,
     /// Moving slots.
     Move,
-    /// Letting nodes go.
+    /// Removing drained nodes.
     Shrink,
+    /// Replicas take over without a vote, because the majority of the primaries is lost.
+    TakeOver,
+    /// Assigning lost slots to nodes that are left: the user accepts that their keys are gone.
+    AcceptLoss,
 }
 
 /// What a plan waits for.
@@ -243,7 +257,9 @@ impl Step {
     /// Who carries it out.
     pub fn lane(self) -> Lane {
         match self {
-            Self::HealAddresses | Self::Relink | Self::CloseSlots | Self::Forget => Lane::Health,
+            Self::HealAddresses | Self::Relink | Self::CloseSlots | Self::Forget | Self::TakeOver => {
+                Lane::Health
+            }
             _ => Lane::Topology,
         }
     }

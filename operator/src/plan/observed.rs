@@ -2,7 +2,12 @@
 //!
 //! Plain data. A Redis that could not be asked is a value, not an error: [`Pod::redis`] is then `None`.
 
-use std::{collections::BTreeMap, fmt, net::IpAddr, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::IpAddr,
+    str::FromStr,
+};
 
 use super::Slots;
 
@@ -54,12 +59,18 @@ pub struct Observed {
     pub pods: Vec<Pod>,
     /// `spec.replicas` of the StatefulSet; `None` when there is none.
     pub replicas: Option<u32>,
+    /// Ordinals of the pods that owned slots when the status was last written.
+    pub last_owners: BTreeSet<u32>,
+    /// Whether a majority of the primaries has been missing for so long that replicas may take over without a vote.
+    pub takeover_due: bool,
+    /// Whether the nodes that leave have owned nothing for so long that they may be removed.
+    pub leave_due: bool,
     /// For each slot that some node has open, how many keys each node that answers holds in it.
     pub open_keys: BTreeMap<u16, BTreeMap<NodeId, u64>>,
 }
 
 /// A pod, and its Redis when that could be asked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
     /// Its number in the StatefulSet.
     pub ordinal: u32,
@@ -71,6 +82,10 @@ pub struct Pod {
     pub ip: Option<IpAddr>,
     /// Whether it is being deleted.
     pub terminating: bool,
+    /// Whether the kubelet finds its containers ready. It does not say so of a process that hangs, or of a node that is lost.
+    pub containers_ready: bool,
+    /// Whether its Redis refused the password.
+    pub password_rejected: bool,
     /// The Kubernetes node that it runs on.
     pub host: Option<String>,
     /// Why its container cannot start, when Kubernetes says so: `ErrImagePull: not found`.

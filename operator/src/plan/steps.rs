@@ -23,13 +23,15 @@ pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 11] = [
+    let steps: [fn(&Topology<'_>) -> Found; 13] = [
         nothing_left,
         heal_addresses,
         relink,
+        take_over,
         close_slots,
         forget,
         join,
+        accept_loss,
         wait_for_owners,
         roles,
         moves,
@@ -39,19 +41,55 @@ pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     steps.iter().find_map(|step| step(topology)).unwrap_or((Step::Settled, vec![]))
 }
 
-/// Pods that the StatefulSet has to have: as many as wanted, and every one that is still a member, or that may
-/// come back with slots.
+/// Pods that the StatefulSet has to have: as many as wanted, and every one above that whose node did not prove in this
+/// look that it can go. Whoever does not answer proves nothing.
 pub(super) fn replicas(topology: &Topology<'_>) -> u32 {
-    let members = topology.core.iter().filter(|member| !member.node.alone()).map(|member| member.pod.ordinal);
-    let awaited = topology
-        .absent
-        .iter()
-        .filter(|(id, absence)| **absence == Absence::MayReturn && topology.owned.contains_key(id))
-        .filter_map(|(id, _)| {
-            let name = topology.core.iter().find_map(|member| member.node.peer(*id)?.pod.as_deref())?;
-            name.rsplit_once('-')?.1.parse::<u32>().ok()
-        });
-    members.chain(awaited).map(|ordinal| ordinal + 1).max().unwrap_or(0).max(topology.goal.size)
+    let observed = topology.observed;
+    let existing = observed.pods.iter().map(|pod| pod.ordinal);
+    // Somebody may have scaled the StatefulSet down while these owned slots: their volumes are still there.
+    let last = observed.last_owners.iter().copied().filter(|_| !all_slots_answer(topology));
+    let owners = topology.absent.keys().filter(|id| topology.owned.contains_key(id));
+    let owners = owners.filter_map(|id| topology.ordinal(*id));
+    let known = existing.chain(last).chain(owners).map(|ordinal| ordinal + 1);
+    let all = known.chain(observed.replicas).max().unwrap_or(0);
+    let needed = (topology.goal.size..all).rev().find(|ordinal| !may_be_removed(topology, *ordinal));
+    needed.map_or(topology.goal.size, |ordinal| ordinal + 1)
+}
+
+/// Whether the pod of this ordinal can go: its node answered, owns nothing and is reset; or it provably never ran, and nothing
+/// is missing that it could have.
+fn may_be_removed(topology: &Topology<'_>, ordinal: u32) -> bool {
+    let pod = topology.observed.pods.iter().find(|pod| pod.ordinal == ordinal);
+    match pod {
+        Some(Pod { redis: Some(node), .. }) => node.blank(),
+        // A pod without an address has no process.
+        Some(Pod { ip: None, .. }) => nothing_is_missing(topology),
+        Some(_) => false,
+        None => {
+            let named = topology.core.iter().flat_map(|member| &member.node.table).any(|peer| {
+                let name = peer.pod.as_deref().and_then(|name| name.rsplit_once('-'));
+                name.is_some_and(|(_, number)| number.parse() == Ok(ordinal))
+            });
+            nothing_is_missing(topology) && !named
+        }
+    }
+}
+
+/// Whether each slot has an owner that answers.
+fn all_slots_answer(topology: &Topology<'_>) -> bool {
+    topology.covered() == usize::from(topology.goal.slots)
+}
+
+/// Whether nobody who does not answer can have anything that others lack.
+fn nothing_is_missing(topology: &Topology<'_>) -> bool {
+    let goal = topology.goal;
+    let nodes = || topology.observed.pods.iter().filter_map(|pod| Some((pod.ordinal, pod.redis.as_ref()?)));
+    let never_formed = || {
+        !goal.initialized
+            && (0..goal.size).all(|ordinal| nodes().any(|(answered, _)| answered == ordinal))
+            && nodes().all(|(_, node)| node.keys == 0)
+    };
+    all_slots_answer(topology) || never_formed()
 }
 
 fn wait(wait: Wait) -> Found {
@@ -66,7 +104,7 @@ fn act(step: Step, actions: Vec<Action>) -> Found {
 /// holds a single key.
 fn form(topology: &Topology<'_>) -> Found {
     let goal = topology.goal;
-    if goal.initialized || topology.covered() == usize::from(goal.slots) {
+    if all_slots_answer(topology) || (goal.initialized && !starts_over(topology)) {
         return None;
     }
     let nodes: Vec<Member<'_>> = topology
@@ -76,7 +114,9 @@ fn form(topology: &Topology<'_>) -> Found {
         .filter_map(|pod| Some(Member { pod, node: pod.redis.as_ref()? }))
         .collect();
     let present: BTreeSet<u32> = nodes.iter().map(|member| member.pod.ordinal).collect();
-    if !(0..goal.size).all(|ordinal| present.contains(&ordinal)) || nodes.len() < topology.observed.pods.len()
+    if !(0..goal.size).all(|ordinal| present.contains(&ordinal))
+        || nodes.len() < topology.observed.pods.len()
+        || nodes.iter().any(|member| member.pod.terminating)
     {
         return wait(Wait::Pods);
     }
@@ -141,6 +181,14 @@ fn form(topology: &Topology<'_>) -> Found {
         }
     }
     if actions.is_empty() { wait(Wait::Gossip) } else { act(Step::Form, actions) }
+}
+
+/// Whether the cluster has lost everything, and its user accepts that: no node holds a key or knows of a slot.
+fn starts_over(topology: &Topology<'_>) -> bool {
+    let nodes = || topology.observed.pods.iter().map(|pod| pod.redis.as_ref());
+    topology.goal.accept_data_loss
+        && nodes().all(|node| node.is_some_and(|node| node.keys == 0))
+        && nodes().flatten().flat_map(|node| &node.table).all(|peer| peer.slots.is_empty())
 }
 
 /// The slots in as many parts as there are shards, and who gets which.
@@ -274,7 +322,8 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
             if to.node.peer(owner.node.id).is_none_or(|peer| !peer.slots.contains(slot)) {
                 actions.push(Action::Own { node: place.clone(), slot, owner: owner.node.id });
             }
-            actions.push(Action::Move(moving(topology, from, place, Slots::range(slot, slot))));
+            let finish = moving(topology, from, place, Slots::range(slot, slot));
+            actions.push(Action::Move(Move { open: true, ..finish }));
         }
         // The other end is gone, perhaps with keys: they come back with it, or with a replica of it.
         (None, Some(&target)) if !comes_back(topology, target) => {
@@ -308,7 +357,9 @@ fn moving(topology: &Topology<'_>, from: Place, to: Place, slots: Slots) -> Move
         .filter(|member| ![from.id, to.id].contains(&member.node.id))
         .filter_map(|member| member.place())
         .collect();
-    Move { from, to, slots, others }
+    let in_sync = topology.replicas_of(to.id).filter(|replica| replica.node.link == Link::Up);
+    let copies = in_sync.count();
+    Move { from, to, slots, others, copies, open: false }
 }
 
 /// Strikes ids whose pod is gone for good, once they own nothing and nobody copies them.
@@ -340,7 +391,7 @@ fn join(topology: &Topology<'_>) -> Found {
         let we_name_it = topology.core.iter().any(|core| core.node.peer(member.node.id).is_some());
         let introduced = member.node.table.iter().any(|peer| peer.handshake);
         if member.node.blank() {
-            if wanted {
+            if wanted && !member.pod.terminating {
                 epoch += 1;
                 if member.node.epoch() == 0 {
                     joins.push(Action::SetEpoch { node: node.clone(), epoch });
@@ -372,20 +423,85 @@ fn covers(topology: &Topology<'_>, slots: &Slots) -> bool {
 
 /// Nothing moves while an owner of slots is missing.
 fn wait_for_owners(topology: &Topology<'_>) -> Found {
-    let missing: Vec<NodeId> =
-        topology.owned.keys().copied().filter(|id| topology.member(*id).is_none()).collect();
-    let electing = missing.iter().any(|id| topology.replicas_of(*id).next().is_some());
-    if !missing.is_empty() && !topology.has_quorum() {
-        wait(Wait::Quorum)
-    } else if electing {
-        wait(Wait::Election)
-    } else if !topology.lost().is_empty() {
-        wait(Wait::SlotsLost)
-    } else if !missing.is_empty() {
-        wait(Wait::Pods)
-    } else {
-        None
+    let missing = missing_owners(topology);
+    if missing.iter().any(|id| topology.replicas_of(*id).next().is_some()) {
+        return wait(if topology.has_quorum() { Wait::Election } else { Wait::Quorum });
     }
+    if missing.iter().any(|id| topology.absent.get(id) == Some(&Absence::MayReturn)) {
+        return wait(Wait::Pods);
+    }
+    if topology.lost().is_empty() { None } else { wait(Wait::SlotsLost) }
+}
+
+fn missing_owners(topology: &Topology<'_>) -> Vec<NodeId> {
+    topology.owned.keys().copied().filter(|id| topology.member(*id).is_none()).collect()
+}
+
+/// Without a majority of the primaries Redis elects nobody. Once their processes are known to be stopped, their best replicas
+/// take over without a vote, one at a time: a primary that still runs would go on acknowledging writes that are lost later.
+/// Where slots are given up, the replica of a primary that is gone for good takes over as well, whatever it has.
+fn take_over(topology: &Topology<'_>) -> Found {
+    let goal = topology.goal;
+    let due = goal.take_over && topology.observed.takeover_due && !topology.has_quorum();
+    let missing = missing_owners(topology);
+    let ready = |id: &NodeId| {
+        let gone = topology.absent.get(id) == Some(&Absence::Gone);
+        let emptied = || topology.replicas_of(*id).all(|replica| replica.node.keys == 0);
+        (due && is_stopped(topology, *id)) || (goal.accept_data_loss && gone && emptied())
+    };
+    let lost = missing.iter().find(|id| ready(id) && topology.replicas_of(**id).next().is_some())?;
+    let best = topology
+        .replicas_of(*lost)
+        .filter(|replica| !replica.pod.terminating)
+        .max_by_key(|replica| (replica.node.offset, replica.node.keys, Reverse(replica.pod.ordinal)))?;
+    act(Step::TakeOver, vec![Action::TakeOver { node: best.place()? }])
+}
+
+/// Whether the process of a node that does not answer is known not to serve: its pod is gone or runs another node, or the
+/// kubelet finds it not ready; and every node that answers has missed it for the node timeout.
+fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
+    let missed = topology.core.iter().filter_map(|member| member.node.peer(id));
+    let missed = missed.into_iter().all(|peer| peer.failed || peer.suspected);
+    let pod = topology.ordinal(id).map(|ordinal| {
+        let pods = &topology.observed.pods;
+        pods.iter().find(|pod| pod.ordinal == ordinal)
+    });
+    let stopped = match pod {
+        // Nobody knows which pod it was.
+        None => topology.absent.get(&id) == Some(&Absence::Gone),
+        Some(None) => true,
+        Some(Some(pod)) => pod.redis.is_some() || pod.ip.is_none() || !pod.containers_ready,
+    };
+    missed && stopped
+}
+
+/// Assigns slots that are lost with their only owner to the primaries that are left, where the user accepts that: the
+/// nodes forget the owner, and the slots go to whoever has fewest.
+fn accept_loss(topology: &Topology<'_>) -> Found {
+    let lost = topology.lost();
+    let may_return = |id: &NodeId| topology.absent.get(id) == Some(&Absence::MayReturn);
+    if !topology.goal.accept_data_loss || lost.is_empty() || topology.absent.keys().any(may_return) {
+        return None;
+    }
+    let mut actions = vec![];
+    for id in missing_owners(topology) {
+        let knows = topology.core.iter().filter(|member| member.node.peer(id).is_some());
+        actions.extend(knows.filter_map(|member| Some(Action::Forget { node: member.place()?, id })));
+    }
+    if !actions.is_empty() {
+        return act(Step::AcceptLoss, actions);
+    }
+    // A node that still takes somebody for the owner would refuse.
+    let unassigned = |viewer: &Member<'_>| {
+        viewer.node.table.iter().all(|peer| peer.slots.iter().all(|slot| !lost.contains(slot)))
+    };
+    if !topology.core.iter().all(unassigned) {
+        return wait(Wait::Gossip);
+    }
+    let count = |member: &Member<'_>| topology.owned.get(&member.node.id).map_or(0, Slots::len);
+    let primaries = topology.core.iter().filter(|member| member.is_primary() && stays(topology, member));
+    let node = primaries.min_by_key(|member| (count(member), member.pod.ordinal))?.place()?;
+    act(Step::AcceptLoss, vec![Action::AddSlots { node, slots: lost }])
 }
 
 /// Who is to own slots in the end, and who is to copy whom.
@@ -424,6 +540,10 @@ fn roles(topology: &Topology<'_>) -> Found {
     let staying = topology.core.iter().filter(|member| stays(topology, member)).count();
     if staying < goal.size as usize {
         return wait_unless_absent(topology);
+    }
+    // A pod that is being deleted gets no new role.
+    if topology.core.iter().any(|member| stays(topology, member) && member.pod.terminating) {
+        return wait(Wait::Pods);
     }
     let shape = Shape::of(topology);
     let wanted = goal.shards() as usize;
@@ -490,7 +610,8 @@ fn more_primaries(topology: &Topology<'_>, shape: &Shape<'_>) -> Found {
     let leaving = topology.owners().filter(|member| !stays(topology, member));
     let mut candidates = false;
     for primary in leaving {
-        for replica in topology.replicas_of(primary.node.id).filter(|replica| stays(topology, replica)) {
+        let copies = topology.replicas_of(primary.node.id);
+        for replica in copies.filter(|replica| stays(topology, replica)) {
             if topology.may_take_over(replica, primary)
                 && let Some(node) = replica.place()
             {
@@ -543,37 +664,49 @@ fn moves(topology: &Topology<'_>) -> Found {
         .enumerate()
         .map(|(rank, member)| (member.node.id, base + usize::from(rank < odd)))
         .collect();
-    let aim = |member: &Member<'_>| target.get(&member.node.id).copied().unwrap_or(0);
+    let target = |member: &Member<'_>| target.get(&member.node.id).copied().unwrap_or(0);
 
-    let mut givers: Vec<_> = topology.owners().filter(|member| count(member) > aim(member)).collect();
+    let mut givers: Vec<_> = topology.owners().filter(|member| count(member) > target(member)).collect();
     givers.sort_by_key(|member| (shape.has(member.node.id), member.pod.ordinal));
-    let takers = shape.primaries.iter().filter(|member| count(member) < aim(member));
-    let pair = givers.first().zip(takers.min_by_key(|member| (count(member), member.pod.ordinal)));
-    let (giver, taker) = pair?;
-
+    let mut takers: Vec<_> =
+        shape.primaries.iter().copied().filter(|member| count(member) < target(member)).collect();
+    takers.sort_by_key(|member| (count(member), member.pod.ordinal));
+    if givers.is_empty() || takers.is_empty() {
+        return None;
+    }
     if !topology.slots_agree() || !topology.core.iter().all(|member| member.node.ok) {
         return wait(Wait::Gossip);
     }
-    // A replica of the giver or taker that is being filled would get every key twice. One that hears nothing may be elected:
-    // with keys that the giver had, without those that the taker got.
+    // A replica that is being filled would get every key twice. One that hears nothing may be elected: with keys that the giver
+    // had, without those that the taker got.
     let deaf = |member: Member<'_>| matches!(member.node.link, Link::Down(_));
-    if topology.core.iter().any(|member| member.node.link == Link::Syncing)
-        || [giver, taker].into_iter().flat_map(|primary| topology.replicas_of(primary.node.id)).any(deaf)
-    {
+    if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
         return wait(Wait::Sync);
     }
-    let all = count(giver);
-    let moved = (all - aim(giver)).min(aim(taker) - count(taker));
-    let (used, limit) = taker.node.memory;
-    let (giver_used, _) = giver.node.memory;
-    let share = u128::from(giver_used) * moved as u128 / all.max(1) as u128;
-    // An empty Redis uses memory too, which does not move; a giver with few keys is no reason to stop.
-    if limit > 0 && giver.node.keys > 0 && u128::from(used) + share > u128::from(limit) {
-        return wait(Wait::Memory);
+    // Each node is in one pair at most, so that the pairs do not slow each other down.
+    let mut moves = vec![];
+    let mut reason = Wait::Gossip;
+    for (giver, taker) in givers.into_iter().zip(takers) {
+        let pair = [giver, taker];
+        if pair.iter().flat_map(|primary| topology.replicas_of(primary.node.id)).any(deaf) {
+            reason = Wait::Sync;
+            continue;
+        }
+        let all = count(&giver);
+        let moved = (all - target(&giver)).min(target(&taker) - count(&taker));
+        let (used, limit) = taker.node.memory;
+        let (giver_used, _) = giver.node.memory;
+        let share = u128::from(giver_used) * moved as u128 / all.max(1) as u128;
+        // An empty Redis uses memory too, which does not move; a giver with few keys is no reason to stop.
+        if limit > 0 && giver.node.keys > 0 && u128::from(used) + share > u128::from(limit) {
+            reason = Wait::Memory;
+            continue;
+        }
+        let (from, to) = (giver.place()?, taker.place()?);
+        let slots = topology.owned.get(&giver.node.id)?.highest(moved.min(BATCH));
+        moves.push(Action::Move(moving(topology, from, to, slots)));
     }
-    let (from, to) = (giver.place()?, taker.place()?);
-    let slots = topology.owned.get(&giver.node.id)?.highest(moved.min(BATCH));
-    act(Step::Move, vec![Action::Move(moving(topology, from, to, slots))])
+    if moves.is_empty() { wait(reason) } else { act(Step::Move, moves) }
 }
 
 /// Lets go of one member that is not wanted any more and owns nothing: forgotten by the others first, then reset, so that
@@ -595,6 +728,10 @@ fn shrink(topology: &Topology<'_>) -> Found {
         // Elected before it had heard what its primary gave away. Redis would refuse to reset it, and whose keys are right
         // is not for us to say.
         return wait(Wait::Stranger);
+    }
+    if leaver.is_primary() && !topology.observed.leave_due {
+        // It still sends clients on that do not know who has its slots now.
+        return wait(Wait::Gossip);
     }
     let mut actions = vec![];
     for member in topology.core.iter().filter(|member| member.node.id != leaver.node.id) {

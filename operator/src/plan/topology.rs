@@ -66,14 +66,20 @@ impl<'a> Topology<'a> {
         let core_ids = core(&answered);
         let (core, outsiders): (Vec<_>, Vec<_>) =
             answered.into_iter().partition(|member| core_ids.contains(&member.node.id));
-        let absent = absent(goal, observed, &core, &outsiders);
         let owned = owned(goal, &core);
+        let absent = absent(goal, observed, &core, &outsiders, &owned);
         Self { goal, core, outsiders, absent, owned, observed }
     }
 
     /// The member with this id, when it answered.
     pub fn member(&self, id: NodeId) -> Option<Member<'a>> {
         self.core.iter().copied().find(|member| member.node.id == id)
+    }
+
+    /// The ordinal of the pod that a node said it is, as any member knows it.
+    pub fn ordinal(&self, id: NodeId) -> Option<u32> {
+        let name = self.core.iter().find_map(|member| member.node.peer(id)?.pod.as_deref())?;
+        name.rsplit_once('-')?.1.parse().ok()
     }
 
     /// The members that own slots and answered, lowest ordinal first.
@@ -118,6 +124,11 @@ impl<'a> Topology<'a> {
     pub fn has_quorum(&self) -> bool {
         let all = self.owned.len();
         all > 0 && self.owners().count() * 2 > all
+    }
+
+    /// Whether members own slots that they have to give away before they leave.
+    pub fn drains(&self) -> bool {
+        self.owners().any(|member| member.pod.ordinal >= self.goal.size)
     }
 
     /// Whether all members have the same members, roles and addresses in their tables, and nobody is being
@@ -176,11 +187,15 @@ fn core(answered: &[Member<'_>]) -> BTreeSet<NodeId> {
             }
         }
     }
-    // Most slots, then most nodes, then the lowest ordinal.
+    // Most slots of their own, then most slots that they know an owner of, as the last replica of a lost primary does and a node
+    // that was just made does not; then most nodes, then the lowest ordinal.
     let weight = |root: usize| {
         let members = || answered.iter().zip(&group).filter(move |(_, of)| **of == root);
         let slots: usize = members().map(|(member, _)| member.node.slots().len()).sum();
-        (slots, members().count(), std::cmp::Reverse(root))
+        let known =
+            |member: &Member<'_>| member.node.table.iter().map(|peer| peer.slots.len()).sum::<usize>();
+        let known = members().map(|(member, _)| known(member)).max();
+        (slots, known, members().count(), std::cmp::Reverse(root))
     };
     let Some(best) = group.iter().copied().max_by_key(|&root| weight(root)) else { return BTreeSet::new() };
     answered.iter().zip(&group).filter(|(_, root)| **root == best).map(|(member, _)| member.node.id).collect()
@@ -191,6 +206,7 @@ fn absent(
     observed: &Observed,
     core: &[Member<'_>],
     outsiders: &[Member<'_>],
+    owned: &BTreeMap<NodeId, Slots>,
 ) -> BTreeMap<NodeId, Absence> {
     let answered: BTreeSet<NodeId> = core.iter().chain(outsiders).map(|member| member.node.id).collect();
     let replicas = observed.replicas.unwrap_or(goal.size);
@@ -206,7 +222,8 @@ fn absent(
                 Some(pod) if pod.redis.is_some() => Absence::Gone,
                 Some(_) => Absence::MayReturn,
                 None => match name.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse::<u32>().ok()) {
-                    Some(ordinal) if ordinal < replicas => Absence::MayReturn,
+                    // An owner whose pod others scaled away comes back with its volume.
+                    Some(ordinal) if ordinal < replicas || owned.contains_key(&peer.id) => Absence::MayReturn,
                     _ => Absence::Gone,
                 },
             },

@@ -7,15 +7,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redis::{Cmd, cmd};
+use futures_util::future::join_all;
+use redis::{Cmd, cmd, pipe};
 
 use super::{Access, COMMAND_DEADLINE, CommandError, Connection};
 use crate::plan::{Action, Move, NodeId, Place};
 
-/// Keys that are moved at once.
+/// Keys that are moved at once, at most.
 const KEYS_AT_ONCE: usize = 100;
-/// How long the move of these may take: the two nodes serve nobody else meanwhile.
+/// Bytes that are moved at once, unless one key has more: the two nodes serve nobody else meanwhile.
+const BYTES_AT_ONCE: u64 = 8 << 20;
+/// A key with more bytes is not moved: both nodes would stall for longer than clients, and the other nodes, wait.
+const KEY_LIMIT: u64 = 64 << 20;
+/// Keys of one slot whose size is looked at before it is opened.
+const KEYS_CHECKED: usize = 10_000;
+/// How long the move of a batch may take: so long, and a second more for each of these many bytes.
 const MIGRATE_DEADLINE: Duration = Duration::from_secs(5);
+const BYTES_PER_SECOND: u64 = 20 << 20;
+/// How long the replicas of a receiver may take to have a batch.
+const WAIT_LIMIT: Duration = Duration::from_secs(1);
 /// How long a plan may move slots before the cluster is looked at again.
 const MOVE_BUDGET: Duration = Duration::from_secs(5);
 
@@ -43,6 +53,26 @@ pub enum ActError {
         expected: NodeId,
         /// Who is there now.
         found: String,
+    },
+    /// The replicas of a receiver do not keep up.
+    #[error("only {acknowledged} of {expected} replicas of pod `{pod}` have the keys that were moved to it")]
+    ReplicasBehind {
+        /// The pod.
+        pod: String,
+        /// How many replicas have them.
+        acknowledged: usize,
+        /// How many there are.
+        expected: usize,
+    },
+    /// A key cannot be moved in time.
+    #[error("key `{key}` in slot {slot} takes {} MiB; at most {} MiB can be moved without stalling clients", .bytes >> 20, KEY_LIMIT >> 20)]
+    KeyTooLarge {
+        /// The key, shortened.
+        key: String,
+        /// Its slot.
+        slot: u16,
+        /// The memory that it takes.
+        bytes: u64,
     },
     /// Redis refused a command.
     #[error("the Redis of pod `{pod}` refused")]
@@ -88,8 +118,22 @@ pub struct Done {
 /// # Errors
 /// At the first that cannot be carried out. Those before it stay done; the plan is simply made anew.
 pub async fn act(access: &Access, permit: &dyn Permit, actions: &[Action]) -> Result<Done, ActError> {
-    let mut actor = Actor { access, permit, connections: BTreeMap::new() };
+    let actor = || Actor { access, permit, connections: BTreeMap::new() };
     let mut done = Done::default();
+    let moves: Vec<&Move> = actions
+        .iter()
+        .filter_map(|action| if let Action::Move(moving) = action { Some(moving) } else { None })
+        .collect();
+    if moves.len() == actions.len() {
+        // They are between different nodes. One that fails does not interrupt the others in the middle of a slot.
+        let moved = moves.into_iter().map(|moving| async move { actor().slots(moving).await });
+        for result in join_all(moved).await {
+            done.slots += result?;
+            done.actions += 1;
+        }
+        return Ok(done);
+    }
+    let mut actor = actor();
     for action in actions {
         match action {
             Action::Move(moving) => done.slots += actor.slots(moving).await?,
@@ -190,7 +234,7 @@ impl Actor<'_> {
             Action::Export { node, slot, to } => {
                 self.tell(node, "SETSLOT", setslot(*slot, "MIGRATING").arg(to.to_string())).await
             }
-            Action::Keys { from, to, slot } => self.keys(from, to, *slot).await,
+            Action::Keys { from, to, slot, copies } => self.keys(from, to, *slot, *copies).await,
             Action::Move(moving) => self.slots(moving).await.map(|_| ()),
         }
     }
@@ -198,9 +242,15 @@ impl Actor<'_> {
     /// Moves slots until they are moved, time is up or something more urgent waits.
     async fn slots(&mut self, moving: &Move) -> Result<u64, ActError> {
         let started = Instant::now();
-        let mut moved = 0;
+        let (mut moved, mut skipped) = (0, None);
         for slot in moving.slots.iter() {
             let slot_started = Instant::now();
+            if !moving.open
+                && let Some(too_large) = self.too_large_key(&moving.from, slot).await?
+            {
+                skipped = Some(too_large);
+                continue;
+            }
             for step in moving.steps(slot) {
                 Box::pin(self.one(&step)).await?;
             }
@@ -210,35 +260,83 @@ impl Actor<'_> {
                 break;
             }
         }
-        Ok(moved)
+        // The others were moved all the same.
+        skipped.map_or(Ok(moved), Err)
     }
 
-    async fn keys(&mut self, from: &Place, to: &Place, slot: u16) -> Result<(), ActError> {
-        self.at(to).await?;
+    /// A key of a slot that is too large to be moved, if there is one.
+    async fn too_large_key(&mut self, from: &Place, slot: u16) -> Result<Option<ActError>, ActError> {
+        let mut source = self.at(from).await?;
+        let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
+        let question = cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(KEYS_CHECKED).take();
+        self.still_leads(COMMAND_DEADLINE)?;
+        let keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            let sizes = self.sizes(&mut source, keys).await.map_err(refused)?;
+            let largest = keys.iter().zip(sizes).find(|(_, bytes)| *bytes > KEY_LIMIT);
+            if let Some((key, bytes)) = largest {
+                let key = String::from_utf8_lossy(key).escape_debug().take(100).collect();
+                return Ok(Some(ActError::KeyTooLarge { key, slot, bytes }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The memory that each key takes; nothing for those that are gone.
+    async fn sizes(&self, source: &mut Connection, keys: &[Vec<u8>]) -> Result<Vec<u64>, CommandError> {
+        let mut questions = pipe();
+        for key in keys {
+            questions.cmd("MEMORY").arg("USAGE").arg(key);
+        }
+        let sizes: Vec<Option<u64>> = source.send_all("MEMORY USAGE", &questions).await?;
+        Ok(sizes.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// Moves the keys of an open slot in batches. Each has to be at the receiver's replicas before the next is moved: the
+    /// source has deleted it by then.
+    async fn keys(&mut self, from: &Place, to: &Place, slot: u16, copies: usize) -> Result<(), ActError> {
+        let mut receiver = self.at(to).await?;
         let mut source = self.at(from).await?;
         let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
         let mut replace = false;
         loop {
             let question = cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(KEYS_AT_ONCE).take();
             self.still_leads(COMMAND_DEADLINE)?;
-            let keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
+            let mut keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
             if keys.is_empty() {
                 return Ok(());
             }
-            self.still_leads(MIGRATE_DEADLINE)?;
-            let command = self.migrate(to, &keys, replace);
-            match source.send_within::<()>("MIGRATE", &command, MIGRATE_DEADLINE).await {
+            let sizes = self.sizes(&mut source, &keys).await.map_err(refused)?;
+            let (count, bytes) = batch(&sizes);
+            keys.truncate(count);
+            let limit = MIGRATE_DEADLINE + Duration::from_secs((bytes / BYTES_PER_SECOND).min(5));
+            self.still_leads(limit)?;
+            let command = self.migrate(to, &keys, replace, limit);
+            match source.send_within::<()>("MIGRATE", &command, limit).await {
                 Ok(()) => {}
                 // Both hold the key, after a move that was broken off. Clients could write to the source's last.
                 Err(error) if !replace && error.message().contains("BUSYKEY") => replace = true,
                 Err(error) => return Err(refused(error)),
             }
+            if copies > 0 {
+                self.still_leads(COMMAND_DEADLINE)?;
+                // WAIT is about what was written before the last command of the connection.
+                let mut wait = pipe();
+                let limit = u64::try_from(WAIT_LIMIT.as_millis()).unwrap_or(u64::MAX);
+                wait.cmd("PING").ignore().cmd("WAIT").arg(copies).arg(limit);
+                let refused = |source| ActError::Refused { pod: to.pod.clone(), source };
+                let (acknowledged,): (usize,) = receiver.send_all("WAIT", &wait).await.map_err(refused)?;
+                if acknowledged < copies {
+                    let (pod, expected) = (to.pod.clone(), copies);
+                    return Err(ActError::ReplicasBehind { pod, acknowledged, expected });
+                }
+            }
         }
     }
 
-    fn migrate(&self, to: &Place, keys: &[Vec<u8>], replace: bool) -> Cmd {
+    fn migrate(&self, to: &Place, keys: &[Vec<u8>], replace: bool, limit: Duration) -> Cmd {
         let mut command = cmd("MIGRATE");
-        let timeout = u64::try_from(MIGRATE_DEADLINE.as_millis()).unwrap_or(u64::MAX);
+        let timeout = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         command.arg(to.ip.to_string()).arg(self.access.port).arg("").arg(0).arg(timeout);
         if replace {
             command.arg("REPLACE");
@@ -248,5 +346,29 @@ impl Actor<'_> {
         }
         command.arg("KEYS").arg(keys);
         command
+    }
+}
+
+/// How many of the keys with these sizes are moved at once, and their bytes.
+fn batch(sizes: &[u64]) -> (usize, u64) {
+    let (mut count, mut bytes) = (0, 0);
+    for size in sizes {
+        if count > 0 && bytes + size > BYTES_AT_ONCE {
+            break;
+        }
+        (count, bytes) = (count + 1, bytes + size);
+    }
+    (count, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_bounded_by_bytes_and_hold_a_key_at_least() {
+        assert_eq!(batch(&[10, 20]), (2, 30));
+        assert_eq!(batch(&[BYTES_AT_ONCE - 1, 1, 1]), (2, BYTES_AT_ONCE));
+        assert_eq!(batch(&[BYTES_AT_ONCE + 1, 1]), (1, BYTES_AT_ONCE + 1));
     }
 }

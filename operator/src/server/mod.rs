@@ -14,8 +14,8 @@ use std::{
 };
 
 use redis::{
-    Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, Pipeline, RedisConnectionInfo,
-    RedisError, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo,
+    Pipeline, RedisConnectionInfo, RedisError, aio::MultiplexedConnection,
 };
 
 use crate::metrics::Metrics;
@@ -87,6 +87,17 @@ impl CommandError {
         }
     }
 
+    /// Whether Redis answered, and refused the password.
+    pub fn is_password_rejected(&self) -> bool {
+        match self {
+            Self::Failed { source, .. } => {
+                source.kind() == ErrorKind::AuthenticationFailed
+                    || ["WRONGPASS", "NOAUTH"].iter().any(|code| source.code() == Some(code))
+            }
+            Self::TimedOut { .. } => false,
+        }
+    }
+
     fn class(&self) -> &'static str {
         match self {
             Self::TimedOut { .. } => "timeout",
@@ -116,7 +127,9 @@ impl Access {
         }
         let info = ConnectionAddr::Tcp(ip.to_string(), self.port).into_connection_info().map_err(failed)?;
         let client = Client::open(info.set_redis_settings(settings)).map_err(failed)?;
-        let connecting = client.get_multiplexed_async_connection();
+        // Each command has a deadline of its own; the client's half a second would break off WAIT and MIGRATE.
+        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+        let connecting = client.get_multiplexed_async_connection_with_config(&config);
         let inner = timed(&self.metrics, "CONNECT", COMMAND_DEADLINE, connecting).await?;
         Ok(Connection { inner, metrics: self.metrics.clone() })
     }

@@ -43,19 +43,30 @@ pub async fn observe(
             async move { (index, see(access, permit, &name, ip).await) }
         })
         .collect();
-    let seen: Vec<(usize, Option<Node>)> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
-    for (index, node) in seen {
-        pods[index].redis = node;
+    let seen: Vec<_> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
+    for (index, seen) in seen {
+        pods[index].password_rejected = matches!(seen, Seen::PasswordRejected);
+        pods[index].redis = if let Seen::Node(node) = seen { Some(*node) } else { None };
     }
     open_keys(access, permit, pods).await
 }
 
-async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>) -> Option<Node> {
+/// What became of the questions to one node.
+enum Seen {
+    Node(Box<Node>),
+    PasswordRejected,
+    NoAnswer,
+}
+
+async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>) -> Seen {
     match try_see(access, permit, ip).await {
-        Ok(node) => node,
+        Ok(node) => node.map_or(Seen::NoAnswer, |node| Seen::Node(Box::new(node))),
         Err(error) => {
             debug!(pod, error = chain(&error), "no answer");
-            None
+            match error {
+                SeeError::Command(error) if error.is_password_rejected() => Seen::PasswordRejected,
+                _ => Seen::NoAnswer,
+            }
         }
     }
 }

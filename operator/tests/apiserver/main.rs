@@ -4,7 +4,7 @@
 //! Where the programs are not at hand (`make cluster` builds them), the tests are listed as not run.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what is missing, and the figures")]
+#![expect(clippy::print_stderr, reason = "the benchmark prints its figures")]
 
 #[path = "../../../tests/support/apiserver.rs"]
 mod api;
@@ -12,6 +12,10 @@ mod bench;
 mod node;
 mod pretend;
 mod replica;
+#[path = "../../../tests/support/signal.rs"]
+mod signal;
+#[path = "../../../tests/support/mod.rs"]
+mod support;
 
 use std::{
     path::Path,
@@ -23,7 +27,7 @@ use k8s_openapi::{
     api::{
         apps::v1::StatefulSet,
         coordination::v1::Lease,
-        core::v1::{Namespace, Service},
+        core::v1::{Namespace, PersistentVolumeClaim, Secret, Service},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -33,14 +37,18 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
     core::{ApiResource, GroupVersionKind},
 };
-use libtest_mimic::{Arguments, Trial};
-use redis_operator::crd::{self, RedisCluster};
+use libtest_mimic::Arguments;
+use redis_operator::{
+    controller::children,
+    crd::{self, RedisCluster},
+};
 use serde_json::{Value, json};
 
 use self::{
     api::{ADMIN, ApiServer},
     node::{Node, RealRedis},
     replica::Replica,
+    support::Part,
 };
 
 /// How long anything may take.
@@ -49,35 +57,35 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const TAKEN_OVER: Duration = Duration::from_secs(15 + 2 + 2);
 
 fn main() {
-    let present = api::programs().is_some();
-    if !present {
-        eprintln!("not run: etcd and kube-apiserver are not at hand (`make cluster` builds them)");
-    }
-    let redis = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join("redis-server").is_file()));
+    let api = Part::new("apiserver", api::missing());
+    let redis = [api.clone(), Part::program("redis-server")];
+    let api = [api];
     // The tests share a server, which ends with the last of them.
     let server: Arc<OnceLock<ApiServer>> = Arc::default();
-    let trial = |name: &str, run: bool, test: fn(World)| {
+    let trial = |name: &str, parts: &[Part], test: fn(World)| {
         let server = server.clone();
         let test = move || {
             let server = server.get_or_init(|| ApiServer::start(&[], ready));
             test(World::of(server));
             Ok(())
         };
-        Trial::test(name, test).with_ignored_flag(!(present && run))
+        support::trial_with(name, parts, test)
     };
     let mut trials = vec![
-        trial("it_watches_the_namespaces_that_it_is_told", true, |world| world.run(namespaces)),
-        trial("one_leads_whoever_dies_or_freezes", true, |world| world.run(one_leads)),
-        trial("what_users_change_is_changed_back", true, |world| world.run(changed_back)),
-        trial("olm_does_not_upgrade_while_slots_move", redis, |world| world.run(slots_move)),
+        trial("it_watches_the_namespaces_that_it_is_told", &api, |world| world.run(namespaces)),
+        trial("one_leads_whoever_dies_or_freezes", &api, |world| world.run(one_leads)),
+        trial("what_users_change_is_changed_back", &api, |world| world.run(changed_back)),
+        trial("two_installations_never_manage_one_cluster", &api, |world| world.run(two_installations)),
+        trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(drained)),
+        trial("a_changed_password_removes_nothing", &redis, |world| world.run(changed_password)),
+        trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     // It is about figures, and takes minutes.
     if std::env::var("OLMKIT_BENCH").is_ok_and(|value| value == "1") {
-        trials = vec![trial("what_clusters_cost", redis, |world| world.run(bench::figures))];
+        trials = vec![trial("what_clusters_cost", &redis, |world| world.run(bench::figures))];
     }
     drop(server);
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    support::run(&Arguments::from_args(), trials).exit();
 }
 
 /// The API server, and who speaks with it.
@@ -297,6 +305,141 @@ async fn changed_back(client: Client, kubeconfig: std::path::PathBuf) {
     }
     services.delete("rc", &Default::default()).await.unwrap();
     as_made().await;
+}
+
+/// Each in a namespace of its own, as two teams might install them.
+async fn two_installations(client: Client, kubeconfig: std::path::PathBuf) {
+    for name in ["shared", "first", "second"] {
+        namespace(&client, name).await;
+    }
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "shared");
+    let operated_by = async || {
+        let cluster = clusters.get("rc").await.unwrap();
+        cluster.annotations().get("cache.example.com/operated-by").cloned()
+    };
+    let start = |namespace: &str| {
+        let flags = ["--no-leader-election", "--namespace", namespace, "--watch-namespace", "shared"];
+        Replica::start(&kubeconfig, &flags, &[])
+    };
+    let (first, second) = (start("first"), start("second"));
+    create(&client, "shared", "rc", json!({"size": 3})).await;
+    let owner = eventually("one takes it", async || operated_by().await).await;
+    let (owning, other, other_name) =
+        if owner == "first" { (&first, &second, "second") } else { (&second, &first, "first") };
+    let services: Api<Service> = Api::namespaced(client.clone(), "shared");
+    eventually("it is cared for", async || services.get_opt("rc").await.unwrap()).await;
+    assert!(owning.log().contains("\"apply\""), "{}", owning.log());
+    let events: Api<DynamicObject> = Api::namespaced_with(client.clone(), "shared", &event_kind());
+    eventually("the other says that it leaves it alone", async || {
+        let events = events.list(&ListParams::default()).await.unwrap();
+        events.iter().any(|event| event.data["reason"] == "OperatedByOther").then_some(())
+    })
+    .await;
+    let did = ["\"apply\"", "\"acted\""];
+    assert!(!did.iter().any(|word| other.log().contains(word)), "{}", other.log());
+    // It is given to the other, which then goes on.
+    let patch = json!({"metadata": {"annotations": {"cache.example.com/operated-by": other_name}}});
+    clusters.patch("rc", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    services.delete("rc", &Default::default()).await.unwrap();
+    eventually("the other cares for it", async || other.log().contains("\"apply\"").then_some(())).await;
+    assert_eq!(operated_by().await.as_deref(), Some(other_name));
+}
+
+fn event_kind() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"))
+}
+
+/// Claims as the StatefulSet's controller makes them.
+async fn claims_of(client: &Client, place: &str, count: u32) -> Api<PersistentVolumeClaim> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), place);
+    for ordinal in 0..count {
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": format!("data-rc-{ordinal}"), "labels": children::labels("rc")},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        let claim = serde_json::from_value(claim).unwrap();
+        claims.create(&PostParams::default(), &claim).await.unwrap();
+    }
+    claims
+}
+
+async fn settled(clusters: &Api<RedisCluster>, node: &mut Node, size: i32) {
+    eventually(&format!("{size} nodes are ready"), async || {
+        node.turn().await;
+        let cluster = clusters.get("rc").await.unwrap();
+        let status = cluster.status?;
+        let ready = status.conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True");
+        let current = status.observed_generation == cluster.metadata.generation;
+        (current && ready && status.shards == Some(size)).then_some(())
+    })
+    .await;
+}
+
+async fn drained(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "drained").await;
+    let claims = claims_of(&client, "drained", 5).await;
+    let flags = ["--no-leader-election", "--namespace", "drained", "--watch-namespace", "drained"];
+    let operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "drained", 79, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "drained", "rc", json!({"size": 3, "storage": {"size": "1Gi"}})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "drained");
+    settled(&clusters, &mut node, 3).await;
+    // The fifth is nobody's yet, and stays.
+    let patch = Patch::Merge(json!({"spec": {"size": 4}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    settled(&clusters, &mut node, 4).await;
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "drained");
+    let policy = sets.get("rc").await.unwrap().spec.unwrap().persistent_volume_claim_retention_policy;
+    assert_eq!(policy, Some(children::retain()));
+    let patch = Patch::Merge(json!({"spec": {"size": 2}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    settled(&clusters, &mut node, 2).await;
+    let left = async || {
+        let all = claims.list(&ListParams::default()).await.unwrap();
+        // Nobody takes the finalizer that protects claims of pods from them here.
+        let left = all.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none());
+        left.map(ResourceExt::name_any).collect::<Vec<_>>()
+    };
+    let expected = ["data-rc-0", "data-rc-1", "data-rc-4"];
+    eventually("the volumes of drained nodes are deleted", async || {
+        node.turn().await;
+        (left().await == expected).then_some(())
+    })
+    .await;
+    assert_eq!(operator.log().matches("deleting the volume of a drained node").count(), 2);
+}
+
+/// The nodes refuse the operator while a cluster shrinks: it does not know what they have.
+async fn changed_password(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "password").await;
+    let flags = ["--no-leader-election", "--namespace", "password", "--watch-namespace", "password"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "password", 83, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "password", "rc", json!({"size": 3})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "password");
+    settled(&clusters, &mut node, 3).await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "password");
+    let password = secrets.get("rc-auth").await.unwrap().data.unwrap()["password"].clone();
+    let set = async |value: Value| {
+        let patch = Patch::Merge(json!({"data": {"password": value}}));
+        secrets.patch("rc-auth", &PatchParams::default(), &patch).await.unwrap();
+    };
+    set(json!(k8s_openapi::ByteString(b"another password".to_vec()))).await;
+    let patch = Patch::Merge(json!({"spec": {"size": 1}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "password");
+    let replicas = async || sets.get("rc").await.unwrap().spec.unwrap().replicas;
+    eventually("the condition says why", async || {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let degraded = status.conditions.into_iter().find(|one| one.type_ == "Degraded")?;
+        (degraded.status == "True" && degraded.reason == "PasswordRejected").then_some(())
+    })
+    .await;
+    assert_eq!(replicas().await, Some(3));
+    set(json!(password)).await;
+    settled(&clusters, &mut node, 1).await;
+    assert_eq!(replicas().await, Some(1));
 }
 
 fn condition_kind() -> ApiResource {

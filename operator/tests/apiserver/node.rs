@@ -111,6 +111,12 @@ impl Node {
         };
         let running = self.runtime.start(&place);
         let template = &set.spec.as_ref().unwrap().template;
+        let mut spec = template.spec.clone().unwrap();
+        if set.spec.as_ref().unwrap().volume_claim_templates.is_some() {
+            let claim =
+                json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("data-{pod}")}});
+            spec.volumes.get_or_insert_default().push(serde_json::from_value(claim).unwrap());
+        }
         let object = Pod {
             metadata: ObjectMeta {
                 name: Some(pod.clone()),
@@ -125,7 +131,7 @@ impl Node {
                 }]),
                 ..Default::default()
             },
-            spec: template.spec.clone(),
+            spec: Some(spec),
             status: None,
         };
         let pods = self.api::<Pod>();

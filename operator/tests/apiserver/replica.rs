@@ -48,8 +48,7 @@ impl Replica {
     }
 
     pub(crate) fn signal(&mut self, signal: &str) {
-        let sent = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        crate::signal::send(signal, self.id());
     }
 
     /// Waits until it has ended by itself.

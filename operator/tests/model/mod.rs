@@ -55,6 +55,8 @@ struct Slot {
     ip: IpAddr,
     /// Rounds until it runs.
     starts_in: u32,
+    /// Rounds until it is deleted, once it is being deleted.
+    ends_in: Option<u32>,
     redis: Redis,
 }
 
@@ -68,6 +70,16 @@ pub(crate) struct Model {
     pods: BTreeMap<u32, Slot>,
     /// Ordinals that nobody reaches, the operator neither.
     pub(crate) cut_off: BTreeSet<u32>,
+    /// Whether no node answers the operator: all hang, or they refuse the password.
+    pub(crate) silent: bool,
+    /// Ordinals of replicas that are being filled, and have nothing yet.
+    pub(crate) syncing: BTreeSet<u32>,
+    /// The most memory that each node may use; 0 without a limit.
+    pub(crate) memory_limit: u64,
+    /// The volumes of pods that were scaled away, by ordinal.
+    volumes: BTreeMap<u32, Redis>,
+    /// Rounds that a majority of the primaries has been missing.
+    without_quorum: u32,
     /// Bits that decide which gossip is lost this round.
     pub(crate) lost_gossip: u64,
     /// When the voters last gave a primary a successor: another does not get their votes for two node timeouts.
@@ -101,11 +113,16 @@ impl Redis {
 impl Model {
     pub(crate) fn new(size: u32, replicas_per_shard: u32, slots: u16, persistent: bool) -> Self {
         Self {
-            goal: Goal { size, replicas_per_shard, slots, initialized: false },
+            goal: Goal { size, replicas_per_shard, slots, take_over: true, ..Goal::default() },
             persistent,
             replicas: 0,
             pods: BTreeMap::new(),
             cut_off: BTreeSet::new(),
+            silent: false,
+            syncing: BTreeSet::new(),
+            memory_limit: 0,
+            volumes: BTreeMap::new(),
+            without_quorum: 0,
             lost_gossip: 0,
             voted: BTreeMap::new(),
             round: 0,
@@ -148,7 +165,35 @@ impl Model {
             self.blank()
         };
         self.made += 1;
-        self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in, redis });
+        self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in, ends_in: None, redis });
+    }
+
+    /// Deletes a pod: it goes on running for so many rounds, and another takes its place.
+    pub(crate) fn terminate(&mut self, ordinal: u32, rounds: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            pod.ends_in = Some(rounds);
+        }
+    }
+
+    /// Somebody else scales the StatefulSet. The volumes of the pods that go stay.
+    pub(crate) fn scale(&mut self, replicas: u32) {
+        self.replicas = replicas;
+        self.scale_down();
+    }
+
+    fn scale_down(&mut self) {
+        let gone: Vec<u32> = self.pods.keys().copied().filter(|ordinal| *ordinal >= self.replicas).collect();
+        for pod in gone {
+            let slot = self.pods.remove(&pod);
+            if let Some(slot) = slot.filter(|_| self.persistent) {
+                // The operator deletes the volume of a node that was drained.
+                let redis = slot.redis;
+                if !redis.table.is_empty() || !redis.keys.is_empty() || redis.owner.contains(&Some(redis.id))
+                {
+                    self.volumes.insert(pod, redis);
+                }
+            }
+        }
     }
 
     pub(crate) fn ordinals(&self) -> Vec<u32> {
@@ -226,12 +271,30 @@ impl Model {
         self.round += 1;
         for ordinal in 0..self.replicas {
             if !self.pods.contains_key(&ordinal) {
-                let (ip, redis) = (self.fresh_ip(), self.blank());
+                let (ip, blank) = (self.fresh_ip(), self.blank());
+                let redis = self.volumes.remove(&ordinal).map_or(blank, |volume| Redis {
+                    bound: None,
+                    down: 0,
+                    meets: BTreeSet::new(),
+                    banned: BTreeMap::new(),
+                    ..volume
+                });
                 self.made += 1;
-                self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in: 1, redis });
+                self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in: 1, ends_in: None, redis });
             }
         }
-        self.pods.retain(|ordinal, _| *ordinal < self.replicas);
+        self.scale_down();
+        for ordinal in self.ordinals() {
+            match self.pods[&ordinal].ends_in {
+                // Losing the only copy loses data, whatever an operator does.
+                Some(0) if self.persistent || !self.is_only_copy(ordinal) => self.replace(ordinal, 1),
+                Some(0) => self.pods.get_mut(&ordinal).unwrap().ends_in = None,
+                Some(rounds) => self.terminate(ordinal, rounds - 1),
+                None => {}
+            }
+        }
+        let quorum = Topology::of(self.goal, &self.observe()).has_quorum();
+        self.without_quorum = if quorum { 0 } else { self.without_quorum + 1 };
         for pod in self.pods.values_mut() {
             pod.starts_in = pod.starts_in.saturating_sub(1);
         }
@@ -467,6 +530,7 @@ impl Model {
         for ordinal in self.ordinals() {
             let Some(primary) = self.pods[&ordinal].redis.primary else { continue };
             let source = self.at_id(primary).filter(|source| self.up(*source) && self.up(ordinal));
+            let source = source.filter(|_| !self.syncing.contains(&ordinal));
             let bound = self.pods[&ordinal]
                 .redis
                 .bound
@@ -504,12 +568,14 @@ impl Model {
                 ordinal,
                 name: name(ordinal),
                 uid: pod.uid.to_string(),
-                ip: Some(pod.ip),
-                terminating: false,
+                // A pod that has not started has no address.
+                ip: (pod.starts_in == 0).then_some(pod.ip),
+                terminating: pod.ends_in.is_some(),
+                // The kubelet reaches a pod that is cut off from all others.
+                containers_ready: pod.starts_in == 0,
                 host: Some(format!("host-{}", ordinal % 3)),
-                trouble: None,
-                revision: None,
-                redis: self.up(ordinal).then(|| self.node(ordinal)),
+                redis: (self.up(ordinal) && !self.silent).then(|| self.node(ordinal)),
+                ..Pod::default()
             })
             .collect();
         let open: BTreeSet<u16> = pods
@@ -520,7 +586,7 @@ impl Model {
         let keys = |slot: u16| {
             self.pods
                 .iter()
-                .filter(|(ordinal, _)| self.up(**ordinal))
+                .filter(|(ordinal, _)| self.up(**ordinal) && !self.silent)
                 .map(|(_, pod)| {
                     (pod.redis.id, pod.redis.keys.iter().filter(|key| key.0 == slot).count() as u64)
                 })
@@ -529,6 +595,9 @@ impl Model {
         Observed {
             pods,
             replicas: Some(self.replicas),
+            last_owners: BTreeSet::new(),
+            takeover_due: self.without_quorum >= 3,
+            leave_due: true,
             open_keys: open.into_iter().map(|slot| (slot, keys(slot))).collect(),
         }
     }
@@ -568,9 +637,10 @@ impl Model {
             ok: self.ok(ordinal),
             current_epoch: redis.current,
             keys: redis.keys.len() as u64,
-            memory: (1000, 0),
+            memory: (100 + redis.keys.len() as u64, self.memory_limit),
             link: match redis.primary {
                 None => Link::None,
+                Some(_) if self.syncing.contains(&ordinal) => Link::Syncing,
                 Some(_) if redis.down > 0 || redis.bound.is_none() => Link::Down(redis.down),
                 Some(_) => Link::Up,
             },
@@ -720,7 +790,7 @@ impl Model {
                 }
                 redis.migrating.insert(*slot, *to);
             }
-            Action::Keys { from, to, slot } => {
+            Action::Keys { from, to, slot, .. } => {
                 // One key at a time: `half` breaks off between them.
                 while self.one_key(from, to, *slot)? {}
             }

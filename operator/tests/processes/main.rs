@@ -3,9 +3,10 @@
 //! `redis-server` is Debian's package of this name. Without it these tests are listed as not run.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stderr, reason = "a test program says what it does not run")]
 
 mod servers;
+#[path = "../../../tests/support/signal.rs"]
+mod signal;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
 mod writer;
@@ -18,8 +19,11 @@ use std::{
 use libtest_mimic::{Arguments, Trial};
 use redis::cmd;
 use redis_operator::{
-    plan::{Action, Step, Topology, plan},
-    server::act::{ActError, Always, Permit, act},
+    plan::{Action, Move, Observed, Pod, Step, Topology, Wait, plan},
+    server::{
+        Connection, Password,
+        act::{ActError, Always, Permit, act},
+    },
 };
 use servers::{PASSWORD, PORT, Servers};
 use writer::{ClusterClient, Writer};
@@ -32,11 +36,18 @@ fn main() {
         trial("all_nodes_come_back_elsewhere", all_nodes_come_back_elsewhere),
         trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
         trial("what_a_lost_receiver_was_given_is_kept", what_a_lost_receiver_was_given_is_kept),
+        trial("a_key_too_large_to_move_is_named_before_its_slot_is_opened", a_key_too_large_to_move),
+        trial("keys_are_moved_only_while_replicas_keep_up", keys_are_moved_only_while_replicas_keep_up),
+        trial("the_last_replica_of_two_shards_takes_over", the_last_replica_of_two_shards_takes_over),
+        trial("slots_that_are_given_up_are_served_again", slots_that_are_given_up_are_served_again),
+        trial("a_copy_of_volumes_never_speaks_with_its_origin", a_copy_of_volumes),
+        trial("a_primary_hands_over_before_it_stops", a_primary_hands_over_before_it_stops),
+        trial("a_wrong_password_is_told_from_silence", a_wrong_password_is_told_from_silence),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
     ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    support::run(&Arguments::from_args(), trials).exit();
 }
 
 fn trial<F>(name: &str, test: fn() -> F) -> Trial
@@ -165,25 +176,9 @@ async fn what_a_lost_receiver_was_given_is_kept() {
     let mut servers = formed(6, 1, false).await;
     fill(&servers, 100).await;
     servers.goal.size = 8;
-    let deadline = Instant::now() + A_WHILE;
-    let moving = loop {
-        assert!(Instant::now() < deadline, "nothing moves: {:#?}", servers.observe().await);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let observed = servers.observe().await;
-        match &plan(&Topology::of(servers.goal, &observed)).actions[..] {
-            [Action::Move(moving)] => break moving.clone(),
-            _ => drop(servers.reconcile(&Always).await),
-        }
-    };
+    let moving = next_move(&mut servers).await;
     let mut source = servers.access.connect(moving.from.ip).await.unwrap();
-    let (mut slot, mut tag) = (0, String::new());
-    for number in 0.. {
-        tag = format!("tag-{number}");
-        slot = source.send("KEYSLOT", cmd("CLUSTER").arg("KEYSLOT").arg(&tag)).await.unwrap();
-        if moving.slots.contains(slot) {
-            break;
-        }
-    }
+    let (slot, tag) = tag_of(&mut source, &moving).await;
     for number in 0..10 {
         source.send::<()>("SET", cmd("SET").arg(format!("{{{tag}}}{number}")).arg("x")).await.unwrap();
     }
@@ -203,6 +198,176 @@ async fn what_a_lost_receiver_was_given_is_kept() {
     assert!(steps.contains(&Step::CloseSlots), "{steps:?}");
     assert_eq!(servers.keys().await, 110);
     assert_eq!(servers.slots().await, [4096; 4]);
+}
+
+/// Reconciles until slots are to be moved next.
+async fn next_move(servers: &mut Servers) -> Move {
+    let deadline = Instant::now() + A_WHILE;
+    loop {
+        assert!(Instant::now() < deadline, "nothing moves: {:#?}", servers.observe().await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let observed = servers.observe().await;
+        match &plan(&Topology::of(servers.goal, &observed)).actions[..] {
+            [Action::Move(moving), ..] => return moving.clone(),
+            _ => drop(servers.reconcile(&Always).await),
+        }
+    }
+}
+
+/// A slot that is moved, and a tag that puts keys into it.
+async fn tag_of(source: &mut Connection, moving: &Move) -> (u16, String) {
+    for number in 0.. {
+        let tag = format!("tag-{number}");
+        let slot = source.send("KEYSLOT", cmd("CLUSTER").arg("KEYSLOT").arg(&tag)).await.unwrap();
+        if moving.slots.contains(slot) {
+            return (slot, tag);
+        }
+    }
+    unreachable!("there is a tag for each slot")
+}
+
+async fn a_key_too_large_to_move() {
+    let mut servers = formed(2, 0, false).await;
+    servers.goal.size = 3;
+    let moving = next_move(&mut servers).await;
+    let mut source = servers.access.connect(moving.from.ip).await.unwrap();
+    let (slot, key) = tag_of(&mut source, &moving).await;
+    let value = "x".repeat(1 << 20);
+    for _ in 0..66 {
+        source.send::<()>("RPUSH", cmd("RPUSH").arg(&key).arg(&value)).await.unwrap();
+    }
+    let deadline = Instant::now() + A_WHILE;
+    let error = loop {
+        assert!(Instant::now() < deadline, "{key} was moved");
+        match servers.reconcile(&Always).await.1 {
+            Err(error @ ActError::KeyTooLarge { .. }) => break error,
+            _ => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let text = format!("key `{key}` in slot {slot} takes ");
+    assert!(error.to_string().starts_with(&text), "{error}");
+    for pod in servers.observe().await.pods {
+        let node = pod.redis.unwrap();
+        assert!(node.migrating.is_empty() && node.importing.is_empty(), "{}", pod.name);
+    }
+    source.send::<()>("DEL", cmd("DEL").arg(&key)).await.unwrap();
+    servers.settle(A_WHILE).await;
+}
+
+/// The source deletes a key once the receiver has it: if that is lost then, its replica alone has it.
+async fn keys_are_moved_only_while_replicas_keep_up() {
+    let mut servers = formed(4, 1, false).await;
+    servers.goal.size = 6;
+    let moving = next_move(&mut servers).await;
+    assert_eq!(moving.copies, 1, "{moving:?}");
+    let mut source = servers.access.connect(moving.from.ip).await.unwrap();
+    let (slot, tag) = tag_of(&mut source, &moving).await;
+    for number in 0..300 {
+        source.send::<()>("SET", cmd("SET").arg(format!("{{{tag}}}{number}")).arg("x")).await.unwrap();
+    }
+    let steps = moving.steps(slot);
+    act(&servers.access, &Always, &steps[..2]).await.unwrap();
+    let observed = servers.observe().await;
+    let copies = |pod: &&Pod| pod.redis.as_ref().is_some_and(|node| node.primary() == Some(moving.to.id));
+    let replica = observed.pods.iter().find(copies).unwrap().ordinal;
+    servers.signal(replica, "STOP");
+    let error = act(&servers.access, &Always, &steps[2..3]).await.unwrap_err();
+    servers.signal(replica, "CONT");
+    assert!(matches!(error, ActError::ReplicasBehind { acknowledged: 0, expected: 1, .. }), "{error}");
+    assert_eq!(servers.keys().await, 300, "one batch was moved, and nothing was lost");
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.keys().await, 300);
+}
+
+/// Redis elects nobody: one of two primaries is no majority.
+async fn the_last_replica_of_two_shards_takes_over() {
+    let mut servers = formed(4, 1, false).await;
+    fill(&servers, 500).await;
+    servers.goal.take_over = true;
+    let observed = servers.observe().await;
+    let primary = observed.pods.iter().find(|pod| !pod.redis.as_ref().unwrap().slots().is_empty()).unwrap();
+    servers.replace(primary.ordinal);
+    let started = Instant::now();
+    let steps = servers.settle(A_WHILE).await;
+    assert!(steps.contains(&Step::TakeOver), "{steps:?}");
+    assert_eq!(servers.keys().await, 500);
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+async fn slots_that_are_given_up_are_served_again() {
+    for lost in [1, 3] {
+        let mut servers = formed(3, 0, false).await;
+        fill(&servers, 300).await;
+        for ordinal in 0..lost {
+            servers.replace(ordinal);
+        }
+        let deadline = Instant::now() + A_WHILE;
+        let waits = [Step::Wait(Wait::SlotsLost), Step::Wait(Wait::DataLost)];
+        while !waits.contains(&servers.turn(&Always).await.0.step) {
+            assert!(Instant::now() < deadline, "the loss is not seen: {:#?}", servers.observe().await);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let left = servers.keys().await;
+        servers.goal.accept_data_loss = true;
+        let started = Instant::now();
+        servers.settle(A_WHILE).await;
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+        assert_eq!(servers.slots().await.iter().sum::<usize>(), 16384);
+        assert_eq!(servers.keys().await, left);
+    }
+}
+
+/// Their origin runs, and its nodes have the ids and addresses that the copy has on its volumes.
+async fn a_copy_of_volumes() {
+    let origin = formed(3, 0, true).await;
+    fill(&origin, 300).await;
+    let mut copy = Servers::copy_of(&origin);
+    copy.settle(A_WHILE).await;
+    let mut client = ClusterClient::new(origin.access.clone(), origin.ip(0));
+    for number in 0..300 {
+        let key = format!("key-{number}");
+        client.send::<()>(&key, cmd("SET").arg(&key).arg("new")).await.unwrap();
+    }
+    let value = async |servers: &Servers, key: &str| {
+        let mut client = ClusterClient::new(servers.access.clone(), servers.ip(0));
+        client.send::<String>(key, cmd("GET").arg(key)).await.unwrap()
+    };
+    for number in 0..300 {
+        let key = format!("key-{number}");
+        assert_eq!(value(&origin, &key).await, "new");
+        assert_eq!(value(&copy, &key).await, "x".repeat(64));
+    }
+    for servers in [&origin, &copy] {
+        let own: Vec<_> = (0..3).map(|ordinal| Some(servers.ip(ordinal))).collect();
+        for pod in servers.observe().await.pods {
+            let table = pod.redis.unwrap().table;
+            assert!(table.len() == 3 && table.iter().all(|peer| own.contains(&peer.ip)), "{table:?}");
+        }
+    }
+}
+
+async fn a_primary_hands_over_before_it_stops() {
+    let servers = formed(6, 1, false).await;
+    fill(&servers, 300).await;
+    let primary = |observed: &Observed| {
+        let owns = |pod: &&Pod| pod.redis.as_ref().is_some_and(|node| !node.slots().is_empty());
+        observed.pods.iter().find(owns).map(|pod| pod.ordinal).unwrap()
+    };
+    let stopping = primary(&servers.observe().await);
+    servers.run_script("stop.sh", stopping);
+    let observed = servers.observe().await;
+    let node = observed.pods[stopping as usize].redis.as_ref().unwrap();
+    assert!(node.primary().is_some(), "it is a replica now: {node:?}");
+    assert_eq!(servers.keys().await, 300);
+}
+
+async fn a_wrong_password_is_told_from_silence() {
+    let mut servers = formed(3, 0, false).await;
+    servers.access.password = Some(Password::new("somebody-else".into()));
+    let observed = servers.observe().await;
+    assert!(observed.pods.iter().all(|pod| pod.password_rejected && pod.redis.is_none()), "{observed:?}");
+    servers.kill(1);
+    assert_eq!(plan(&Topology::of(servers.goal, &observed)).replicas, 3);
 }
 
 async fn a_foreign_node_is_not_met() {

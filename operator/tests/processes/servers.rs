@@ -15,6 +15,8 @@ use std::{
 };
 
 use redis_operator::{
+    controller::children::{Defaults, config_map},
+    crd::RedisCluster,
     metrics::Metrics,
     plan::{Goal, Observed, Plan, Pod, SLOTS, Step, Topology, plan},
     server::{
@@ -56,12 +58,14 @@ pub(crate) struct Servers {
     started: u32,
     replicas: u32,
     servers: BTreeMap<u32, Server>,
+    /// Since when the nodes that leave have owned nothing.
+    drained: Option<Instant>,
 }
 
 impl Servers {
     pub(crate) fn new(size: u32, replicas_per_shard: u32, persistent: bool) -> Self {
         Self {
-            goal: Goal { size, replicas_per_shard, slots: SLOTS, initialized: false },
+            goal: Goal { size, replicas_per_shard, slots: SLOTS, ..Goal::default() },
             access: Access {
                 port: PORT,
                 password: Some(Password::new(PASSWORD.into())),
@@ -73,6 +77,7 @@ impl Servers {
             started: 0,
             replicas: 0,
             servers: BTreeMap::new(),
+            drained: None,
         }
     }
 
@@ -87,6 +92,34 @@ impl Servers {
                 self.start(ordinal);
             }
         }
+    }
+
+    /// Copies of the volumes of a cluster that runs, as the pods of another RedisCluster start with them.
+    pub(crate) fn copy_of(origin: &Self) -> Self {
+        let Goal { size, replicas_per_shard, .. } = origin.goal;
+        let mut copy = Self::new(size, replicas_per_shard, true);
+        copy.replicas = size;
+        for ordinal in 0..size {
+            let (from, to) =
+                (origin.dir.path().join(ordinal.to_string()), copy.dir.path().join(ordinal.to_string()));
+            let copied = Command::new("cp").arg("-r").arg(from).arg(&to).status().unwrap();
+            assert!(copied.success());
+            run_script("start.sh", &to, "127.0.0.1".parse().unwrap());
+            copy.start(ordinal);
+        }
+        copy
+    }
+
+    /// Runs a script of a pod beside its server.
+    pub(crate) fn run_script(&self, name: &str, ordinal: u32) {
+        run_script(name, &self.dir.path().join(ordinal.to_string()), self.ip(ordinal));
+    }
+
+    /// Sends a signal to a server.
+    pub(crate) fn signal(&self, ordinal: u32, signal: &str) {
+        let process = self.servers[&ordinal].process.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &process]).status().unwrap();
+        assert!(sent.success());
     }
 
     /// Starts a server at an address that nobody had before.
@@ -119,8 +152,7 @@ impl Servers {
     /// Ends it as Kubernetes does: `kill -9` would take the last second of the append-only file with it.
     pub(crate) fn terminate(&mut self, ordinal: u32) {
         let mut server = self.servers.remove(&ordinal).unwrap();
-        let told = Command::new("kill").arg(server.process.id().to_string()).status().unwrap();
-        assert!(told.success());
+        crate::signal::send("TERM", server.process.id());
         server.process.wait().unwrap();
     }
 
@@ -137,15 +169,14 @@ impl Servers {
                 name: format!("rc-{ordinal}"),
                 uid: server.uid.to_string(),
                 ip: Some(server.ip),
-                terminating: false,
-                host: None,
-                trouble: None,
-                revision: None,
-                redis: None,
+                containers_ready: true,
+                ..Pod::default()
             })
             .collect();
         let open_keys = observe(&self.access, &Always, &mut pods).await;
-        Observed { pods, replicas: Some(self.replicas), open_keys }
+        let replicas = Some(self.replicas);
+        // Redis itself says when it misses a node; how long that was is for the controller to measure.
+        Observed { pods, replicas, open_keys, takeover_due: true, ..Observed::default() }
     }
 
     /// One reconcile, and what the StatefulSet's controller makes of it.
@@ -157,7 +188,13 @@ impl Servers {
 
     /// One reconcile, while pods neither come nor go.
     pub(crate) async fn turn(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
-        let observed = self.observe().await;
+        let mut observed = self.observe().await;
+        if Topology::of(self.goal, &observed).drains() {
+            self.drained = None;
+        } else {
+            let drained = self.drained.get_or_insert_with(Instant::now).elapsed();
+            observed.leave_due = drained >= Duration::from_secs(2);
+        }
         let topology = Topology::of(self.goal, &observed);
         let plan = plan(&topology);
         if topology.serves() {
@@ -233,6 +270,7 @@ fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
     let config = format!(
         "port {PORT}\nbind {ip}\ndir {}\n{save}\nrequirepass {PASSWORD}\nmasterauth {PASSWORD}\n\
          cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout 2000\ncluster-announce-ip {ip}\n\
+         replica-announce-ip {ip}\n\
          cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
          cluster-allow-replica-migration no\ncluster-replica-validity-factor 0\nrepl-diskless-sync-delay 0\n",
         dir.display()
@@ -254,4 +292,27 @@ fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
         std::thread::sleep(Duration::from_millis(5));
     }
     process
+}
+
+/// Runs a script that the operator gives its pods, where `dir` is the volume. Redis itself is not started.
+fn run_script(name: &str, dir: &Path, ip: IpAddr) {
+    let object = serde_json::json!({
+        "apiVersion": "cache.example.com/v1", "kind": "RedisCluster",
+        "metadata": {"name": "rc", "namespace": "ns", "uid": dir},
+        "spec": {"size": 3, "storage": {"size": "1Gi"}},
+    });
+    let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+    let script = config_map(&cluster, &Defaults::default()).data.unwrap()[name].clone();
+    let place = dir.display().to_string();
+    let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
+    let script = script.replace("exec redis-server", "exec true");
+    // Every server here has a port of its own making; in a pod all have the default one.
+    let script = script.replace("redis-cli -h", &format!("redis-cli -p {PORT} -h"));
+    let script = script.replace("redis-cli role", &format!("redis-cli -h {ip} -p {PORT} role"));
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .envs([("POD_IP", ip.to_string().as_str()), ("POD_HOST", "rc"), ("REDISCLI_AUTH", PASSWORD)])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{name}: {output:?}");
 }

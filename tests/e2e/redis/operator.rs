@@ -122,7 +122,8 @@ fn images(cluster: &Cluster) -> Result<(), Failed> {
     };
     push(&image(), &[("redis-operator", &built)], "/redis-operator")?;
     for name in ["redis-with-shell:e2e", "library/redis:7.2.5"] {
-        let programs = ["bin/sh", "bin/sleep", "usr/bin/redis-server", "usr/bin/redis-cli"];
+        let programs =
+            ["bin/sh", "bin/sleep", "bin/rm", "bin/mv", "usr/bin/redis-server", "usr/bin/redis-cli"];
         let from: Vec<_> = programs.iter().map(|program| Path::new("/").join(program)).collect();
         let pairs: Vec<_> = programs.into_iter().zip(from.iter().map(AsRef::as_ref)).collect();
         push(name, &pairs, "/usr/bin/redis-server")?;
