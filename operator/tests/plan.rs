@@ -474,6 +474,36 @@ fn slots_that_their_user_gives_up_are_served_again() {
     }
 }
 
+/// One shard is lost with all its copies; of another the primary alone, and its replica has to be elected before anybody
+/// forgets whom it copies.
+#[test]
+fn what_a_replica_has_is_not_given_up_with_what_is_lost() {
+    for (size, lost) in [(6, 1), (8, 1), (10, 2)] {
+        let mut model = formed(size, 1, false);
+        model.goal.accept_data_loss = true;
+        let primaries = primaries(&model);
+        let observed = model.observe();
+        let id = |ordinal: u32| observed.pods[ordinal as usize].redis.as_ref().unwrap().id;
+        let replica = |primary: u32| {
+            let copies = |pod: &&redis_operator::plan::Pod| {
+                pod.redis.as_ref().is_some_and(|node| node.primary() == Some(id(primary)))
+            };
+            observed.pods.iter().find(copies).unwrap().ordinal
+        };
+        let slots: usize = primaries[..lost]
+            .iter()
+            .map(|ordinal| observed.pods[*ordinal as usize].redis.as_ref().unwrap().slots().len())
+            .sum();
+        for primary in &primaries[..lost] {
+            model.replace(*primary, 1);
+            model.replace(replica(*primary), 1);
+        }
+        model.replace(primaries[lost], 1);
+        model.settle(&mut Operator::immortal(), 60);
+        assert_eq!(model.missing_keys().len(), 2 * slots, "{size}: no more than the lost shards had");
+    }
+}
+
 #[test]
 fn repairs_are_the_business_of_health() {
     let mut model = formed(6, 1, true);
@@ -526,6 +556,8 @@ struct Story {
     replicas: u32,
     persistent: bool,
     target: u32,
+    /// Its user accepted that lost slots are served without their keys: nothing else may be lost by it.
+    accepts_loss: bool,
     faults: Vec<(usize, Fault)>,
 }
 
@@ -535,6 +567,7 @@ impl Story {
         let per_shard = 1 + self.replicas;
         let mut model = formed(self.shards * per_shard, self.replicas, self.persistent);
         model.goal.size = self.target * per_shard;
+        model.goal.accept_data_loss = self.accepts_loss;
         let mut operator = Operator::immortal();
         let (mut heals, mut speaks, mut synced, mut unlimited) = (0, 0, 0, 0);
         for round in 0..30 {
@@ -613,22 +646,24 @@ impl Story {
 #[test]
 fn a_node_that_missed_a_failover_hears_of_it() {
     let faults = vec![(4, Fault::CutOff(0, 3)), (7, Fault::CutOff(4, 1))];
-    Story { shards: 2, replicas: 1, persistent: false, target: 3, faults }.ends_well();
+    Story { shards: 2, replicas: 1, persistent: false, target: 3, accepts_loss: false, faults }.ends_well();
 }
 
 #[test]
 fn the_receiver_of_half_a_slot_is_lost_with_the_operator() {
     let faults = vec![(2, Fault::KillOperator(6)), (4, Fault::Replace(2, 1))];
-    Story { shards: 1, replicas: 1, persistent: false, target: 4, faults }.ends_well();
+    Story { shards: 1, replicas: 1, persistent: false, target: 4, accepts_loss: false, faults }.ends_well();
 }
 
 /// A replica that is still bound to its primary's old address hears nothing of what moves, and is elected next.
 #[test]
 fn slots_wait_for_replicas_that_hear_nothing() {
     let giver = vec![(0, Fault::Replace(2, 1)), (2, Fault::Replace(2, 2))];
-    Story { shards: 3, replicas: 1, persistent: true, target: 2, faults: giver }.ends_well();
+    Story { shards: 3, replicas: 1, persistent: true, target: 2, accepts_loss: false, faults: giver }
+        .ends_well();
     let taker = vec![(3, Fault::Replace(4, 1)), (5, Fault::Replace(4, 2))];
-    Story { shards: 2, replicas: 1, persistent: true, target: 3, faults: taker }.ends_well();
+    Story { shards: 2, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults: taker }
+        .ends_well();
 }
 
 /// The same stories every time, so that what fails is the change at hand. `PROPTEST_CASES` asks for as many new ones.
@@ -651,9 +686,10 @@ proptest! {
         replicas in 0u32..3,
         persistent in any::<bool>(),
         target in 1u32..5,
+        accepts_loss in any::<bool>(),
         faults in prop::collection::vec((0usize..25, fault()), 0..5),
     ) {
-        Story { shards, replicas, persistent, target, faults }.ends_well();
+        Story { shards, replicas, persistent, target, accepts_loss, faults }.ends_well();
     }
 }
 

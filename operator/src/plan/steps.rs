@@ -480,7 +480,13 @@ fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
 fn accept_loss(topology: &Topology<'_>) -> Found {
     let lost = topology.lost();
     let may_return = |id: &NodeId| topology.absent.get(id) == Some(&Absence::MayReturn);
-    if !topology.goal.accept_data_loss || lost.is_empty() || topology.absent.keys().any(may_return) {
+    // A replica of a missing owner has what that had: it has to be elected first.
+    let has_replicas = |id: &NodeId| topology.replicas_of(*id).next().is_some();
+    if !topology.goal.accept_data_loss
+        || lost.is_empty()
+        || topology.absent.keys().any(may_return)
+        || missing_owners(topology).iter().any(has_replicas)
+    {
         return None;
     }
     let mut actions = vec![];
