@@ -99,14 +99,16 @@ struct Memory {
     quorum_lost: Option<Instant>,
     /// Since when the nodes that leave have owned nothing.
     drained: Option<Instant>,
+    /// Why slots that are to be moved stay where they are, as of the last move.
+    skipped: Option<String>,
     /// The user was told that another installation of the operator looks after it.
     told_of_other: bool,
 }
 
 impl Memory {
     /// How long the majority of the primaries has been missing.
-    fn quorum_lost(&mut self, has_quorum: bool) -> Duration {
-        if has_quorum {
+    fn quorum_lost(&mut self, lost: bool) -> Duration {
+        if !lost {
             self.quorum_lost = None;
             return Duration::ZERO;
         }

@@ -187,8 +187,28 @@ pub fn all_in_sync(topology: &Topology<'_>) -> bool {
         && topology.owners().all(|owner| in_sync(owner.node.id))
 }
 
-/// Whether the node of a pod is part of the cluster, and a replica in sync; nothing when it does not answer.
-pub fn in_sync(topology: &Topology<'_>, pod: &Pod) -> Option<bool> {
+/// What the condition [`children::IN_SYNC`] of a pod should be; nothing where it stays as it is, or is no readiness gate of the pod.
+pub fn readiness(
+    topology: &Topology<'_>,
+    pod: &Pod,
+    object: &k8s_openapi::api::core::v1::Pod,
+) -> Option<bool> {
+    let gates = object.spec.as_ref()?.readiness_gates.as_ref()?;
+    if !gates.iter().any(|gate| gate.condition_type == children::IN_SYNC) {
+        return None;
+    }
+    let conditions = object.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let condition =
+        |kind: &str| conditions?.iter().find(|one| one.type_ == kind).map(|one| one.status.as_str());
+    let stopped = || (condition("ContainersReady") == Some("False")).then_some(false);
+    let wanted = in_sync(topology, pod).or_else(stopped)?;
+    // To the kubelet, one that is not there is as good as False.
+    let found = condition(children::IN_SYNC).unwrap_or("False") == "True";
+    (found != wanted).then_some(wanted)
+}
+
+/// Whether the node of a pod is part of the cluster, and a primary or a replica in sync; nothing when it does not answer.
+fn in_sync(topology: &Topology<'_>, pod: &Pod) -> Option<bool> {
     let node = pod.redis.as_ref()?;
     let member = topology.core.iter().any(|member| member.pod.uid == pod.uid);
     let joined = member && (!node.alone() || !node.slots().is_empty());

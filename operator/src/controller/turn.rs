@@ -45,7 +45,7 @@ use crate::{
     plan::{self, Goal, Lane, Observed, Plan, SLOTS, Step, Topology, Wait},
     server::{
         Access, Password,
-        act::{ActError, Permit, act},
+        act::{ActError, Done, Permit, act},
         observe::observe,
     },
 };
@@ -148,13 +148,15 @@ impl Turn<'_> {
             accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss,
         };
         let topology = Topology::of(goal, &observed);
-        let (has_quorum, drains) = (!goal.initialized || topology.has_quorum(), topology.drains());
-        observed.takeover_due = memory.quorum_lost(has_quorum) >= self.takeover_delay();
+        // While nobody answers nobody knows of a quorum, and those that come back first must not count that time.
+        let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
+        let drains = topology.drains();
+        observed.takeover_due = memory.quorum_lost(quorum_lost) >= self.takeover_delay();
         observed.leave_due = memory.drained(drains) >= LEAVE_DELAY;
         let topology = Topology::of(goal, &observed);
         let plan = plan::plan(&topology);
 
-        let mut done = Ok(());
+        let mut done = Ok(Done::default());
         let rejecting = observed.pods.iter().filter(|pod| pod.password_rejected).count();
         if rejecting > 0 && topology.core.is_empty() {
             let name = Names::of(self.cluster).auth.0;
@@ -167,17 +169,22 @@ impl Turn<'_> {
             problem = self.make_children(set.as_ref(), &topology, &plan).await?;
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
+        // Also while something keeps the cluster from being changed: its pods come and go all the same.
+        self.set_readiness(&topology).await?;
         if problem.is_none() {
-            self.set_readiness(&topology).await?;
             done = self.carry_out(&access, &plan).await;
-            if let Err(ReconcileError::Act(error @ ActError::KeyTooLarge { .. })) = &done {
-                problem = Some(Problem::KeyTooLarge(error.to_string()));
-                done = Ok(());
-            }
             if self.lane == Lane::Topology {
                 self.restart_stuck(&observed, update_revision).await?;
             }
         }
+        let acted = done.as_ref().ok().filter(|done| done.actions > 0);
+        memory.skipped = match acted {
+            _ if plan.step != Step::Move => None,
+            Some(done) => done.skipped.as_ref().map(ToString::to_string),
+            // The other controller moves them.
+            None => memory.skipped.take(),
+        };
+        problem = problem.or(memory.skipped.clone().map(Problem::KeyTooLarge));
         let now = Time(Timestamp::now());
         let view = View {
             cluster: self.cluster,
@@ -189,8 +196,9 @@ impl Turn<'_> {
             now,
         };
         self.tell(memory, &old, &view).await?;
-        done?;
-        Ok(self.next(&plan, problem.as_ref()))
+        // The other slots go on moving.
+        let waits = if done?.slots > 0 { None } else { problem.as_ref() };
+        Ok(self.next(&plan, waits))
     }
 
     /// Tells of another installation of the operator that looks after this cluster.
@@ -545,21 +553,15 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Says of each pod whether its node is in sync with its shard, where that is part of the pod's readiness. A node that does
-    /// not answer keeps what was said of it: its own probe says the rest.
+    /// Sets the condition of each pod that says whether its node is in sync with its shard, where that is a readiness gate of
+    /// the pod. A node that does not answer keeps its condition, unless the kubelet finds its containers not ready: whatever
+    /// runs there next has to prove itself again.
     async fn set_readiness(&self, topology: &Topology<'_>) -> Result<(), ReconcileError> {
         for pod in &topology.observed.pods {
             let seen = Caches::child(&self.scope.caches.pods, self.key, &pod.name);
             let Some(seen) = seen.filter(|seen| seen.uid().as_deref() == Some(&pod.uid)) else { continue };
-            let gates = seen.spec.as_ref().and_then(|spec| spec.readiness_gates.as_ref());
-            let gated = gates.into_iter().flatten().any(|gate| gate.condition_type == IN_SYNC);
-            let Some(in_sync) = status::in_sync(topology, pod).filter(|_| gated) else { continue };
+            let Some(in_sync) = status::readiness(topology, pod, &seen) else { continue };
             let status = if in_sync { "True" } else { "False" };
-            let conditions = seen.status.as_ref().and_then(|status| status.conditions.as_ref());
-            let mut conditions = conditions.into_iter().flatten();
-            if conditions.any(|condition| condition.type_ == IN_SYNC && condition.status == status) {
-                continue;
-            }
             let patch = json!({
                 "metadata": {"uid": pod.uid},
                 "status": {"conditions": [{
@@ -582,15 +584,15 @@ impl Turn<'_> {
     }
 
     /// Acts when the plan is this controller's business, and wakes the other when it is not.
-    async fn carry_out(&self, access: &Access, plan: &Plan) -> Result<(), ReconcileError> {
+    async fn carry_out(&self, access: &Access, plan: &Plan) -> Result<Done, ReconcileError> {
         let moving = matches!(plan.step, Step::Move | Step::Shrink | Step::Roles | Step::CloseSlots);
         self.scope.context.upgradeable.set(self.key, moving);
         if plan.actions.is_empty() {
-            return Ok(());
+            return Ok(Done::default());
         }
         if plan.step.lane() != self.lane {
             self.scope.caches.queue(plan.step.lane()).add(self.key);
-            return Ok(());
+            return Ok(Done::default());
         }
         let repair_waits = (self.lane == Lane::Topology).then_some(&self.object.repair_waits);
         let permit = Leading { leadership: &self.scope.context.leadership, repair_waits };
@@ -600,7 +602,7 @@ impl Turn<'_> {
         if result.is_ok() {
             self.repaired(plan).await;
         }
-        Ok(result.map(|_| ())?)
+        Ok(result?)
     }
 
     async fn repaired(&self, plan: &Plan) {

@@ -105,12 +105,29 @@ impl Permit for Always {
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Done {
     /// Actions that were carried out.
     pub actions: usize,
     /// Slots that have a new owner.
     pub slots: u64,
+    /// Why slots stay where they are, if any do: [`ActError::KeyTooLarge`]. The others were moved all the same.
+    pub skipped: Option<ActError>,
+}
+
+impl Done {
+    fn add(&mut self, moved: Moved) {
+        self.actions += 1;
+        self.slots += moved.slots;
+        self.skipped = moved.skipped.or(self.skipped.take());
+    }
+}
+
+/// What became of one [`Move`].
+#[derive(Default)]
+struct Moved {
+    slots: u64,
+    skipped: Option<ActError>,
 }
 
 /// Carries out the actions in their order.
@@ -128,18 +145,19 @@ pub async fn act(access: &Access, permit: &dyn Permit, actions: &[Action]) -> Re
         // They are between different nodes. One that fails does not interrupt the others in the middle of a slot.
         let moved = moves.into_iter().map(|moving| async move { actor().slots(moving).await });
         for result in join_all(moved).await {
-            done.slots += result?;
-            done.actions += 1;
+            done.add(result?);
         }
         return Ok(done);
     }
     let mut actor = actor();
     for action in actions {
         match action {
-            Action::Move(moving) => done.slots += actor.slots(moving).await?,
-            action => actor.one(action).await?,
+            Action::Move(moving) => done.add(actor.slots(moving).await?),
+            action => {
+                actor.one(action).await?;
+                done.actions += 1;
+            }
         }
-        done.actions += 1;
     }
     Ok(done)
 }
@@ -240,28 +258,26 @@ impl Actor<'_> {
     }
 
     /// Moves slots until they are moved, time is up or something more urgent waits.
-    async fn slots(&mut self, moving: &Move) -> Result<u64, ActError> {
+    async fn slots(&mut self, moving: &Move) -> Result<Moved, ActError> {
         let started = Instant::now();
-        let (mut moved, mut skipped) = (0, None);
+        let mut moved = Moved::default();
         for slot in moving.slots.iter() {
             let slot_started = Instant::now();
-            if !moving.open
-                && let Some(too_large) = self.too_large_key(&moving.from, slot).await?
-            {
-                skipped = Some(too_large);
-                continue;
+            let too_large = if moving.open { None } else { self.too_large_key(&moving.from, slot).await? };
+            if too_large.is_some() {
+                moved.skipped = too_large;
+            } else {
+                for step in moving.steps(slot) {
+                    Box::pin(self.one(&step)).await?;
+                }
+                self.access.metrics.slot_moved(slot_started.elapsed());
+                moved.slots += 1;
             }
-            for step in moving.steps(slot) {
-                Box::pin(self.one(&step)).await?;
-            }
-            self.access.metrics.slot_moved(slot_started.elapsed());
-            moved += 1;
             if started.elapsed() > MOVE_BUDGET || self.permit.should_yield() {
                 break;
             }
         }
-        // The others were moved all the same.
-        skipped.map_or(Ok(moved), Err)
+        Ok(moved)
     }
 
     /// A key of a slot that is too large to be moved, if there is one.

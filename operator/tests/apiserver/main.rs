@@ -27,9 +27,11 @@ use k8s_openapi::{
     api::{
         apps::v1::StatefulSet,
         coordination::v1::Lease,
-        core::v1::{Namespace, PersistentVolumeClaim, Secret, Service},
+        core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret, Service},
+        policy::v1::PodDisruptionBudget,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
     Api, Client, Config, ResourceExt,
@@ -40,7 +42,7 @@ use kube::{
 use libtest_mimic::Arguments;
 use redis_operator::{
     controller::children,
-    crd::{self, RedisCluster},
+    crd::{self, RedisCluster, v1::Role},
 };
 use serde_json::{Value, json};
 
@@ -78,6 +80,7 @@ fn main() {
         trial("two_installations_never_manage_one_cluster", &api, |world| world.run(two_installations)),
         trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(drained)),
         trial("a_changed_password_removes_nothing", &redis, |world| world.run(changed_password)),
+        trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     // It is about figures, and takes minutes.
@@ -440,6 +443,68 @@ async fn changed_password(client: Client, kubeconfig: std::path::PathBuf) {
     set(json!(password)).await;
     settled(&clusters, &mut node, 1).await;
     assert_eq!(replicas().await, Some(1));
+}
+
+/// The kubelet takes the word of the operator for it, also for the first pods of a cluster and while it is paused.
+async fn readiness(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "readiness").await;
+    let flags = ["--no-leader-election", "--namespace", "readiness", "--watch-namespace", "readiness"];
+    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "readiness", 84, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "readiness", "rc", json!({"size": 4, "replicasPerShard": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "readiness");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "readiness");
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), "readiness");
+    let ready = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap();
+        let ready = all.iter().filter(|pod| node::holds(pod, "Ready"));
+        ready.map(ResourceExt::name_any).collect::<Vec<_>>()
+    };
+    let may_evict = async || {
+        let budget = budgets.get("rc").await.unwrap().spec.unwrap();
+        budget.max_unavailable == Some(IntOrString::Int(1))
+    };
+    let all = ["rc-0", "rc-1", "rc-2", "rc-3"];
+    eventually("all pods of a new cluster are ready, and one may be evicted", async || {
+        node.turn().await;
+        (ready().await == all && may_evict().await).then_some(())
+    })
+    .await;
+    // Neither waits for pods that are not ready.
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "readiness");
+    let set = sets.get("rc").await.unwrap().spec.unwrap();
+    assert_eq!(set.pod_management_policy.as_deref(), Some("Parallel"));
+    assert_eq!(set.update_strategy.unwrap().type_.as_deref(), Some("OnDelete"));
+
+    // A pod that was just made answers, but has nothing.
+    let members = clusters.get("rc").await.unwrap().status.unwrap().members;
+    let replica = members.iter().find(|member| member.role == Some(Role::Replica)).unwrap().pod.clone();
+    let changes = async || budgets.get("rc").await.unwrap().metadata.generation.unwrap();
+    let before = changes().await;
+    operator.signal("STOP");
+    node.lose(&replica).await;
+    for _ in 0..3 {
+        node.turn().await;
+        assert!(!ready().await.contains(&replica), "{replica} is ready, and nobody has looked at it");
+    }
+    operator.signal("CONT");
+    eventually("the replica is in sync again", async || {
+        node.turn().await;
+        (ready().await == all && may_evict().await).then_some(())
+    })
+    .await;
+    assert!(changes().await >= before + 2, "a pod could be evicted while a shard lacked its replica");
+
+    let patch = Patch::Merge(json!({"spec": {"paused": true}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    let condition = json!({"type": children::IN_SYNC, "status": "False"});
+    let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+    pods.patch_status("rc-0", &PatchParams::default(), &patch).await.unwrap();
+    eventually("a paused cluster has ready pods", async || {
+        node.turn().await;
+        (ready().await == all).then_some(())
+    })
+    .await;
 }
 
 fn condition_kind() -> ApiResource {

@@ -84,6 +84,22 @@ impl Node {
         for pod in gone {
             self.lose(&pod).await;
         }
+        self.set_ready().await;
+    }
+
+    /// A pod is ready when its containers and all its readiness gates are.
+    async fn set_ready(&self) {
+        for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
+            let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.clone()).unwrap_or_default();
+            let mut kinds = gates.into_iter().map(|gate| gate.condition_type);
+            let ready = holds(&pod, "ContainersReady") && kinds.all(|kind| holds(&pod, &kind));
+            if holds(&pod, "Ready") != ready {
+                let status = if ready { "True" } else { "False" };
+                let patch = json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
+                let (pods, parameters) = (self.api::<Pod>(), PatchParams::default());
+                pods.patch_status(&pod.name_any(), &parameters, &Patch::Strategic(patch)).await.unwrap();
+            }
+        }
     }
 
     /// A pod is gone, with its process. The next turn makes another.
@@ -138,11 +154,17 @@ impl Node {
         pods.create(&PostParams::default(), &object).await.unwrap();
         let status = json!({"status": {
             "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
-            "conditions": [{"type": "Ready", "status": "True"}],
+            "conditions": [{"type": "ContainersReady", "status": "True"}],
         }});
         pods.patch_status(&pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
         (pod, running)
     }
+}
+
+/// Whether a condition of a pod is True.
+pub(crate) fn holds(pod: &Pod, kind: &str) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|one| one.type_ == kind && one.status == "True")
 }
 
 /// Real redis-servers, with the configuration that the operator made.

@@ -201,7 +201,7 @@ impl Servers {
             self.goal.initialized = true;
         }
         let done = act(&self.access, permit, &plan.actions).await;
-        (plan, done.map(|_| ()))
+        (plan, done.and_then(|done| done.skipped.map_or(Ok(()), Err)))
     }
 
     /// Reconciles until nothing is to be done. Returns the steps that it took, without repetitions.
