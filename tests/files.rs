@@ -423,3 +423,116 @@ fn init_finishes_what_an_interrupted_run_began() {
     run(at, &["bundle", "init", "--from-csv", csv], 1);
     assert_eq!(added(&before, at), [""; 0]);
 }
+
+/// A directory with the bundle and the catalog of the echo operator.
+fn bundle_and_catalog() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let manifests = manifests().display().to_string();
+    run(dir.path(), &generate("0.1.0", &[&manifests, "--output-dir", "bundle"]), 0);
+    run(dir.path(), &["catalog", "add", "catalog", "bundle", "--channels", "stable"], 0);
+    dir
+}
+
+#[test]
+fn an_archive_replaces_only_an_archive_without_other_images() {
+    let dir = bundle_and_catalog();
+    let build = |to: &str, code| run(dir.path(), &["bundle", "build", "bundle", "--to", to], code);
+    fs::write(dir.path().join("notes.md"), "mine").unwrap();
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for (to, why) in [("notes.md", "is not an archive of images"), ("fifo", "is not a regular file")] {
+        for kind in ["oci-archive", "docker-archive"] {
+            let refused = said(&build(&format!("{kind}:{to}"), 3));
+            assert!(refused.contains(&format!("`{to}` exists and {why}")), "{refused}");
+        }
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("notes.md")).unwrap(), "mine");
+    assert!(!fs::metadata(&fifo).unwrap().is_file());
+
+    fs::write(dir.path().join("one.tar"), "").unwrap();
+    build("oci-archive:one.tar:v1", 0);
+    build("oci-archive:one.tar:v1", 0);
+    let refused = said(&build("oci-archive:one.tar:v2", 3));
+    assert!(refused.contains("`one.tar` already has the image `v1`, which would be lost"), "{refused}");
+    run(dir.path(), &["image", "digest", "oci-archive:one.tar:v1"], 0);
+
+    build("docker-archive:docker.tar:quay.io/example/echo:v1", 0);
+    build("docker-archive:docker.tar:quay.io/example/echo:v1", 0);
+    let refused = said(&build("docker-archive:docker.tar:quay.io/example/echo:v2", 3));
+    assert!(refused.contains("already has the image `quay.io/example/echo:v1`"), "{refused}");
+}
+
+#[test]
+fn an_image_is_not_written_into_what_it_is_made_of() {
+    let dir = bundle_and_catalog();
+    let old = tree(dir.path());
+    let catalog = ["catalog", "build", "catalog", "--data-only", "--to"];
+    for to in ["oci:catalog/image", "oci-archive:catalog/new.tar", "docker-archive:catalog/new.tar"] {
+        let refused = said(&run(dir.path(), &[&catalog[..], &[to]].concat(), 2));
+        assert!(refused.contains("is inside of `catalog`"), "{refused}");
+    }
+    let to = "oci:bundle/manifests/image";
+    let refused = said(&run(dir.path(), &["bundle", "build", "bundle", "--to", to], 2));
+    assert!(refused.contains("is inside of `bundle`"), "{refused}");
+    assert!(added(&old, dir.path()).is_empty());
+}
+
+#[test]
+fn what_is_no_catalog_or_no_bundle_is_refused() {
+    let dir = bundle_and_catalog();
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    let old = tree(dir.path());
+    let build = ["catalog", "build", "bundle", "--data-only", "--to", "oci:image"];
+    run(dir.path(), &build, 1);
+    let unpack =
+        |what, code| said(&run(dir.path(), &["bundle", "unpack", what, "--output-dir", "out"], code));
+    assert!(unpack("missing", 3).contains("cannot read the directory `missing`"));
+    for what in ["empty", "catalog"] {
+        let refused = unpack(what, 1);
+        assert!(refused.contains(&format!("`{what}` is not a bundle")), "{refused}");
+    }
+    for image in ["oci:catalog", "quay.io/example/catalog:v1"] {
+        let refused = said(&run(dir.path(), &["catalog", "add", image, "bundle"], 2));
+        assert!(refused.contains("an image cannot be edited"), "{refused}");
+    }
+    assert!(added(&old, dir.path()).is_empty());
+}
+
+#[test]
+fn a_compiled_catalog_replaces_only_a_compiled_catalog() {
+    let dir = bundle_and_catalog();
+    fs::write(dir.path().join("notes.md"), "mine").unwrap();
+    let old = tree(dir.path());
+    let file = "catalog/echo-operator/catalog.yaml";
+    for (catalog, to) in [("catalog", "notes.md"), (file, file)] {
+        let refused = said(&run(dir.path(), &["catalog", "build-index", catalog, "--to", to], 2));
+        assert!(refused.contains("exists and is not a compiled catalog"), "{refused}");
+    }
+    let serve = ["catalog", "serve", "catalog", "--cache-only", "--index", "notes.md"];
+    let refused = olmkit(dir.path(), &serve).output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("is not a compiled catalog"), "{refused:?}");
+    assert!(added(&old, dir.path()).is_empty());
+    fs::write(dir.path().join("index"), "").unwrap();
+    for _ in 0..2 {
+        run(dir.path(), &["catalog", "build-index", "catalog", "--to", "index"], 0);
+    }
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let dir = bundle_and_catalog();
+    run(dir.path(), &["bundle", "build", "bundle", "--to", "oci:image"], 0);
+    let mut digest = olmkit(dir.path(), &["image", "digest", "oci:image"]);
+    let output = digest.env("REGISTRY_AUTH_FILE", "").env("OLMKIT_CACHE_DIR", "").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn a_platform_that_a_single_image_is_not_for_is_refused() {
+    let dir = bundle_and_catalog();
+    run(dir.path(), &["bundle", "build", "bundle", "--to", "oci:image"], 0);
+    let copy = |platform| ["image", "copy", "oci:image", "oci:copied", "--platform", platform];
+    let refused = said(&run(dir.path(), &copy("linux/arm64"), 3));
+    assert!(refused.contains("is for linux/amd64 only, not for linux/arm64"), "{refused}");
+    run(dir.path(), &copy("linux/amd64"), 0);
+}

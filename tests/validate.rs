@@ -205,6 +205,25 @@ fn sarif_has_the_shape_that_readers_want() {
 
 /// The program that docs/validate.md shows, and what becomes of its answer.
 #[test]
+fn a_check_that_does_not_end_is_ended() {
+    let dir = bundle();
+    let checks = [
+        ("exec sleep 60", 4, "did not end"),
+        ("exec yes", 3, "printed more than 8 MiB"),
+        ("exec sleep 60 >&-", 4, "did not end"),
+    ];
+    for (script, code, why) in checks {
+        let program = dir.path().join("check");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let output = run(validate(dir.path(), &["--check", "./check", "--timeout", "1"]));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{script}: {said}");
+        assert!(said.contains(why), "{script}: {said}");
+    }
+}
+
+#[test]
 fn the_check_in_the_documentation_works() {
     let page = fs::read_to_string("docs/validate.md").unwrap();
     let script = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();

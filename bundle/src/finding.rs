@@ -294,6 +294,9 @@ pub struct Levels {
 /// The word that stands for every warning where codes are denied.
 pub const WARNINGS: &str = "warnings";
 
+/// Where the names of all codes are.
+const LIST: &str = "run `olmkit bundle validate --list` for the codes";
+
 /// A choice of levels that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -306,6 +309,9 @@ pub enum LevelsError {
         /// The way out.
         help: String,
     },
+    /// All warnings at once can only become errors.
+    #[error("`{WARNINGS}` can only be denied")]
+    OnlyDenied,
     /// A code is to be of two levels at once.
     #[error("`{code}` has two levels")]
     Both {
@@ -319,6 +325,7 @@ impl LevelsError {
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Unknown { help, .. } => Some(help),
+            Self::OnlyDenied => Some(LIST),
             Self::Both { .. } => None,
         }
     }
@@ -338,10 +345,13 @@ impl Levels {
         let deny_warnings = deny.remove(WARNINGS);
         let allow: BTreeSet<String> = allow.into_iter().map(Into::into).collect();
         let is_known = |code: &str| known.iter().any(|known| known.name == code);
+        if allow.contains(WARNINGS) {
+            return Err(LevelsError::OnlyDenied);
+        }
         if let Some(code) = deny.iter().chain(&allow).find(|code| !is_known(code)) {
             let names = known.iter().map(|code| code.name).chain([WARNINGS]);
             let help = did_you_mean(code, names);
-            let help = help.unwrap_or_else(|| "`docs/findings.md` has all kinds of findings".into());
+            let help = help.unwrap_or_else(|| LIST.into());
             return Err(LevelsError::Unknown { code: code.clone(), help });
         }
         if let Some(code) = deny.intersection(&allow).next() {

@@ -1,10 +1,12 @@
 //! `bundle build` and `catalog build`: directories to images, without Docker.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use olmkit_bundle::annotations;
+use olmkit_bundle::annotations::{self, MANIFESTS_DIR, METADATA_DIR};
 use olmkit_bundle::parse::Bundle;
 use olmkit_catalog::compiled;
+use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 
 use super::server::Server;
@@ -82,6 +84,10 @@ enum BuildError {
     Nested(String, String),
     #[error("`{0}` is empty")]
     Empty(String),
+    #[error("`{0}` is not a catalog: it has no packages, channels or bundles")]
+    NotACatalog(String),
+    #[error("`{to}` is inside of `{input}`, and would become part of the next image")]
+    Inside { to: Place, input: String },
     #[error("`{0}` has no registry reference")]
     NoReference(Place),
     #[error("no registry reference given for `{0}`")]
@@ -94,6 +100,7 @@ enum BuildError {
 /// When the input is no bundle, or the image cannot be written.
 pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure> {
     let input = &request.input;
+    check_outside(input, &[MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR], &request.output.to)?;
     let files = input.bundle(access)?;
     let parsed = Bundle::parse(&files);
     let no = |error: BuildError| Failure::no(error).help(format!("run `olmkit bundle validate {input}`"));
@@ -134,10 +141,12 @@ pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure
 /// When there is nothing in the input, the base cannot be had, or the image cannot be written.
 pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<ImageAnswer, Failure> {
     let Request { input, output } = request;
+    check_outside(input, &[""], &output.to)?;
     let mut tree = input.catalog_tree(access)?;
     if tree.is_empty() {
         return Err(Failure::no(BuildError::Empty(input.to_string())));
     }
+    check_catalog(input, access)?;
     if layout::is_mixed(&tree)
         && let Some(parted) = layout::by_package(&input.catalog(access)?)?
     {
@@ -199,6 +208,38 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
     };
     let over = |platform: &Platform| Image::on(base.image(Some(platform))?, &config, &layers);
     store(&root_of(platforms.iter().map(over).collect::<Result<_, _>>()?)?, output, access)
+}
+
+/// Refuses what is not a catalog, such as a bundle: its image would take the place of a catalog's.
+fn check_catalog(input: &Input, access: &Access) -> Result<(), Failure> {
+    let files = input.catalog(access)?;
+    let catalog = Catalog::parse(&files);
+    super::catalog::complete(&catalog, input)?;
+    if catalog.packages.is_empty() && catalog.channels.is_empty() && catalog.bundles.is_empty() {
+        let error = BuildError::NotACatalog(input.to_string());
+        return Err(Failure::no(error).help(format!("run `olmkit catalog validate {input}`")));
+    }
+    Ok(())
+}
+
+/// Refuses a destination among the files that the image is made of: directories of the input, or the input itself.
+fn check_outside(input: &Input, directories: &[&str], to: &Place) -> Result<(), Failure> {
+    let (Input::Disk(source), Some(destination)) = (input, to.path()) else { return Ok(()) };
+    // What is not there yet is as inside as the directory that it will be in.
+    let there = destination.ancestors().find_map(|path| {
+        let path = if path == Path::new("") { Path::new(".") } else { path };
+        path.canonicalize().ok()
+    });
+    let is_inside = directories.iter().any(|directory| {
+        let directory = if directory.is_empty() { source.clone() } else { source.join(directory) };
+        let real = directory.canonicalize().ok();
+        there.as_ref().zip(real).is_some_and(|(there, real)| there.starts_with(real))
+    });
+    if !is_inside {
+        return Ok(());
+    }
+    let error = BuildError::Inside { to: to.clone(), input: input.to_string() };
+    Err(Failure::misuse(error).help("choose a place outside of it"))
 }
 
 /// The compiled catalog of a tree as a layer.

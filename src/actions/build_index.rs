@@ -39,6 +39,7 @@ pub(super) fn failure(error: BuildError, input: &Input) -> Failure {
             let place = findings.first().and_then(|finding| finding.place.clone());
             Failure::no(error).at(place).help(format!("run `olmkit catalog validate {input}`"))
         }
+        BuildError::NotReplaced { .. } => Failure::misuse(error).help("choose a new file"),
         _ => Failure::unknown(error),
     }
 }
@@ -46,7 +47,8 @@ pub(super) fn failure(error: BuildError, input: &Input) -> Failure {
 fn is_inside(file: &Path, directory: &Path) -> bool {
     let parent = file.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     match (parent.canonicalize(), directory.canonicalize()) {
-        (Ok(parent), Ok(directory)) => parent.starts_with(directory),
+        // A catalog may be a file, which no other file is inside of.
+        (Ok(parent), Ok(directory)) => directory.is_dir() && parent.starts_with(directory),
         _ => false,
     }
 }

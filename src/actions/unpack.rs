@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use olmkit_bundle::annotations::MANIFESTS_DIR;
+
 use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
@@ -23,6 +25,12 @@ pub struct Request {
 /// The bundle cannot be read, or the directory holds something else or cannot be written; then nothing was written.
 pub fn bundle(request: &Request, access: &Access) -> Result<UnpackedAnswer, Failure> {
     let tree = request.bundle.bundle_tree(access)?;
+    if tree.is_empty() {
+        // Says so if it is not there or cannot be read.
+        request.bundle.bundle(access)?;
+        let error = format!("`{}` is not a bundle: it has no `{MANIFESTS_DIR}`", request.bundle);
+        return Err(Failure::no(error).help("name a bundle's image, or its directory"));
+    }
     let contents = tree.contents().map_err(Failure::unknown)?;
     OutputDir::open(&request.output_dir)?.fill(&contents)?;
     let files = contents.into_iter().filter(|(_, content)| content.is_some()).map(|(path, _)| path).collect();

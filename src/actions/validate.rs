@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use olmkit_bundle::finding::{Finding, Levels};
 use olmkit_bundle::load::{BundleFiles, LoadError};
@@ -42,6 +43,8 @@ pub struct Request {
     pub baseline: Option<PathBuf>,
     /// Programs with further checks.
     pub checks: Vec<PathBuf>,
+    /// How long each of them may take for a bundle.
+    pub check_limit: Duration,
     /// The oldest Kubernetes that the bundles are meant for.
     pub kubernetes_version: Option<Version>,
     /// The Dockerfile of the bundle's image.
@@ -49,6 +52,9 @@ pub struct Request {
     /// A file with categories.
     pub categories: Option<PathBuf>,
 }
+
+/// How long a check of the user's own may take for a bundle where nobody says otherwise.
+pub const CHECK_LIMIT: Duration = Duration::from_secs(60);
 
 /// A request that cannot be meant.
 #[derive(Debug, thiserror::Error)]
@@ -257,7 +263,8 @@ fn several(
             } else {
                 validate_with(&bundle, &request.suites, options)
             };
-            let checks = request.checks.iter().map(|check| external::run(check, &bundles[*at], files));
+            let limit = request.check_limit;
+            let checks = request.checks.iter().map(|check| external::run(check, &bundles[*at], files, limit));
             let checks: Result<Vec<_>, _> = checks.collect();
             done(
                 *at,

@@ -289,7 +289,7 @@ pub struct Validate {
     #[arg(long, value_name = "FILE", help_heading = "Findings")]
     baseline: Option<PathBuf>,
     /// Program with additional checks: it gets the bundle directory as its argument and prints a result as operator-sdk's
-    /// external validators do
+    /// external validators do. It has a minute for each bundle unless `--timeout` says otherwise
     #[arg(long, value_name = "PROGRAM", help_heading = "Findings")]
     check: Vec<PathBuf>,
     /// Oldest Kubernetes version to support; APIs that it does not serve are errors
@@ -342,6 +342,7 @@ impl Validate {
             levels,
             baseline,
             checks: check,
+            check_limit: registry.timeout.unwrap_or(validate::CHECK_LIMIT),
             kubernetes_version,
             index_path,
             categories,

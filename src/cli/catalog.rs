@@ -143,7 +143,7 @@ impl Verb {
 #[command(after_help = ADD_EXAMPLES)]
 pub struct Add {
     /// Catalog directory; created if it does not exist
-    #[arg(value_name = "CATALOG")]
+    #[arg(value_name = "CATALOG", value_parser = catalog_directory)]
     catalog: PathBuf,
     /// Bundle directories, or images, whose registry reference is written to the catalog
     #[arg(value_name = "BUNDLE", required = true)]
@@ -165,6 +165,16 @@ pub struct Add {
     format: FileFormat,
     #[command(flatten)]
     registry: RegistryFlags,
+}
+
+/// A catalog that is edited: images are not.
+fn catalog_directory(text: &str) -> Result<PathBuf, String> {
+    match text.parse::<Input>() {
+        Ok(Input::Disk(path)) => Ok(path),
+        _ => Err("an image cannot be edited: write the catalog to a directory with `olmkit catalog render IMAGE`, edit it \
+                  there, and run `olmkit catalog push`"
+            .to_owned()),
+    }
 }
 
 /// Format of files.

@@ -26,7 +26,7 @@ pub(super) struct RegistryFlags {
     connection: ConnectionFlags,
     /// Timeout for all transfers together: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Registries")]
-    timeout: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
 }
 
 impl RegistryFlags {
@@ -47,8 +47,8 @@ pub(super) struct ConnectionFlags {
     /// of the whole, keep it out of the process list. Otherwise those of `podman login` and `docker login` are used
     #[arg(long, value_name = "HOST=USER:PASSWORD|@FILE|-", hide_env_values = true)]
     creds: Vec<String>,
-    /// Credentials file to use instead of podman's and docker's
-    #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE")]
+    /// Credentials file to use instead of podman's and docker's [env: REGISTRY_AUTH_FILE]
+    #[arg(long, value_name = "FILE")]
     authfile: Option<PathBuf>,
     /// File with CA certificates to trust in addition to the system's
     #[arg(long, value_name = "FILE")]
@@ -62,8 +62,8 @@ pub(super) struct ConnectionFlags {
     /// Number of blobs to transfer in parallel
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     parallel: u8,
-    /// Cache directory for fetched blobs [default: `olmkit` in the user's cache directory]
-    #[arg(long, value_name = "DIR", env = "OLMKIT_CACHE_DIR")]
+    /// Cache directory for fetched blobs [env: OLMKIT_CACHE_DIR] [default: `olmkit` in the user's cache directory]
+    #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
     /// Maximum size of the cache in MiB; 0 disables it
     #[arg(long, value_name = "MIB", default_value_t = DEFAULT_CACHE_LIMIT >> 20)]
@@ -79,19 +79,24 @@ impl ConnectionFlags {
         let credentials = self.creds.iter().map(|text| credentials(text)).collect::<Result<Vec<_>, _>>()?;
         let options = Options {
             credentials: credentials.concat(),
-            auth_file: self.authfile,
+            auth_file: self.authfile.or_else(|| path_from("REGISTRY_AUTH_FILE")),
             ca_files: self.ca_file,
             plain_http: self.plain_http.into_iter().collect(),
             insecure: self.insecure_skip_tls_verify.into_iter().collect(),
             timeout,
             parallel: self.parallel.into(),
-            cache_dir: self.cache_dir,
+            cache_dir: self.cache_dir.or_else(|| path_from("OLMKIT_CACHE_DIR")),
             cache_limit: self.cache_limit.saturating_mul(1 << 20),
             dry_run,
             ..Options::default()
         };
         Ok(Access::new(options, report::transfers(dry_run)))
     }
+}
+
+/// A path from the environment, where an empty variable counts as one that is not set, as it does for podman.
+fn path_from(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// How an image is written.

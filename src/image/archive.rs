@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 use oci_spec::distribution::Reference;
-use oci_spec::image::{Descriptor, ImageIndex, MediaType};
+use oci_spec::image::{ANNOTATION_REF_NAME, Descriptor, ImageIndex, MediaType};
 use serde::Deserialize;
 use serde_json::{Map, json};
 use tar::{Archive as Tar, Builder, EntryType, Header};
@@ -53,6 +53,22 @@ pub enum ArchiveError {
         /// What is missing or different.
         problem: String,
     },
+    /// What would be overwritten is not an archive.
+    #[error("`{}` exists and is not {what}", .path.display())]
+    NotReplaced {
+        /// The file.
+        path: PathBuf,
+        /// What it would have to be.
+        what: &'static str,
+    },
+    /// Another image would be lost.
+    #[error("`{}` already has the image `{name}`, which would be lost", .path.display())]
+    OtherImage {
+        /// The file.
+        path: PathBuf,
+        /// The name of the image in it.
+        name: String,
+    },
     /// The image that was asked for is not there, or it is not clear which is meant.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -91,6 +107,10 @@ impl ArchiveError {
             Self::Layout(error) => error.help(),
             Self::Image { source, .. } => source.help(),
             Self::Blob { source, .. } => source.help(),
+            Self::NotReplaced { .. } => Some("choose a new file".into()),
+            Self::OtherImage { .. } => {
+                Some("choose a new file, or `oci:DIR:TAG`, which holds several images".into())
+            }
             Self::NotAnArchive { .. } => Some(
                 "archives are made by `docker save`, `podman save`, `skopeo copy` and `olmkit image copy`"
                     .into(),
@@ -149,6 +169,38 @@ pub(super) fn read_docker(path: &Path, name: Option<&Reference>) -> Result<Root,
         return files.load(only);
     }
     files.assemble(chosen)
+}
+
+/// Checks that a file may be replaced by an archive: there is none, it is empty, or it is an archive without other images.
+/// `docker` is as in [`write`].
+///
+/// # Errors
+/// It is something else, which would be lost.
+pub(super) fn check_target(
+    path: &Path,
+    tag: &Tag,
+    docker: Option<Option<&Reference>>,
+) -> Result<(), ArchiveError> {
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    let refused = |what| ArchiveError::NotReplaced { path: path.into(), what };
+    if !metadata.is_file() {
+        return Err(refused("a regular file"));
+    }
+    if metadata.len() == 0 {
+        return Ok(());
+    }
+    let files = Files::open(path).map_err(|_| refused("an archive of images"))?;
+    if !files.is_layout() && !files.places.contains_key(DOCKER_LIST) {
+        return Err(refused("an archive of images"));
+    }
+    let other = files.names().into_iter().find(|name| {
+        let reference = docker.flatten().map(Reference::whole);
+        name != tag.as_str() && reference.is_none_or(|reference| reference != *name)
+    });
+    match other {
+        Some(name) => Err(ArchiveError::OtherImage { path: path.into(), name }),
+        None => Ok(()),
+    }
 }
 
 /// Writes an image as a tar of an OCI layout; `docker` adds docker's list of contents, with a name or none.
@@ -350,6 +402,16 @@ impl Files {
     fn index(&self) -> Result<ImageIndex, ArchiveError> {
         let bytes = self.document("index.json", layout::MAX_INDEX)?;
         serde_json::from_slice(&bytes).map_err(|error| self.unusable(&format!("`index.json`: {error}")))
+    }
+
+    /// What its images are called. An archive that cannot be read has no image that could be lost.
+    fn names(&self) -> Vec<String> {
+        let index = self.is_layout().then(|| self.index().ok()).flatten();
+        let manifests = index.iter().flat_map(|index| index.manifests());
+        let tags =
+            manifests.filter_map(|found| found.annotations().as_ref()?.get(ANNOTATION_REF_NAME).cloned());
+        let listed = self.docker_list().unwrap_or_default();
+        tags.chain(listed.iter().flat_map(DockerImage::names).map(str::to_owned)).collect()
     }
 
     fn docker_list(&self) -> Result<Vec<DockerImage>, ArchiveError> {

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use oci_spec::distribution::Reference;
@@ -225,9 +225,15 @@ pub enum StoreError {
         /// The place.
         place: Box<Place>,
     },
-    /// The other tag is none.
+    /// The other tag is not one that a layout can have.
     #[error(transparent)]
     Tag(#[from] TagError),
+    /// The other tag is not one that a registry can have.
+    #[error("`{}` is not a tag", .tag.escape_debug())]
+    RegistryTag {
+        /// What was given.
+        tag: String,
+    },
 }
 
 /// Why an image cannot be loaded.
@@ -268,6 +274,9 @@ impl StoreError {
             Self::OtherDigest { .. } => Some("give a tag instead of the digest".into()),
             Self::OneTag { .. } => Some("other tags go to registries and `oci:` directories".into()),
             Self::Tag(error) => error.help(),
+            Self::RegistryTag { .. } => {
+                Some("a registry's tag has letters, digits, `_`, `.` and `-`, at most 128 in all".into())
+            }
         }
     }
 }
@@ -322,6 +331,7 @@ impl Place {
             }
             Self::OciArchive { file, tag } => {
                 let tag = tag.get_or_insert_default();
+                archive::check_target(file, tag, None)?;
                 if is_real {
                     archive::write(file, tag, None, root)?;
                 }
@@ -329,8 +339,10 @@ impl Place {
             Self::DockerArchive { file, reference } => {
                 // Docker's readers go by the reference; those of layouts by the tag.
                 let tag = reference.as_ref().and_then(|reference| reference.whole().parse().ok());
+                let tag = tag.unwrap_or_default();
+                archive::check_target(file, &tag, Some(reference.as_ref()))?;
                 if is_real {
-                    archive::write(file, &tag.unwrap_or_default(), Some(reference.as_ref()), root)?;
+                    archive::write(file, &tag, Some(reference.as_ref()), root)?;
                 }
             }
             Self::Registry(reference) => push(reference, also, root, access)?,
@@ -356,6 +368,16 @@ impl Place {
             Self::Registry(reference) => {
                 access.load(reference).map_err(|error| LoadError::of(reference, error))
             }
+        }
+    }
+
+    /// The directory or file that it is on disk.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Layout { dir: path, .. }
+            | Self::OciArchive { file: path, .. }
+            | Self::DockerArchive { file: path, .. } => Some(path),
+            Self::Registry(_) => None,
         }
     }
 
@@ -386,7 +408,7 @@ fn push(reference: &Reference, also: &[String], root: &Root, access: &Access) ->
     let is_tag =
         |tag: &str| format!("x.y/z:{tag}").parse::<ImageRef>().is_ok_and(|parsed| parsed.tag() == Some(tag));
     if let Some(tag) = also.iter().find(|tag| !is_tag(tag)) {
-        return Err(TagError::of(tag).into());
+        return Err(StoreError::RegistryTag { tag: tag.clone() });
     }
     let pushed = Pushed::default();
     access.store(reference, also, root, &pushed).map_err(|source| {

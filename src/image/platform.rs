@@ -95,7 +95,7 @@ impl Platform {
 
     /// Whether an image for this platform is right for another one, as container runtimes hold it: a processor has a
     /// variant that is meant when none is named. <https://github.com/containerd/platforms>
-    pub(super) fn suits(&self, wanted: &Platform) -> bool {
+    pub fn suits(&self, wanted: &Platform) -> bool {
         let usual = |platform: &Platform| match (platform.variant(), platform.architecture()) {
             (Some(variant), _) => Some(variant.to_owned()),
             (None, "arm64") => Some("v8".to_owned()),
@@ -107,7 +107,7 @@ impl Platform {
     }
 
     /// Whether it is one: builders name the platform of an attestation `unknown/unknown`.
-    pub(super) fn is_known(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         self.os != "unknown"
     }
 

@@ -100,7 +100,10 @@ impl Progress for Transfers {
                     bar.finish_and_clear();
                 }
             }
-            Event::Tagged { reference } => self.line(&format!("{reference}: tagged")),
+            Event::Tagged { reference } => {
+                let how = if reference.contains('@') { "stored" } else { "tagged" };
+                self.line(&format!("{reference}: {how}"));
+            }
             Event::Waiting { reason, pause } => {
                 let pause = pause.as_secs_f64();
                 self.line(&format!("{reason}; trying again in {pause:.1} s"));

@@ -98,7 +98,9 @@ pub(crate) fn trials() -> Vec<Trial> {
             for package in 0..40 {
                 let at = dir.path().join(format!("catalog/package-{package}"));
                 fs::create_dir_all(&at).unwrap();
-                fs::write(at.join("catalog.yaml"), hex(&noise(package, 60_000))).unwrap();
+                let noise = hex(&noise(package, 60_000));
+                let text = format!("schema: olm.package\nname: package-{package}\ndescription: n{noise}\n");
+                fs::write(at.join("catalog.yaml"), text).unwrap();
             }
             let reference = format!("{}/team/catalog:v1", registry.host);
             let first = run(dir.path(), &["catalog", "push", "catalog", &reference]);
@@ -109,7 +111,8 @@ pub(crate) fn trials() -> Vec<Trial> {
                 "eight layers and a configuration: {}",
                 text(&first.stderr)
             );
-            fs::write(dir.path().join("catalog/package-7/catalog.yaml"), "schema: olm.package\n").unwrap();
+            let changed = dir.path().join("catalog/package-7/catalog.yaml");
+            fs::write(changed, "schema: olm.package\nname: package-7\n").unwrap();
             let second = run(dir.path(), &["catalog", "push", "catalog", &reference]);
             check(&second, 0);
             assert_eq!(

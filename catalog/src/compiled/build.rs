@@ -4,7 +4,7 @@
 //! never that of files or threads, so that the same catalog gives the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use super::api;
 use super::canonical::{self, Object};
 use super::fingerprint::Fingerprint;
-use super::format::{NONE, Table};
+use super::format::{MAGIC, NONE, Table};
 use super::manifests::Manifests;
 use super::write::{Packer, Part, Texts, TooLarge, Writer};
 use crate::fbc::{self, At, Catalog, property, schema};
@@ -38,6 +38,12 @@ pub enum BuildError {
         catalog: String,
         /// Its errors.
         findings: Vec<Finding>,
+    },
+    /// What would be overwritten is something else than a compiled catalog.
+    #[error("`{path}` exists and is not a compiled catalog")]
+    NotReplaced {
+        /// The file.
+        path: PathBuf,
     },
     /// A blob is larger than a server sends.
     #[error("the bundle or blob `{name}` is larger than a server sends")]
@@ -76,6 +82,9 @@ pub struct Built {
 /// # Errors
 /// When the catalog is not sound or the file cannot be written; an old file is then as it was.
 pub fn build(files: &CatalogFiles, to: &Path) -> Result<Built, BuildError> {
+    if !may_replace(to) {
+        return Err(BuildError::NotReplaced { path: to.to_owned() });
+    }
     let (catalog, fingerprint) = thread::scope(|scope| {
         let fingerprint = scope.spawn(|| Fingerprint::of(files));
         let catalog = Catalog::parse(files);
@@ -96,6 +105,16 @@ pub fn build(files: &CatalogFiles, to: &Path) -> Result<Built, BuildError> {
         Stop::TooLarge(name) => BuildError::TooLarge { name },
     })?;
     Ok(Built { fingerprint, packages: index.packages.len(), bundles: catalog.bundles.len() })
+}
+
+/// Whether there is nothing to lose: no file, an empty one, or a compiled catalog.
+fn may_replace(file: &Path) -> bool {
+    let Ok(metadata) = std::fs::metadata(file) else { return true };
+    let mut magic = [0; MAGIC.len()];
+    metadata.len() == 0
+        || metadata.is_file()
+            && std::fs::File::open(file)
+                .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC)
 }
 
 /// Why compiling stops.

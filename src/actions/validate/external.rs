@@ -1,15 +1,18 @@
 //! Checks of the user's own: programs that follow the contract of operator-sdk's external validators
 //! (`internal/validate/external.go`): one argument, the bundle's directory; one `ManifestResult` in JSON on standard output.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use olmkit_bundle::finding::{Code, Finding, Level, Place};
 use olmkit_bundle::load::BundleFiles;
 use serde::Deserialize;
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::input::Input;
 
@@ -20,6 +23,11 @@ pub static CUSTOM_CHECK: Code = Code {
     suite: "custom",
     docs: include_str!("custom_check.md"),
 };
+
+/// The longest result of a program, in bytes.
+const MAX_RESULT: u64 = 8 << 20;
+/// How often a program is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A program that could not tell what it thinks of a bundle.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +51,24 @@ pub(super) enum CheckError {
         bundle: String,
         /// How it ended.
         status: ExitStatus,
+    },
+    /// It did not end.
+    #[error("`{}` did not end on `{bundle}` within {} s", .program.display(), .limit.as_secs())]
+    TimedOut {
+        /// The program.
+        program: PathBuf,
+        /// The bundle.
+        bundle: String,
+        /// The time that it was given.
+        limit: Duration,
+    },
+    /// It printed more than a result.
+    #[error("`{}` printed more than {} MiB for `{bundle}`", .program.display(), MAX_RESULT >> 20)]
+    TooMuch {
+        /// The program.
+        program: PathBuf,
+        /// The bundle.
+        bundle: String,
     },
     /// It printed something else.
     #[error("`{}` printed no result for `{bundle}`", .program.display())]
@@ -79,8 +105,13 @@ struct Problem {
     detail: String,
 }
 
-/// Runs a program on a bundle. What it writes to standard error goes to ours.
-pub(super) fn run(program: &Path, bundle: &Input, files: &BundleFiles) -> Result<Vec<Finding>, Failure> {
+/// Runs a program on a bundle, for so long at most. What it writes to standard error goes to ours.
+pub(super) fn run(
+    program: &Path,
+    bundle: &Input,
+    files: &BundleFiles,
+    limit: Duration,
+) -> Result<Vec<Finding>, Failure> {
     // An image has no directory; the program gets one with the same files.
     let unpacked = match bundle {
         Input::Disk(_) => None,
@@ -92,9 +123,20 @@ pub(super) fn run(program: &Path, bundle: &Input, files: &BundleFiles) -> Result
         (Input::Image(_), None) => Path::new(""),
     };
     let program_error = |source| CheckError::Run { program: program.to_owned(), source };
-    let output = Command::new(program).arg(directory).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| Failure::unknown(program_error(error)))?;
     let name = || bundle.to_string();
+    let ended = output_of(Command::new(program).arg(directory), limit);
+    let output = match ended.map_err(|error| Failure::unknown(program_error(error)))? {
+        Ended::Itself(output) => output,
+        Ended::TimedOut => {
+            let error = CheckError::TimedOut { program: program.to_owned(), bundle: name(), limit };
+            let failure = Failure::unknown(error).help("give it more time with `--timeout`");
+            return Err(Failure { exit: Exit::TimedOut, ..failure });
+        }
+        Ended::TooMuch => {
+            let error = CheckError::TooMuch { program: program.to_owned(), bundle: name() };
+            return Err(Failure::unknown(error));
+        }
+    };
     if !output.status.success() {
         let error = CheckError::Failed { program: program.to_owned(), bundle: name(), status: output.status };
         return Err(Failure::unknown(error).help("check programs must exit with 0 and print their result"));
@@ -114,6 +156,48 @@ pub(super) fn run(program: &Path, bundle: &Input, files: &BundleFiles) -> Result
         finding
     };
     Ok(errors.chain(warnings).map(finding).collect())
+}
+
+/// How a program ended.
+enum Ended {
+    Itself(Output),
+    TimedOut,
+    TooMuch,
+}
+
+/// Runs a program to its end, or ends it when it takes too long or prints too much.
+fn output_of(command: &mut Command, limit: Duration) -> io::Result<Ended> {
+    let deadline = Instant::now() + limit;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
+    let printed = child.stdout.take();
+    let (sender, receiver) = mpsc::channel();
+    // Not waited for: a grandchild may keep the pipe open for ever.
+    thread::spawn(move || {
+        let mut result = Vec::new();
+        let read = printed.map(|pipe| pipe.take(MAX_RESULT + 1).read_to_end(&mut result)).transpose();
+        let _ = sender.send(read.map(|_| result));
+    });
+    let stopped = |child: &mut Child, ended| {
+        child.kill()?;
+        child.wait()?;
+        Ok(ended)
+    };
+    let stdout = match receiver.recv_timeout(limit) {
+        Ok(result) => result?,
+        Err(_) => return stopped(&mut child, Ended::TimedOut),
+    };
+    if stdout.len() as u64 > MAX_RESULT {
+        return stopped(&mut child, Ended::TooMuch);
+    }
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Ended::Itself(Output { status, stdout, stderr: Vec::new() }));
+        }
+        if Instant::now() >= deadline {
+            return stopped(&mut child, Ended::TimedOut);
+        }
+        thread::sleep(POLL);
+    }
 }
 
 impl Problem {
