@@ -83,6 +83,23 @@ fn version(text: &str) -> Result<Version, String> {
     Version::parse(text).map_err(|error| format!("a semantic version such as 1.2.3 is needed: {error}"))
 }
 
+/// The name under which the program is the catalog server alone, as in the images of catalogs.
+const SERVER_NAME: &str = "olmkit-serve";
+
+/// `olmkit-serve CATALOG` is `olmkit catalog serve CATALOG`, where the whole program was put in its place.
+pub fn as_server(mut args: Vec<OsString>) -> Vec<OsString> {
+    let name = args.first().and_then(|program| std::path::Path::new(program).file_name());
+    let words = || args.iter().skip(1).take(2).map(|word| word.to_string_lossy());
+    let is_own = words().eq(["catalog", "build-index"]) || words().eq(["catalog", "serve"]);
+    if name.is_some_and(|name| name == SERVER_NAME) && !is_own {
+        if args.get(1).is_some_and(|word| word == "serve") {
+            args.remove(1);
+        }
+        args.splice(1..1, ["catalog".into(), "serve".into()]);
+    }
+    args
+}
+
 /// `cargo olmkit …` calls `cargo-olmkit olmkit …`: takes the repeated word away.
 pub fn without_plugin_word(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<_> = args.into_iter().collect();
@@ -105,6 +122,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_program_may_stand_for_its_server() {
+        let args = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (given, meant) in [
+            ("/bin/olmkit-serve /configs --index x", "/bin/olmkit-serve catalog serve /configs --index x"),
+            ("olmkit-serve serve /configs", "olmkit-serve catalog serve /configs"),
+            ("olmkit-serve catalog", "olmkit-serve catalog serve catalog"),
+            ("olmkit-serve catalog build-index x --to y", "olmkit-serve catalog build-index x --to y"),
+            ("olmkit serve x", "olmkit serve x"),
+        ] {
+            assert_eq!(as_server(args(given)), args(meant));
+        }
     }
 
     #[test]

@@ -53,6 +53,12 @@ pub enum FileError {
         /// The first byte that is not.
         at: usize,
     },
+    /// It is text of another kind.
+    #[error("`{path}` is in UTF-16, not in UTF-8")]
+    Utf16 {
+        /// The file.
+        path: PathBuf,
+    },
     /// Something is there already.
     #[error("`{path}` already exists")]
     Exists {
@@ -83,7 +89,11 @@ pub enum FileError {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
-        let help = match error {
+        let help = match &error {
+            FileError::Utf16 { path } => {
+                let path = path.display();
+                Some(format!("convert it: `iconv -f UTF-16 -t UTF-8 '{path}' > utf8.yaml`"))
+            }
             FileError::Exists { .. } => Some("choose a new or an empty directory".to_owned()),
             FileError::LeadsOut { .. } => {
                 Some("replace the link with what it leads to, or choose another directory".to_owned())
@@ -120,8 +130,21 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 /// # Errors
 /// As [`read`], and when it is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
-    String::from_utf8(read(path)?)
+    let bytes = read(path)?;
+    if is_utf16(&bytes) {
+        return Err(FileError::Utf16 { path: path.to_owned() });
+    }
+    String::from_utf8(bytes)
         .map_err(|error| FileError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })
+}
+
+/// Whether bytes are text in UTF-16: by their byte order mark, or because every other of the first is zero.
+pub fn is_utf16(bytes: &[u8]) -> bool {
+    let starts = |first: usize| {
+        let zeros = bytes.iter().skip(first).step_by(2).take(4);
+        bytes.len() >= 8 && zeros.copied().eq([0; 4]) && bytes[1 - first] != 0
+    };
+    bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) || starts(0) || starts(1)
 }
 
 /// The plain files below a directory, sorted. Hidden files and links are skipped, and so is every directory that `skip`

@@ -21,7 +21,7 @@ use crate::exit::Exit;
 
 /// Runs the command line `args`, program name first, on the standard streams.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
-    let cli = match cli::Cli::try_parse_from(cli::without_plugin_word(args)) {
+    let cli = match cli::Cli::try_parse_from(cli::as_server(cli::without_plugin_word(args))) {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
     };

@@ -45,7 +45,7 @@ pub use index::IndexAnswer;
 pub use initial::InitAnswer;
 pub use operator::{OperatorAnswer, operators};
 pub use paths::PathsAnswer;
-pub use progress::{counted, transfers};
+pub use progress::{busy, counted, transfers};
 pub use resolution::{ResolutionAnswer, ResolutionResult};
 pub use served::ServedAnswer;
 pub use stream::StreamAnswer;

@@ -211,6 +211,284 @@ fn helm_and_kustomize_are_called_as_they_want_to_be() {
     assert!(output.status.code() == Some(3) && said.contains("helm says: no such chart"), "{said}");
 }
 
+/// What a command says in the end, and how it ends.
+#[track_caller]
+fn ends(mut command: Command, code: i32) -> String {
+    let output = command.output().expect("olmkit starts");
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+fn write(at: &Path, path: &str, text: impl AsRef<[u8]>) {
+    let path = at.join(path);
+    fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+    fs::write(path, text).expect("a file");
+}
+
+const BASE: &str = "\
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: echo-operator.v0.0.0, namespace: placeholder}
+spec:
+  displayName: Echo of the base
+  installModes: [{type: OwnNamespace, supported: true}, {type: AllNamespaces, supported: false}]
+  icon: [{base64data: PHN2Zy8+, mediatype: image/svg+xml}]
+";
+
+/// As operator-sdk does: `bases` in the kustomization, or in `config/manifests` beside `config/default`.
+#[test]
+fn a_base_beside_the_kustomization_is_used() {
+    for (directory, base) in
+        [("config/default", "config/manifests/bases"), ("config/manifests", "config/manifests/bases")]
+    {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let at = dir.path();
+        stand_in(at, "kubectl");
+        write(at, &format!("{directory}/kustomization.yaml"), "");
+        write(at, &format!("{base}/echo-operator.clusterserviceversion.yaml"), BASE);
+        let mut command = generate(at, &["--kustomize", directory]);
+        command.env("PATH", at.join("bin"));
+        let said = ends(command, 0);
+        assert!(said.contains(&format!("base: {base}/echo-operator.clusterserviceversion.yaml\n")), "{said}");
+        let csv = csv(&at.join("bundle"));
+        assert!(csv.contains("displayName: Echo of the base\n") && csv.contains("PHN2Zy8+"), "{csv}");
+        // Two of them, and none is the package's.
+        write(at, &format!("{base}/a.clusterserviceversion.yaml"), BASE);
+        write(at, &format!("{base}/echo-operator.clusterserviceversion.yaml"), "");
+        fs::rename(
+            at.join(base).join("echo-operator.clusterserviceversion.yaml"),
+            at.join(base).join("b.clusterserviceversion.yaml"),
+        )
+        .expect("a file");
+        let mut command = generate(at, &["--kustomize", directory]);
+        command.env("PATH", at.join("bin"));
+        let said = ends(command, 2);
+        assert!(said.contains("holds several bases") && said.contains("--base"), "{said}");
+    }
+}
+
+#[test]
+fn a_base_below_a_directory_of_manifests_is_used_whatever_its_name() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    write(at, "config/all.yaml", stream());
+    write(
+        at,
+        "config/manifests/bases/other.clusterserviceversion.yaml",
+        BASE.replace("echo-operator.v", "other.v"),
+    );
+    let said = ends(generate(at, &["config"]), 0);
+    assert!(
+        said.contains("base: config/manifests/bases/other") && !said.contains("one ClusterServiceVersion"),
+        "{said}"
+    );
+    assert!(csv(&at.join("bundle")).contains("displayName: Echo of the base\n"));
+}
+
+#[test]
+fn helm_gets_its_flags_and_the_chart_says_what_the_operator_is() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    stand_in(at, "helm");
+    let chart = "name: echo-chart\nversion: 1.0.0\nappVersion: v2.3.4\ndescription: Says it again.\nkeywords: [echo]\n\
+                 home: https://example.com\nsources: [https://example.com/git]\nkubeVersion: '>=1.29.0-0'\nicon: file://icon.svg\n\
+                 maintainers: [{name: Somebody, email: somebody@example.com}, {name: Nobody}]\n";
+    write(at, "chart/Chart.yaml", chart);
+    write(at, "chart/icon.svg", "<svg/>");
+    write(at, "olmkit.yaml", "helm: [chart]\nhelmSet: [a=1]\nhelmNamespace: echo-system\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args([
+        "bundle",
+        "generate",
+        "--helm-set",
+        "b=2",
+        "--helm-release",
+        "mine",
+        "--helm-kube-version",
+        "1.33",
+    ]);
+    command.current_dir(at).env("PATH", at.join("bin")).stdin(Stdio::null());
+    succeed(command);
+    let called = fs::read_to_string(at.join("helm.args")).expect("it was called");
+    assert_eq!(
+        called,
+        "# template mine chart --include-crds --set a=1 --set b=2 --namespace echo-system --kube-version 1.33\n"
+    );
+    let csv =
+        fs::read_to_string(at.join("bundle/manifests/echo-chart.clusterserviceversion.yaml")).expect("a CSV");
+    for line in [
+        "name: echo-chart.v2.3.4",
+        "description: Says it again.",
+        "minKubeVersion: \"1.29.0\"",
+        "email: somebody@example.com",
+        "repository: https://example.com/git",
+        "mediatype: image/svg+xml",
+        "url: https://example.com",
+    ] {
+        assert!(csv.contains(&format!("{line}\n")), "{line}:\n{csv}");
+    }
+    assert!(!csv.contains("Nobody"));
+    write(at, "empty.yaml", "");
+    let command = generate(at, &["--package-file", "empty.yaml", "--helm-set", "a=b", "all.yaml"]);
+    assert!(ends(command, 2).contains("--helm-set is given, and no chart"));
+}
+
+#[test]
+fn descriptors_are_all_or_those_that_somebody_wrote_or_none() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    write(at, "all.yaml", stream());
+    write(at, "olmkit.yaml", "descriptors: [{kind: Echo, spec: [{path: mine, displayName: Mine}]}]\n");
+    let count = |which: &str| {
+        succeed(generate(at, &["all.yaml", "--descriptors", which]));
+        let csv = csv(&at.join("bundle"));
+        (csv.matches("path: ").count(), csv.contains("path: mine\n"), csv.contains("Descriptors:"))
+    };
+    let (all, mine, _) = count("all");
+    assert!(all > 1 && mine);
+    assert_eq!(count("annotated"), (2, true, true), "one for each version");
+    assert_eq!(count("none"), (0, false, false));
+}
+
+/// Unknown keys, values of a wrong type, an icon that is not there and a value that does not fit, in one run.
+#[test]
+fn the_package_file_is_wrong_in_one_run() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    write(at, "all.yaml", stream());
+    let wrong =
+        "chanel: stable\nskips: x\nicon: nowhere.png\ndescriptionFile: nowhere.md\ncapabilities: Basic\n";
+    write(at, "olmkit.yaml", wrong);
+    let said = ends(generate(at, &["all.yaml"]), 1);
+    for expected in [
+        "`chanel` is not a key here",
+        "`skips`: expected a list, found a string",
+        "cannot read `nowhere.png`",
+        "cannot read `nowhere.md`",
+        "`Basic` is not a capability level",
+        "nothing was written because of 5 errors",
+    ] {
+        assert!(said.contains(expected), "{expected}:\n{said}");
+    }
+    write(at, "olmkit.yaml", "icon: all.yaml\nfoo: 1\n");
+    let said = ends(generate(at, &["all.yaml"]), 1);
+    assert!(said.contains("the icon is not a PNG") && said.contains("`foo` is not a key"), "{said}");
+    // A value that cannot be read is not missing.
+    write(at, "olmkit.yaml", "package: [x]\nversion: 0.1.0\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args(["bundle", "generate", "all.yaml"]).current_dir(at).stdin(Stdio::null());
+    let said = ends(command, 1);
+    assert!(said.contains("expected a string") && !said.contains("missing"), "{said}");
+    assert!(!said.lines().any(|line| line.trim() == "|" && line.starts_with(" |")), "{said}");
+}
+
+#[test]
+fn a_finding_without_a_place_has_no_bar() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    write(dir.path(), "crd.yaml", fs::read_to_string(manifests().join("crd.yaml")).expect("a CRD"));
+    let said = ends(generate(dir.path(), &["crd.yaml"]), 1);
+    assert!(said.contains("there would be nothing to install\n = help: "), "{said}");
+}
+
+fn utf16(text: &str, mark: &[u8], bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    mark.iter().copied().chain(text.encode_utf16().flat_map(bytes)).collect()
+}
+
+#[test]
+fn utf16_is_named_and_among_samples_left_out() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    for (name, mark, bytes) in [
+        ("le.yaml", [].as_slice(), u16::to_le_bytes as fn(u16) -> [u8; 2]),
+        ("be.yaml", &[0xfe, 0xff], u16::to_be_bytes),
+        ("marked.yaml", &[0xff, 0xfe], u16::to_le_bytes),
+    ] {
+        write(at, &format!("samples/{name}"), utf16(&stream(), mark, bytes));
+        let said = ends(generate(at, &[&format!("samples/{name}")]), 3);
+        assert!(said.contains("is in UTF-16, not in UTF-8") && said.contains("iconv"), "{said}");
+    }
+    write(at, "samples/latin1.yaml", b"a: caf\xe9\n");
+    write(at, "all.yaml", stream());
+    let said = ends(generate(at, &["all.yaml", "--samples", "samples"]), 0);
+    assert!(said.contains("4 files among the samples hold more than custom resources"), "{said}");
+    assert_eq!(said.matches("samples/").count(), 4, "one line of three names, and its place: {said}");
+}
+
+#[test]
+fn a_channel_or_a_catalog_that_is_not_there_is_an_error() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    write(at, "all.yaml", stream());
+    let with = |more: &[&str]| generate(at, &[&["all.yaml", "--channels", "stable"], more].concat());
+    assert!(ends(with(&["--catalog", "catalog"]), 2).contains("there is no catalog `catalog`"));
+    succeed(with(&["--catalog", "catalog", "--new-channel"]));
+    let add = |bundle: &str| {
+        let mut add = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        add.args(["catalog", "add", "catalog", bundle]).current_dir(at);
+        ends(add, 0)
+    };
+    assert!(add("bundle").ends_with("next: run `olmkit catalog build catalog --to HOST/NAME:TAG`\n"));
+    assert_eq!(add("bundle"), "echo-operator in stable: 0.1.0 is there already, nothing changed\n");
+    let said = ends(with(&["--catalog", "catalogs"]), 2);
+    assert!(said.contains("did you mean `catalog`?"), "{said}");
+    let said = ends(with(&["--catalog", "catalog", "--channel", "stabel"]), 2);
+    assert!(said.contains("has no channel `stabel`") && said.contains("did you mean `stable`?"), "{said}");
+    let said = ends(with(&["--catalog", "catalog", "--channel", "nightly"]), 2);
+    assert!(said.contains("its channels are `stable`"), "{said}");
+    let next = |more: &[&str]| {
+        let two = ["--version", "0.2.0", "--output-dir", "two", "--catalog", "catalog"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        command.args([
+            "bundle",
+            "generate",
+            "all.yaml",
+            "--package",
+            "echo-operator",
+            "--channels",
+            "stable",
+        ]);
+        command.args(two).args(more).current_dir(at).stdin(Stdio::null());
+        command
+    };
+    succeed(next(&["--channel", "nightly", "--new-channel"]));
+    assert!(!csv(&at.join("two")).contains("replaces:"));
+    succeed(next(&[]));
+    assert!(csv(&at.join("two")).contains("replaces: echo-operator.v0.1.0\n"));
+    add("two");
+    // What is released is checked, and gets the place that it has.
+    succeed(next(&["--check"]));
+    succeed(with(&["--catalog", "catalog", "--check"]));
+}
+
+#[test]
+fn init_finds_the_operator_of_a_workspace() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    write(
+        at,
+        "Cargo.toml",
+        "[workspace]\nmembers = ['crates/*', 'tool']\n[workspace.package]\nversion = '0.7.0'\n",
+    );
+    write(
+        at,
+        "crates/echo/Cargo.toml",
+        "[package]\nname = 'echo-operator'\nversion.workspace = true\n[dependencies]\nkube = '1'\n",
+    );
+    write(at, "crates/echo/src/main.rs", "");
+    write(at, "crates/types/Cargo.toml", "[package]\nname = 'types'\n[dependencies]\nkube = '1'\n");
+    write(at, "tool/Cargo.toml", "[package]\nname = 'tool'\n");
+    write(at, "tool/src/main.rs", "");
+    write(at, "deploy/all.yaml", stream());
+    assert!(init(at).ends_with("run `olmkit bundle generate`\n"));
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    assert!(text.contains("\npackage: echo-operator\n") && text.contains("\nversion: \"0.7.0\"\n"), "{text}");
+    let mut generate = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    generate.args(["bundle", "generate"]).current_dir(at).stdin(Stdio::null());
+    succeed(generate);
+}
+
 /// Under every suite the RedisCluster bundle has only the warnings that its package file allows, each with a reason.
 #[test]
 fn the_package_file_of_redis_cluster_names_its_warnings() {
@@ -226,7 +504,8 @@ fn the_package_file_of_redis_cluster_names_its_warnings() {
         .arg(operator.join("olmkit.yaml"));
     generate.arg("--output-dir").arg(directory.path()).current_dir(directory.path());
     let output = succeed(generate);
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("next: run `olmkit bundle validate ") && said.lines().count() == 1, "{said}");
     let mut validate = Command::new(env!("CARGO_BIN_EXE_olmkit"));
     validate.args(["bundle", "validate", "--suite", "all", "--output", "json"]).arg(directory.path());
     let output = succeed(validate);

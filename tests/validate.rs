@@ -254,3 +254,25 @@ fn the_check_in_the_documentation_works() {
     let (exit, _) = check(&[]);
     assert_eq!(exit, Some(3));
 }
+
+#[test]
+fn the_directory_above_bundles_is_not_one_and_names_them() {
+    let dir = bundle();
+    let at = dir.path();
+    let said = |path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        command.args(["bundle", "validate", path]).current_dir(at).env_remove("GITHUB_ACTIONS");
+        String::from_utf8(run(command).stderr).unwrap()
+    };
+    assert_eq!(said("."), "next: did you mean `olmkit bundle validate ./bundle`?\n");
+    fs::create_dir(at.join("all")).unwrap();
+    fs::rename(at.join("bundle"), at.join("all/0.1.0")).unwrap();
+    fs::create_dir_all(at.join("all/0.2.0")).unwrap();
+    for part in ["manifests/echo-operator.yaml", "metadata/annotations.yaml"] {
+        let to = at.join("all/0.2.0").join(part);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(at.join("all/0.1.0").join(part), to).unwrap();
+    }
+    assert_eq!(said("all"), "next: did you mean `olmkit bundle validate all/*`?\n");
+    assert!(said("all/0.1.0").starts_with("next: run `olmkit bundle build all/0.1.0 --to "));
+}

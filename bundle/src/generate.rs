@@ -12,6 +12,7 @@ mod assemble;
 mod base;
 mod builder;
 mod cargo;
+mod chart;
 pub mod codes;
 mod descriptors;
 mod draft;
@@ -44,12 +45,14 @@ use assemble::{FromBase, Parts};
 pub use base::Base;
 pub use builder::{BuildError, Builder, Built};
 pub use cargo::CargoFile;
+pub use chart::ChartFile;
+pub use descriptors::Descriptors;
 pub use draft::{By, Draft, Origin, Relation};
 pub use explain::{Field, PathError, explain};
 pub use input::Manifests;
 pub use output::HEADER;
 pub use package::{Assignment, Attachments, ImageOverride, ImageOverrideError, Overrides, Package, Sources};
-pub use package_file::PackageFile;
+pub use package_file::{PackageFile, PackageSettings};
 pub use pins::{Pins, pinned, unpinned};
 
 /// Where the bundle stands among the versions of its package; see [`crate::csv::ClusterServiceVersionSpec`].
@@ -86,6 +89,8 @@ pub struct Request<'r> {
     pub compat: Option<Compat>,
     /// The digests to put in place of tags.
     pub pins: Pins,
+    /// Which descriptors of owned APIs the bundle gets.
+    pub descriptors: Descriptors,
 }
 
 /// What came of it.
@@ -131,7 +136,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let mut workload = workload::derive(&objects, package, compat, &mut findings);
     let webhooks = webhook::derive(&objects, &mut workload.deployments, compat, &mut findings);
     let known = std::mem::take(&mut base.owned);
-    let api = api::derive(&objects, package, known, compat, &mut findings);
+    let api = api::derive(&objects, request, known, &mut findings);
     let serving = webhooks.definitions.iter().chain(&api.owned_services);
     let serving: BTreeSet<_> = serving.map(|entry| entry.text("deploymentName").to_owned()).collect();
     let rbac = rbac::derive(&objects, &workload, &serving, compat, &mut findings);
@@ -161,12 +166,20 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
 impl<'r> Request<'r> {
     /// A bundle from these manifests, with nothing said besides.
     pub fn new(package: &'r Package<'r>, manifests: &'r Manifests<'r>) -> Self {
-        Self { package, manifests, edge: None, created_at: None, compat: None, pins: Pins::new() }
+        Self {
+            package,
+            manifests,
+            edge: None,
+            created_at: None,
+            compat: None,
+            pins: Pins::new(),
+            descriptors: Descriptors::default(),
+        }
     }
 }
 
 /// The base: the one that was named, else a ClusterServiceVersion of this package among the manifests, as `kustomize build
-/// config/manifests` of operator-sdk's projects gives it.
+/// config/manifests` of operator-sdk's projects gives it, else the one that was found beside the kustomization.
 fn base_draft<'r>(
     request: &Request<'r>,
     among: &[Object<'r, 'r>],
@@ -175,9 +188,9 @@ fn base_draft<'r>(
     let mut base = request.package.sources.base.copied();
     let prefix = format!("{}.", request.package.name);
     for object in among {
-        if base.is_none() && object.name().starts_with(&prefix) {
-            base = Some(Base(*object));
-        } else {
+        if base.is_none_or(Base::is_found) && object.name().starts_with(&prefix) {
+            base = Some(Base::named(*object));
+        } else if base.is_none_or(|base| !base.is_same(object)) {
             findings.push(assemble::foreign_base(object));
         }
     }

@@ -289,7 +289,8 @@ pub fn add(catalog: &Catalog<'_>, bundles: &[Rendered], request: &Request) -> Re
     text::change(&plan, request.format)
 }
 
-/// The edges that a bundle would get in a channel, for the ClusterServiceVersion that is yet to be written.
+/// The edges that a bundle would get in a channel, for the ClusterServiceVersion that is yet to be written; those that it has,
+/// where it is in the channel already.
 ///
 /// # Errors
 /// When the bundle would have no place there.
@@ -304,7 +305,6 @@ pub fn edges(
     let index = Index::new(catalog);
     let mut plan = Plan::empty(&index, package.as_str())?;
     plan.open(channel, policy)?;
-    plan.channels.iter().try_for_each(|channel| plan.check_absent(channel, bundle))?;
     plan.enter(bundle, version)?;
     let entries = plan.channels.first().map(|channel| channel.entries.as_slice()).unwrap_or_default();
     let entry = entries.iter().find(|entry| *entry.name == *bundle);
@@ -458,8 +458,10 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
 
     fn add(&mut self, bundle: &'p Rendered, version: VersionRelease) -> Result<(), AddError> {
         let name = bundle.blob.name.as_str();
-        self.channels.iter().try_for_each(|channel| self.check_absent(channel, name))?;
         let known = self.check_bundle(bundle, &version)?;
+        if !known {
+            self.channels.iter().try_for_each(|channel| self.check_absent(channel, name))?;
+        }
         self.enter(name, &version)?;
         self.asked.push((bundle, !known));
         if !known {
@@ -509,11 +511,14 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         }
     }
 
-    /// Gives a bundle its entry in every channel.
+    /// Gives a bundle its entry in every channel that does not have it yet.
     fn enter(&mut self, name: &str, version: &VersionRelease) -> Result<(), AddError> {
         let index = self.index;
         let new = Versioned { name: name.to_owned(), version: version.clone() };
         for channel in &mut self.channels {
+            if channel.entries.iter().any(|entry| *entry.name == *name) {
+                continue;
+            }
             let place_of = |entry: &str| channel.place_of(index, entry);
             if channel.policy == Policy::Replaces
                 && let Some(head) = &channel.head

@@ -9,7 +9,7 @@ use olmkit_catalog::compiled;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 
-use super::server::Server;
+use super::server::{NO_SERVER, Server};
 use super::{build_index, layout, split};
 use crate::exit::Failure;
 use crate::files;
@@ -195,7 +195,9 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
         let one = [Platform::default()];
         let platforms = if ground.platforms.is_empty() { &one } else { ground.platforms.as_slice() };
         let images = platforms.iter().map(|platform| Image::new(platform, &config, &layers)).collect();
-        return store(&root_of(images)?, output, access);
+        let mut answer = store(&root_of(images)?, output, access)?;
+        answer.note = (ground.server == Server::Beside).then(|| NO_SERVER.to_owned());
+        return Ok(answer);
     };
     let (_, base) = base.image(access)?;
     if config.cmd.is_empty() && config.entrypoint.is_empty() {
@@ -275,7 +277,7 @@ fn store(root: &Root, output: &Output, access: &Access) -> Result<ImageAnswer, F
     if let Some(own) = own.filter(|own| own != to) {
         stored = own.store_also(root, also_tag, access)?;
     }
-    Ok(ImageAnswer { stored, dry_run: access.is_dry_run() })
+    Ok(ImageAnswer { stored, dry_run: access.is_dry_run(), note: None })
 }
 
 /// The registry's name that what is to be pushed has itself: that of an image, for directories have none.

@@ -7,6 +7,7 @@ use olmkit_bundle::finding::Levels;
 use olmkit_bundle::generate::Package;
 use olmkit_bundle::names::{ChannelName, ImageRef};
 use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::suggest::{did_you_mean, nearest};
 use olmkit_catalog::add::{self, AddError, Edges, Policy};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::graph::VersionRelease;
@@ -61,20 +62,45 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
         (path, Some(changed.text))
     });
     directory.write(&texts.collect())?;
-    Ok(AddedAnswer { account: change.account })
+    Ok(AddedAnswer { account: change.account, catalog: request.catalog.clone() })
 }
 
-/// The edges that a bundle yet to be made would get in a channel.
+/// The edges that a bundle yet to be made would get in a channel; of one that is there already those that it has.
+///
+/// # Errors
+/// When the catalog or the channel is not there, unless it is the first version that goes into it.
 pub(super) fn edges(
     catalog: &Path,
     channel: &ChannelName,
     package: &Package<'_>,
     policy: Policy,
+    new_channel: bool,
 ) -> Result<Edges, Failure> {
+    if !new_channel && !catalog.exists() {
+        let beside = catalog.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        let entries = std::fs::read_dir(beside).into_iter().flatten().flatten();
+        let names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let name = catalog.file_name().unwrap_or_default().to_string_lossy();
+        let near = nearest(&name, names.iter().map(String::as_str)).map(|near| catalog.with_file_name(near));
+        let near = near.map(|near| format!("did you mean `{}`? ", near.display())).unwrap_or_default();
+        let error = format!("there is no catalog `{}`", catalog.display());
+        return Err(
+            Failure::misuse(error).help(format!("{near}pass --new-channel if this is its first version"))
+        );
+    }
     let files = load_or_new(catalog)?;
+    let parsed = Catalog::parse(&files);
+    let channels = parsed.channels.iter().filter(|own| *own.package == *package.name.as_str());
+    let channels: Vec<&str> = channels.map(|own| own.name.as_str()).collect();
+    if !new_channel && !channels.is_empty() && !channels.contains(&channel.as_str()) {
+        let error = format!("`{}` has no channel `{channel}` in `{}`", package.name, catalog.display());
+        let near = did_you_mean(channel.as_str(), channels.iter().copied());
+        let near = near.unwrap_or_else(|| format!("its channels are `{}`;", channels.join("`, `")));
+        let help = format!("{near} choose one with --channel, or pass --new-channel if it is new");
+        return Err(Failure::misuse(error).help(help));
+    }
     let version = VersionRelease::from(package.version.clone());
-    add::edges(&Catalog::parse(&files), &package.name, channel, &package.csv_name(), &version, policy)
-        .map_err(add_failure)
+    add::edges(&parsed, &package.name, channel, &package.csv_name(), &version, policy).map_err(add_failure)
 }
 
 fn add_failure(error: AddError) -> Failure {

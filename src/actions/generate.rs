@@ -1,5 +1,6 @@
 //! `bundle generate`: reads manifests and the package file, writes the bundle's directory.
 
+mod base;
 mod manifests;
 mod time;
 
@@ -7,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::csv::annotation::CREATED_AT;
-use olmkit_bundle::finding::{Finding, Level};
+use olmkit_bundle::finding::{Finding, Findings, Level};
 use olmkit_bundle::generate::{
-    self, Attachments, Base, By, CargoFile, Compat, Edge, Generated, Manifests, Origin, Overrides, Package,
-    PackageFile, Pins, Sources,
+    self, Attachments, Base, By, CargoFile, ChartFile, Compat, Descriptors, Edge, Generated, Manifests,
+    Origin, Overrides, Package, PackageFile, Pins, Sources,
 };
-use olmkit_bundle::names::{ChannelName, ImageRef};
+use olmkit_bundle::names::{ChannelName, ImageRef, PackageName};
 use olmkit_bundle::source::Source;
 use olmkit_bundle::yaml;
 use olmkit_catalog::add::Policy;
@@ -24,10 +25,12 @@ use crate::files::{self, OutputDir};
 use crate::image::{Access, Place, digests};
 use crate::report::{Answer, ExplainedAnswer, GeneratedAnswer};
 
-pub use manifests::Inputs;
+pub use manifests::{Helm, Inputs};
 
 /// The package file's name, where none is given.
 const PACKAGE_FILE: &str = "olmkit.yaml";
+/// The file of a Helm chart that says what it is.
+const CHART_FILE: &str = "Chart.yaml";
 /// The file beside it that knows the crate, and may hold the package file.
 const CARGO_FILE: &str = "Cargo.toml";
 
@@ -48,12 +51,16 @@ pub struct Request {
     pub catalog: Option<PathBuf>,
     /// The channel there; the default channel when absent.
     pub channel: Option<ChannelName>,
+    /// Whether the channel, or the catalog, may be one that is not there yet.
+    pub new_channel: bool,
     /// How the place there is chosen; the package file's way when absent.
     pub policy: Option<Policy>,
     /// The time of creation, RFC 3339 or `now`.
     pub created_at: Option<String>,
     /// Whose bundles to make.
     pub compat: Option<Compat>,
+    /// Which descriptors of owned APIs the bundle gets.
+    pub descriptors: Descriptors,
     /// Whether tags are to become digests.
     pub pin_digests: bool,
     /// Whether to write the bundle into a directory that plainly holds something else.
@@ -75,6 +82,14 @@ pub enum Task {
     Explain(String),
 }
 
+/// What these texts say.
+struct Known<'t> {
+    file: Option<PackageFile<'t>>,
+    cargo: Option<CargoFile<'t>>,
+    /// What is wrong with the package file.
+    findings: Vec<Finding>,
+}
+
 /// The texts that a package is put together from.
 struct Texts {
     package: Option<(PathBuf, String)>,
@@ -94,44 +109,63 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
     let texts = Texts::find(request.package_file.as_deref())?;
     let output =
         output.and(texts.package.iter().map(|(path, _)| path.clone()).chain(request.catalog.clone()));
-    let (file, cargo) = match texts.read() {
+    let Known { file, cargo, mut findings } = match texts.read() {
         Ok(read) => read,
         Err(findings) => return refused(findings),
     };
     let beside = texts.directory();
     let settings = file.as_ref().map(|file| file.settings.clone()).unwrap_or_default();
     let named = |path: &String| Some(beside.join(path)).filter(|_| !path.is_empty());
+    let inputs = request.inputs.or(&settings, beside)?;
 
-    let base_path = request.base.or_else(|| named(&settings.base));
+    let given_base = request.base.or_else(|| named(&settings.base));
+    let package_name = request.overrides.package.as_ref().map(PackageName::as_str);
+    let package_name = package_name.or(Some(settings.package.as_str()).filter(|name| !name.is_empty()));
+    let found_base = match given_base {
+        Some(_) => None,
+        None => base::find(&inputs, package_name, &output)?,
+    };
+    let base_path = given_base.or_else(|| found_base.clone());
     let base_text = base_path.as_deref().map(files::read_text).transpose()?;
     let base_source = base_path.as_deref().zip(base_text.as_deref());
     let base = Manifests::parse(base_source.map(|(path, text)| source(path, text)).into_iter().collect());
     let base = match base_source.map(|_| Base::of(&base)).transpose() {
+        Ok(base) if found_base.is_some() => base.map(Base::found),
         Ok(base) => base,
         Err(finding) => return refused(vec![*finding]),
     };
-    let attachments = Attachments {
-        description: named(&settings.description_file).as_deref().map(files::read_text).transpose()?,
-        icon: named(&settings.icon).as_deref().map(files::read).transpose()?,
+    // A file that cannot be read is one more thing that is wrong with the package file.
+    let mut unreadable = |key: &'static str, error: &dyn std::error::Error| {
+        findings.extend(file.as_ref().map(|file| file.invalid(chain(error), &[key.into()])));
     };
-    let sources = Sources { file: file.as_ref(), base: base.as_ref(), cargo: cargo.as_ref() };
-    let package = match Package::resolve(sources, request.overrides, attachments) {
-        Ok(package) => package,
-        Err(findings) => return refused(findings),
+    let attached = |path: &String| named(path).as_deref().map(files::read).transpose();
+    let icon = attached(&settings.icon).unwrap_or_else(|error| {
+        unreadable("icon", &error);
+        None
+    });
+    let description = named(&settings.description_file).as_deref().map(files::read_text).transpose();
+    let description = description.unwrap_or_else(|error| {
+        unreadable("descriptionFile", &error);
+        None
+    });
+    let chart_text =
+        inputs.helm.charts.first().map(|chart| chart.join(CHART_FILE)).filter(|path| path.is_file());
+    let chart_text = chart_text.map(|path| files::read_text(&path).map(|text| (path, text))).transpose()?;
+    let chart = match chart_text.as_ref().map(|(path, text)| read_chart(path, text)).transpose() {
+        Ok(chart) => chart,
+        Err(finding) => return refused(vec![*finding]),
     };
-
-    let mut inputs = request.inputs;
-    if inputs.is_empty() {
-        let beside = |paths: &[String]| paths.iter().map(|path| beside.join(path)).collect();
-        let settings = &package.settings;
-        inputs.paths = beside(&settings.manifests);
-        inputs.kustomize = beside(&settings.kustomize);
-        inputs.helm = beside(&settings.helm);
-        inputs.helm_values = beside(&settings.helm_values);
-    }
-    if inputs.is_empty() && manifests::is_sent() {
-        inputs.paths.push("-".into());
-    }
+    let sources =
+        Sources { file: file.as_ref(), base: base.as_ref(), chart: chart.as_ref(), cargo: cargo.as_ref() };
+    let package = match Package::resolve(sources, request.overrides, Attachments { description, icon }) {
+        Ok(package) if findings.is_empty() => package,
+        resolved => {
+            findings.extend(resolved.err().into_iter().flatten());
+            let mut sorted = Findings::new();
+            sorted.extend(findings);
+            return refused(sorted.into_sorted(""));
+        }
+    };
     if inputs.is_empty() {
         return Err(Failure::misuse("no manifests were given")
             .help("name files or directories, send them to standard input, or list them under `manifests` in the package file"));
@@ -139,24 +173,40 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
     let manifest_texts = inputs.read(package.name.as_str(), &output)?;
     let mut samples: Vec<_> = package.settings.samples.iter().map(|path| beside.join(path)).collect();
     samples.extend(request.samples);
-    let sample_texts = manifests::read_paths(&samples, &output)?;
+    let (sample_texts, unread) = manifests::read_samples(&samples, &output)?;
     let manifests = Manifests::parse(sources_of(&manifest_texts)).with_samples(sources_of(&sample_texts));
+    let manifests = manifests.with_unread_samples(unread);
     let edge = match &request.catalog {
         Some(catalog) => {
             let channel = request.channel.as_ref().unwrap_or(&package.default_channel);
             let named = package.settings.version_policy.parse().unwrap_or_default();
-            let edges = catalog::edges(catalog, channel, &package, request.policy.unwrap_or(named))?;
+            let policy = request.policy.unwrap_or(named);
+            let edges = catalog::edges(catalog, channel, &package, policy, request.new_channel)?;
             Some(Edge { replaces: edges.replaces, skips: edges.skips, skip_range: edges.skip_range })
         }
         None => None,
     };
-    let mut making =
-        generate::Request { edge, compat: request.compat, ..generate::Request::new(&package, &manifests) };
+    let mut making = generate::Request {
+        edge,
+        compat: request.compat,
+        descriptors: request.descriptors,
+        ..generate::Request::new(&package, &manifests)
+    };
     if request.pin_digests {
         making.pins = pins(&generate::unpinned(&generate::generate(&making).draft), access)?;
     }
     let generated = dated(making, request.created_at.as_deref(), &request.output_dir, &request.task)?;
-    finish(generated, request.task, request.output_dir)
+    finish(generated, request.task, request.output_dir, found_base)
+}
+
+/// Chart.yaml, with the icon in the chart's directory that it names.
+fn read_chart<'t>(path: &'t Path, text: &'t str) -> Result<ChartFile<'t>, Box<Finding>> {
+    let mut chart = ChartFile::parse(source(path, text))?;
+    let icon = chart.icon_file().map(|file| path.with_file_name(file));
+    if let Some(bytes) = icon.and_then(|path| files::read(&path).ok()) {
+        chart.set_icon(bytes);
+    }
+    Ok(chart)
 }
 
 /// The answer when the package file itself is at fault.
@@ -257,14 +307,23 @@ fn unchanged(files: &BTreeMap<String, String>, directory: &Path) -> bool {
     same.all(|same| same)
 }
 
-fn finish(generated: Generated<'_>, task: Task, output_dir: PathBuf) -> Result<Box<dyn Answer>, Failure> {
+fn finish(
+    generated: Generated<'_>,
+    task: Task,
+    output_dir: PathBuf,
+    base: Option<PathBuf>,
+) -> Result<Box<dyn Answer>, Failure> {
     if let Task::Explain(path) = &task {
         let fields = generate::explain(&generated.draft, path)
             .map_err(|error| Failure { help: Some(error.help.clone()), ..Failure::no(error) })?;
         return Ok(Box::new(ExplainedAnswer::new(generated.csv, &fields)));
     }
-    let mut answer =
-        GeneratedAnswer { csv: generated.csv, findings: generated.findings, ..GeneratedAnswer::default() };
+    let mut answer = GeneratedAnswer {
+        csv: generated.csv,
+        base,
+        findings: generated.findings,
+        ..GeneratedAnswer::default()
+    };
     if !generated.files.is_empty() {
         let others = || Output::of(&output_dir).others(&generated.files);
         if task == Task::Check {
@@ -325,8 +384,8 @@ impl Texts {
         Ok(texts)
     }
 
-    /// The package file and what Cargo.toml says.
-    fn read(&self) -> Result<(Option<PackageFile<'_>>, Option<CargoFile<'_>>), Vec<Finding>> {
+    /// The package file and what Cargo.toml says, and what is wrong with the package file.
+    fn read(&self) -> Result<Known<'_>, Vec<Finding>> {
         let mut cargo = None;
         if let Some(own) = &self.cargo {
             let mut own = CargoFile::parse(source(&own.0, &own.1)).map_err(|finding| vec![*finding])?;
@@ -337,11 +396,12 @@ impl Texts {
             cargo = Some(own).filter(CargoFile::has_package);
         }
         let file = match (&self.package, &cargo) {
-            (Some((path, text)), _) => Some(PackageFile::parse(source(path, text))?),
-            (None, Some(cargo)) => cargo.package_file().transpose()?,
+            (Some((path, text)), _) => Some(PackageFile::parse_part(source(path, text))?),
+            (None, Some(cargo)) => cargo.part_of_package_file().transpose()?,
             (None, None) => None,
         };
-        Ok((file, cargo))
+        let (file, findings) = file.map_or((None, Vec::new()), |(file, findings)| (Some(file), findings));
+        Ok(Known { file, cargo, findings })
     }
 
     /// The directory that the paths of the package file are relative to.

@@ -30,7 +30,7 @@ pub fn copy(request: &Copy, access: &Access) -> Result<ImageAnswer, Failure> {
         Some(platform) => Root::from(only(&root, platform, &request.from)?),
     };
     let stored = request.to.store_also(&root, &request.also_tag, access)?;
-    Ok(ImageAnswer { stored, dry_run: access.is_dry_run() })
+    Ok(ImageAnswer { stored, dry_run: access.is_dry_run(), note: None })
 }
 
 /// The image for a platform. Unlike [`Root::image`], a single image that is for another platform is refused.

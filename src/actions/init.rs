@@ -69,7 +69,12 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let cargo = cargo_text
         .as_deref()
         .map(|text| CargoFile::parse(Source::new(cargo_path.display().to_string(), text)));
-    let cargo = cargo.and_then(Result::ok).filter(CargoFile::has_package);
+    let cargo = cargo.and_then(Result::ok);
+    let operators = match (&cargo, &cargo_text) {
+        (Some(root), Some(text)) if !root.has_package() => operators(directory, root, text),
+        _ => Vec::new(),
+    };
+    let cargo = cargo.filter(CargoFile::has_package);
     let survey = Survey::of(directory)?;
     let from_csv = request.from_csv.as_deref();
     let base_path =
@@ -94,8 +99,14 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         cargo: cargo.as_ref(),
         csv: csv.as_ref(),
         base: survey.base.clone().filter(|_| from_csv.is_none()),
-        package: package_name(directory, project.as_ref(), chart.as_ref()).filter(|_| cargo.is_none()),
-        version: version(chart.as_ref(), &makefile).filter(|_| cargo.is_none()),
+        package: match operators.as_slice() {
+            [only] => Some(only.name.clone()),
+            _ => package_name(directory, project.as_ref(), chart.as_ref()).filter(|_| cargo.is_none()),
+        },
+        version: match operators.as_slice() {
+            [only] => only.version.clone(),
+            _ => version(chart.as_ref(), &makefile).filter(|_| cargo.is_none()),
+        },
         chart,
         manifests: paths("manifests"),
         samples: list(&survey.samples),
@@ -108,6 +119,10 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let mut missing = Vec::new();
     if chosen.paths.is_empty() {
         missing.push("`manifests`, `kustomize` or `helm`: none of them was found".to_owned());
+    }
+    let mut unused = chosen.others;
+    if operators.len() > 1 {
+        unused.extend(operators.iter().map(|own| format!("crate `{}` in {}", own.name, own.path)));
     }
     let path = directory.join(&request.package_file).display().to_string();
     let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
@@ -134,7 +149,40 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     output.write(&package_file)?;
     let names: BTreeSet<_> = package_file.into_keys().chain(others.into_keys()).collect();
     let files = names.into_iter().collect();
-    Ok(InitAnswer { directory: request.directory, files, unused: chosen.others, missing, next })
+    Ok(InitAnswer { directory: request.directory, files, unused, missing, next })
+}
+
+/// A crate of a workspace that is an operator.
+struct OperatorCrate {
+    path: String,
+    name: String,
+    version: Option<String>,
+}
+
+/// The operators among the members of a workspace: the programs that use kube.
+fn operators(directory: &Path, root: &CargoFile<'_>, root_text: &str) -> Vec<OperatorCrate> {
+    let mut paths = Vec::new();
+    for member in root.members() {
+        match member.strip_suffix("/*") {
+            Some(parent) => {
+                let entries = std::fs::read_dir(directory.join(parent)).into_iter().flatten().flatten();
+                paths
+                    .extend(entries.map(|entry| format!("{parent}/{}", entry.file_name().to_string_lossy())));
+            }
+            None => paths.push(member.to_owned()),
+        }
+    }
+    paths.sort();
+    let operator = |path: String| {
+        let file = directory.join(&path).join("Cargo.toml");
+        let text = files::read_text(&file).ok()?;
+        let mut own = CargoFile::parse(Source::new(file.display().to_string(), &text)).ok()?;
+        own.set_workspace(CargoFile::parse(Source::new("Cargo.toml", root_text)).ok()?);
+        let is_program = directory.join(&path).join("src/main.rs").is_file();
+        let (name, version) = own.name_and_version().filter(|_| is_program && own.depends_on("kube"))?;
+        Some(OperatorCrate { path, name, version })
+    };
+    paths.into_iter().filter_map(operator).collect()
 }
 
 /// A YAML file as a value, if it is there and can be read.

@@ -1,6 +1,7 @@
 //! The server that a catalog's image carries: a program for each platform, found and looked at before anything is built.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
@@ -9,9 +10,13 @@ use crate::image::Platform;
 
 /// The program's name, beside `olmkit` and in the image.
 const NAME: &str = "olmkit-serve";
-/// How one is made.
-const HELP: &str = "run `make server` in a checkout of olmkit and pass the path that it prints: `--server-binary linux/amd64=PATH`; \
-                    or build an image without a server: `--data-only`";
+/// How to have one.
+const HELP: &str = "a static olmkit is a server: install it with `RUSTFLAGS='-C target-feature=+crt-static' cargo install --locked \
+                    --path . --target x86_64-unknown-linux-gnu`; or pass `--base quay.io/operator-framework/opm:latest`, or `--data-only`";
+/// What is said when there is none, and none was asked for.
+pub const NO_SERVER: &str = "the image holds the catalog and no server, because this olmkit is not static: a CatalogSource needs \
+                             `grpcPodConfig: {extractContent: {catalogDir: /configs}}`, OLM v1 takes it as it is. For an image that serves \
+                             itself, pass `--base quay.io/operator-framework/opm:latest`, or install a static olmkit (docs/serve.md)";
 
 /// Where the servers come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +24,7 @@ pub enum Server {
     /// There is none: OLM takes the catalog out of the image.
     #[default]
     None,
-    /// They lie beside this program.
+    /// They lie beside this program, or this program is one; without any, the image has none.
     Beside,
     /// They are named.
     Given(BTreeMap<Platform, PathBuf>),
@@ -85,17 +90,30 @@ impl Server {
             check(&bytes, &path, &platform)?;
             Ok((platform, bytes))
         };
+        // Not asked for, and not to be had for any platform.
+        if *self == Self::Beside && wanted.iter().all(|platform| beside(platform).is_none()) {
+            return Ok(BTreeMap::new());
+        }
         wanted.into_iter().map(program).collect()
     }
 }
 
-/// `olmkit-serve-OS-ARCH` in the directory of this program, or `olmkit-serve` when it is for the platform.
+/// `olmkit-serve-OS-ARCH` in the directory of this program, `olmkit-serve` when it is for the platform, or this program itself,
+/// which is the server under that name.
 fn beside(platform: &Platform) -> Option<PathBuf> {
-    let directory = std::env::current_exe().ok()?.parent()?.to_owned();
+    let program = std::env::current_exe().ok()?;
+    let directory = program.parent()?.to_owned();
     let own = directory.join(format!("{NAME}-{}", platform.to_string().replace('/', "-")));
     let any = directory.join(NAME);
-    let fits = |path: &Path| files::read(path).is_ok_and(|bytes| check(&bytes, path, platform).is_ok());
-    if own.is_file() { Some(own) } else { Some(any).filter(|path| fits(path)) }
+    let fits = |path: &PathBuf| head(path).is_ok_and(|bytes| check(&bytes, path, platform).is_ok());
+    if own.is_file() { Some(own) } else { [any, program].into_iter().find(|path| fits(path)) }
+}
+
+/// The start of a program, with its headers.
+fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(64 << 10).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Looks at the header of a program (ELF, in the order of bytes of nearly all machines that Kubernetes runs on).
@@ -178,6 +196,6 @@ pub(super) mod tests {
         let given = Server::Given(BTreeMap::new());
         let error = given.programs(&["linux/arm64".parse().unwrap()]).unwrap_err();
         assert_eq!(error.to_string(), "there is no catalog server for linux/arm64");
-        assert!(error.help.unwrap().contains("make server"));
+        assert!(error.help.unwrap().contains("--base quay.io/operator-framework/opm:latest"));
     }
 }

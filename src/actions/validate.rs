@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use olmkit_bundle::finding::{Finding, Levels};
+use olmkit_bundle::finding::{Finding, Level, Levels};
 use olmkit_bundle::load::{BundleFiles, LoadError};
 use olmkit_bundle::parse::{Bundle, Texts};
 use olmkit_bundle::suggest::did_you_mean;
@@ -18,6 +18,7 @@ use olmkit_bundle::validate::{self as rules, Answers, Options, SUITES, validate_
 use olmkit_bundle::version::{Version, parse_tolerant};
 
 use super::findings::codes;
+use super::output::is_bundle;
 use crate::exit::Failure;
 use crate::files;
 use crate::image::{Access, Place, PlaceError, platforms};
@@ -184,12 +185,35 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
             None => {}
         }
     }
+    answer.next = next(&answer, bundles);
     match answer.unread.pop() {
         Some(failure) if answer.inputs.is_empty() => Err(failure),
         last => {
             answer.unread.extend(last);
             Ok(answer)
         }
+    }
+}
+
+/// The next command: for a bundle without errors what ships it, for a directory above bundles the bundles.
+fn next(answer: &FindingsAnswer, bundles: &[Input]) -> Option<String> {
+    let [Input::Disk(path)] = bundles else { return None };
+    let (shown, has_errors) = (path.display(), answer.findings.iter().any(|own| own.level == Level::Error));
+    if !has_errors {
+        return Some(format!(
+            "run `olmkit bundle build {shown} --to HOST/NAME:TAG`, then `olmkit catalog add CATALOG HOST/NAME:TAG`"
+        ));
+    }
+    let entries = std::fs::read_dir(path).ok().filter(|_| !is_bundle(path))?;
+    let below: Vec<_> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_bundle(path)).collect();
+    match below.as_slice() {
+        [] => None,
+        [only] => Some(format!("did you mean `olmkit bundle validate {}`?", only.display())),
+        _ => Some(format!(
+            "did you mean `olmkit bundle validate {}/*`?",
+            shown.to_string().trim_end_matches('/')
+        )),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use olmkit_bundle::generate::{Assignment, Compat, ImageOverride, Overrides};
+use olmkit_bundle::generate::{Assignment, Compat, Descriptors, ImageOverride, Overrides};
 use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
@@ -121,9 +121,21 @@ pub struct Generate {
     /// Helm chart, rendered by helm
     #[arg(long, value_name = "CHART")]
     helm: Vec<PathBuf>,
-    /// Values file for the chart
-    #[arg(long, value_name = "FILE", requires = "helm")]
+    /// Values file for the chart; added to those of the package file
+    #[arg(long, value_name = "FILE")]
     helm_values: Vec<PathBuf>,
+    /// Value for the chart, as for `helm template --set`
+    #[arg(long, value_name = "KEY=VALUE")]
+    helm_set: Vec<String>,
+    /// Name of the chart's release [default: the package's name]
+    #[arg(long, value_name = "NAME")]
+    helm_release: Option<String>,
+    /// Namespace of the chart's release
+    #[arg(long, value_name = "NAMESPACE")]
+    helm_namespace: Option<String>,
+    /// Kubernetes version to render the chart for
+    #[arg(long, value_name = "VERSION")]
+    helm_kube_version: Option<String>,
     /// Files and directories with sample custom resources; other files are ignored
     #[arg(long, value_name = "FILE|DIR")]
     samples: Vec<PathBuf>,
@@ -154,6 +166,9 @@ pub struct Generate {
     /// Channel of the catalog to compute the edges from [default: the package's default channel]
     #[arg(long, value_name = "NAME", requires = "catalog")]
     channel: Option<ChannelName>,
+    /// Accept a channel or a catalog that does not exist yet
+    #[arg(long, requires = "catalog")]
+    new_channel: bool,
     /// Version policy: replaces, semver, semver-skippatch or skip-range; overrides the package file
     #[arg(long, value_name = "POLICY", requires = "catalog")]
     policy: Option<Policy>,
@@ -169,6 +184,9 @@ pub struct Generate {
     /// Accept this kind of finding, in addition to those that the package file allows
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     allow: Vec<String>,
+    /// Descriptors of custom resource fields to include
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = DescriptorsFlag::All)]
+    descriptors: DescriptorsFlag,
     /// Creation time, RFC 3339; `now` updates it when the content changes
     #[arg(long, value_name = "TIME|now", value_parser = created_at)]
     created_at: Option<String>,
@@ -194,11 +212,32 @@ pub struct Generate {
     registry: RegistryFlags,
 }
 
+/// Descriptors of custom resource fields to include.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DescriptorsFlag {
+    /// One for each field of the schema that consoles can show
+    All,
+    /// Those that the base or the package file names
+    Annotated,
+    /// None
+    None,
+}
+
 /// Tools to be compatible with.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum CompatFlag {
     /// `operator-sdk generate bundle`
     OperatorSdk,
+}
+
+impl From<DescriptorsFlag> for Descriptors {
+    fn from(flag: DescriptorsFlag) -> Self {
+        match flag {
+            DescriptorsFlag::All => Self::All,
+            DescriptorsFlag::Annotated => Self::Annotated,
+            DescriptorsFlag::None => Self::None,
+        }
+    }
 }
 
 /// RFC 3339 in UTC, or the word `now`.
@@ -223,8 +262,11 @@ Examples:
 impl Generate {
     fn request(self) -> (generate::Request, RegistryFlags) {
         let flags = self;
-        let Generate { manifests, kustomize, helm, helm_values, .. } = flags;
-        let inputs = generate::Inputs { paths: manifests, kustomize, helm, helm_values };
+        let Generate { manifests, kustomize, helm: charts, helm_values: values, helm_set: set, .. } = flags;
+        let Generate { helm_release: release, helm_namespace: namespace, .. } = flags;
+        let kube_version = flags.helm_kube_version;
+        let helm = generate::Helm { charts, values, set, release, namespace, kube_version };
+        let inputs = generate::Inputs { paths: manifests, kustomize, helm };
         let Generate { package, version, release, channels, default_channel, .. } = flags;
         let Generate { extra_service_accounts, set, image: images, allow, .. } = flags;
         let overrides = Overrides {
@@ -245,7 +287,16 @@ impl Generate {
         };
         let compat = flags.compat.map(|CompatFlag::OperatorSdk| Compat::OperatorSdk);
         let Generate {
-            samples, package_file, base, catalog, channel, policy, created_at, output_dir, ..
+            samples,
+            package_file,
+            base,
+            catalog,
+            channel,
+            new_channel,
+            policy,
+            created_at,
+            output_dir,
+            ..
         } = flags;
         let request = generate::Request {
             inputs,
@@ -255,9 +306,11 @@ impl Generate {
             overrides,
             catalog,
             channel,
+            new_channel,
             policy,
             created_at,
             compat,
+            descriptors: flags.descriptors.into(),
             pin_digests: flags.pin_digests,
             force: flags.force,
             task,

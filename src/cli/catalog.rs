@@ -484,7 +484,8 @@ pub struct Build {
     /// Base image that serves the catalog, such as opm's
     #[arg(long, value_name = "IMAGE")]
     base: Option<Input>,
-    /// The server that the image carries, a static `olmkit-serve` (`make server`), for each platform; else the one beside olmkit
+    /// Static server for a platform of the image, an `olmkit-serve` or olmkit [default: the one beside olmkit, or olmkit itself if
+    /// it is static, else none]
     #[arg(long, value_name = "OS/ARCH=FILE", value_parser = server_binary, conflicts_with = "base")]
     server_binary: Vec<(Platform, PathBuf)>,
     /// Build an image with the catalog only, for `grpcPodConfig.extractContent` and OLM v1

@@ -1,6 +1,7 @@
 //! What `catalog add` has done.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use olmkit_catalog::add::{Account, ChangedEntry};
 
@@ -12,6 +13,8 @@ use super::{Answer, pretty, printable};
 pub struct AddedAnswer {
     /// What was done.
     pub account: Account,
+    /// The catalog.
+    pub catalog: PathBuf,
 }
 
 impl Answer for AddedAnswer {
@@ -19,14 +22,27 @@ impl Answer for AddedAnswer {
         pretty(&self.account)
     }
 
-    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
-        let Account { package, channels, .. } = &self.account;
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+        let Account { package, channels, bundles, files, .. } = &self.account;
+        let catalog = self.catalog.display().to_string();
+        let catalog = printable(&catalog);
+        if files.is_empty() {
+            let bundles: Vec<_> =
+                bundles.iter().map(|bundle| printable(short(&bundle.name, package))).collect();
+            let channels: Vec<_> = channels.iter().map(|channel| printable(&channel.name)).collect();
+            let (bundles, channels) = (bundles.join(", "), channels.join(", "));
+            return writeln!(
+                out,
+                "{} in {channels}: {bundles} is there already, nothing changed",
+                printable(package)
+            );
+        }
         for channel in channels {
             let head = printable(short(&channel.head, package));
             writeln!(out, "{} in {}, head {head}", printable(package), printable(&channel.name))?;
             channel.entries.iter().try_for_each(|entry| writeln!(out, "  {}", line(entry, package)))?;
         }
-        Ok(())
+        writeln!(talk, "next: run `olmkit catalog build {catalog} --to HOST/NAME:TAG`")
     }
 }
 

@@ -23,12 +23,14 @@ pub struct FindingsAnswer {
     pub known: usize,
     /// Inputs that could not be read, and why.
     pub unread: Vec<Failure>,
+    /// The next command, where there is one.
+    pub next: Option<String>,
 }
 
 impl FindingsAnswer {
     /// Nothing checked yet, and nothing found.
     pub fn new(what: &'static str) -> Self {
-        Self { what, inputs: Vec::new(), findings: Vec::new(), known: 0, unread: Vec::new() }
+        Self { what, inputs: Vec::new(), findings: Vec::new(), known: 0, unread: Vec::new(), next: None }
     }
 
     fn count(&self, level: Level) -> usize {
@@ -64,7 +66,8 @@ impl Answer for FindingsAnswer {
         let (checked, errors) = (plural(checked, what), plural(errors, "error"));
         writeln!(out, "checked {checked}: {errors}, {}{known}", plural(warnings, "warning"))?;
         out.flush()?;
-        self.unread.iter().try_for_each(|failure| failure_text(failure, talk))
+        self.unread.iter().try_for_each(|failure| failure_text(failure, talk))?;
+        self.next.iter().try_for_each(|next| writeln!(talk, "next: {}", printable(next)))
     }
 
     fn findings(&self, format: Format) -> Option<String> {
@@ -156,8 +159,16 @@ pub(super) fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Resul
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help).into_owned()));
     }
+    let rendered = Renderer::styled().render(&[group]).to_string();
+    // Below a title without a place stands a bar that leads to nothing.
+    let is_bar = |line: &&str| anstream::adapter::strip_str(line).to_string().trim() == "|";
+    let stray = finding.place.is_none().then(|| rendered.lines().nth(1).filter(is_bar)).flatten();
+    let rendered = match stray {
+        Some(bar) => rendered.replacen(&format!("{bar}\n"), "", 1),
+        None => rendered,
+    };
     // Colour is taken away again where the stream has none.
-    writeln!(out, "{}\n", Renderer::styled().render(&[group]))
+    writeln!(out, "{rendered}\n")
 }
 
 /// An error about a place in a file, in the same form.

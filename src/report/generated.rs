@@ -18,6 +18,8 @@ pub struct GeneratedAnswer {
     pub csv: String,
     /// The bundle's directory.
     pub output_dir: PathBuf,
+    /// The base that was found, where none was named.
+    pub base: Option<PathBuf>,
     /// The files that were written; empty when nothing was.
     pub files: Vec<String>,
     /// Files in the directory that olmkit did not write, and left alone.
@@ -41,6 +43,9 @@ impl Answer for GeneratedAnswer {
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         self.findings.iter().try_for_each(|finding| write_finding(finding, talk))?;
+        if let Some(base) = &self.base {
+            writeln!(talk, "base: {}", printable(&base.display().to_string()))?;
+        }
         if self.files.is_empty() {
             let errors = self.findings.iter().filter(|finding| finding.level == Level::Error).count();
             return writeln!(talk, "nothing was written because of {}", plural(errors, "error"));
@@ -51,14 +56,16 @@ impl Answer for GeneratedAnswer {
             return match stale.len() {
                 0 => writeln!(talk, "{} in {} is up to date", self.csv, printable(&directory)),
                 count => {
-                    writeln!(talk, "{} is stale: {} to renew", printable(&directory), plural(count, "file"))
+                    writeln!(talk, "{} is stale: {} to renew", printable(&directory), plural(count, "file"))?;
+                    writeln!(talk, "next: run the same command without `--check`")
                 }
             };
         }
         for path in &self.kept {
             writeln!(talk, "kept {}: olmkit did not write it", printable(path))?;
         }
-        writeln!(out, "{} in {} ({})", self.csv, printable(&directory), plural(self.files.len(), "file"))
+        writeln!(out, "{} in {} ({})", self.csv, printable(&directory), plural(self.files.len(), "file"))?;
+        writeln!(talk, "next: run `olmkit bundle validate {}`", printable(&directory))
     }
 
     fn exit(&self) -> Exit {

@@ -15,6 +15,8 @@ pub struct ImageAnswer {
     pub stored: Stored,
     /// Whether it would have been written.
     pub dry_run: bool,
+    /// What there is to say about it.
+    pub note: Option<String>,
 }
 
 impl Answer for ImageAnswer {
@@ -36,6 +38,9 @@ impl Answer for ImageAnswer {
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         if self.dry_run {
             writeln!(talk, "nothing was written: --dry-run")?;
+        }
+        if let Some(note) = &self.note {
+            writeln!(talk, "note: {note}")?;
         }
         match &self.stored.pinned {
             Some(pinned) => writeln!(out, "{}", printable(pinned)),

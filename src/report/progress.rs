@@ -42,6 +42,16 @@ pub fn counted(pieces: usize) -> ProgressBar {
         .with_style(style.map_or_else(|_| ProgressStyle::default_bar(), |style| style.progress_chars("=> ")))
 }
 
+/// A sign that a program is at work; it shows itself on a terminal alone, and goes when it is done.
+pub fn busy(what: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+    let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
+    let bar = ProgressBar::with_draw_target(None, target).with_message(printable(what).into_owned());
+    let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    bar
+}
+
 struct Transfers {
     bars: Option<MultiProgress>,
     open: Mutex<HashMap<Digest, ProgressBar>>,

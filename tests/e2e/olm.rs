@@ -205,6 +205,9 @@ fn bundles(namespace: &Namespace, dir: &Path) -> Result<Vec<String>, Failed> {
         let (from, to) = (manifests.display().to_string(), format!("bundles/{version}"));
         let mut words = vec!["bundle", "generate", &from, "--package-file", &package, "--version", version];
         words.extend(["--catalog", "catalog", "--output-dir", &to]);
+        if !dir.join("catalog").exists() || version == "0.4.0" {
+            words.push("--new-channel");
+        }
         if version == "0.4.0" {
             words.extend(["--channels", "fast"]);
         }

@@ -67,6 +67,23 @@ fn servers_for_two_platforms_over_the_same_data() {
     assert_eq!((code, &listed["summary"]["checked"]), (Some(0), &serde_json::json!(1)));
 }
 
+/// After `cargo install` there is no static program: the image holds the catalog alone, and the talk says so.
+#[test]
+fn without_a_server_the_image_holds_the_catalog() {
+    let catalog = Catalog::new(&[("alpha", 1)]);
+    let dir = catalog.as_ref();
+    // A copy elsewhere, because a server may lie beside the program that is tested.
+    let alone = dir.join("olmkit");
+    fs::copy(env!("CARGO_BIN_EXE_olmkit"), &alone).unwrap();
+    let mut command = Command::new(&alone);
+    command.args(["catalog", "build", "catalog", "--to", "oci:images:x"]).current_dir(dir);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("extractContent") && !said.contains("make "), "{said}");
+    let (found, _) = olmkit(dir, &["image", "inspect", "oci:images:x"]);
+    assert_eq!(found["images"][0]["entrypoint"], serde_json::json!([]));
+}
+
 #[test]
 fn servers_that_would_not_run() {
     let catalog = Catalog::new(&[("alpha", 1)]);
@@ -79,7 +96,7 @@ fn servers_that_would_not_run() {
         (answer["error"].as_str().unwrap().to_owned(), answer["help"].as_str().unwrap_or_default().to_owned())
     };
     let (error, help) = build("linux/amd64=dynamic", &[]);
-    assert!(error.contains("is not static") && help.contains("make server"), "{error} {help}");
+    assert!(error.contains("is not static") && help.contains("--data-only"), "{error} {help}");
     let (error, _) = build("linux/arm64=dynamic", &[]);
     assert_eq!(error, "`dynamic` is not a program for linux/arm64");
     let (error, _) = build("linux/amd64=dynamic", &["--platform", "linux/s390x"]);

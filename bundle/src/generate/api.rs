@@ -6,7 +6,7 @@ use super::draft::{By, Draft, Origin};
 use super::input::{self, Objects};
 use super::package::Package;
 use super::package_file::{ApiSettings, PackageFile};
-use super::{Compat, codes, descriptors, sample};
+use super::{Request, codes, descriptors, sample};
 use crate::crd::Crd;
 use crate::finding::Findings;
 use crate::parse::Object;
@@ -25,11 +25,11 @@ pub(super) struct Api<'m> {
 /// Derives the owned APIs. What the base says of each of them is `known`: its fields are kept.
 pub(super) fn derive<'m>(
     objects: &Objects<'m>,
-    package: &Package<'m>,
+    request: &Request<'m>,
     mut known: Known<'m>,
-    compat: Option<Compat>,
     findings: &mut Findings,
 ) -> Api<'m> {
+    let (package, compat) = (request.package, request.compat);
     let mut owned = Vec::new();
     let mut schemas = BTreeMap::new();
     for object in &objects.crds {
@@ -71,13 +71,16 @@ pub(super) fn derive<'m>(
                 let group = crd.group().into_owned();
                 schemas.insert((group, version.name.to_string(), crd.kind().into_owned()), schema);
             }
+            let mut written = descriptors::Written::default();
             let base = known.take(&crd.name(), &version.name, &crd.kind());
             if let Some(base) = base {
+                written.add(&base);
                 descriptors::overlay(&mut entry, base);
             }
             if let Some(file) = package.sources.file {
-                apply_settings(&mut entry, file, &crd.kind(), &version.name);
+                apply_settings(&mut entry, file, &crd.kind(), &version.name, &mut written);
             }
+            descriptors::keep(&mut entry, request.descriptors, &written);
             owned.push(entry);
         }
     }
@@ -135,7 +138,13 @@ fn schema<'m>(object: &Object<'m, 'm>, version: &'m Node<'m>) -> Option<&'m Node
 }
 
 /// What the package file says of how a kind is shown.
-fn apply_settings<'m>(entry: &mut Draft<'m>, file: &'m PackageFile<'m>, kind: &str, version: &str) {
+fn apply_settings<'m>(
+    entry: &mut Draft<'m>,
+    file: &'m PackageFile<'m>,
+    kind: &str,
+    version: &str,
+    written: &mut descriptors::Written,
+) {
     for (at, settings) in file.settings.descriptors.iter().enumerate() {
         let mine = settings.kind == kind && (settings.version.is_empty() || settings.version == version);
         let draft = file.item("descriptors", at).filter(|_| mine);
@@ -151,6 +160,7 @@ fn apply_settings<'m>(entry: &mut Draft<'m>, file: &'m PackageFile<'m>, kind: &s
                 draft.set(&[key], list);
             }
         }
+        written.add(&draft);
         descriptors::overlay(entry, draft);
         for hidden in hide {
             let Some((list, path)) = hidden.split_once('.') else { continue };

@@ -1,11 +1,12 @@
 //! Puts the ClusterServiceVersion together.
 //!
-//! Who has the say, first to last: the command line, the package file, the manifests, the base, Cargo.toml, our own
-//! defaults. What the manifests decide (what runs, what it may do, which APIs it brings) the base can add to, never change.
+//! Who has the say, first to last: the command line, the package file, the manifests, the base, Chart.yaml, Cargo.toml, our
+//! own defaults. What the manifests decide (what runs, what it may do, which APIs it brings) the base can add to, never change.
 
 use serde_json::{Value as Json, json};
 
 use super::api::{Api, Known};
+use super::chart::ChartFile;
 use super::draft::{By, Draft, Origin};
 use super::input::Objects;
 use super::modes::Modes;
@@ -338,6 +339,9 @@ impl<'m> Assembly<'_, 'm> {
         {
             spec.remove("icon");
         }
+        if let Some(chart) = sources.chart {
+            self.chart(chart);
+        }
         if let Some(cargo) = sources.cargo {
             let people = cargo.texts("authors").into_iter().map(|(author, origin)| {
                 let (name, email) = match author.split_once('<') {
@@ -372,6 +376,32 @@ impl<'m> Assembly<'_, 'm> {
         self.csv.set_default(&["spec", "displayName"], name);
         if self.csv.at(&["spec", "provider"]).is_none() {
             self.csv.set(&["spec", "provider"], Draft::map(Self::rule("nobody said who provides it")));
+        }
+    }
+
+    /// The chart's metadata, where nothing else has a value.
+    fn chart(&mut self, chart: &'m ChartFile<'m>) {
+        for key in ["description", "keywords"] {
+            if let Some(draft) = chart.draft(key) {
+                self.csv.set_default(&["spec", key], draft.texts());
+            }
+        }
+        let people = chart.maintainers();
+        if let Some(origin) = people.first().map(Draft::origin) {
+            self.csv.set_default(&["spec", "maintainers"], Draft::list(people, origin));
+        }
+        if let Some((home, origin)) = chart.text("home") {
+            let links = json!([{ "name": "Homepage", "url": home }]);
+            self.csv.set_default(&["spec", "links"], Draft::new(links, origin));
+        }
+        if let Some((version, origin)) = chart.oldest_kubernetes() {
+            self.csv.set_default(&["spec", "minKubeVersion"], Draft::new(version, origin));
+        }
+        if self.csv.at(&["spec", "icon"]).is_none_or(Draft::is_empty) {
+            match chart.icon() {
+                Some(icon) => self.csv.set(&["spec", "icon"], icon),
+                None => self.findings.extend(chart.icon_elsewhere()),
+            }
         }
     }
 
@@ -422,6 +452,9 @@ impl<'m> Assembly<'_, 'm> {
             annotation::CAPABILITIES,
             Draft::new(CAPABILITIES[0], Self::rule("the lowest level, where nobody says")),
         );
+        if let Some((text, origin)) = package.sources.chart.and_then(ChartFile::repository) {
+            default(annotation::REPOSITORY, Draft::new(text, origin));
+        }
         if let Some(cargo) = package.sources.cargo {
             for (key, of_crate) in [(annotation::REPOSITORY, "repository"), (LICENSE, "license")] {
                 if let Some((text, origin)) = cargo.text(of_crate) {

@@ -13,7 +13,11 @@ use crate::yaml::steps;
 
 /// A ClusterServiceVersion to start from.
 #[derive(Clone, Copy, Debug)]
-pub struct Base<'m>(pub(super) Object<'m, 'm>);
+pub struct Base<'m> {
+    pub(super) object: Object<'m, 'm>,
+    /// Whether nobody named it: one among the manifests counts more.
+    found: bool,
+}
 
 impl<'m> Base<'m> {
     /// The ClusterServiceVersion of a base file.
@@ -23,7 +27,7 @@ impl<'m> Base<'m> {
     pub fn of(manifests: &'m Manifests<'m>) -> Result<Self, Box<Finding>> {
         let mut objects = manifests.objects();
         match objects.find(|object| object.kind() == csv::KIND) {
-            Some(object) => Ok(Self(object)),
+            Some(object) => Ok(Self::named(object)),
             None => {
                 let finding =
                     Finding::new(&codes::BASE_INVALID, "there is no ClusterServiceVersion in the base");
@@ -36,18 +40,37 @@ impl<'m> Base<'m> {
         }
     }
 
+    /// The same as one that was found beside the manifests: one among them counts more, as it does for operator-sdk.
+    #[must_use]
+    pub fn found(self) -> Self {
+        Self { found: true, ..self }
+    }
+
+    pub(super) fn named(object: Object<'m, 'm>) -> Self {
+        Self { object, found: false }
+    }
+
+    pub(super) fn is_found(self) -> bool {
+        self.found
+    }
+
+    /// Whether an object is this ClusterServiceVersion, given once more.
+    pub(super) fn is_same(self, object: &Object<'_, '_>) -> bool {
+        self.object.root.to_json() == object.root.to_json()
+    }
+
     /// Its version, where it says one that is meant.
     pub(super) fn version(&self) -> Option<(&'m str, Origin<'m>)> {
         let path = steps!("spec", "version");
-        let text = self.0.text(path);
-        let origin = Origin::written(By::Base, self.0.source, self.0.root.locate(path));
+        let text = self.object.text(path);
+        let origin = Origin::written(By::Base, self.object.source, self.object.root.locate(path));
         // The scaffold's placeholder.
         (!text.is_empty() && text != "0.0.0").then_some((text, origin))
     }
 
     /// Everything that it says, but for what only a cluster says.
     pub(super) fn draft(self, compat: Option<Compat>) -> Draft<'m> {
-        let mut draft = Draft::node(self.0.root, self.0.source, By::Base);
+        let mut draft = Draft::node(self.object.root, self.object.source, By::Base);
         draft.remove("status");
         if let Some(metadata) = draft.at_mut(&["metadata"]) {
             for key in ["creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"] {

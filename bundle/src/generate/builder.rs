@@ -194,7 +194,7 @@ impl Builder {
         let base = Manifests::parse(sources(self.base.as_slice()));
         let base = self.base.as_ref().map(|_| Base::of(&base)).transpose();
         let base = base.map_err(|finding| BuildError::Findings(vec![*finding]))?;
-        let known = Sources { file: file.as_ref(), base: base.as_ref(), cargo: None };
+        let known = Sources { file: file.as_ref(), base: base.as_ref(), ..Sources::default() };
         let package =
             Package::resolve(known, self.overrides, self.attachments).map_err(BuildError::Findings)?;
         let manifests = Manifests::parse(sources(&self.manifests)).with_samples(sources(&self.samples));

@@ -4,7 +4,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::codes;
 use super::draft::{By, Draft, Origin};
-use super::package_file::PackageFile;
+use super::package_file::{PackageFile, PartlyRead};
 use crate::finding::{Finding, Place};
 use crate::source::{Source, Span};
 use crate::yaml::{Entry, Mapping, Node, Value, steps};
@@ -53,6 +53,23 @@ impl<'a> CargoFile<'a> {
         self.root.get("workspace").is_some()
     }
 
+    /// The members of a workspace as it names them: directories, or patterns such as `crates/*`.
+    pub fn members(&self) -> Vec<&str> {
+        let members = self.root.at(steps!("workspace", "members")).and_then(Node::as_sequence).unwrap_or(&[]);
+        members.iter().filter_map(Node::as_str).collect()
+    }
+
+    /// Whether the crate depends on another.
+    pub fn depends_on(&self, name: &str) -> bool {
+        self.root.at(steps!("dependencies", name)).is_some()
+    }
+
+    /// The crate's name, and its version where it is one.
+    pub fn name_and_version(&self) -> Option<(String, Option<String>)> {
+        let text = |key: &str| self.text(key).map(|(text, _)| text.to_owned());
+        Some((text("name")?, text("version")))
+    }
+
     /// Names the workspace's Cargo.toml, for the values that are inherited from it.
     pub fn set_workspace(&mut self, workspace: CargoFile<'a>) {
         self.workspace = Some(Box::new(workspace));
@@ -62,6 +79,12 @@ impl<'a> CargoFile<'a> {
     pub fn package_file(&self) -> Option<Result<PackageFile<'a>, Vec<Finding>>> {
         let root = self.root.at(steps!("package", "metadata", "olmkit"))?.clone();
         Some(PackageFile::new(Source::new(self.source.path(), self.source.text()), root))
+    }
+
+    /// The same as far as it can be read, and what is wrong with the rest.
+    pub fn part_of_package_file(&self) -> Option<PartlyRead<'a>> {
+        let root = self.root.at(steps!("package", "metadata", "olmkit"))?.clone();
+        Some(PackageFile::part(Source::new(self.source.path(), self.source.text()), root))
     }
 
     /// A value of `[package]`, from the workspace where it is inherited, and the text it stands in.

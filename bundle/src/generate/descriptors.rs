@@ -4,6 +4,8 @@
 //! them, such as a number of replicas. The hints are those of OpenShift's console
 //! (openshift/console `packages/operator-lifecycle-manager/src/components/descriptors/reference`).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value as Json;
 
 use super::draft::{By, Draft, Origin};
@@ -33,6 +35,50 @@ const KUBERNETES_OWN: [&str; 12] = [
 
 const UI: &str = "urn:alm:descriptor:com.tectonic.ui:";
 
+/// Which descriptors of owned APIs a bundle gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Descriptors {
+    /// One for each field of the CRDs' schemas that consoles can show.
+    #[default]
+    All,
+    /// Those that the base or the package file names.
+    Annotated,
+    /// None.
+    None,
+}
+
+/// The paths of the descriptors that somebody wrote.
+#[derive(Debug, Default)]
+pub(super) struct Written(BTreeSet<(&'static str, String)>);
+
+impl Written {
+    /// Remembers those of what is laid over an owned API.
+    pub(super) fn add(&mut self, over: &Draft<'_>) {
+        for key in ALL_LISTS {
+            self.0.extend(
+                over.items_of(key).iter().map(|descriptor| (key, descriptor.text("path").to_owned())),
+            );
+        }
+    }
+}
+
+/// Takes away the descriptors that were not asked for.
+pub(super) fn keep(entry: &mut Draft<'_>, which: Descriptors, written: &Written) {
+    for key in ALL_LISTS {
+        let Some(list) = entry.at_mut(&[key]).filter(|_| which != Descriptors::All) else { continue };
+        list.retain(|own| {
+            which == Descriptors::Annotated && written.0.contains(&(key, own.text("path").to_owned()))
+        });
+        if list.is_empty() {
+            entry.remove(key);
+        }
+    }
+}
+
+/// Every list of descriptors.
+const ALL_LISTS: [&str; 3] = ["specDescriptors", "statusDescriptors", "actionDescriptors"];
+
 /// The lists of descriptors, with the field whose parts they describe.
 const LISTS: [(&str, &str); 2] = [("spec", "specDescriptors"), ("status", "statusDescriptors")];
 
@@ -51,7 +97,7 @@ pub(super) fn derive<'m>(entry: &mut Draft<'m>, schema: &'m Node<'m>, source: &'
 
 /// Lays what somebody wrote about an owned API over what was derived: descriptors are matched by their path.
 pub(super) fn overlay<'m>(entry: &mut Draft<'m>, mut over: Draft<'m>) {
-    for key in ["specDescriptors", "statusDescriptors", "actionDescriptors"] {
+    for key in ALL_LISTS {
         let Some(list) = over.remove(key).filter(|list| !list.is_empty()) else { continue };
         let origin = list.origin();
         let mut derived = entry.remove(key).map(Draft::into_items).unwrap_or_default();

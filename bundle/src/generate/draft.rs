@@ -34,6 +34,8 @@ pub enum By {
     PackageFile,
     /// What Cargo.toml says of the crate.
     Cargo,
+    /// What Chart.yaml says of the Helm chart.
+    Chart,
     /// An option of the command line.
     Flag(&'static str),
     /// A variable of the environment.
@@ -54,6 +56,7 @@ impl By {
             Self::Base => "base",
             Self::PackageFile => "packageFile",
             Self::Cargo => "cargo",
+            Self::Chart => "chart",
             Self::Flag(_) => "flag",
             Self::Environment(_) => "environment",
             Self::Catalog => "catalog",
@@ -70,6 +73,7 @@ impl fmt::Display for By {
             Self::Base => "base",
             Self::PackageFile => "package file",
             Self::Cargo => "Cargo",
+            Self::Chart => "chart",
             Self::Flag(name) | Self::Environment(name) | Self::Rule(name) => name,
             Self::Catalog => "catalog",
             Self::Registry => "registry",

@@ -54,7 +54,7 @@ const OF_ONE_NAME: [&str; 9] = [
 ];
 
 /// The keys in the order in which people fill them in, each with an example.
-const KEYS: [(&str, &str); 47] = [
+const KEYS: [(&str, &str); 51] = [
     ("package", "my-operator"),
     ("version", "0.1.0"),
     ("release", "'1'"),
@@ -87,6 +87,10 @@ const KEYS: [(&str, &str); 47] = [
     ("kustomize", "[config/default]"),
     ("helm", "[chart]"),
     ("helmValues", "[values.yaml]"),
+    ("helmSet", "[crds.enabled=true]"),
+    ("helmRelease", "my-operator"),
+    ("helmNamespace", "my-operator-system"),
+    ("helmKubeVersion", "1.33.0"),
     ("samples", "[config/samples]"),
     ("base", "config/manifests/bases/my-operator.clusterserviceversion.yaml"),
     ("extraServiceAccounts", "[helper]"),
@@ -123,7 +127,7 @@ pub fn package_file(found: &Found<'_>) -> Initial {
         from_chart(chart, &mut values);
     }
     if let Some(csv) = found.csv {
-        from_csv(&csv.0.root.to_json(), found.base.is_some(), &mut values, &mut files);
+        from_csv(&csv.object.root.to_json(), found.base.is_some(), &mut values, &mut files);
     }
     for (key, list) in [
         ("manifests", &found.manifests),

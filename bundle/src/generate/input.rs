@@ -34,6 +34,8 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 #[derive(Debug)]
 pub struct Manifests<'a> {
     texts: Vec<Text<'a>>,
+    /// Files among the samples that are not text.
+    unread: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -76,13 +78,20 @@ impl<'a> Manifests<'a> {
     /// Reads every document of every text.
     pub fn parse(sources: Vec<Source<'a>>) -> Self {
         let texts = sources.into_iter().map(|source| Text::read(source, false));
-        Self { texts: texts.collect() }
+        Self { texts: texts.collect(), unread: Vec::new() }
     }
 
     /// Adds texts of which only the examples of custom resources count.
     #[must_use]
     pub fn with_samples(mut self, sources: Vec<Source<'a>>) -> Self {
         self.texts.extend(sources.into_iter().map(|source| Text::read(source, true)));
+        self
+    }
+
+    /// Names files among the samples that are not text, and so no examples.
+    #[must_use]
+    pub fn with_unread_samples(mut self, paths: Vec<String>) -> Self {
+        self.unread = paths;
         self
     }
 
@@ -132,7 +141,7 @@ impl<'a> Manifests<'a> {
     fn each_once<'m>(&'m self, findings: &mut Findings) -> (Vec<(Object<'m, 'm>, bool)>, Vec<Place>) {
         let mut by_id = BTreeMap::<_, (Object<'m, 'm>, bool)>::new();
         let mut same_name = BTreeMap::<_, Vec<Object<'m, 'm>>>::new();
-        let mut no_samples = Vec::new();
+        let mut no_samples: Vec<_> = self.unread.iter().map(Place::file).collect();
         for text in &self.texts {
             for document in &text.documents {
                 let root = match document {
@@ -355,6 +364,7 @@ fn helm_test(object: &Object<'_, '_>) -> Option<Finding> {
 /// What of the texts with examples is not an example, in one finding.
 fn report_no_samples(places: Vec<Place>, findings: &mut Findings) {
     let mut paths: Vec<_> = places.iter().map(|place| format!("`{}`", place.path)).collect();
+    paths.sort();
     paths.dedup();
     let Some(place) = places.into_iter().next() else { return };
     let more = if paths.len() > LISTED_FILES { ", …" } else { "" };

@@ -10,6 +10,7 @@ use semver::Prerelease;
 
 use super::base::Base;
 use super::cargo::CargoFile;
+use super::chart::ChartFile;
 use super::draft::{By, Origin};
 use super::package_file::{
     CAPABILITIES, DEFAULT_CHANNEL, INSTALL_MODES, PackageFile, PackageSettings, VERSION_POLICIES,
@@ -182,6 +183,8 @@ pub struct Sources<'f> {
     pub file: Option<&'f PackageFile<'f>>,
     /// The base ClusterServiceVersion.
     pub base: Option<&'f Base<'f>>,
+    /// What Chart.yaml says of the chart that the manifests come from.
+    pub chart: Option<&'f ChartFile<'f>>,
     /// What Cargo.toml says of the crate.
     pub cargo: Option<&'f CargoFile<'f>>,
 }
@@ -325,7 +328,7 @@ impl<'f> Check<'f> {
         });
     }
 
-    /// A value that must be there: from the command line, the package file, the base or Cargo.toml.
+    /// A value that must be there: from the command line, the package file, the base, Chart.yaml or Cargo.toml.
     fn value<T: FromStr<Err: Display>>(
         &mut self,
         given: Option<T>,
@@ -342,11 +345,15 @@ impl<'f> Check<'f> {
             return Some((self.parse(text, &path)?, file.origin(&path)));
         }
         let base = self.sources.base.filter(|_| key == "version").and_then(Base::version);
+        let chart = self.sources.chart.and_then(|file| file.text(cargo));
         let cargo = self.sources.cargo.and_then(|file| file.text(cargo));
         // What was written for another purpose is taken where it fits, and not complained about where it does not.
-        let found =
-            base.into_iter().chain(cargo).find_map(|(text, origin)| Some((text.parse().ok()?, origin)));
-        if found.is_none() {
+        let found = base
+            .into_iter()
+            .chain(chart)
+            .chain(cargo)
+            .find_map(|(text, origin)| Some((text.parse().ok()?, origin)));
+        if found.is_none() && !self.sources.file.is_some_and(|file| file.is_broken(key)) {
             self.fail(format!("`{key}` is missing"), &[]);
             self.last_help(format!("set `{key}` in the package file, or give `{flag}`"));
         }

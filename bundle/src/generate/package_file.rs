@@ -106,6 +106,14 @@ pub struct PackageSettings {
     pub helm: Vec<String>,
     /// Values for the charts.
     pub helm_values: Vec<String>,
+    /// Single values for the charts, such as `crds.enabled=true`, over those of the files.
+    pub helm_set: Vec<String>,
+    /// The name of the charts' release; the package's when absent.
+    pub helm_release: String,
+    /// The namespace of the charts' release; helm's default when absent.
+    pub helm_namespace: String,
+    /// The Kubernetes that the charts are rendered for; helm's default when absent.
+    pub helm_kube_version: String,
     /// Files and directories with examples of custom resources, for `alm-examples` alone.
     pub samples: Vec<String>,
     /// A base ClusterServiceVersion, as operator-sdk keeps it in `config/manifests/bases`.
@@ -205,7 +213,12 @@ pub struct PackageFile<'a> {
     root: Node<'a>,
     /// What it says.
     pub settings: PackageSettings,
+    /// Keys with values that cannot be read.
+    broken: Vec<String>,
 }
+
+/// A package file as far as it can be read, and what is wrong with the rest; or why nothing of it can be read.
+pub type PartlyRead<'a> = Result<(PackageFile<'a>, Vec<Finding>), Vec<Finding>>;
 
 impl<'a> PackageFile<'a> {
     /// Reads a package file.
@@ -222,18 +235,68 @@ impl<'a> PackageFile<'a> {
         }
     }
 
+    /// Reads what can be read of a package file, and says what cannot: so that everything that is wrong is found in one run.
+    ///
+    /// # Errors
+    /// When nothing of it can be read.
+    pub fn parse_part(source: Source<'a>) -> PartlyRead<'a> {
+        match yaml::first_document(source.text()) {
+            Ok(document) => Self::part(source, document.root),
+            Err(error) => {
+                let place = Place::new(&source, error.span);
+                Err(vec![Finding::new(&codes::SYNTAX, error.message).at(place)])
+            }
+        }
+    }
+
     /// Settings from a value that stands in a text.
     pub(super) fn new(source: Source<'a>, root: Node<'a>) -> Result<Self, Vec<Finding>> {
-        let settings = match decode::decode_strict::<PackageSettings>(&root) {
-            Ok((settings, unknown)) if unknown.is_empty() => settings,
-            Ok((_, unknown)) => return Err(unknown.iter().map(|key| unknown_key(&source, key)).collect()),
-            Err(_) => return Err(mistakes(&source, &root)),
+        let (file, findings) = Self::part(source, root)?;
+        if findings.is_empty() { Ok(file) } else { Err(findings) }
+    }
+
+    /// The settings that can be read, and what is wrong with the others, key by key: decoding stops at the first value that
+    /// does not fit.
+    pub(super) fn part(source: Source<'a>, root: Node<'a>) -> PartlyRead<'a> {
+        let invalid = |error: &decode::DecodeError, span| {
+            let place = Place::new(&source, error.span.unwrap_or(span));
+            Finding::new(&codes::PACKAGE_VALUE_INVALID, error.to_string()).at(place)
         };
-        Ok(Self { source, root, settings })
+        let Some(map) = root.as_mapping() else {
+            return match decode::decode::<PackageSettings>(&root) {
+                Ok(settings) => Ok((Self { source, root, settings, broken: Vec::new() }, Vec::new())),
+                Err(error) => Err(vec![invalid(&error, root.span)]),
+            };
+        };
+        let whole =
+            |entries| Node { value: yaml::Value::Mapping(yaml::Mapping::new(entries)), span: root.span };
+        let (mut sound, mut broken, mut findings) = (Vec::new(), Vec::new(), Vec::new());
+        for entry in map {
+            match decode::decode_strict::<PackageSettings>(&whole(vec![entry.clone()])) {
+                Ok((_, unknown)) => {
+                    findings.extend(unknown.iter().map(|key| unknown_key(&source, key)));
+                    sound.push(entry.clone());
+                }
+                Err(error) => {
+                    findings.push(invalid(&error, entry.value.span));
+                    broken.push(entry.key.to_string());
+                }
+            }
+        }
+        let settings = match decode::decode_strict::<PackageSettings>(&whole(sound)) {
+            Ok((settings, _)) => settings,
+            Err(error) => return Err(vec![invalid(&error, root.span)]),
+        };
+        Ok((Self { source, root, settings, broken }, findings))
+    }
+
+    /// Whether a value is there and cannot be read.
+    pub(super) fn is_broken(&self, key: &str) -> bool {
+        self.broken.iter().any(|broken| broken == key)
     }
 
     /// What is wrong with the value at a path.
-    pub(super) fn invalid(&self, message: impl Into<String>, path: &[Step<'_>]) -> Finding {
+    pub fn invalid(&self, message: impl Into<String>, path: &[Step<'_>]) -> Finding {
         Finding::new(&codes::PACKAGE_VALUE_INVALID, message).at(self.place(path))
     }
 
@@ -271,28 +334,6 @@ impl<'a> PackageFile<'a> {
     fn node(&self, key: &str) -> Option<&Node<'a>> {
         self.root.as_mapping()?.get_folded(key)
     }
-}
-
-/// Everything that is wrong, key by key: decoding stops at the first value that does not fit.
-fn mistakes(source: &Source<'_>, root: &Node<'_>) -> Vec<Finding> {
-    let invalid = |error: &decode::DecodeError, span| {
-        let place = Place::new(source, error.span.unwrap_or(span));
-        Finding::new(&codes::PACKAGE_VALUE_INVALID, error.to_string()).at(place)
-    };
-    let Some(map) = root.as_mapping() else {
-        let error = decode::decode::<PackageSettings>(root).err();
-        return error.map(|error| invalid(&error, root.span)).into_iter().collect();
-    };
-    let mut findings = Vec::new();
-    for entry in map {
-        let own = yaml::Mapping::new(vec![entry.clone()]);
-        let own = Node { value: yaml::Value::Mapping(own), span: root.span };
-        match decode::decode_strict::<PackageSettings>(&own) {
-            Ok((_, unknown)) => findings.extend(unknown.iter().map(|key| unknown_key(source, key))),
-            Err(error) => findings.push(invalid(&error, entry.value.span)),
-        }
-    }
-    findings
 }
 
 fn unknown_key(source: &Source<'_>, key: &decode::UnknownField) -> Finding {

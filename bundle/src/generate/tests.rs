@@ -109,7 +109,7 @@ impl Input<'_> {
             Ok(base) => base,
             Err(finding) => return refused(vec![*finding]),
         };
-        let sources = Sources { file: Some(&file), base: base.as_ref(), cargo: None };
+        let sources = Sources { file: Some(&file), base: base.as_ref(), ..Sources::default() };
         let package = match Package::resolve(sources, self.overrides, Attachments::default()) {
             Ok(package) => package,
             Err(findings) => return refused(findings),

@@ -37,7 +37,7 @@ pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, 
     let last_channel = package.and_then(|package| package.channels.last()).map(|channel| channel.blob.at);
     let channels = files.target(last_channel, &home);
     for channel in &plan.channels {
-        let Some(blob) = channel.blob else { continue };
+        let Some(blob) = channel.blob.filter(|_| channel.changes().next().is_some()) else { continue };
         let new = Channel { entries: channel.entries.clone(), ..blob.clone() };
         files.set(blob.at, &blob.to_json(), &new.to_json())?;
     }

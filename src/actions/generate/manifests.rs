@@ -4,9 +4,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use olmkit_bundle::generate::PackageSettings;
+
 use super::Output;
 use crate::exit::Failure;
 use crate::files;
+use crate::report;
 
 /// A stream that is longer than this is not read.
 const MAX_BYTES: u64 = 256 << 20;
@@ -20,10 +23,65 @@ pub struct Inputs {
     pub paths: Vec<PathBuf>,
     /// Directories with a kustomization.
     pub kustomize: Vec<PathBuf>,
-    /// Helm charts.
-    pub helm: Vec<PathBuf>,
-    /// Values for the charts.
-    pub helm_values: Vec<PathBuf>,
+    /// Helm charts, and how to render them.
+    pub helm: Helm,
+}
+
+/// Helm charts, and how to render them.
+#[derive(Clone, Debug, Default)]
+pub struct Helm {
+    /// The charts.
+    pub charts: Vec<PathBuf>,
+    /// Files with values.
+    pub values: Vec<PathBuf>,
+    /// Single values.
+    pub set: Vec<String>,
+    /// The release's name, instead of the package's.
+    pub release: Option<String>,
+    /// The release's namespace.
+    pub namespace: Option<String>,
+    /// The Kubernetes to render for.
+    pub kube_version: Option<String>,
+}
+
+impl Helm {
+    /// The first of the flags that say something about a chart, if there is any.
+    pub(super) fn flag(&self) -> Option<&'static str> {
+        let flags = [
+            ("--helm-values", !self.values.is_empty()),
+            ("--helm-set", !self.set.is_empty()),
+            ("--helm-release", self.release.is_some()),
+            ("--helm-namespace", self.namespace.is_some()),
+            ("--helm-kube-version", self.kube_version.is_some()),
+        ];
+        flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    /// What `helm template` prints. `package` is the release's name where none is given.
+    fn render(&self, chart: &Path, package: &str) -> Result<String, Failure> {
+        let mut command = Command::new("helm");
+        command
+            .args(["template", self.release.as_deref().unwrap_or(package)])
+            .arg(chart)
+            .arg("--include-crds");
+        for values in &self.values {
+            command.arg("--values").arg(values);
+        }
+        for set in &self.set {
+            command.args(["--set", set]);
+        }
+        for (flag, value) in [("--namespace", &self.namespace), ("--kube-version", &self.kube_version)] {
+            if let Some(value) = value {
+                command.args([flag, value]);
+            }
+        }
+        let what = format!("cannot read the chart `{}`", chart.display());
+        match output(&mut command, &what)? {
+            Some(text) => Ok(text),
+            None => Err(Failure::unknown(format!("{what}: helm is not installed"))
+                .help("install helm, or give what `helm template --include-crds` prints")),
+        }
+    }
 }
 
 /// A text and what people know it by.
@@ -31,7 +89,37 @@ pub(super) type Named = (String, String);
 
 impl Inputs {
     pub(super) fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.kustomize.is_empty() && self.helm.is_empty()
+        self.paths.is_empty() && self.kustomize.is_empty() && self.helm.charts.is_empty()
+    }
+
+    /// These; where no manifests are named those of the package file, else of standard input. What is said about charts counts
+    /// for the charts of the package file too.
+    pub(super) fn or(self, settings: &PackageSettings, beside: &Path) -> Result<Self, Failure> {
+        let paths = |paths: &[String]| paths.iter().map(|path| beside.join(path)).collect::<Vec<_>>();
+        let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let mut inputs = self;
+        if inputs.is_empty() {
+            inputs.paths = paths(&settings.manifests);
+            inputs.kustomize = paths(&settings.kustomize);
+            let helm = &mut inputs.helm;
+            helm.charts = paths(&settings.helm);
+            // The last value counts.
+            helm.values.splice(..0, paths(&settings.helm_values));
+            helm.set.splice(..0, settings.helm_set.iter().cloned());
+            helm.release = helm.release.take().or(text(&settings.helm_release));
+            helm.namespace = helm.namespace.take().or(text(&settings.helm_namespace));
+            helm.kube_version = helm.kube_version.take().or(text(&settings.helm_kube_version));
+        }
+        if inputs.helm.charts.is_empty()
+            && let Some(flag) = inputs.helm.flag()
+        {
+            let help = "name the chart with --helm, or under `helm` in the package file";
+            return Err(Failure::misuse(format!("{flag} is given, and no chart")).help(help));
+        }
+        if inputs.is_empty() && is_sent() {
+            inputs.paths.push(STANDARD_INPUT.into());
+        }
+        Ok(inputs)
     }
 
     /// Reads everything but the output. `package` is the release's name for Helm.
@@ -40,24 +128,10 @@ impl Inputs {
         for directory in &self.kustomize {
             texts.push((format!("kustomize {}", directory.display()), kustomize(directory)?));
         }
-        for chart in &self.helm {
-            texts.push((format!("helm {}", chart.display()), self.helm(chart, package)?));
+        for chart in &self.helm.charts {
+            texts.push((format!("helm {}", chart.display()), self.helm.render(chart, package)?));
         }
         Ok(texts)
-    }
-
-    fn helm(&self, chart: &Path, package: &str) -> Result<String, Failure> {
-        let mut command = Command::new("helm");
-        command.args(["template", package]).arg(chart).arg("--include-crds");
-        for values in &self.helm_values {
-            command.arg("--values").arg(values);
-        }
-        let what = format!("cannot read the chart `{}`", chart.display());
-        match output(&mut command, &what)? {
-            Some(text) => Ok(text),
-            None => Err(Failure::unknown(format!("{what}: helm is not installed"))
-                .help("install helm, or give what `helm template --include-crds` prints")),
-        }
     }
 }
 
@@ -71,6 +145,27 @@ pub(super) fn is_sent() -> bool {
 /// Every manifest: files as given, directories with all `.yaml`, `.yml` and `.json` files below, in order. The output
 /// directory, other bundles and the package file are not read though they are below a directory.
 pub(super) fn read_paths(paths: &[PathBuf], output: &Output) -> Result<Vec<Named>, Failure> {
+    read_each(paths, output, &mut Err)
+}
+
+/// The same for examples, and the files that are not text.
+pub(super) fn read_samples(paths: &[PathBuf], output: &Output) -> Result<(Vec<Named>, Vec<String>), Failure> {
+    let mut unread = Vec::new();
+    let texts = read_each(paths, output, &mut |error| match error {
+        files::FileError::NotText { path, .. } | files::FileError::Utf16 { path } => {
+            unread.push(path.display().to_string());
+            Ok(())
+        }
+        error => Err(error),
+    })?;
+    Ok((texts, unread))
+}
+
+fn read_each(
+    paths: &[PathBuf],
+    output: &Output,
+    on_error: &mut dyn FnMut(files::FileError) -> Result<(), files::FileError>,
+) -> Result<Vec<Named>, Failure> {
     let mut texts = Vec::new();
     for path in paths {
         if path.as_os_str() == STANDARD_INPUT {
@@ -87,7 +182,10 @@ pub(super) fn read_paths(paths: &[PathBuf], output: &Output) -> Result<Vec<Named
         for file in files {
             let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
             if file == *path || is_manifest && !output.contains(&file) {
-                texts.push((file.display().to_string(), files::read_text(&file)?));
+                match files::read_text(&file) {
+                    Ok(text) => texts.push((file.display().to_string(), text)),
+                    Err(error) => on_error(error)?,
+                }
             }
         }
     }
@@ -101,6 +199,10 @@ fn standard_input() -> Result<String, Failure> {
     read.map_err(|error| fail(error.to_string()))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(fail(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
+    }
+    if files::is_utf16(&bytes) {
+        return Err(fail("it is in UTF-16, not in UTF-8".to_owned())
+            .help("pipe it through `iconv -f UTF-16 -t UTF-8`"));
     }
     String::from_utf8(bytes)
         .map_err(|error| fail(format!("it is not text in UTF-8 (byte {})", error.utf8_error().valid_up_to())))
@@ -121,14 +223,17 @@ fn kustomize(directory: &Path) -> Result<String, Failure> {
 
 /// What a program prints; none when it is not installed.
 fn output(command: &mut Command, what: &str) -> Result<Option<String>, Failure> {
-    let output = match command.stdin(Stdio::null()).output() {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let progress = report::busy(&format!("running {program}"));
+    let output = command.stdin(Stdio::null()).output();
+    progress.finish_and_clear();
+    let output = match output {
         Ok(output) => output,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::unknown(format!("{what}: {error}"))),
     };
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let program = command.get_program().to_string_lossy();
         return Err(Failure::unknown(format!("{what}: {program} says: {}", said.trim())));
     }
     let text = String::from_utf8(output.stdout);
