@@ -184,7 +184,7 @@ fn differences(input: &Input, options: &[&str]) -> Result<Vec<String>, Failed> {
 }
 
 /// What every file of a bundle says, without what is empty: Go leaves empty fields out in its own way.
-fn meanings(bundle: &Path) -> Result<BTreeMap<String, Value>, Failed> {
+pub(crate) fn meanings(bundle: &Path) -> Result<BTreeMap<String, Value>, Failed> {
     let mut meanings = BTreeMap::new();
     for (path, text) in tree(bundle)? {
         if path.ends_with(".yaml") {
@@ -237,7 +237,7 @@ fn without_empty(value: Value) -> Value {
 }
 
 /// The paths at which two values differ, with both.
-fn differ(at: &str, found: &Value, expected: &Value, differences: &mut Vec<String>) {
+pub(crate) fn differ(at: &str, found: &Value, expected: &Value, differences: &mut Vec<String>) {
     match (found, expected) {
         (Value::Object(one), Value::Object(other)) => {
             for key in one.keys().chain(other.keys().filter(|key| !one.contains_key(*key))) {
@@ -257,7 +257,7 @@ fn differ(at: &str, found: &Value, expected: &Value, differences: &mut Vec<Strin
 }
 
 /// Every file below a directory as text.
-fn tree(directory: &Path) -> Result<BTreeMap<String, String>, Failed> {
+pub(crate) fn tree(directory: &Path) -> Result<BTreeMap<String, String>, Failed> {
     let (mut files, mut open) = (BTreeMap::new(), vec![directory.to_owned()]);
     while let Some(path) = open.pop() {
         if path.is_dir() {

@@ -14,6 +14,8 @@ struct Difference {
     inputs: Vec<String>,
     /// What the line of the difference starts with, behind the input's name.
     path: String,
+    /// Whose way is right, where the other side is a project and not a tool: `ours`, `published` or `either`.
+    right: Option<String>,
     /// Why it is so.
     reason: String,
 }
@@ -26,6 +28,15 @@ impl Known {
             Some(area) => area.try_into()?,
             None => Vec::new(),
         };
+        let sides = |difference: &&Difference| {
+            difference
+                .right
+                .as_ref()
+                .is_some_and(|own| !["ours", "published", "either"].contains(&own.as_str()))
+        };
+        if let Some(difference) = area.iter().find(sides) {
+            return Err(format!("`{}`: `right` is `ours`, `published` or `either`", difference.path).into());
+        }
         match area.iter().find(|difference| difference.reason.len() < 20 || difference.inputs.is_empty()) {
             Some(difference) => Err(format!("`{}` needs inputs and a reason", difference.path).into()),
             None => Ok(Self(area)),

@@ -18,6 +18,7 @@ mod generate;
 mod grpc;
 mod known;
 mod operators;
+mod published;
 #[path = "../support/mod.rs"]
 mod support;
 mod validate;

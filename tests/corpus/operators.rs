@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::{Failed, Trial};
+
+use super::published::{self, Published};
+use super::support::{Part, trial_with};
 use serde_json::Value;
 
 const PAGE: &str = "docs/real-operators.md";
@@ -21,10 +24,18 @@ struct Input {
 
 pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
     let operators = corpus.join("operators");
-    vec![Trial::test("operators", move || page(&operators))]
+    let (all, beside) = (operators.clone(), operators.clone());
+    vec![
+        Trial::test("operators", move || page(&operators)),
+        Trial::test("operators::published", move || like_published(&all)),
+        trial_with("operators::operator_sdk", &[Part::program("operator-sdk")], move || {
+            beside_operator_sdk(&beside)
+        }),
+    ]
 }
 
-fn page(operators: &Path) -> Result<(), Failed> {
+/// Every operator's versions, by name.
+fn inputs(operators: &Path) -> Result<BTreeMap<String, Vec<Input>>, Failed> {
     let mut by_name = BTreeMap::<String, Vec<Input>>::new();
     for directory in directories(operators)?.into_iter().filter(|path| !path.ends_with("mini")) {
         for version in directories(&directory)? {
@@ -33,6 +44,96 @@ fn page(operators: &Path) -> Result<(), Failed> {
             by_name.entry(name).or_default().push(input);
         }
     }
+    Ok(by_name)
+}
+
+/// What differs from the bundles that projects publish is recorded, with who is right.
+fn like_published(operators: &Path) -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let mut compared = 0;
+    for input in inputs(operators)?.into_values().flatten() {
+        let Some(published) = Published::read(&input.directory)? else { continue };
+        let bundle = directory.path().join(format!("{}-{}", input.name, input.version));
+        let output = generate(&input, &bundle, None, &published.flags())?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into());
+        }
+        published::compare(&input.name, &input.directory, &bundle)?;
+        compared += 1;
+    }
+    if compared < 8 { Err(format!("{compared} published bundles, expected 8").into()) } else { Ok(()) }
+}
+
+/// operator-sdk on the same input: it never makes a bundle where we neither make one nor say why.
+fn beside_operator_sdk(operators: &Path) -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let at = directory.path();
+    for input in inputs(operators)?.into_values().flatten() {
+        let name = format!("{}-{}", input.name, input.version);
+        let (ours, theirs) = (at.join(&name), at.join(format!("{name}-operator-sdk")));
+        let generated = generate(&input, &ours, None, &["--compat".into(), "operator-sdk".into()])?;
+        let mut paths = input.paths();
+        paths.extend(
+            ["base.yaml", "samples"]
+                .map(|name| input.directory.join(name))
+                .into_iter()
+                .filter(|path| path.exists()),
+        );
+        // It reads a pipe, and no file.
+        let text = published::stream(&paths)?;
+        let mut child = Command::new("operator-sdk")
+            .args([
+                "generate",
+                "bundle",
+                "--package",
+                &input.name,
+                "--version",
+                &input.version,
+                "--output-dir",
+            ])
+            .arg(&theirs)
+            .current_dir(at)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut stdin = child.stdin.take().ok_or("no pipe")?;
+        // One that ends early closes the pipe.
+        let writer = std::thread::spawn(move || drop(std::io::Write::write_all(&mut stdin, text.as_bytes())));
+        let output = child.wait_with_output()?;
+        drop(writer.join());
+        let verdict = match (generated.status.success(), output.status.success()) {
+            (true, true) => {
+                format!("{} fields differ with --compat operator-sdk", published::count(&ours, &theirs)?)
+            }
+            (true, false) => "operator-sdk makes none".to_owned(),
+            (false, _) if errors_without_help(&generated)?.is_empty() => "none, with findings".to_owned(),
+            (false, _) => return Err(format!("{name}: no bundle, and no help").into()),
+        };
+        eprintln!("{name}: {verdict}");
+    }
+    Ok(())
+}
+
+/// The errors that do not say what to change.
+fn errors_without_help(generated: &Output) -> Result<Vec<String>, Failed> {
+    let answer: Value = serde_json::from_slice(&generated.stdout)?;
+    let findings = answer["findings"].as_array().ok_or("no findings")?;
+    let errors = findings.iter().filter(|finding| finding["level"] == "error");
+    let silent = errors.filter(|error| error["help"].as_str().is_none_or(str::is_empty));
+    Ok(silent.map(Value::to_string).collect())
+}
+
+impl Input {
+    /// The files and directories with its manifests.
+    fn paths(&self) -> Vec<PathBuf> {
+        let there = |name: &str| Some(self.directory.join(name)).filter(|path| path.exists());
+        ["manifests.yaml", "manifests", "crds.yaml"].into_iter().filter_map(there).collect()
+    }
+}
+
+fn page(operators: &Path) -> Result<(), Failed> {
+    let by_name = inputs(operators)?;
     let rows = std::thread::scope(|scope| {
         let threads: Vec<_> = by_name.values().map(|inputs| scope.spawn(|| rows(inputs))).collect();
         threads
@@ -66,7 +167,7 @@ fn rows(inputs: &[Input]) -> Result<String, Failed> {
     let mut former: Option<String> = None;
     for input in inputs {
         let bundle = at.join(&input.version);
-        let generated = generate(input, &bundle, former.as_deref())?;
+        let generated = generate(input, &bundle, former.as_deref(), &[])?;
         let answer: Value = serde_json::from_slice(&generated.stdout)?;
         let findings = answer["findings"].as_array().ok_or("no findings")?;
         let (made, valid, installs) = if generated.status.success() {
@@ -75,12 +176,10 @@ fn rows(inputs: &[Input]) -> Result<String, Failed> {
             let count = answer["files"].as_array().map_or(0, Vec::len);
             (format!("{count} files"), valid, install(at, &bundle)?)
         } else {
-            for error in findings.iter().filter(|finding| finding["level"] == "error") {
-                if error["help"].as_str().is_none_or(str::is_empty) {
-                    return Err(
-                        format!("{} {}: an error without help: {error}", input.name, input.version).into()
-                    );
-                }
+            if let Some(error) = errors_without_help(&generated)?.first() {
+                return Err(
+                    format!("{} {}: an error without help: {error}", input.name, input.version).into()
+                );
             }
             ("none".to_owned(), "-".to_owned(), "-".to_owned())
         };
@@ -107,14 +206,14 @@ fn olmkit(arguments: &[&str]) -> Command {
 }
 
 /// Makes the bundle, which takes over from the one before.
-fn generate(input: &Input, bundle: &Path, former: Option<&str>) -> Result<Output, Failed> {
+fn generate(input: &Input, bundle: &Path, former: Option<&str>, more: &[String]) -> Result<Output, Failed> {
     let mut command = olmkit(&["bundle", "generate", "--output", "json", "--package", &input.name]);
     command.args(["--version", &input.version]).arg("--output-dir").arg(bundle);
     if let Some(former) = former {
         command.args(["--set", &format!("spec.replaces={former}")]);
     }
     let there = |name: &str| Some(input.directory.join(name)).filter(|path| path.exists());
-    command.args(["manifests.yaml", "manifests", "crds.yaml"].into_iter().filter_map(there));
+    command.args(input.paths()).args(more);
     for (flag, name) in [("--base", "base.yaml"), ("--samples", "samples")] {
         if let Some(path) = there(name) {
             command.arg(flag).arg(path);

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 /// The names that `OLMKIT_REQUIRE` may list. ARCHITECTURE.md says what each one stands for.
-const PARTS: [&str; 20] = [
+const PARTS: [&str; 21] = [
     "apiserver",
     "awk",
     "bash",
@@ -29,6 +29,7 @@ const PARTS: [&str; 20] = [
     "memcached",
     "mounts",
     "olm",
+    "operator-sdk",
     "redis-server",
     "registry-collect",
     "skopeo",
