@@ -124,7 +124,7 @@ impl Metrics {
         add("cluster_condition", "Whether a condition is True", Box::new(self.conditions.clone()));
         add(
             "failovers",
-            "Changes of primary, by kind: planned, takeover, observed",
+            "Changes of primary, by kind: planned, takeover, forced, observed",
             Box::new(self.failovers.clone()),
         );
         add("slots_migrated", "Slots moved between primaries", Box::new(self.slots_migrated.clone()));
@@ -227,7 +227,7 @@ impl Metrics {
                 PerCondition { namespace: namespace.into(), name: name.into(), r#type: kind.clone() };
             self.conditions.get_or_create(&labels).set(i64::from(*value));
         }
-        for kind in ["planned", "takeover", "observed"] {
+        for kind in ["planned", "takeover", "forced", "observed"] {
             drop(self.failovers.get_or_create(&failovers(namespace, name, kind)));
         }
     }
@@ -244,7 +244,7 @@ impl Metrics {
                 PerCondition { namespace: namespace.into(), name: name.into(), r#type: (*kind).into() };
             self.conditions.remove(&labels);
         }
-        for kind in ["planned", "takeover", "observed"] {
+        for kind in ["planned", "takeover", "forced", "observed"] {
             self.failovers.remove(&failovers(namespace, name, kind));
         }
     }

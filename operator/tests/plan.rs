@@ -164,7 +164,10 @@ fn check(model: &Model, plan: &Plan) {
         assert!(!is_over || plan.step != Step::Settled, "{} is still there", pod.name);
     }
     let disrupts = |action: &&Action| {
-        matches!(action, Action::Reset { .. } | Action::Failover { .. } | Action::TakeOver { .. })
+        matches!(
+            action,
+            Action::Reset { .. } | Action::Failover { .. } | Action::TakeOver { .. } | Action::Elect { .. }
+        )
     };
     let disruptive = plan.actions.iter().filter(disrupts).count();
     assert!(disruptive <= 1 || plan.step == Step::Form, "{:?}", plan.actions);
@@ -664,6 +667,28 @@ fn slots_wait_for_replicas_that_hear_nothing() {
     let taker = vec![(3, Fault::Replace(4, 1)), (5, Fault::Replace(4, 2))];
     Story { shards: 2, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults: taker }
         .ends_well();
+}
+
+/// A primary that was drained becomes a replica of another and waits for its first copy: it must not succeed that one.
+#[test]
+fn a_replica_that_has_nothing_yet_is_not_elected() {
+    let faults = vec![(0, Fault::Sync(2, 2)), (2, Fault::Replace(0, 1))];
+    Story { shards: 4, replicas: 1, persistent: false, target: 2, accepts_loss: false, faults }.ends_well();
+}
+
+/// It has what its primary had before both restarted, but was not connected to it since, and does not stand for election.
+#[test]
+fn a_replica_that_started_without_its_primary_is_elected() {
+    let mut model = formed(6, 1, true);
+    let lost = primaries(&model)[0];
+    for ordinal in model.ordinals() {
+        model.replace(ordinal, if ordinal == lost { 1000 } else { 1 });
+    }
+    for _ in 0..30 {
+        Operator::immortal().reconcile(&mut model);
+        model.step();
+    }
+    assert_eq!(model.missing_keys(), []);
 }
 
 /// The same stories every time, so that what fails is the change at hand. `PROPTEST_CASES` asks for as many new ones.

@@ -156,6 +156,10 @@ pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
     }
 }
 
+/// In node timeouts: a replica that has heard nothing from its primary for longer, or never did, does not stand for election. It
+/// would be one that still waits for its first copy, and a primary that comes back with all keys would drop them.
+const VALIDITY: u32 = 20_000;
+
 fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
     let persistence = if cluster.spec.storage.is_some() {
         "appendonly yes\nappendfilename appendonly.aof\nappenddirname appendonlydir\ndbfilename dump.rdb"
@@ -170,7 +174,8 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
     }
     conf += &format!(
         "port {PORT}\ndir /data\n{persistence}\ncluster-enabled yes\ncluster-config-file nodes.conf\n\
-         cluster-node-timeout {timeout}\ncluster-allow-replica-migration no\ncluster-replica-validity-factor 0\n\
+         cluster-node-timeout {timeout}\ncluster-allow-replica-migration no\n\
+         cluster-replica-validity-factor {VALIDITY}\n\
          repl-diskless-sync-delay 0\n"
     );
     conf

@@ -97,6 +97,8 @@ struct Memory {
     password: Option<Password>,
     /// Since when the majority of the primaries has been missing.
     quorum_lost: Option<Instant>,
+    /// Since when Redis should have elected a replica.
+    electing: Option<Instant>,
     /// Since when the nodes that leave have owned nothing.
     drained: Option<Instant>,
     /// Why slots that are to be moved stay where they are, as of the last move.
@@ -105,24 +107,13 @@ struct Memory {
     told_of_other: bool,
 }
 
-impl Memory {
-    /// How long the majority of the primaries has been missing.
-    fn quorum_lost(&mut self, lost: bool) -> Duration {
-        if !lost {
-            self.quorum_lost = None;
-            return Duration::ZERO;
-        }
-        self.quorum_lost.get_or_insert_with(Instant::now).elapsed()
+/// For how long something has been so, by when it was first seen.
+fn lasts(since: &mut Option<Instant>, holds: bool) -> Duration {
+    if !holds {
+        *since = None;
+        return Duration::ZERO;
     }
-
-    /// How long the nodes that leave have owned nothing.
-    fn drained(&mut self, drains: bool) -> Duration {
-        if drains {
-            self.drained = None;
-            return Duration::ZERO;
-        }
-        self.drained.get_or_insert_with(Instant::now).elapsed()
-    }
+    since.get_or_insert_with(Instant::now).elapsed()
 }
 
 /// One of the two controllers of a scope.

@@ -367,6 +367,7 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Move => ("MovingSlots", "moving slots"),
         Step::Shrink => ("RemovingMembers", "removing drained nodes"),
         Step::TakeOver => ("TakingOver", "promoting replicas because the majority of the primaries is down"),
+        Step::Elect => ("ForcingElection", "making a replica of a lost primary ask for votes"),
         Step::AcceptLoss => ("AssigningLostSlots", "assigning lost slots to other nodes, without their keys"),
         Step::Wait(Wait::Pods) => ("WaitingForPods", "waiting for pods to run and answer"),
         Step::Wait(Wait::Gossip) => {

@@ -34,6 +34,7 @@ use super::{
     children::{self, DRAINED_ANNOTATION, IN_SYNC, Names},
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
+    lasts,
     problem::Problem,
     status::{self, News, View},
 };
@@ -150,9 +151,10 @@ impl Turn<'_> {
         let topology = Topology::of(goal, &observed);
         // While nobody answers nobody knows of a quorum, and those that come back first must not count that time.
         let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
-        let drains = topology.drains();
-        observed.takeover_due = memory.quorum_lost(quorum_lost) >= self.takeover_delay();
-        observed.leave_due = memory.drained(drains) >= LEAVE_DELAY;
+        let (drained, electing) = (!topology.drains(), topology.awaits_election());
+        observed.takeover_due = lasts(&mut memory.quorum_lost, quorum_lost) >= self.takeover_delay();
+        observed.election_due = lasts(&mut memory.electing, electing) >= self.takeover_delay();
+        observed.leave_due = lasts(&mut memory.drained, drained) >= LEAVE_DELAY;
         let topology = Topology::of(goal, &observed);
         let plan = plan::plan(&topology);
 
@@ -633,6 +635,13 @@ impl Turn<'_> {
                 News::warning(
                     "TakeoverPerformed",
                     "a replica took over without a vote because the majority of the primaries is down",
+                )
+            }
+            Step::Elect => {
+                metrics.failover(&self.key.0, &self.key.1, "forced");
+                News::warning(
+                    "ElectionForced",
+                    "a replica that Redis did not elect by itself asked for votes",
                 )
             }
             Step::AcceptLoss => News::warning(

@@ -100,6 +100,12 @@ pub enum Action {
         /// The replica.
         node: Place,
     },
+    /// Makes a replica of a lost primary ask for votes, although Redis holds its data for too old: it was not connected to that
+    /// primary since it started.
+    Elect {
+        /// The replica.
+        node: Place,
+    },
     /// Makes a replica a primary without asking anybody: of a primary that owned nothing, whose replicas Redis never
     /// elects.
     TakeOver {
@@ -217,6 +223,8 @@ pub enum Step {
     Shrink,
     /// Replicas take over without a vote, because the majority of the primaries is lost.
     TakeOver,
+    /// Electing a replica that does not stand for election by itself.
+    Elect,
     /// Assigning lost slots to nodes that are left: the user accepts that their keys are gone.
     AcceptLoss,
 }
@@ -257,9 +265,12 @@ impl Step {
     /// Who carries it out.
     pub fn lane(self) -> Lane {
         match self {
-            Self::HealAddresses | Self::Relink | Self::CloseSlots | Self::Forget | Self::TakeOver => {
-                Lane::Health
-            }
+            Self::HealAddresses
+            | Self::Relink
+            | Self::CloseSlots
+            | Self::Forget
+            | Self::TakeOver
+            | Self::Elect => Lane::Health,
             _ => Lane::Topology,
         }
     }

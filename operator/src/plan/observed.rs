@@ -63,6 +63,8 @@ pub struct Observed {
     pub last_owners: BTreeSet<u32>,
     /// Whether a majority of the primaries has been missing for so long that replicas may take over without a vote.
     pub takeover_due: bool,
+    /// Whether an owner with replicas has been missing for so long that Redis should have elected one of them.
+    pub election_due: bool,
     /// Whether the nodes that leave have owned nothing for so long that they may be removed.
     pub leave_due: bool,
     /// For each slot that some node has open, how many keys each node that answers holds in it.
@@ -113,6 +115,8 @@ pub struct Node {
     pub memory: (u64, u64),
     /// For a replica: how its connection to the primary is.
     pub link: Link,
+    /// For a replica: the address at which it looks for its primary.
+    pub bound: Option<IpAddr>,
     /// How far it has read its primary's stream, or written its own.
     pub offset: i64,
     /// Slots that it is moving away, and to whom.
@@ -135,6 +139,8 @@ pub enum Link {
     Syncing,
     /// Down for so many seconds.
     Down(u64),
+    /// Not up since it started or became a replica: it may hold nothing.
+    Never,
 }
 
 /// One line of a node's table.

@@ -23,11 +23,12 @@ pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 13] = [
+    let steps: [fn(&Topology<'_>) -> Found; 14] = [
         nothing_left,
         heal_addresses,
         relink,
         take_over,
+        elect,
         close_slots,
         forget,
         join,
@@ -267,14 +268,16 @@ fn heal_addresses(topology: &Topology<'_>) -> Found {
 
 /// After its primary moved, a replica can stay bound to the old address for good, while every table is right.
 fn relink(topology: &Topology<'_>) -> Found {
-    let broken = topology
-        .core
-        .iter()
-        .filter(|member| matches!(member.node.link, Link::Down(seconds) if seconds >= LINK_PATIENCE_SECONDS));
-    let again = broken.filter_map(|member| {
+    let again = topology.core.iter().filter_map(|member| {
         // One that was demoted itself has nothing to copy: its replicas are given another in `roles`.
         let primary = topology.member(member.node.primary()?).filter(Member::is_primary)?;
-        Some(Action::Replicate { node: member.place()?, primary: primary.node.id })
+        let elsewhere = member.node.bound.is_some() && member.node.bound != primary.pod.ip;
+        let broken = match member.node.link {
+            Link::Down(seconds) => elsewhere || seconds >= LINK_PATIENCE_SECONDS,
+            Link::Never => elsewhere,
+            Link::None | Link::Up | Link::Syncing => false,
+        };
+        broken.then_some(Action::Replicate { node: member.place()?, primary: primary.node.id })
     });
     act(Step::Relink, again.collect())
 }
@@ -423,7 +426,7 @@ fn covers(topology: &Topology<'_>, slots: &Slots) -> bool {
 
 /// Nothing moves while an owner of slots is missing.
 fn wait_for_owners(topology: &Topology<'_>) -> Found {
-    let missing = missing_owners(topology);
+    let missing = topology.missing_owners();
     if missing.iter().any(|id| topology.replicas_of(*id).next().is_some()) {
         return wait(if topology.has_quorum() { Wait::Election } else { Wait::Quorum });
     }
@@ -433,35 +436,60 @@ fn wait_for_owners(topology: &Topology<'_>) -> Found {
     if topology.lost().is_empty() { None } else { wait(Wait::SlotsLost) }
 }
 
-fn missing_owners(topology: &Topology<'_>) -> Vec<NodeId> {
-    topology.owned.keys().copied().filter(|id| topology.member(*id).is_none()).collect()
-}
-
 /// Without a majority of the primaries Redis elects nobody. Once their processes are known to be stopped, their best replicas
 /// take over without a vote, one at a time: a primary that still runs would go on acknowledging writes that are lost later.
 /// Where slots are given up, the replica of a primary that is gone for good takes over as well, whatever it has.
 fn take_over(topology: &Topology<'_>) -> Found {
     let goal = topology.goal;
     let due = goal.take_over && topology.observed.takeover_due && !topology.has_quorum();
-    let missing = missing_owners(topology);
+    let missing = topology.missing_owners();
     let ready = |id: &NodeId| {
         let gone = topology.absent.get(id) == Some(&Absence::Gone);
         let emptied = || topology.replicas_of(*id).all(|replica| replica.node.keys == 0);
         (due && is_stopped(topology, *id)) || (goal.accept_data_loss && gone && emptied())
     };
-    let lost = missing.iter().find(|id| ready(id) && topology.replicas_of(**id).next().is_some())?;
-    let best = topology
-        .replicas_of(*lost)
-        .filter(|replica| !replica.pod.terminating)
-        .max_by_key(|replica| (replica.node.offset, replica.node.keys, Reverse(replica.pod.ordinal)))?;
+    let gives_up = |id: &NodeId| goal.accept_data_loss && topology.absent.get(id) == Some(&Absence::Gone);
+    let best = missing.iter().filter(|id| ready(id)).find_map(|id| successor(topology, *id, gives_up(id)))?;
     act(Step::TakeOver, vec![Action::TakeOver { node: best.place()? }])
+}
+
+/// The replica that has most of what a missing primary had: by what it read of it. One that never heard from it may
+/// have been a primary itself, with nothing and a greater offset.
+fn successor<'a>(topology: &Topology<'a>, lost: NodeId, emptied: bool) -> Option<Member<'a>> {
+    let synced = |replica: &Member<'_>| matches!(replica.node.link, Link::Up | Link::Down(_));
+    topology
+        .replicas_of(lost)
+        .filter(|replica| !replica.pod.terminating)
+        .filter(|replica| synced(replica) || replica.node.keys > 0 || emptied)
+        .max_by_key(|replica| {
+            let node = replica.node;
+            (synced(replica), node.keys > 0, node.offset, node.keys, Reverse(replica.pod.ordinal))
+        })
+}
+
+/// A replica that started while its primary was down does not stand for election: Redis cannot tell it from one that has
+/// nothing. The one with keys asks for votes, once the others miss the primary and none was elected.
+fn elect(topology: &Topology<'_>) -> Found {
+    if !topology.observed.election_due || !topology.has_quorum() {
+        return None;
+    }
+    let missing = topology.missing_owners();
+    let best = missing
+        .iter()
+        .filter(|id| is_missed(topology, **id))
+        .find_map(|id| successor(topology, *id, false).filter(|replica| replica.node.keys > 0))?;
+    act(Step::Elect, vec![Action::Elect { node: best.place()? }])
+}
+
+/// Whether every node that answers has missed another for the node timeout, or has no address of it.
+fn is_missed(topology: &Topology<'_>, id: NodeId) -> bool {
+    let mut seen = topology.core.iter().filter_map(|member| member.node.peer(id));
+    seen.all(|peer| peer.failed || peer.suspected || peer.ip.is_none())
 }
 
 /// Whether the process of a node that does not answer is known not to serve: its pod is gone or runs another node, or the
 /// kubelet finds it not ready; and every node that answers has missed it for the node timeout.
 fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
-    let missed = topology.core.iter().filter_map(|member| member.node.peer(id));
-    let missed = missed.into_iter().all(|peer| peer.failed || peer.suspected);
     let pod = topology.ordinal(id).map(|ordinal| {
         let pods = &topology.observed.pods;
         pods.iter().find(|pod| pod.ordinal == ordinal)
@@ -472,7 +500,7 @@ fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
         Some(None) => true,
         Some(Some(pod)) => pod.redis.is_some() || pod.ip.is_none() || !pod.containers_ready,
     };
-    missed && stopped
+    is_missed(topology, id) && stopped
 }
 
 /// Assigns slots that are lost with their only owner to the primaries that are left, where the user accepts that: the
@@ -485,12 +513,12 @@ fn accept_loss(topology: &Topology<'_>) -> Found {
     if !topology.goal.accept_data_loss
         || lost.is_empty()
         || topology.absent.keys().any(may_return)
-        || missing_owners(topology).iter().any(has_replicas)
+        || topology.missing_owners().iter().any(has_replicas)
     {
         return None;
     }
     let mut actions = vec![];
-    for id in missing_owners(topology) {
+    for id in topology.missing_owners() {
         let knows = topology.core.iter().filter(|member| member.node.peer(id).is_some());
         actions.extend(knows.filter_map(|member| Some(Action::Forget { node: member.place()?, id })));
     }
@@ -583,6 +611,11 @@ fn roles(topology: &Topology<'_>) -> Found {
             idle.extend(list.pop());
             spare -= 1;
         }
+    }
+    // With what it copied from another it could be elected before it has copied anything of its new primary.
+    let starts_afresh = idle.iter().find(|member| member.node.primary().is_some());
+    if let Some(node) = starts_afresh.and_then(Member::place) {
+        return act(Step::Roles, vec![Action::Reset { node }]);
     }
     let mut actions = vec![];
     for member in idle {
@@ -685,7 +718,7 @@ fn moves(topology: &Topology<'_>) -> Found {
     }
     // A replica that is being filled would get every key twice. One that hears nothing may be elected: with keys that the giver
     // had, without those that the taker got.
-    let deaf = |member: Member<'_>| matches!(member.node.link, Link::Down(_));
+    let deaf = |member: Member<'_>| matches!(member.node.link, Link::Down(_) | Link::Never);
     if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
         return wait(Wait::Sync);
     }
@@ -759,7 +792,7 @@ fn wait_for_the_rest(topology: &Topology<'_>) -> Found {
     if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
         return wait(Wait::Sync);
     }
-    let down = topology.core.iter().any(|member| matches!(member.node.link, Link::Down(_)));
+    let down = topology.core.iter().any(|member| matches!(member.node.link, Link::Down(_) | Link::Never));
     if down || !topology.tables_agree() || !topology.core.iter().all(|member| member.node.ok) {
         return wait(Wait::Gossip);
     }

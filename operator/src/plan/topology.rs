@@ -126,6 +126,16 @@ impl<'a> Topology<'a> {
         all > 0 && self.owners().count() * 2 > all
     }
 
+    /// Owners that do not answer.
+    pub fn missing_owners(&self) -> Vec<NodeId> {
+        self.owned.keys().copied().filter(|id| self.member(*id).is_none()).collect()
+    }
+
+    /// Whether Redis has to elect a replica of an owner that does not answer, and can.
+    pub fn awaits_election(&self) -> bool {
+        self.has_quorum() && self.missing_owners().iter().any(|id| self.replicas_of(*id).next().is_some())
+    }
+
     /// Whether members own slots that they have to give away before they leave.
     pub fn drains(&self) -> bool {
         self.owners().any(|member| member.pod.ordinal >= self.goal.size)

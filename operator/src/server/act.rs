@@ -239,6 +239,9 @@ impl Actor<'_> {
                 done
             }
             Action::Failover { node } => self.tell(node, "FAILOVER", cluster().arg("FAILOVER")).await,
+            Action::Elect { node } => {
+                self.tell(node, "FAILOVER", cluster().arg("FAILOVER").arg("FORCE")).await
+            }
             Action::TakeOver { node } => {
                 self.tell(node, "FAILOVER", cluster().arg("FAILOVER").arg("TAKEOVER")).await
             }

@@ -80,8 +80,8 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
     let link = match (get("role"), get("master_link_status"), get("master_sync_in_progress")) {
         ("slave", "up", _) => Link::Up,
         ("slave", _, "1") => Link::Syncing,
-        // -1: not connected since it started.
-        ("slave", ..) => Link::Down(get("master_link_down_since_seconds").parse().unwrap_or(0)),
+        // -1: not since it started or became a replica.
+        ("slave", ..) => get("master_link_down_since_seconds").parse().map_or(Link::Never, Link::Down),
         _ => Link::None,
     };
     let offset = if link == Link::None { "master_repl_offset" } else { "slave_repl_offset" };
@@ -93,6 +93,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         keys,
         memory: (count("used_memory"), count("maxmemory")),
         link,
+        bound: get("master_host").parse().ok(),
         offset: get(offset).parse().unwrap_or(0),
         migrating,
         importing,
@@ -169,7 +170,7 @@ f1bbcd8800000000000000000000000000000008 10.0.0.9:6379@16379 handshake - 0 0 0 d
         );
         assert_eq!(
             link("role:slave\nmaster_link_status:down\nmaster_link_down_since_seconds:-1"),
-            Link::Down(0)
+            Link::Never
         );
     }
 

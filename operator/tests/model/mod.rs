@@ -41,6 +41,8 @@ struct Redis {
     primary: Option<NodeId>,
     bound: Option<IpAddr>,
     down: u64,
+    /// Not connected to its primary since it started or became a replica.
+    fresh: bool,
     epoch: u64,
     current: u64,
     migrating: BTreeMap<u16, NodeId>,
@@ -80,6 +82,8 @@ pub(crate) struct Model {
     volumes: BTreeMap<u32, Redis>,
     /// Rounds that a majority of the primaries has been missing.
     without_quorum: u32,
+    /// Rounds that a replica should have been elected.
+    electing: u32,
     /// Bits that decide which gossip is lost this round.
     pub(crate) lost_gossip: u64,
     /// When the voters last gave a primary a successor: another does not get their votes for two node timeouts.
@@ -123,6 +127,7 @@ impl Model {
             memory_limit: 0,
             volumes: BTreeMap::new(),
             without_quorum: 0,
+            electing: 0,
             lost_gossip: 0,
             voted: BTreeMap::new(),
             round: 0,
@@ -146,6 +151,7 @@ impl Model {
             primary: None,
             bound: None,
             down: 0,
+            fresh: true,
             epoch: 0,
             current: 0,
             migrating: BTreeMap::new(),
@@ -160,7 +166,14 @@ impl Model {
         let Some(old) = self.pods.get(&ordinal).cloned() else { return };
         let ip = self.fresh_ip();
         let redis = if self.persistent {
-            Redis { bound: None, down: 0, meets: BTreeSet::new(), banned: BTreeMap::new(), ..old.redis }
+            Redis {
+                bound: None,
+                down: 0,
+                fresh: true,
+                meets: BTreeSet::new(),
+                banned: BTreeMap::new(),
+                ..old.redis
+            }
         } else {
             self.blank()
         };
@@ -275,6 +288,7 @@ impl Model {
                 let redis = self.volumes.remove(&ordinal).map_or(blank, |volume| Redis {
                     bound: None,
                     down: 0,
+                    fresh: true,
                     meets: BTreeSet::new(),
                     banned: BTreeMap::new(),
                     ..volume
@@ -293,8 +307,10 @@ impl Model {
                 None => {}
             }
         }
-        let quorum = Topology::of(self.goal, &self.observe()).has_quorum();
-        self.without_quorum = if quorum { 0 } else { self.without_quorum + 1 };
+        let observed = self.observe();
+        let topology = Topology::of(self.goal, &observed);
+        self.without_quorum = if topology.has_quorum() { 0 } else { self.without_quorum + 1 };
+        self.electing = if topology.awaits_election() { self.electing + 1 } else { 0 };
         for pod in self.pods.values_mut() {
             pod.starts_in = pod.starts_in.saturating_sub(1);
         }
@@ -466,6 +482,7 @@ impl Model {
         let left = redis.owner.contains(&Some(cur));
         if from_current > 0 && !left && slots.len() == from_current && claimant != me {
             // As after a failover: follow whoever took everything.
+            redis.fresh |= redis.primary.is_none();
             redis.primary = Some(claimant);
             redis.bound = redis.table.get(&claimant).map(|entry| entry.ip);
             redis.migrating.clear();
@@ -482,37 +499,44 @@ impl Model {
             if !self.up(ordinal)
                 || self.connected(ordinal, primary)
                 || self.pods[&ordinal].redis.down < 2 * ROUND_SECONDS
+                || self.pods[&ordinal].redis.fresh
             {
                 continue;
             }
-            let redis = &self.pods[&ordinal].redis;
-            let slots = redis.slots_of(primary);
-            let owners: BTreeSet<NodeId> = redis.owner.iter().flatten().copied().collect();
-            let voters: Vec<u32> = self
-                .ordinals()
-                .into_iter()
-                .filter(|voter| {
-                    let other = &self.pods[voter].redis;
-                    self.up(*voter)
-                        && owners.contains(&other.id)
-                        && other.primary.is_none()
-                        && self.connected(ordinal, other.id)
-                        && self.connected(*voter, redis.id)
-                        && !self.connected(*voter, primary)
-                })
-                .collect();
-            let voted = self.voted.get(&primary).is_some_and(|round| self.round < round + VOTE_ROUNDS);
-            if slots.is_empty() || voted || voters.len() * 2 <= owners.len() {
-                continue;
-            }
-            self.voted.insert(primary, self.round);
-            let epoch = redis.current + 1;
-            for voter in voters {
-                let voter = &mut self.pods.get_mut(&voter).unwrap().redis;
-                voter.current = voter.current.max(epoch);
-            }
-            self.promote(ordinal, epoch, &slots);
+            self.stand_for_election(ordinal, primary);
         }
+    }
+
+    /// Asks for votes, and says whether they were enough.
+    fn stand_for_election(&mut self, ordinal: u32, primary: NodeId) -> bool {
+        let redis = &self.pods[&ordinal].redis;
+        let slots = redis.slots_of(primary);
+        let owners: BTreeSet<NodeId> = redis.owner.iter().flatten().copied().collect();
+        let voters: Vec<u32> = self
+            .ordinals()
+            .into_iter()
+            .filter(|voter| {
+                let other = &self.pods[voter].redis;
+                self.up(*voter)
+                    && owners.contains(&other.id)
+                    && other.primary.is_none()
+                    && self.connected(ordinal, other.id)
+                    && self.connected(*voter, redis.id)
+                    && !self.connected(*voter, primary)
+            })
+            .collect();
+        let voted = self.voted.get(&primary).is_some_and(|round| self.round < round + VOTE_ROUNDS);
+        if slots.is_empty() || voted || voters.len() * 2 <= owners.len() {
+            return false;
+        }
+        self.voted.insert(primary, self.round);
+        let epoch = redis.current + 1;
+        for voter in voters {
+            let voter = &mut self.pods.get_mut(&voter).unwrap().redis;
+            voter.current = voter.current.max(epoch);
+        }
+        self.promote(ordinal, epoch, &slots);
+        true
     }
 
     fn promote(&mut self, ordinal: u32, epoch: u64, slots: &[u16]) {
@@ -520,6 +544,7 @@ impl Model {
         redis.primary = None;
         redis.bound = None;
         redis.down = 0;
+        redis.fresh = true;
         (redis.epoch, redis.current) = (epoch, epoch);
         for &slot in slots {
             redis.owner[usize::from(slot)] = Some(redis.id);
@@ -541,7 +566,7 @@ impl Model {
             let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
             redis.bound = bound;
             match keys {
-                Some(keys) => (redis.keys, redis.down) = (keys, 0),
+                Some(keys) => (redis.keys, redis.down, redis.fresh) = (keys, 0, false),
                 None => redis.down += ROUND_SECONDS,
             }
         }
@@ -597,6 +622,7 @@ impl Model {
             replicas: Some(self.replicas),
             last_owners: BTreeSet::new(),
             takeover_due: self.without_quorum >= 3,
+            election_due: self.electing >= 3,
             leave_due: true,
             open_keys: open.into_iter().map(|slot| (slot, keys(slot))).collect(),
         }
@@ -641,9 +667,11 @@ impl Model {
             link: match redis.primary {
                 None => Link::None,
                 Some(_) if self.syncing.contains(&ordinal) => Link::Syncing,
+                Some(_) if redis.fresh => Link::Never,
                 Some(_) if redis.down > 0 || redis.bound.is_none() => Link::Down(redis.down),
                 Some(_) => Link::Up,
             },
+            bound: redis.bound,
             offset: 0,
             migrating: redis.migrating.clone(),
             importing: redis.importing.clone(),
@@ -700,6 +728,7 @@ impl Model {
                     return Err(Refused("not empty"));
                 }
                 redis.bound = Some(entry.ip);
+                redis.fresh |= redis.primary.is_none();
                 redis.primary = Some(*primary);
                 redis.migrating.clear();
                 redis.importing.clear();
@@ -739,6 +768,14 @@ impl Model {
                 let slots = self.pods[&new].redis.slots_of(primary);
                 let epoch = self.pods[&new].redis.current + 1;
                 self.promote(new, epoch, &slots);
+            }
+            Action::Elect { node } => {
+                let redis = self.redis(node)?;
+                let (me, primary) = (redis.id, redis.primary.ok_or(Refused("not a replica"))?);
+                let ordinal = self.at_id(me).ok_or(Refused("nobody answers"))?;
+                if !self.stand_for_election(ordinal, primary) {
+                    return Err(Refused("too few votes"));
+                }
             }
             Action::TakeOver { node } => {
                 let redis = self.redis(node)?;

@@ -19,7 +19,7 @@ use std::{
 use libtest_mimic::{Arguments, Trial};
 use redis::cmd;
 use redis_operator::{
-    plan::{Action, Move, Observed, Pod, Step, Topology, Wait, plan},
+    plan::{Action, Link, Move, Observed, Pod, Step, Topology, Wait, plan},
     server::{
         Connection, Password,
         act::{ActError, Always, Permit, act},
@@ -39,6 +39,8 @@ fn main() {
         trial("a_key_too_large_to_move_is_named_before_its_slot_is_opened", a_key_too_large_to_move),
         trial("keys_are_moved_only_while_replicas_keep_up", keys_are_moved_only_while_replicas_keep_up),
         trial("the_last_replica_of_two_shards_takes_over", the_last_replica_of_two_shards_takes_over),
+        trial("a_replica_without_its_first_copy_is_not_elected", a_replica_without_its_first_copy),
+        trial("a_replica_that_started_without_its_primary_is_elected", a_replica_that_started_alone),
         trial("slots_that_are_given_up_are_served_again", slots_that_are_given_up_are_served_again),
         trial("a_copy_of_volumes_never_speaks_with_its_origin", a_copy_of_volumes),
         trial("a_primary_hands_over_before_it_stops", a_primary_hands_over_before_it_stops),
@@ -292,6 +294,72 @@ async fn the_last_replica_of_two_shards_takes_over() {
     assert!(steps.contains(&Step::TakeOver), "{steps:?}");
     assert_eq!(servers.keys().await, 500);
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+/// Ordinals of a primary and its replica.
+async fn pair(servers: &Servers) -> (u32, u32) {
+    let observed = servers.observe().await;
+    let nodes = || observed.pods.iter().map(|pod| (pod.ordinal, pod.redis.as_ref().unwrap()));
+    let (replica, primary) = nodes().find_map(|(ordinal, node)| Some((ordinal, node.primary()?))).unwrap();
+    (nodes().find(|(_, node)| node.id == primary).unwrap().0, replica)
+}
+
+/// Its primary comes back with all keys after the node timeout, and would drop them as the replica of one that has none.
+async fn a_replica_without_its_first_copy() {
+    let mut servers = formed(6, 1, true).await;
+    fill(&servers, 1000).await;
+    let (primary, replica) = pair(&servers).await;
+    let mut connection = servers.access.connect(servers.ip(replica)).await.unwrap();
+    let mut password = async |password: &str| {
+        let set = cmd("CONFIG").arg("SET").arg("masterauth").arg(password).take();
+        connection.send::<()>("CONFIG SET", &set).await.unwrap();
+    };
+    password("wrong").await;
+    let mut reset = servers.access.connect(servers.ip(replica)).await.unwrap();
+    reset.send::<()>("RESET", cmd("CLUSTER").arg("RESET").arg("HARD")).await.unwrap();
+    let deadline = Instant::now() + A_WHILE;
+    let link = async |servers: &Servers| {
+        let observed = servers.observe().await;
+        observed.pods.into_iter().find(|pod| pod.ordinal == replica).unwrap().redis.map(|node| node.link)
+    };
+    while link(&servers).await != Some(Link::Never) {
+        assert!(Instant::now() < deadline, "{:#?}", servers.observe().await);
+        let _ = servers.turn(&Always).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    servers.terminate(primary);
+    let until = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < until {
+        let _ = servers.turn(&Always).await;
+        assert_eq!(link(&servers).await, Some(Link::Never), "it was elected");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    servers.start(primary);
+    password(PASSWORD).await;
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.keys().await, 1000);
+}
+
+/// All restart, and the volume of one primary is lost: its replica has the keys, and Redis does not elect it by itself.
+async fn a_replica_that_started_alone() {
+    let mut servers = formed(6, 1, true).await;
+    fill(&servers, 1000).await;
+    let (primary, _) = pair(&servers).await;
+    for ordinal in 0..6 {
+        servers.terminate(ordinal);
+    }
+    for ordinal in (0..6).filter(|ordinal| *ordinal != primary) {
+        servers.start(ordinal);
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut forced = false;
+    while !Topology::of(servers.goal, &servers.observe().await).serves() {
+        assert!(Instant::now() < deadline, "{:#?}", servers.observe().await);
+        forced |= servers.turn(&Always).await.0.step == Step::Elect;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(forced, "it was elected by itself");
+    assert_eq!(servers.keys().await, 1000);
 }
 
 async fn slots_that_are_given_up_are_served_again() {

@@ -60,6 +60,8 @@ pub(crate) struct Servers {
     servers: BTreeMap<u32, Server>,
     /// Since when the nodes that leave have owned nothing.
     drained: Option<Instant>,
+    /// Since when a replica should have been elected.
+    electing: Option<Instant>,
 }
 
 impl Servers {
@@ -78,6 +80,7 @@ impl Servers {
             replicas: 0,
             servers: BTreeMap::new(),
             drained: None,
+            electing: None,
         }
     }
 
@@ -195,6 +198,12 @@ impl Servers {
             let drained = self.drained.get_or_insert_with(Instant::now).elapsed();
             observed.leave_due = drained >= Duration::from_secs(2);
         }
+        if Topology::of(self.goal, &observed).awaits_election() {
+            let electing = self.electing.get_or_insert_with(Instant::now).elapsed();
+            observed.election_due = electing >= Duration::from_secs(6);
+        } else {
+            self.electing = None;
+        }
         let topology = Topology::of(self.goal, &observed);
         let plan = plan(&topology);
         if topology.serves() {
@@ -272,7 +281,7 @@ fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
          cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout 2000\ncluster-announce-ip {ip}\n\
          replica-announce-ip {ip}\n\
          cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
-         cluster-allow-replica-migration no\ncluster-replica-validity-factor 0\nrepl-diskless-sync-delay 0\n",
+         cluster-allow-replica-migration no\ncluster-replica-validity-factor 20000\nrepl-diskless-sync-delay 0\n",
         dir.display()
     );
     let mut process = Command::new("redis-server")
