@@ -5,6 +5,7 @@ pub mod build;
 pub mod build_index;
 pub mod catalog;
 pub mod convert;
+pub mod edit;
 mod failures;
 pub mod findings;
 pub mod generate;

@@ -6,6 +6,7 @@
 mod added;
 mod codes;
 mod converted;
+mod edited;
 mod explained;
 mod findings;
 mod generated;
@@ -24,6 +25,7 @@ mod sarif;
 mod served;
 mod stream;
 mod tables;
+mod unified;
 
 use std::io::{self, Write};
 
@@ -37,6 +39,7 @@ use crate::exit::{Exit, Failure};
 pub use added::AddedAnswer;
 pub use codes::{CodeAnswer, CodesAnswer};
 pub use converted::ConvertedAnswer;
+pub use edited::EditedAnswer;
 pub use explained::ExplainedAnswer;
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;

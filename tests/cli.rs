@@ -42,3 +42,20 @@ fn the_page_about_catalogs_shows_what_transcripts_say() {
         );
     }
 }
+
+/// The same for the page about edits of catalogs.
+#[test]
+fn the_page_about_edits_shows_what_transcripts_say() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let transcript = read("tests/cli/edit.trycmd");
+    let page = read("docs/catalog-edits.md");
+    let blocks: Vec<&str> =
+        page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() > 5, "docs/catalog-edits.md shows too little");
+    for block in blocks {
+        assert!(
+            transcript.contains(block.trim_end()),
+            "no transcript has this block of docs/catalog-edits.md:\n{block}"
+        );
+    }
+}

@@ -311,6 +311,47 @@ pub fn edges(
     Ok(entry.map(Edges::of).unwrap_or_default())
 }
 
+/// The entries of a channel with that of a bundle which the package has already, placed by a policy.
+pub(crate) fn entries<'a>(
+    index: &Index<'_, 'a>,
+    package: &str,
+    channel: &ChannelName,
+    bundle: &str,
+    policy: Policy,
+) -> Result<Vec<Entry<'a>>, AddError> {
+    let mut plan = Plan::empty(index, package)?;
+    plan.open(channel, policy)?;
+    let version = plan.version(bundle).cloned().ok_or_else(|| AddError::UnknownVersion {
+        entry: bundle.to_owned(),
+        channel: channel.to_string(),
+        place: Box::new(Place::file(index.catalog.name)),
+    })?;
+    plan.enter(bundle, &version)?;
+    Ok(plan.channels.into_iter().next().map(|channel| channel.entries).unwrap_or_default())
+}
+
+/// Entries with one more, in its place among them.
+pub(crate) fn placed<'a, 'v>(
+    entries: &[Entry<'a>],
+    new: Entry<'a>,
+    version: impl Fn(&str) -> Option<&'v VersionRelease>,
+) -> Vec<Entry<'a>> {
+    let mut entries = entries.to_vec();
+    let known = entries.iter().map(|entry| {
+        Some(Versioned { name: entry.name.to_string(), version: version(&entry.name)?.clone() })
+    });
+    let at = match (known.collect::<Option<Vec<_>>>(), version(&new.name)) {
+        (Some(mut sorted), Some(own)) => {
+            sorted.sort_by(|a, b| a.version.cmp(&b.version));
+            let at = sorted.partition_point(|other| other.version < *own);
+            policy::place(&entries, &sorted, at)
+        }
+        _ => entries.len(),
+    };
+    entries.insert(at, new);
+    entries
+}
+
 impl Edges {
     fn of(entry: &Entry<'_>) -> Self {
         let some = |text: &fbc::Text<'_>| (!text.is_empty()).then(|| text.to_string());
@@ -633,4 +674,4 @@ fn difference(ours: &serde_json::Value, theirs: &serde_json::Value, path: &str) 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,8 +1,454 @@
 //! Edits catalogs in place: comments, key order, quotes and everything that an edit does not change stay as they are.
 //!
-//! [`texts`] collects the changes to the files of a catalog, and [`document`] changes one document of YAML or JSON.
+//! [`edit`] is pure: it takes a catalog and a [`Request`], and gives the files that change. The result has been validated: an
+//! edit that `opm validate` would refuse, or after which a version no longer reaches the head of its channel, is an error.
+//!
+//! A [`draft`] holds the blobs of a package under change, [`texts`] turns it into texts, and [`document`] changes one document
+//! of YAML or JSON. Each verb has a module of its own.
 
+mod deprecate;
 pub(crate) mod document;
+mod draft;
+mod package;
+mod promote;
+mod remove;
 pub(crate) mod texts;
 
+use std::collections::BTreeSet;
+
+use olmkit_bundle::finding::{Finding, Level, Place};
+use olmkit_bundle::load::Content;
+use olmkit_bundle::names::ChannelName;
+
+use crate::add::Policy;
+use crate::fbc::Catalog;
+use crate::fbc::write::Format;
+use crate::graph::GraphError;
+use crate::index::Index;
+use crate::load::{CatalogFile, CatalogFiles};
+use crate::path::{Query, paths};
+use crate::validate;
+
 pub use texts::{ChangedFile, TextError};
+
+/// What to edit.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Request {
+    /// Put a version into a further channel.
+    Promote {
+        /// The package.
+        package: String,
+        /// The version, or the bundle's name.
+        version: String,
+        /// The channel it goes into, which need not exist.
+        to: ChannelName,
+        /// How its place there is chosen; by the edges it has in its other channels when none is given.
+        policy: Option<Policy>,
+    },
+    /// Tell users that something is deprecated.
+    Deprecate {
+        /// The package.
+        package: String,
+        /// What of it.
+        target: Target,
+        /// What users are told.
+        message: String,
+    },
+    /// Take a deprecation back.
+    Undeprecate {
+        /// The package.
+        package: String,
+        /// What of it.
+        target: Target,
+    },
+    /// Remove a package, a channel, a version, or a version from one channel.
+    Remove {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: Option<String>,
+        /// The version, or the bundle's name.
+        version: Option<String>,
+        /// Whether its successors skip it from now on, so that clusters which have it installed can still upgrade.
+        keep_path: bool,
+    },
+    /// Choose the channel that a Subscription without one gets.
+    SetDefault {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+    },
+    /// Give a channel another name.
+    RenameChannel {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// Its new name.
+        to: ChannelName,
+    },
+}
+
+impl Request {
+    /// The package that it is about.
+    pub fn package(&self) -> &str {
+        match self {
+            Self::Promote { package, .. }
+            | Self::Deprecate { package, .. }
+            | Self::Undeprecate { package, .. }
+            | Self::Remove { package, .. }
+            | Self::SetDefault { package, .. }
+            | Self::RenameChannel { package, .. } => package,
+        }
+    }
+}
+
+/// A part of a package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The package itself.
+    Package,
+    /// A channel.
+    Channel(String),
+    /// A version, or a bundle's name.
+    Version(String),
+}
+
+/// A change to a catalog, not made yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The files that are different, new or gone, by path; none when there is nothing to change.
+    pub files: Vec<ChangedFile>,
+    /// What was done, or why there was nothing to do, in sentences.
+    pub summary: Vec<String>,
+}
+
+/// An edit that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// Parts of the catalog cannot be read.
+    #[error("the catalog cannot be read completely: {}", first_message(.findings))]
+    Unreadable {
+        /// What is wrong with it.
+        findings: Vec<Finding>,
+    },
+    /// The catalog does not have the package.
+    #[error("the catalog has no package `{package}`")]
+    NoPackage {
+        /// The package.
+        package: String,
+    },
+    /// The package does not have the channel.
+    #[error("`{package}` has no channel `{channel}`")]
+    NoChannel {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// Those it has.
+        known: Vec<String>,
+    },
+    /// The package does not have the version.
+    #[error("`{package}` has no version `{version}`")]
+    NoVersion {
+        /// The package.
+        package: String,
+        /// The version.
+        version: String,
+        /// Those it has.
+        known: Vec<String>,
+    },
+    /// Several bundles differ in build metadata or release alone.
+    #[error("`{version}` is ambiguous: {}", .bundles.join(", "))]
+    Ambiguous {
+        /// The version.
+        version: String,
+        /// The bundles.
+        bundles: Vec<String>,
+    },
+    /// A channel of that name exists.
+    #[error("`{package}` already has a channel `{channel}`")]
+    ChannelExists {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// Where.
+        place: Box<Place>,
+    },
+    /// The default channel would be gone.
+    #[error("`{channel}` is the default channel of `{package}`")]
+    DefaultChannel {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// Where the package says so.
+        place: Option<Box<Place>>,
+    },
+    /// A channel would be left without entries.
+    #[error("the default channel `{channel}` of `{package}` would have no version left")]
+    LastVersion {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+    },
+    /// No version of the channel leads to the bundle.
+    #[error("no upgrade path leads from `{head}`, the head of `{channel}`, to `{bundle}`")]
+    NoPath {
+        /// The bundle.
+        bundle: String,
+        /// The channel.
+        channel: String,
+        /// Its head.
+        head: String,
+        /// The head's entry.
+        place: Option<Box<Place>>,
+    },
+    /// The bundle cannot be placed by a policy.
+    #[error("`{bundle}` has no place in the channel `{channel}`")]
+    Policy {
+        /// The bundle.
+        bundle: String,
+        /// The channel.
+        channel: String,
+        /// Why not.
+        #[source]
+        source: Box<crate::add::AddError>,
+    },
+    /// A channel of the package is broken as it is.
+    #[error("the channel `{channel}` is broken")]
+    Broken {
+        /// The channel.
+        channel: String,
+        /// Its place.
+        place: Box<Place>,
+        /// What is wrong with it.
+        #[source]
+        source: GraphError,
+    },
+    /// A channel would be broken.
+    #[error("the channel `{channel}` would be broken")]
+    Breaks {
+        /// The channel.
+        channel: String,
+        /// Its place.
+        place: Box<Place>,
+        /// What would be wrong with it, by the names of entries.
+        #[source]
+        source: BrokenChannel,
+    },
+    /// A version would no longer reach the head of a channel.
+    #[error("{} could no longer upgrade to the head of `{channel}`", backticked(.bundles))]
+    Stranded {
+        /// The channel.
+        channel: String,
+        /// The bundles.
+        bundles: Vec<String>,
+    },
+    /// The result would not be valid.
+    #[error("the result would be invalid: {}", first_message(.findings))]
+    Invalid {
+        /// What would be wrong with it.
+        findings: Vec<Finding>,
+    },
+    /// The text of a deprecation is empty.
+    #[error("the message of a deprecation cannot be empty")]
+    NoMessage,
+    /// A text cannot be changed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+}
+
+/// What would be wrong with a channel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BrokenChannel(pub String);
+
+impl EditError {
+    /// Where the trouble is.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Unreadable { findings } | Self::Invalid { findings } => findings.first()?.place.as_ref(),
+            Self::ChannelExists { place, .. } | Self::Broken { place, .. } | Self::Breaks { place, .. } => {
+                Some(place)
+            }
+            Self::DefaultChannel { place, .. } | Self::NoPath { place, .. } => place.as_deref(),
+            Self::Policy { source, .. } => source.place(),
+            Self::Text(error) => error.place(),
+            _ => None,
+        }
+    }
+
+    /// The way out, where there is one.
+    pub fn help(&self) -> Option<String> {
+        let some = |text: &str| Some(text.to_owned());
+        let known = |known: &[String], what: &str| match known {
+            [] => None,
+            _ => Some(format!("its {what} are {}", backticked(known))),
+        };
+        match self {
+            Self::Unreadable { .. } | Self::Broken { .. } => {
+                some("run `olmkit catalog validate` to list every problem")
+            }
+            Self::NoChannel { known: all, .. } => known(all, "channels"),
+            Self::NoVersion { known: all, .. } => known(all, "versions"),
+            Self::Ambiguous { .. } => some("pass the bundle's name instead"),
+            Self::ChannelExists { .. } => some("choose another name"),
+            Self::DefaultChannel { .. } => some(
+                "make another channel the default first, with `olmkit catalog set-default`, or remove the whole package",
+            ),
+            Self::LastVersion { .. } => some("remove the whole package: leave out --version"),
+            Self::NoPath { .. } => some(
+                "promote a version in between first, or pass --policy replaces to add an edge from the head",
+            ),
+            Self::Policy { source, .. } => source.help().map(str::to_owned),
+            Self::Breaks { .. } | Self::Stranded { .. } => {
+                some("change the edges of its neighbors first, or remove them too")
+            }
+            Self::Invalid { findings } => findings.first()?.help.clone(),
+            Self::Text(error) => error.help().map(str::to_owned),
+            _ => None,
+        }
+    }
+}
+
+fn first_message(findings: &[Finding]) -> &str {
+    findings.first().map_or("", |finding| &finding.message)
+}
+
+/// `a`, `b` and `c`, the first few of them.
+fn backticked(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let mut shown: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    if names.len() > SHOWN {
+        shown.push(format!("{} more", names.len() - SHOWN));
+    }
+    match shown.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => shown.join(""),
+    }
+}
+
+/// Edits a catalog.
+///
+/// ```
+/// use olmkit_catalog::{edit::{self, Request, Target}, load::CatalogFiles};
+/// let files = CatalogFiles::from_text("catalog.yaml", "
+/// {schema: olm.package, name: redis, defaultChannel: stable}
+/// ---
+/// schema: olm.channel
+/// package: redis
+/// name: stable
+/// entries:
+/// - name: redis.v1.0.0 # the first one
+/// - name: redis.v1.1.0
+///   replaces: redis.v1.0.0
+/// ---
+/// {schema: olm.bundle, package: redis, name: redis.v1.0.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.0.0}}]}
+/// ---
+/// {schema: olm.bundle, package: redis, name: redis.v1.1.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.1.0}}]}
+/// ");
+/// let request =
+///     Request::Remove { package: "redis".into(), channel: None, version: Some("1.1.0".into()), keep_path: false };
+/// let change = edit::edit(&files, &request).unwrap();
+/// let text = change.files[0].new.as_ref().unwrap();
+/// assert!(text.contains("- name: redis.v1.0.0 # the first one\n---\n") && !text.contains("1.1.0"));
+/// ```
+///
+/// # Errors
+/// When the edit cannot be made, or its result would be invalid.
+pub fn edit(files: &CatalogFiles, request: &Request) -> Result<Change, EditError> {
+    let catalog = Catalog::parse(files);
+    let index = readable(&catalog)?;
+    let change = match request {
+        Request::Promote { package, version, to, policy } => {
+            promote::promote(&index, package, version, to, *policy)
+        }
+        Request::Deprecate { package, target, message } => {
+            deprecate::deprecate(&index, package, target, Some(message))
+        }
+        Request::Undeprecate { package, target } => deprecate::deprecate(&index, package, target, None),
+        Request::Remove { package, channel, version, keep_path } => {
+            remove::remove(&index, package, channel.as_deref(), version.as_deref(), *keep_path)
+        }
+        Request::SetDefault { package, channel } => package::set_default(&index, package, channel),
+        Request::RenameChannel { package, channel, to } => {
+            package::rename_channel(&index, package, channel, to)
+        }
+    }?;
+    check(files, &catalog, &change)?;
+    Ok(change)
+}
+
+/// The catalog by package, if all of it could be read.
+fn readable<'c, 'a>(catalog: &'c Catalog<'a>) -> Result<Index<'c, 'a>, EditError> {
+    let index = Index::new(catalog);
+    if catalog.faults.is_empty() {
+        Ok(index)
+    } else {
+        Err(EditError::Unreadable { findings: validate::check(&index) })
+    }
+}
+
+/// Refuses a change after which opm would refuse the catalog, or a version that is still in its channel no longer reaches its head.
+fn check(files: &CatalogFiles, catalog: &Catalog<'_>, change: &Change) -> Result<(), EditError> {
+    if change.files.is_empty() {
+        return Ok(());
+    }
+    let after = changed(files, &change.files);
+    let new = Catalog::parse(&after);
+    let mut findings = validate::validate(&new);
+    findings.retain(|finding| finding.level == Level::Error);
+    if !findings.is_empty() {
+        return Err(EditError::Invalid { findings });
+    }
+    let reaching = |catalog: &Catalog<'_>| -> BTreeSet<(String, String, String)> {
+        let Ok(paths) = paths(catalog, &Query::default()) else { return BTreeSet::new() };
+        let reaching = paths.iter().filter(|path| path.reaches_head);
+        reaching.map(|path| (path.package.into(), path.channel.into(), path.from.into())).collect()
+    };
+    let (before, now) = (reaching(catalog), reaching(&new));
+    let lost: Vec<_> = before.difference(&now).collect();
+    for channel in &new.channels {
+        let is_here = |lost: &&&(String, String, String)| {
+            let (package, name, from) = **lost;
+            *package == *channel.package
+                && *name == *channel.name
+                && channel.entries.iter().any(|entry| *entry.name == **from)
+        };
+        let bundles: Vec<String> = lost.iter().filter(is_here).map(|(.., from)| from.clone()).collect();
+        if !bundles.is_empty() {
+            return Err(EditError::Stranded { channel: channel.name.to_string(), bundles });
+        }
+    }
+    Ok(())
+}
+
+/// The files of a catalog after a change.
+pub fn changed(files: &CatalogFiles, changes: &[ChangedFile]) -> CatalogFiles {
+    let change_of = |path: &str| changes.iter().find(|change| change.path == path);
+    let file = |path: &str, text: &str| CatalogFile {
+        path: path.to_owned(),
+        content: Content::Text(text.to_owned()),
+    };
+    let kept = files.files.iter().filter_map(|old| match change_of(&old.path) {
+        None => Some(old.clone()),
+        Some(change) => Some(file(&old.path, change.new.as_ref()?)),
+    });
+    let created = changes.iter().filter(|change| change.old.is_none());
+    let created = created.filter_map(|change| Some(file(&change.path, change.new.as_ref()?)));
+    let mut all: Vec<_> = kept.chain(created).collect();
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    CatalogFiles { name: files.name.clone(), files: all }
+}
+
+/// New files get this format.
+const FORMAT: Format = Format::Yaml;
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,19 @@ impl CatalogFiles {
     /// When a directory cannot be listed, or there are more than [`MAX_FILES`] files. A file that cannot be read is
     /// remembered as such.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
+        Self::load_those(path, |_| true)
+    }
+
+    /// The same without the files in which a word does not occur.
+    ///
+    /// # Errors
+    /// As [`CatalogFiles::load`].
+    pub fn load_mentioning(path: &Path, word: &str) -> Result<Self, LoadError> {
+        let finder = memchr::memmem::Finder::new(word);
+        Self::load_those(path, |bytes| finder.find(bytes).is_some())
+    }
+
+    fn load_those(path: &Path, is_wanted: impl Fn(&[u8]) -> bool + Sync) -> Result<Self, LoadError> {
         let (root, found) = list(path)?;
         let mut bytes_left = MAX_BYTES;
         let with_limits: Vec<_> = found
@@ -93,11 +106,12 @@ impl CatalogFiles {
             })
             .collect();
         let contents = in_parallel(&with_limits, |(_, found, limit)| match found {
-            Found::File(path) => read(&root, path, *limit),
-            Found::Unread(why) => Content::Unread(why.clone()),
+            Found::File(path) => read_if(&root, path, *limit, &is_wanted),
+            Found::Unread(why) => Some(Content::Unread(why.clone())),
         });
         let files = with_limits.into_iter().zip(contents);
-        let files = files.map(|((path, ..), content)| CatalogFile { path, content }).collect();
+        let files =
+            files.filter_map(|((path, ..), content)| Some(CatalogFile { path, content: content? })).collect();
         Ok(Self { name: path.display().to_string(), files })
     }
 
@@ -178,10 +192,15 @@ fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, fs::Metadata)
 }
 
 fn read(root: &Path, path: &Path, limit: u64) -> Content {
+    read_if(root, path, limit, &|_: &[u8]| true).unwrap_or(Content::Directory)
+}
+
+/// The content of a file, if its bytes are those that are wanted.
+fn read_if(root: &Path, path: &Path, limit: u64, is_wanted: &impl Fn(&[u8]) -> bool) -> Option<Content> {
     let try_read = || {
         let (file, size) = match open(root, path)? {
             Ok(opened) => opened,
-            Err(why) => return Ok(Content::Unread(why)),
+            Err(why) => return Ok(Some(Content::Unread(why))),
         };
         let bytes = match usize::try_from(size) {
             Ok(size) if size >= LARGE && size as u64 <= limit => read_large(&file, size)?,
@@ -196,11 +215,11 @@ fn read(root: &Path, path: &Path, limit: u64) -> Content {
             }
         };
         if bytes.len() as u64 > limit {
-            return Ok(Content::Unread(format!("the catalog is larger than {} MiB", MAX_BYTES >> 20)));
+            return Ok(Some(Content::Unread(format!("the catalog is larger than {} MiB", MAX_BYTES >> 20))));
         }
-        Ok(Content::from_bytes(bytes))
+        Ok(is_wanted(&bytes).then(|| Content::from_bytes(bytes)))
     };
-    try_read().unwrap_or_else(|error: io::Error| Content::Unread(error.to_string()))
+    try_read().unwrap_or_else(|error: io::Error| Some(Content::Unread(error.to_string())))
 }
 
 /// Files from this size on are read in pieces side by side, in bytes.

@@ -109,7 +109,7 @@ fn add_failure(error: AddError) -> Failure {
 }
 
 /// The directory that a catalog is written to, and the file's name in it if the catalog is one file.
-fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure> {
+pub(super) fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure> {
     if !catalog.is_file() {
         return Ok((OutputDir::open(catalog)?, String::new()));
     }

@@ -1,5 +1,7 @@
 //! `olmkit catalog …`
 
+mod edit;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -25,6 +27,8 @@ pub enum Verb {
     Add(Box<Add>),
     /// Validate catalogs as opm does, reporting every problem at once
     Validate(Box<Validate>),
+    #[command(flatten)]
+    Edit(edit::Verb),
     /// Show each version's upgrade path to the head of its channel
     Path(Box<Path>),
     /// Render bundles and catalogs as one catalog, as opm does
@@ -54,6 +58,7 @@ impl Verb {
                 let (request, registry) = flags.request();
                 Ok(Box::new(catalog::add(&request, &registry.access()?)?))
             }
+            Self::Edit(verb) => verb.run(),
             Self::Validate(flags) => {
                 let Validate { catalogs, levels, registry } = *flags;
                 Ok(Box::new(catalog::validate(&catalogs, &levels.levels()?, &registry.access()?)?))

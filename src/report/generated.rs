@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use olmkit_bundle::finding::{Finding, Level};
-use similar::TextDiff;
 
 use super::findings::{finding_json, plural, write_finding};
+use super::unified::unified;
 use super::{Answer, json, pretty, printable};
 use crate::exit::Exit;
 use crate::files::Difference;
@@ -76,14 +76,7 @@ impl Answer for GeneratedAnswer {
 
 /// A difference as `diff -u` and git show it.
 fn write_difference(difference: &Difference, directory: &str, out: &mut dyn Write) -> io::Result<()> {
-    let name = |there: &Option<String>, side: &str| match there {
-        Some(_) => printable(&format!("{side}/{directory}/{}", difference.path)).into_owned(),
-        None => "/dev/null".to_owned(),
-    };
-    let (found, expected) =
-        (difference.found.as_deref().unwrap_or(""), difference.expected.as_deref().unwrap_or(""));
-    let diff = TextDiff::from_lines(found, expected);
-    let mut unified = diff.unified_diff();
-    let headed = unified.header(&name(&difference.found, "a"), &name(&difference.expected, "b")).to_string();
-    headed.lines().try_for_each(|line| writeln!(out, "{}", printable(line)))
+    let name = format!("{directory}/{}", difference.path);
+    let diff = unified(&name, difference.found.as_deref(), difference.expected.as_deref());
+    diff.lines().try_for_each(|line| writeln!(out, "{}", printable(line)))
 }

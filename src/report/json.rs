@@ -193,6 +193,28 @@ pub struct Resolution {
     pub constraints: Vec<String>,
 }
 
+/// A change to a catalog: `catalog promote`, `deprecate`, `remove` and the other edits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Edited {
+    /// `olmkit.edit/v1`
+    pub schema: &'static str,
+    /// Whether there is anything to change.
+    pub changed: bool,
+    /// The files that change, by path.
+    pub files: Vec<EditedFile>,
+    /// What was done, or why there was nothing to do, in sentences.
+    pub summary: Vec<String>,
+}
+
+/// A file of a catalog that changes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EditedFile {
+    /// The path below the catalog's directory.
+    pub path: String,
+    /// The unified diff.
+    pub diff: String,
+}
+
 /// A compiled catalog: `catalog build-index`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -513,6 +535,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("converted-v1", schema_for!(Converted)),
         ("digest-v1", schema_for!(ImageDigest)),
         ("dry-run-v1", schema_for!(DryRun)),
+        ("edit-v1", schema_for!(Edited)),
         ("error-v1", schema_for!(Error)),
         ("explained-v1", schema_for!(Explained)),
         ("findings-v1", schema_for!(Findings)),

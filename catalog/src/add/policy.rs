@@ -180,7 +180,7 @@ fn give(entry: &mut Entry<'_>, before: &Given, now: Given) {
 }
 
 /// Where the entry stands in the list: among neighbours when the list goes up or down, else at the end.
-fn place(entries: &[Entry<'_>], sorted: &[Versioned], at: usize) -> usize {
+pub(super) fn place(entries: &[Entry<'_>], sorted: &[Versioned], at: usize) -> usize {
     let names = || entries.iter().map(|entry| entry.name.as_str());
     if names().eq(sorted.iter().map(|other| other.name.as_str())) {
         at

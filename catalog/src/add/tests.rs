@@ -7,6 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::load::{CatalogFile, CatalogFiles};
 use crate::render::CsvFacts;
+use crate::testing::diff;
 
 /// A rendered bundle `redis.vVERSION`.
 fn rendered(version: &str) -> Rendered {
@@ -56,36 +57,13 @@ fn sound(text: &str) {
     assert!(findings.is_empty(), "{}\n{text}", first_message(&findings));
 }
 
-/// The lines that differ, with what they had been.
-fn diff(old: &str, new: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let mut lengths = vec![vec![0; new.len() + 1]; old.len() + 1];
-    for a in (0..old.len()).rev() {
-        for b in (0..new.len()).rev() {
-            lengths[a][b] = match old[a] == new[b] {
-                true => lengths[a + 1][b + 1] + 1,
-                false => lengths[a + 1][b].max(lengths[a][b + 1]),
-            };
-        }
-    }
-    let (mut a, mut b, mut out) = (0, 0, Vec::new());
-    while a < old.len() || b < new.len() {
-        if a < old.len() && b < new.len() && old[a] == new[b] {
-            out.push(format!(" {}", old[a]));
-            (a, b) = (a + 1, b + 1);
-        } else if a < old.len() && (b == new.len() || lengths[a + 1][b] >= lengths[a][b + 1]) {
-            out.push(format!("-{}", old[a]));
-            a += 1;
-        } else {
-            out.push(format!("+{}", new[b]));
-            b += 1;
-        }
-    }
-    // What stays is shown beside what changes only.
-    let near = |at: usize| {
-        out[at.saturating_sub(1)..(at + 2).min(out.len())].iter().any(|line| !line.starts_with(' '))
-    };
-    (0..out.len()).filter(|at| near(*at)).map(|at| out[at].as_str()).collect::<Vec<_>>().join("\n")
+/// A catalog of the package `redis` with these versions in the channel `stable`, added in this order.
+pub(crate) fn catalog_of(versions: &[&String], policy: Policy) -> String {
+    let versions: Vec<&str> = versions.iter().map(|version| version.as_str()).collect();
+    let files = CatalogFiles::default();
+    let bundles: Vec<_> = versions.iter().map(|version| rendered(version)).collect();
+    let mut change = add(&Catalog::parse(&files), &bundles, &request("stable", policy)).unwrap();
+    change.files.remove(0).text
 }
 
 /// What adding versions to the channel `stable` changes in a text.

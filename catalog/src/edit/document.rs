@@ -141,6 +141,13 @@ impl<'t> Editor<'t> {
                     path.pop();
                     (from, to) = (from + 1, to + 1);
                 }
+                // A deprecation of something that has another name now.
+                (true, true) if old[from].get("reference").is_some() => {
+                    path.push(Step::Index(from));
+                    self.change(path, &old[from], &new[to])?;
+                    path.pop();
+                    (from, to) = (from + 1, to + 1);
+                }
                 (true, _) => {
                     gone[from] = true;
                     from += 1;

@@ -101,7 +101,6 @@ impl<'c, 'a, 'p> Texts<'c, 'a, 'p> {
         self.more.entry(path.to_owned()).or_default().push(tree);
     }
 
-    #[expect(dead_code, reason = "the verbs that remove blobs come next")]
     /// Removes a blob.
     pub(crate) fn remove(&mut self, at: At) {
         self.removed.entry(at.file).or_default().insert(at);
@@ -162,6 +161,10 @@ impl<'c, 'a, 'p> Texts<'c, 'a, 'p> {
                 changed.push(ChangedFile { path, old: text.map(str::to_owned), new: None });
                 continue;
             }
+            if kept == 0 && more.is_empty() {
+                changed.push(ChangedFile { path, old: text.map(str::to_owned), new: Some(String::new()) });
+                continue;
+            }
             let mut edits = number.and_then(|number| self.edits.get(&number)).cloned().unwrap_or_default();
             if let Some(gone) = gone {
                 remove_documents(old, all, gone, &mut edits);
@@ -199,8 +202,8 @@ fn document(text: &str, at: At) -> (usize, usize) {
     (line, end)
 }
 
-/// Removes blobs of a file: in YAML with the separator before them, in JSON with the space between them. Comments that stand on
-/// lines of their own before and after them stay, unless they are indented.
+/// Removes blobs of a file: in YAML with the separator before them, in JSON with the space between them. Comments at the start of the file and
+/// behind documents stay, unless they are indented.
 fn remove_documents(text: &str, all: &[At], gone: &BTreeSet<At>, edits: &mut Edits) {
     let mut all = all.to_vec();
     all.sort_unstable();
@@ -224,17 +227,20 @@ fn remove_documents(text: &str, all: &[At], gone: &BTreeSet<At>, edits: &mut Edi
             continue;
         }
         let (from, to) = match (before, after) {
-            (Some((from, _)), Some((to, _))) => (from, to),
+            // Comments that stay go to the document before, which is there, or else to the next.
+            (Some((from, _)), Some((to, _))) if first > 0 => (from, to),
             (Some((from, _)), None) => (from, text.len()),
-            // The first document, without a separator of its own: that of the next goes with it.
-            (None, Some((_, to))) => (0, to),
+            (before, Some((_, to))) => (before.map_or(0, |(_, behind)| behind), to),
             (None, None) => (0, text.len()),
         };
-        let inner = (first..behind).flat_map(|at| {
-            let end = spans.get(at + 1).map_or(to, |(next, ..)| (*next).min(to));
+        // What stands before the first document speaks of the file, and what stands after a document perhaps of the next.
+        let head = if first == 0 { comments(text, from, start.max(from)).collect() } else { Vec::new() };
+        let tails = (first..behind).flat_map(|at| {
+            let next = spans.get(at + 1).map_or(text.len(), |(next, ..)| *next);
+            let end = separators(text, spans[at].1, next).next().map_or(next, |(separator, _)| separator);
             comments(text, spans[at].1, end)
         });
-        let kept: Vec<&str> = comments(text, from, start.max(from)).chain(inner).collect();
+        let kept: Vec<&str> = head.into_iter().chain(tails).collect();
         edits.replace(from, to, kept.concat());
     }
 }

@@ -1,0 +1,90 @@
+//! Edits of catalogs in place.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use olmkit_catalog::edit::{self, Change, ChangedFile, EditError, Request};
+use olmkit_catalog::load::CatalogFiles;
+
+use super::catalog::catalog_dir;
+use crate::exit::Failure;
+use crate::files::OutputDir;
+use crate::image::Access;
+use crate::input::Input;
+use crate::report::EditedAnswer;
+
+/// A catalog, and what to change in it.
+#[derive(Debug)]
+pub struct EditRequest {
+    /// The catalog's directory or file.
+    pub catalog: PathBuf,
+    /// What to change.
+    pub request: Request,
+    /// Whether to only say what would be changed.
+    pub dry_run: bool,
+}
+
+/// Edits a catalog. Its files change only when the result is valid.
+///
+/// # Errors
+/// When the catalog cannot be read or written, or the edit cannot be made.
+pub fn edit(request: &EditRequest) -> Result<EditedAnswer, Failure> {
+    let EditRequest { catalog, request, dry_run } = request;
+    edit_with(catalog, *dry_run, || {
+        let files = load_for(catalog, request)?;
+        edit::edit(&files, request).map_err(edit_failure)
+    })
+}
+
+/// Makes a change to a catalog while nobody else writes to it.
+pub(super) fn edit_with(
+    catalog: &Path,
+    dry_run: bool,
+    change: impl FnOnce() -> Result<Change, Failure>,
+) -> Result<EditedAnswer, Failure> {
+    if !catalog.exists() {
+        load(catalog)?;
+    }
+    // Others wait from before the catalog is read until it is written: of two edits at once, one would undo the other.
+    let open = if dry_run { None } else { Some(catalog_dir(catalog)?) };
+    let change = change()?;
+    if let Some((mut directory, file)) = open {
+        write(&mut directory, &file, &change.files)?;
+    }
+    Ok(EditedAnswer {
+        catalog: catalog.to_owned(),
+        is_file: catalog.is_file(),
+        change,
+        dry_run,
+        must_be_unchanged: false,
+    })
+}
+
+/// Writes the files that are different, then removes those that are gone.
+fn write(directory: &mut OutputDir, file: &str, changes: &[ChangedFile]) -> Result<(), Failure> {
+    let path =
+        |change: &ChangedFile| if change.path.is_empty() { file.to_owned() } else { change.path.clone() };
+    let new: BTreeMap<String, Option<&str>> =
+        changes.iter().filter_map(|change| Some((path(change), Some(change.new.as_deref()?)))).collect();
+    let gone: Vec<String> = changes.iter().filter(|change| change.new.is_none()).map(path).collect();
+    directory.write(&new)?;
+    Ok(directory.remove(&gone)?)
+}
+
+/// The files of a catalog that an edit is about. Those that do not mention its package are left out, since to read a large catalog
+/// takes longer than to edit it.
+fn load_for(catalog: &Path, request: &Request) -> Result<CatalogFiles, Failure> {
+    let package = request.package();
+    let fail = |error| Failure::unknown(error).help("give the directory that holds the catalog's files");
+    let files = CatalogFiles::load_mentioning(catalog, package).map_err(fail)?;
+    if files.files.is_empty() { load(catalog) } else { Ok(files) }
+}
+
+pub(super) fn load(catalog: &Path) -> Result<CatalogFiles, Failure> {
+    Input::Disk(catalog.to_owned()).catalog(&Access::default())
+}
+
+pub(super) fn edit_failure(error: EditError) -> Failure {
+    let (place, help) = (error.place().cloned(), error.help());
+    Failure { help, ..Failure::no(error) }.at(place)
+}

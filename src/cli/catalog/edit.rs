@@ -1,0 +1,215 @@
+//! `olmkit catalog promote`, `deprecate`, `remove` and the other edits in place.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use olmkit_bundle::names::ChannelName;
+use olmkit_catalog::add::Policy;
+use olmkit_catalog::edit::{Request, Target};
+
+use crate::actions::edit::{self, EditRequest};
+use crate::exit::Failure;
+use crate::report::Answer;
+
+/// Edits of a catalog in place.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Put a version into a further channel
+    Promote(Promote),
+    /// Tell users that a package, a channel or a version is deprecated
+    Deprecate(Deprecate),
+    /// Take a deprecation back
+    Undeprecate(Undeprecate),
+    /// Remove a package, a channel or a version, and join the edges of what stays
+    Remove(Remove),
+    /// Choose the default channel of a package
+    SetDefault(SetDefault),
+    /// Rename a channel of a package
+    RenameChannel(RenameChannel),
+}
+
+impl Verb {
+    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+        let (CatalogFlags { catalog, dry_run }, request) = match self {
+            Self::Promote(Promote { catalog, package, version, to, policy }) => {
+                (catalog, Request::Promote { package, version, to, policy })
+            }
+            Self::Deprecate(Deprecate { catalog, package, target, message }) => {
+                (catalog, Request::Deprecate { package, target: target.target(), message })
+            }
+            Self::Undeprecate(Undeprecate { catalog, package, target }) => {
+                (catalog, Request::Undeprecate { package, target: target.target() })
+            }
+            Self::Remove(Remove { catalog, package, channel, version, keep_path }) => {
+                (catalog, Request::Remove { package, channel, version, keep_path })
+            }
+            Self::SetDefault(SetDefault { catalog, package, channel }) => {
+                (catalog, Request::SetDefault { package, channel })
+            }
+            Self::RenameChannel(RenameChannel { catalog, package, channel, to }) => {
+                (catalog, Request::RenameChannel { package, channel, to })
+            }
+        };
+        Ok(Box::new(edit::edit(&EditRequest { catalog, request, dry_run })?))
+    }
+}
+
+/// The catalog, and whether to change it.
+#[derive(Debug, Args)]
+pub(super) struct CatalogFlags {
+    /// Directory or file of the catalog
+    #[arg(value_name = "CATALOG")]
+    pub(super) catalog: PathBuf,
+    /// Print the changes as a unified diff, and write nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+/// Flags of `catalog promote`.
+#[derive(Debug, Args)]
+#[command(after_help = PROMOTE_EXAMPLES)]
+pub struct Promote {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Package
+    #[arg(long, value_name = "NAME")]
+    package: String,
+    /// Version to promote, or the name of its bundle
+    #[arg(long, value_name = "VERSION")]
+    version: String,
+    /// Channel to put it into
+    #[arg(long, value_name = "CHANNEL")]
+    to: ChannelName,
+    /// Version policy that chooses its edges there: replaces, semver, semver-skippatch or skip-range; by default it keeps its own where they connect
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
+}
+
+const PROMOTE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog promote catalog --package redis-operator --version 0.3.0 --to stable
+  olmkit catalog promote catalog --package redis-operator --version 0.3.0 --to stable --dry-run";
+
+/// A part of a package.
+#[derive(Debug, Args)]
+pub(super) struct TargetFlags {
+    /// Channel; the whole package without --channel and --version
+    #[arg(long, value_name = "NAME", conflicts_with = "version")]
+    channel: Option<String>,
+    /// Version, or the name of its bundle
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+}
+
+impl TargetFlags {
+    fn target(self) -> Target {
+        match (self.channel, self.version) {
+            (_, Some(version)) => Target::Version(version),
+            (Some(channel), None) => Target::Channel(channel),
+            (None, None) => Target::Package,
+        }
+    }
+}
+
+/// Flags of `catalog deprecate`.
+#[derive(Debug, Args)]
+#[command(after_help = DEPRECATE_EXAMPLES)]
+pub struct Deprecate {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Package
+    #[arg(long, value_name = "NAME")]
+    package: String,
+    #[command(flatten)]
+    target: TargetFlags,
+    /// What users are told
+    #[arg(long, value_name = "TEXT")]
+    message: String,
+}
+
+const DEPRECATE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog deprecate catalog --package redis-operator --version 0.1.0 --message 'Upgrade to 0.2.1 or later.'
+  olmkit catalog deprecate catalog --package redis-operator --channel alpha --message 'Use the channel stable.'";
+
+/// Flags of `catalog undeprecate`.
+#[derive(Debug, Args)]
+#[command(after_help = UNDEPRECATE_EXAMPLES)]
+pub struct Undeprecate {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Package
+    #[arg(long, value_name = "NAME")]
+    package: String,
+    #[command(flatten)]
+    target: TargetFlags,
+}
+
+const UNDEPRECATE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog undeprecate catalog --package redis-operator --version 0.1.0";
+
+/// Flags of `catalog remove`.
+#[derive(Debug, Args)]
+#[command(after_help = REMOVE_EXAMPLES)]
+pub struct Remove {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Package
+    #[arg(long, value_name = "NAME")]
+    package: String,
+    /// Channel to remove, or to remove the version from
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Version to remove, or the name of its bundle; the whole package without --channel and --version
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// Let its successors skip the version, so that clusters which have it installed can still upgrade
+    #[arg(long, requires = "version")]
+    keep_path: bool,
+}
+
+const REMOVE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog remove catalog --package redis-operator --version 0.2.0
+  olmkit catalog remove catalog --package redis-operator --channel alpha
+  olmkit catalog remove catalog --package redis-operator --dry-run";
+
+/// Flags of `catalog set-default`.
+#[derive(Debug, Args)]
+#[command(after_help = SET_DEFAULT_EXAMPLES)]
+pub struct SetDefault {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Package
+    #[arg(long, value_name = "NAME")]
+    package: String,
+    /// Channel that a Subscription without one gets
+    #[arg(long, value_name = "NAME")]
+    channel: String,
+}
+
+const SET_DEFAULT_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog set-default catalog --package redis-operator --channel stable";
+
+/// Flags of `catalog rename-channel`.
+#[derive(Debug, Args)]
+#[command(after_help = RENAME_CHANNEL_EXAMPLES)]
+pub struct RenameChannel {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Package
+    #[arg(long, value_name = "NAME")]
+    package: String,
+    /// Channel to rename
+    #[arg(long, value_name = "NAME")]
+    channel: String,
+    /// New name
+    #[arg(long, value_name = "NAME")]
+    to: ChannelName,
+}
+
+const RENAME_CHANNEL_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog rename-channel catalog --package redis-operator --channel alpha --to candidate";

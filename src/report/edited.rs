@@ -1,0 +1,81 @@
+//! What an edit of a catalog has changed, or would change.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use olmkit_catalog::edit::{Change, ChangedFile};
+
+use super::unified::unified;
+use super::{Answer, json, pretty, printable};
+use crate::exit::Exit;
+
+/// A change to a catalog.
+#[derive(Debug)]
+pub struct EditedAnswer {
+    /// The catalog as it was named.
+    pub catalog: PathBuf,
+    /// Whether the catalog is that file alone.
+    pub is_file: bool,
+    /// The change.
+    pub change: Change,
+    /// Whether it was not made.
+    pub dry_run: bool,
+    /// Whether it is a failure that something is to be changed.
+    pub must_be_unchanged: bool,
+}
+
+impl EditedAnswer {
+    /// A file's name below the catalog.
+    fn name<'f>(&'f self, file: &'f ChangedFile) -> std::borrow::Cow<'f, str> {
+        if file.path.is_empty() {
+            return self.catalog.file_name().unwrap_or_default().to_string_lossy();
+        }
+        file.path.as_str().into()
+    }
+
+    /// A file's difference, by the name that the user can open it with.
+    fn diff(&self, file: &ChangedFile) -> String {
+        let name = if self.is_file || file.path.is_empty() {
+            self.catalog.display().to_string()
+        } else {
+            self.catalog.join(&file.path).display().to_string()
+        };
+        unified(
+            name.trim_start_matches("./").trim_start_matches('/'),
+            file.old.as_deref(),
+            file.new.as_deref(),
+        )
+    }
+}
+
+impl Answer for EditedAnswer {
+    fn json(&self) -> String {
+        let file = |file| json::EditedFile { path: self.name(file).into_owned(), diff: self.diff(file) };
+        pretty(&json::Edited {
+            schema: "olmkit.edit/v1",
+            changed: !self.change.files.is_empty(),
+            files: self.change.files.iter().map(file).collect(),
+            summary: self.change.summary.clone(),
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+        if !self.dry_run {
+            return self.change.summary.iter().try_for_each(|line| writeln!(out, "{}", printable(line)));
+        }
+        for file in &self.change.files {
+            // Carriage returns at the end of lines stay, so that the difference can be applied.
+            for line in self.diff(file).split_inclusive('\n') {
+                let text = line.strip_suffix('\n').unwrap_or(line);
+                let (text, end) = text.strip_suffix('\r').map_or((text, "\n"), |text| (text, "\r\n"));
+                write!(out, "{}{end}", printable(text))?;
+            }
+        }
+        self.change.summary.iter().try_for_each(|line| writeln!(talk, "{}", printable(line)))?;
+        if self.change.files.is_empty() { Ok(()) } else { writeln!(talk, "nothing was written (--dry-run)") }
+    }
+
+    fn exit(&self) -> Exit {
+        if self.must_be_unchanged && !self.change.files.is_empty() { Exit::No } else { Exit::Yes }
+    }
+}
