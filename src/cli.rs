@@ -2,8 +2,10 @@
 
 mod bundle;
 mod catalog;
+mod diff;
 mod image;
 mod levels;
+mod manifests;
 mod operator;
 mod registry;
 
@@ -50,7 +52,11 @@ pub enum Noun {
 impl Noun {
     /// Whether the answer is findings, which have formats of their own.
     pub fn reports_findings(&self) -> bool {
-        matches!(self, Self::Bundle(bundle::Verb::Validate(_)) | Self::Catalog(catalog::Verb::Validate(_)))
+        matches!(
+            self,
+            Self::Bundle(bundle::Verb::Validate(_) | bundle::Verb::Diff(_))
+                | Self::Catalog(catalog::Verb::Validate(_))
+        )
     }
 
     /// Whether it works on a cluster, or writes to a registry.

@@ -17,6 +17,7 @@ mod initial;
 pub mod json;
 mod json_alpha1;
 mod junit;
+mod markdown;
 mod operator;
 mod paths;
 mod progress;
@@ -26,6 +27,7 @@ mod served;
 mod stream;
 mod tables;
 mod unified;
+mod written;
 
 use std::io::{self, Write};
 
@@ -53,6 +55,7 @@ pub use resolution::{ResolutionAnswer, ResolutionResult};
 pub use served::ServedAnswer;
 pub use stream::StreamAnswer;
 pub use tables::ListAnswer;
+pub use written::WrittenAnswer;
 
 /// How answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,6 +72,8 @@ pub enum Format {
     Junit,
     /// Findings as annotations of GitHub's workflows.
     Github,
+    /// Findings as Markdown, for comments on pull requests.
+    Markdown,
     /// Findings as operator-sdk prints them.
     #[value(name = "json-alpha1")]
     JsonAlpha1,

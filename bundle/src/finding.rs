@@ -87,6 +87,19 @@ pub struct Finding {
     pub other: Option<Place>,
     /// The way out.
     pub help: Option<String>,
+    /// The check of OLM v1 that refuses the same.
+    pub v1: Option<V1Check>,
+}
+
+/// A check of OLM v1's CRD upgrade safety, and what it refuses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct V1Check {
+    /// The check, by crdify's name.
+    pub check: &'static str,
+    /// The version, or `OLD -> NEW` for two served versions; none for checks of the whole CRD.
+    pub version: Option<String>,
+    /// The property as crdify writes it, such as `^.spec.size`; none for checks of the whole CRD.
+    pub property: Option<String>,
 }
 
 /// A place in a file, with the line it stands on, so that it can be shown when the file is out of reach.
@@ -178,6 +191,7 @@ impl Finding {
             place: None,
             other: None,
             help: None,
+            v1: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Every kind of finding that a command may report.
 
 use olmkit_bundle::finding::Code;
-use olmkit_bundle::{generate, validate};
+use olmkit_bundle::{diff, generate, validate};
 
 use super::validate::CUSTOM_CHECK;
 
@@ -12,6 +12,7 @@ pub fn codes() -> Vec<&'static Code> {
     let catalog_rules = catalog_rules.map(|rule| &rule.code);
     let mut codes: Vec<_> = rules
         .chain(generate::codes::ALL.iter().copied())
+        .chain(diff::codes::ALL.iter().copied())
         .chain(catalog_rules)
         .chain([&CUSTOM_CHECK])
         .collect();

@@ -8,7 +8,9 @@ use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
 
+use super::diff::Diff;
 use super::levels::LevelFlags;
+use super::manifests::Manifests;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
 use crate::actions::{build, convert, generate, init, push, unpack, validate};
 use crate::exit::Failure;
@@ -27,6 +29,10 @@ pub enum Verb {
     Convert(Box<Convert>),
     /// Validate bundles against OLM's rules
     Validate(Box<Validate>),
+    /// Compare two versions of a bundle or of a CRD: what an upgrade will break
+    Diff(Box<Diff>),
+    /// Print a bundle as plain manifests, for clusters without OLM
+    Manifests(Box<Manifests>),
     /// Build a bundle image
     Build(Box<Build>),
     /// Push a bundle to a registry
@@ -67,6 +73,8 @@ impl Verb {
                 Ok(Box::new(answer))
             }
             Self::Validate(flags) => flags.run(),
+            Self::Diff(flags) => flags.run(),
+            Self::Manifests(flags) => flags.run(),
         }
     }
 }

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
+use olmkit_bundle::diff;
 use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
 
-use super::{Answer, Format, failure_text, github, json, json_alpha1, junit, pretty, printable, sarif};
+use super::{
+    Answer, Format, failure_text, github, json, json_alpha1, junit, markdown, pretty, printable, sarif,
+};
 use crate::exit::{Exit, Failure};
 
 /// What checking some inputs has found.
@@ -75,6 +78,7 @@ impl Answer for FindingsAnswer {
             Format::Sarif => Some(sarif::log(self)),
             Format::Junit => Some(junit::report(self)),
             Format::Github => Some(github::annotations(self)),
+            Format::Markdown => Some(markdown::page(self)),
             Format::JsonAlpha1 => Some(json_alpha1::result(self)),
             Format::Text | Format::Json | Format::Yaml => None,
         }
@@ -132,13 +136,20 @@ pub(super) fn finding_json(finding: &Finding) -> json::Finding {
         path: place.map(|place| place.path.clone()),
         line: position.map(|position| position.line),
         column: position.map(|position| position.column),
-        old: finding.other.as_ref().map(|other| json::Old {
-            path: other.path.clone(),
-            line: other.position.map(|position| position.line),
+        old: finding.other.as_ref().map(place_json),
+        new: place.filter(|_| finding.code.suite == diff::codes::SUITE).map(place_json),
+        olm_v1: finding.v1.clone().map(|v1| json::OlmV1 {
+            check: v1.check,
+            version: v1.version,
+            property: v1.property,
         }),
         help: finding.help.clone(),
         docs: format!("docs/findings.md#{}", finding.code.name),
     }
+}
+
+fn place_json(place: &Place) -> json::Old {
+    json::Old { path: place.path.clone(), line: place.position.map(|position| position.line) }
 }
 
 /// A finding for people, with an empty line behind it.

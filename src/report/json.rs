@@ -89,8 +89,14 @@ pub struct Finding {
     pub line: Option<u32>,
     /// The column in characters, from 1.
     pub column: Option<u32>,
-    /// The other place, when two contradict each other.
+    /// The other place, when two contradict each other; for `bundle diff` the place in the old version.
     pub old: Option<Old>,
+    /// For `bundle diff`, the place in the new version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<Old>,
+    /// The check of OLM v1's CRD upgrade safety that refuses the same; left out when none does.
+    #[serde(rename = "olmV1", skip_serializing_if = "Option::is_none")]
+    pub olm_v1: Option<OlmV1>,
     /// The way out.
     pub help: Option<String>,
     /// Where the kind of finding is explained.
@@ -104,6 +110,30 @@ pub struct Old {
     pub path: String,
     /// The line, from 1.
     pub line: Option<u32>,
+}
+
+/// Files that were written: `bundle manifests --kustomize`, `--helm-chart`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Written {
+    /// `olmkit.written/v1`
+    pub schema: &'static str,
+    /// The directory.
+    pub directory: String,
+    /// The files below it.
+    pub files: Vec<String>,
+}
+
+/// A check of OLM v1's CRD upgrade safety.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OlmV1 {
+    /// The check, by crdify's name, such as `type` or `existingFieldRemoval`.
+    pub check: &'static str,
+    /// The version, or `OLD -> NEW` where two served versions differ; left out for checks of the whole CRD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The property as crdify writes it, such as `^.spec.size`; left out for checks of the whole CRD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub property: Option<String>,
 }
 
 /// A bundle that was generated: `bundle generate`.
@@ -553,6 +583,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("inspected-v1", schema_for!(Inspected)),
         ("removed-v1", schema_for!(RemovedReport)),
         ("unpacked-v1", schema_for!(Unpacked)),
+        ("written-v1", schema_for!(Written)),
     ]
 }
 

@@ -19,8 +19,10 @@ mod grpc;
 mod known;
 mod operators;
 mod published;
+mod rendering;
 #[path = "../support/mod.rs"]
 mod support;
+mod upgrade_safety;
 mod validate;
 
 use std::path::{Path, PathBuf};
@@ -42,7 +44,9 @@ fn main() {
         .into_iter()
         .chain(operators::trials(&corpus))
         .chain(catalogs::trials(&corpus))
-        .chain(validate::trials(&corpus));
+        .chain(validate::trials(&corpus))
+        .chain(upgrade_safety::trials(&corpus))
+        .chain(rendering::trials(&corpus));
     trials.extend(whole.map(|trial: Trial| match present {
         true => trial,
         false => support::trial_with(trial.name(), std::slice::from_ref(&part), || Err(missing.into())),

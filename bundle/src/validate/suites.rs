@@ -71,6 +71,7 @@ pub fn about(suite: &str) -> &'static str {
         SECURITY => "what the operator may do, and how its pods run",
         SCHEMA => "the schemas of custom resources, and examples against them",
         OPENSHIFT => "what OpenShift expects of operators",
+        crate::diff::codes::SUITE => "what an upgrade changes",
         _ => "",
     }
 }

@@ -1,0 +1,392 @@
+//! Two versions of one CustomResourceDefinition: what changes for its objects and clients, and whether OLM takes it.
+
+mod narrowing;
+pub mod safety;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use self::narrowing::Change;
+use self::safety::{Refusal, compare_versions, storage_version, stored_versions};
+use self::schema::{is_true, same_json, text};
+use super::codes;
+use crate::crd::{Crd, CrdVersion};
+use crate::finding::{Code, Finding, Level, Place, V1Check};
+use crate::parse::Object;
+use crate::source::Span;
+use crate::yaml::{Node, Step, steps};
+
+/// Every finding about the step from one CRD to the next.
+///
+/// What OLM v1 refuses is an error and carries the check ([`Finding::v1`]); it refuses the CRD when there is any.
+pub fn compare(old: Object<'_, '_>, new: Object<'_, '_>) -> Vec<Finding> {
+    let mut comparison = Comparison { old, new, changes: Vec::new() };
+    comparison.whole();
+    comparison.versions();
+    let refusals = safety::refusals(Crd::from(old), Crd::from(new));
+    comparison.findings(refusals)
+}
+
+/// A change with the version it is about, before it is joined with the checks of OLM v1.
+struct Found {
+    change: Change,
+    version: Option<String>,
+    help: Option<String>,
+}
+
+struct Comparison<'b, 'a> {
+    old: Object<'b, 'a>,
+    new: Object<'b, 'a>,
+    changes: Vec<Found>,
+}
+
+impl<'b, 'a> Comparison<'b, 'a> {
+    fn crds(&self) -> (Crd<'b, 'a>, Crd<'b, 'a>) {
+        (Crd::from(self.old), Crd::from(self.new))
+    }
+
+    fn push(
+        &mut self,
+        code: &'static Code,
+        check: &'static str,
+        message: String,
+        old: Span,
+        new: Span,
+    ) -> &mut Found {
+        let change = Change { code, level: code.level, message, check, property: String::new(), old, new };
+        self.changes.push(Found { change, version: None, help: None });
+        let last = self.changes.len() - 1;
+        &mut self.changes[last]
+    }
+
+    fn push_at(
+        &mut self,
+        code: &'static Code,
+        check: &'static str,
+        message: String,
+        path: &[Step<'_>],
+    ) -> &mut Found {
+        let (old, new) = (self.old.root.locate(path), self.new.root.locate(path));
+        self.push(code, check, message, old, new)
+    }
+
+    fn whole(&mut self) {
+        let (old, new) = self.crds();
+        let scope = steps!("spec", "scope");
+        let (from, to) = (old.text(scope), new.text(scope));
+        if from != to {
+            let message = format!("the scope was `{from}`, and is now `{to}`");
+            self.push_at(&codes::CRD_SCOPE_CHANGED, "scope", message, scope).help =
+                Some("bring the other scope under another kind or group".into());
+        }
+        self.names();
+        let path = steps!("spec", "preserveUnknownFields");
+        if old.preserves_unknown_fields() != new.preserves_unknown_fields() {
+            let message = match new.preserves_unknown_fields() {
+                true => "fields that the schema does not know are now kept",
+                false => "fields that the schema does not know are no longer kept",
+            };
+            self.push_at(&codes::CRD_PRESERVE_UNKNOWN_FIELDS_CHANGED, "", message.to_owned(), path);
+        }
+        self.conversion();
+    }
+
+    fn names(&mut self) {
+        let (old, new) = self.crds();
+        let group = steps!("spec", "group");
+        let names: [(&str, &[Step<'_>]); 5] = [
+            ("group", group),
+            ("kind", steps!("spec", "names", "kind")),
+            ("plural", steps!("spec", "names", "plural")),
+            ("singular", steps!("spec", "names", "singular")),
+            ("list kind", steps!("spec", "names", "listKind")),
+        ];
+        let kind = |crd: Crd<'_, '_>| crd.kind().into_owned();
+        // What Kubernetes fills in when it is absent.
+        let default = |what: &str, crd: Crd<'_, '_>| match what {
+            "singular" => kind(crd).to_lowercase(),
+            "list kind" => kind(crd) + "List",
+            _ => String::new(),
+        };
+        for (what, path) in names {
+            let of = |crd: Crd<'_, '_>| {
+                let text = crd.text(path).into_owned();
+                if text.is_empty() { default(what, crd) } else { text }
+            };
+            let (from, to) = (of(old), of(new));
+            if from != to {
+                let message = format!("the {what} was `{from}`, and is now `{to}`");
+                self.push_at(&codes::CRD_NAMES_CHANGED, "", message, path);
+            }
+        }
+        for (what, key) in [("short name", "shortNames"), ("category", "categories")] {
+            let path = steps!("spec", "names", key);
+            let of = |crd: Crd<'b, 'a>| {
+                crd.list(path).iter().filter_map(Node::as_str).map(str::to_owned).collect::<BTreeSet<_>>()
+            };
+            for name in of(old).difference(&of(new)) {
+                self.push_at(
+                    &codes::CRD_SHORT_NAME_REMOVED,
+                    "",
+                    format!("the {what} `{name}` is removed"),
+                    path,
+                );
+            }
+        }
+    }
+
+    fn conversion(&mut self) {
+        let (old, new) = self.crds();
+        let path = steps!("spec", "conversion");
+        let strategy = |crd: Crd<'_, '_>| crd.text(steps!("spec", "conversion", "strategy")) == "Webhook";
+        let (code, message) = match (strategy(old), strategy(new)) {
+            (false, true) => (&codes::CRD_CONVERSION_ADDED, "a webhook now converts between versions"),
+            (true, false) => {
+                (&codes::CRD_CONVERSION_REMOVED, "no webhook converts between versions any more")
+            }
+            (true, true) => match (old.get(path), new.get(path)) {
+                (Some(from), Some(to)) if !same_json(from, to) => {
+                    (&codes::CRD_CONVERSION_CHANGED, "the conversion webhook changes")
+                }
+                _ => return,
+            },
+            (false, false) => return,
+        };
+        self.push_at(code, "", message.to_owned(), path);
+    }
+
+    fn versions(&mut self) {
+        let (old, new) = self.crds();
+        let (olds, news) = (old.versions(), new.versions());
+        let stored = stored_versions(old);
+        let versions = steps!("spec", "versions");
+        for version in &olds {
+            let name = &version.name;
+            let Some(next) = news.iter().find(|next| next.name == *name) else {
+                let at = self.new.root.locate(versions);
+                self.removed_version(version, stored.iter().any(|stored| stored == name.as_ref()), at);
+                continue;
+            };
+            if version.is_served() && !next.is_served() {
+                let message = format!("version `{name}` is no longer served");
+                let (from, to) = (version.span, next.node.locate(steps!("served")));
+                self.push(&codes::CRD_SERVED_VERSION_REMOVED, "", message, from, to);
+            }
+            if !is_true(version.node, "deprecated") && is_true(next.node, "deprecated") {
+                let message = match text(next.node, "deprecationWarning") {
+                    "" => format!("version `{name}` is deprecated"),
+                    warning => format!("version `{name}` is deprecated: {warning}"),
+                };
+                let to = next.node.locate(steps!("deprecated"));
+                self.push(&codes::CRD_VERSION_DEPRECATED, "", message, version.span, to);
+            }
+            self.version(version, next);
+        }
+        for next in news.iter().filter(|next| !olds.iter().any(|version| version.name == next.name)) {
+            let message = format!("version `{}` is new", next.name);
+            let at = self.old.root.locate(versions);
+            self.push(&codes::CRD_VERSION_ADDED, "", message, at, next.span);
+        }
+        if let (Some(from), Some(to)) = (storage_version(old), storage_version(new))
+            && from != to
+            && news.iter().any(|version| version.name == from)
+        {
+            let storage = |versions: &[CrdVersion<'_, '_>], name: &str| {
+                let found = versions.iter().find(|version| version.name == name);
+                found.map_or(Span::at(0), |version| version.node.locate(steps!("storage")))
+            };
+            let message = format!("objects were stored as `{from}`, and are now stored as `{to}`");
+            let (from, to) = (storage(&olds, &from), storage(&news, &to));
+            self.push(&codes::CRD_STORAGE_VERSION_CHANGED, "", message, from, to);
+        }
+    }
+
+    fn removed_version(&mut self, version: &CrdVersion<'_, '_>, is_stored: bool, at: Span) {
+        let name = &version.name;
+        let (code, check, message, help) = if is_stored {
+            let message = format!("version `{name}` is removed, and objects may be stored in it");
+            let help = "keep the version with `served: false` until all objects are migrated";
+            (&codes::CRD_STORED_VERSION_REMOVED, "storedVersionRemoval", message, Some(help))
+        } else if version.is_served() {
+            let message = format!("version `{name}` is removed, and was served");
+            let help = "deprecate the version first, and remove it some releases later";
+            (&codes::CRD_SERVED_VERSION_REMOVED, "", message, Some(help))
+        } else {
+            (&codes::CRD_VERSION_REMOVED, "", format!("version `{name}` is removed; it was not served"), None)
+        };
+        self.push(code, check, message, version.span, at).help = help.map(str::to_owned);
+    }
+
+    /// One version against its old self.
+    fn version(&mut self, version: &CrdVersion<'b, 'a>, next: &CrdVersion<'b, 'a>) {
+        let (old, new) = self.crds();
+        let name = version.name.to_string();
+        if let (Some(from), Some(to)) = (old.schema(version), new.schema(next)) {
+            let changes = narrowing::changes(from, to);
+            let found = |change| Found { change, version: Some(name.clone()), help: None };
+            self.changes.extend(changes.into_iter().map(found));
+        }
+        let before = self.changes.len();
+        self.columns(version, next);
+        self.subresources(version, next);
+        let fields = |crd: Crd<'b, 'a>, version: &CrdVersion<'b, 'a>| {
+            let fields =
+                crd.of_version(version, "selectableFields").and_then(Node::as_sequence).unwrap_or(&[]);
+            fields.iter().map(|field| text(field, "jsonPath").to_owned()).collect::<BTreeSet<_>>()
+        };
+        for field in fields(old, version).difference(&fields(new, next)) {
+            let path = steps!("selectableFields");
+            let (from, to) = (version.node.locate(path), next.node.locate(path));
+            let message = format!("`{field}` can no longer be selected by");
+            self.push(&codes::CRD_SELECTABLE_FIELD_REMOVED, "", message, from, to);
+        }
+        for found in &mut self.changes[before..] {
+            found.version = Some(name.clone());
+        }
+    }
+
+    fn columns(&mut self, version: &CrdVersion<'b, 'a>, next: &CrdVersion<'b, 'a>) {
+        let (old, new) = self.crds();
+        let columns = |crd: Crd<'b, 'a>, version: &CrdVersion<'b, 'a>| {
+            crd.of_version(version, "additionalPrinterColumns").and_then(Node::as_sequence).unwrap_or(&[])
+        };
+        let path = steps!("additionalPrinterColumns");
+        let after = columns(new, next);
+        let json_path = |column| match text(column, "jsonPath") {
+            // The older API has another spelling.
+            "" => text(column, "JSONPath"),
+            path => path,
+        };
+        for column in columns(old, version) {
+            let name = text(column, "name");
+            let code = &codes::CRD_PRINTER_COLUMN_CHANGED;
+            let Some(other) = after.iter().find(|other| text(other, "name") == name) else {
+                let to = next.node.locate(path);
+                self.push(
+                    code,
+                    "",
+                    format!("the column `{name}` is removed"),
+                    column.locate(steps!("name")),
+                    to,
+                );
+                continue;
+            };
+            if json_path(column) != json_path(other) || text(column, "type") != text(other, "type") {
+                let message = format!("the column `{name}` shows something else");
+                self.push(code, "", message, column.locate(steps!("name")), other.locate(steps!("name")));
+            }
+        }
+    }
+
+    fn subresources(&mut self, version: &CrdVersion<'b, 'a>, next: &CrdVersion<'b, 'a>) {
+        let (old, new) = self.crds();
+        for name in ["status", "scale"] {
+            let of = |crd: Crd<'b, 'a>, version: &CrdVersion<'b, 'a>| {
+                crd.of_version(version, "subresources")
+                    .and_then(|node| node.get(name))
+                    .filter(|node| !node.is_null())
+            };
+            let (code, message) = match (of(old, version), of(new, next)) {
+                (Some(_), None) => {
+                    (&codes::CRD_SUBRESOURCE_REMOVED, format!("the subresource `{name}` is removed"))
+                }
+                (None, Some(_)) => {
+                    (&codes::CRD_SUBRESOURCE_CHANGED, format!("the subresource `{name}` is new"))
+                }
+                (Some(from), Some(to)) if !same_json(from, to) => {
+                    (&codes::CRD_SUBRESOURCE_CHANGED, format!("the subresource `{name}` changes"))
+                }
+                _ => continue,
+            };
+            let path = steps!("subresources", name);
+            let (from, to) = (version.node.locate(path), next.node.locate(path));
+            self.push(code, "", message, from, to);
+        }
+    }
+
+    /// Joins what we found with what OLM v1 refuses: each refusal marks one finding, or becomes one of its own.
+    fn findings(self, refusals: Vec<Refusal>) -> Vec<Finding> {
+        let Self { old, new, changes } = self;
+        let subject = new.id();
+        let mut refusals: Vec<Option<Refusal>> = refusals.into_iter().map(Some).collect();
+        let mut index: std::collections::HashMap<_, Vec<usize>> = std::collections::HashMap::new();
+        for (at, refusal) in refusals.iter().flatten().enumerate() {
+            index.entry(key(refusal)).or_default().push(at);
+        }
+        let mut findings = Vec::new();
+        for Found { change, version, help } in changes {
+            let wanted = (change.check, version.clone().unwrap_or_default(), change.property.clone());
+            let at = index.get_mut(&wanted).filter(|_| !change.check.is_empty()).and_then(Vec::pop);
+            let refusal = at.and_then(|at| refusals[at].take());
+            let message = match &version {
+                Some(version) => format!("{}, in version `{version}`", change.message),
+                None => change.message,
+            };
+            let mut finding = Finding::new(change.code, message)
+                .at(new.place_at(change.new))
+                .and(old.place_at(change.old).label("before"))
+                .subject(&subject);
+            finding.level = change.level;
+            finding.help = help;
+            if let Some(refusal) = refusal {
+                finding.level = Level::Error;
+                let help = format!("OLM v1 refuses the upgrade (`{}`)", refusal.check);
+                finding.help = Some(finding.help.map_or(help.clone(), |first| format!("{first}; {help}")));
+                finding.v1 = Some(check(refusal));
+            }
+            findings.push(finding);
+        }
+        for refusal in refusals.into_iter().flatten() {
+            findings.push(left_over(refusal, old, new).subject(&subject));
+        }
+        findings
+    }
+}
+
+/// Check, version and property, by which a refusal finds its change.
+fn key(refusal: &Refusal) -> (&'static str, String, String) {
+    let (version, property) = match &refusal.removed {
+        Some((version, property)) => (version.clone(), property.clone()),
+        None => (refusal.version.clone().unwrap_or_default(), refusal.property.clone().unwrap_or_default()),
+    };
+    (refusal.check, version, property)
+}
+
+fn check(refusal: Refusal) -> V1Check {
+    V1Check { check: refusal.check, version: refusal.version, property: refusal.property }
+}
+
+/// A refusal that is not about one of our findings.
+fn left_over(refusal: Refusal, old: Object<'_, '_>, new: Object<'_, '_>) -> Finding {
+    let between = refusal.version.as_deref().and_then(|version| version.split_once(" -> "));
+    let (version, field) = match &refusal.removed {
+        Some((version, _)) => (version.clone(), refusal.field.clone()),
+        None => (refusal.version.clone().unwrap_or_default(), refusal.field.clone()),
+    };
+    let (code, message, first): (_, _, Place) = match between {
+        Some((from, to)) => {
+            let message = format!(
+                "`{field}` differs between the served versions `{from}` and `{to}`: {}",
+                refusal.about
+            );
+            (&codes::CRD_SERVED_VERSIONS_DIFFER, message, new.place_at(refusal.old.unwrap_or_default()))
+        }
+        None => {
+            let message =
+                format!("OLM v1 refuses the change of `{field}` in version `{version}`: {}", refusal.about);
+            (&codes::CRD_UPGRADE_REFUSED, message, old.place_at(refusal.old.unwrap_or_default()))
+        }
+    };
+    let help = format!("the check of OLM v1 is `{}`", refusal.check);
+    let mut finding =
+        Finding::new(code, message).at(new.place_at(refusal.new.unwrap_or_default())).and(first).help(help);
+    finding.v1 = Some(check(refusal));
+    finding
+}
+
+/// Whether one version of an API is older than another, as Kubernetes orders them.
+pub fn is_older(version: &str, than: &str) -> bool {
+    compare_versions(version, than).is_lt()
+}

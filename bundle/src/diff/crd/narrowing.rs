@@ -1,0 +1,552 @@
+//! What a new schema does to objects that the old one admitted: what it refuses, what it drops, what it adds.
+
+use std::collections::BTreeSet;
+
+use super::safety::wordless;
+use super::schema::{
+    Segment, entries, field, field_path, is_true, list, number, same, span_of, text, texts, v1_path,
+};
+use crate::diff::codes;
+use crate::finding::{Code, Level};
+use crate::source::Span;
+use crate::yaml::{Node, Value};
+
+/// One change of a schema.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) code: &'static Code,
+    pub(super) level: Level,
+    pub(super) message: String,
+    /// The check of OLM v1 that would look at it, and the property as that check names it.
+    pub(super) check: &'static str,
+    pub(super) property: String,
+    pub(super) old: Span,
+    pub(super) new: Span,
+}
+
+/// Every change from one schema to another.
+pub(super) fn changes(old: &Node<'_>, new: &Node<'_>) -> Vec<Change> {
+    let mut walk = Walk { path: Vec::new(), changes: Vec::new() };
+    if !same(old, new) {
+        walk.schema(Pair { old, old_key: old.span, new, new_key: new.span }, false);
+    }
+    walk.changes
+}
+
+/// A schema before and after, and the keys they stand under.
+#[derive(Clone, Copy)]
+struct Pair<'b, 'a> {
+    old: &'b Node<'a>,
+    old_key: Span,
+    new: &'b Node<'a>,
+    new_key: Span,
+}
+
+struct Walk<'b> {
+    path: Vec<Segment<'b>>,
+    changes: Vec<Change>,
+}
+
+impl<'b> Walk<'b> {
+    fn push(
+        &mut self,
+        pair: Pair<'_, '_>,
+        code: &'static Code,
+        name: &str,
+        check: &'static str,
+        message: String,
+    ) {
+        self.changes.push(Change {
+            code,
+            level: code.level,
+            message,
+            check,
+            property: v1_path(&self.path),
+            old: span_of(pair.old, pair.old_key, name),
+            new: span_of(pair.new, pair.new_key, name),
+        });
+    }
+
+    fn here(&self) -> String {
+        field_path(&self.path)
+    }
+
+    /// `required` says whether the object above needs the field.
+    fn schema(&mut self, pair: Pair<'b, '_>, required: bool) {
+        if self.types(pair) {
+            return;
+        }
+        self.defaults(pair, required);
+        self.values(pair);
+        self.bounds(pair);
+        self.texts(pair);
+        self.lists(pair);
+        self.rules(pair);
+        self.combinations(pair);
+        self.required(pair);
+        self.properties(pair);
+        self.maps(pair);
+        if let (Some(old), Some(new)) = (field(pair.old, "items"), field(pair.new, "items"))
+            && let (Value::Mapping(_), Value::Mapping(_)) = (&old.value, &new.value)
+        {
+            let (old_key, new_key) = (key_of(pair.old, "items"), key_of(pair.new, "items"));
+            self.below(Segment::Items, Pair { old, old_key, new, new_key }, false);
+        }
+    }
+
+    fn below(&mut self, segment: Segment<'b>, pair: Pair<'b, '_>, required: bool) {
+        self.path.push(segment);
+        self.schema(pair, required);
+        self.path.pop();
+    }
+
+    /// Whether the type is another one, which makes any other comparison idle.
+    fn types(&mut self, pair: Pair<'_, '_>) -> bool {
+        let (from, to) = (type_of(pair.old), type_of(pair.new));
+        let path = self.here();
+        if is_true(pair.old, EMBEDDED) != is_true(pair.new, EMBEDDED) {
+            let added = is_true(pair.new, EMBEDDED);
+            let code = if added { &codes::SCHEMA_TYPE_CHANGED } else { &codes::SCHEMA_WIDENED };
+            let word = if added { "now has to be" } else { "no longer has to be" };
+            self.push(pair, code, EMBEDDED, "unhandled", format!("`{path}` {word} a Kubernetes object"));
+        }
+        if from == to {
+            return false;
+        }
+        let widened =
+            matches!((from, to), ("integer", "number" | INT_OR_STRING) | ("string", INT_OR_STRING) | (_, ""));
+        let check = if text(pair.old, "type") == text(pair.new, "type") { "unhandled" } else { "type" };
+        let (name, code) = match widened {
+            true => ("type", &codes::SCHEMA_WIDENED),
+            false => ("type", &codes::SCHEMA_TYPE_CHANGED),
+        };
+        let message = match (from, to) {
+            ("", to) => format!("`{path}` was of any type, and is now of type `{to}`"),
+            (from, "") => format!("`{path}` was of type `{from}`, and is now of any type"),
+            (from, to) => format!("`{path}` was of type `{from}`, and is now of type `{to}`"),
+        };
+        self.push(pair, code, name, check, message);
+        true
+    }
+
+    fn defaults(&mut self, pair: Pair<'_, '_>, required: bool) {
+        let path = self.here();
+        let (from, to) = (field(pair.old, "default"), field(pair.new, "default"));
+        let (message, level) = match (from.map(Node::to_json), to.map(Node::to_json)) {
+            (None, Some(to)) => (format!("`{path}` now has the default `{to}`"), Level::Warning),
+            (Some(from), None) if required => {
+                (format!("`{path}` is required, and its default `{from}` is removed"), Level::Error)
+            }
+            (Some(from), None) => (format!("the default `{from}` of `{path}` is removed"), Level::Warning),
+            (Some(from), Some(to)) if from != to => {
+                (format!("the default of `{path}` was `{from}`, and is now `{to}`"), Level::Warning)
+            }
+            _ => return,
+        };
+        self.push(pair, &codes::SCHEMA_DEFAULT_CHANGED, "default", "default", message);
+        if let Some(change) = self.changes.last_mut() {
+            change.level = level;
+        }
+    }
+
+    fn values(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        let values = |node: &Node<'_>| {
+            list(node, "enum").iter().map(|value| value.to_json().to_string()).collect::<BTreeSet<_>>()
+        };
+        let (from, to) = (values(pair.old), values(pair.new));
+        let show = |values: Vec<&String>| {
+            values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+        };
+        let removed: Vec<_> = from.difference(&to).collect();
+        let added: Vec<_> = to.difference(&from).collect();
+        let (code, message) = match (from.is_empty(), to.is_empty()) {
+            (true, true) => return self.nullable(pair),
+            (true, false) => {
+                (&codes::SCHEMA_ENUM_NARROWED, format!("`{path}` now only takes {}", show(added)))
+            }
+            (false, true) => (&codes::SCHEMA_WIDENED, format!("`{path}` now takes any value")),
+            _ if !removed.is_empty() => {
+                (&codes::SCHEMA_ENUM_NARROWED, format!("`{path}` no longer takes {}", show(removed)))
+            }
+            _ if !added.is_empty() => {
+                (&codes::SCHEMA_WIDENED, format!("`{path}` now also takes {}", show(added)))
+            }
+            _ => return self.nullable(pair),
+        };
+        self.push(pair, code, "enum", "enum", message);
+        self.nullable(pair);
+    }
+
+    fn nullable(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        match (is_true(pair.old, "nullable"), is_true(pair.new, "nullable")) {
+            (true, false) => {
+                let message = format!("`{path}` can no longer be `null`");
+                self.push(pair, &codes::SCHEMA_NULLABLE_REMOVED, "nullable", "nullable", message);
+            }
+            (false, true) => {
+                let message = format!("`{path}` can now be `null`");
+                self.push(pair, &codes::SCHEMA_WIDENED, "nullable", "nullable", message);
+            }
+            _ => {}
+        }
+    }
+
+    fn bounds(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        for (name, exclusive, is_maximum) in BOUNDS {
+            let bound = |node: &Node<'_>| {
+                let value = number(node, name);
+                // No length and no count is below nought.
+                value.filter(|value| is_maximum || name == "minimum" || *value > 0.0)
+            };
+            let (from, to) = (bound(pair.old), bound(pair.new));
+            let (code, message) = match (from, to) {
+                (None, Some(to)) => {
+                    (&codes::SCHEMA_BOUND_NARROWED, format!("`{path}` now has the {name} {to}"))
+                }
+                (Some(from), None) => {
+                    (&codes::SCHEMA_WIDENED, format!("`{path}` no longer has the {name} {from}"))
+                }
+                (Some(from), Some(to)) if from != to => {
+                    let code = match (to < from) == is_maximum {
+                        true => &codes::SCHEMA_BOUND_NARROWED,
+                        false => &codes::SCHEMA_WIDENED,
+                    };
+                    (code, format!("the {name} of `{path}` was {from}, and is now {to}"))
+                }
+                _ => {
+                    self.exclusive(pair, exclusive, from.is_some());
+                    continue;
+                }
+            };
+            self.push(pair, code, name, name, message);
+            self.exclusive(pair, exclusive, from.is_some() && to.is_some());
+        }
+        let (from, to) = (number(pair.old, "multipleOf"), number(pair.new, "multipleOf"));
+        if from != to {
+            let looser = to.is_none_or(|to| from.is_some_and(|from| (from / to).fract() == 0.0));
+            let code = if looser { &codes::SCHEMA_WIDENED } else { &codes::SCHEMA_BOUND_NARROWED };
+            let message = match (from, to) {
+                (_, Some(to)) => format!("`{path}` now has to be a multiple of {to}"),
+                (from, None) => {
+                    format!("`{path}` no longer has to be a multiple of {}", from.unwrap_or_default())
+                }
+            };
+            self.push(pair, code, "multipleOf", "unhandled", message);
+        }
+        match (is_true(pair.old, "uniqueItems"), is_true(pair.new, "uniqueItems")) {
+            (false, true) => {
+                let message = format!("the items of `{path}` now have to be unique");
+                self.push(pair, &codes::SCHEMA_BOUND_NARROWED, "uniqueItems", "unhandled", message);
+            }
+            (true, false) => {
+                let message = format!("the items of `{path}` no longer have to be unique");
+                self.push(pair, &codes::SCHEMA_WIDENED, "uniqueItems", "unhandled", message);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a bound is itself outside; without a bound the word means nothing.
+    fn exclusive(&mut self, pair: Pair<'_, '_>, name: &'static str, has_bound: bool) {
+        if name.is_empty() || !has_bound {
+            return;
+        }
+        let path = self.here();
+        let (code, message) = match (is_true(pair.old, name), is_true(pair.new, name)) {
+            (false, true) => {
+                (&codes::SCHEMA_BOUND_NARROWED, format!("`{path}` can no longer be equal to its bound"))
+            }
+            (true, false) => (&codes::SCHEMA_WIDENED, format!("`{path}` can now be equal to its bound")),
+            _ => return,
+        };
+        self.push(pair, code, name, "unhandled", message);
+    }
+
+    fn texts(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        let (from, to) = (text(pair.old, "pattern"), text(pair.new, "pattern"));
+        if from != to {
+            let (code, message) = match (from, to) {
+                (_, "") => (&codes::SCHEMA_WIDENED, format!("`{path}` no longer has to match `{from}`")),
+                ("", _) => (&codes::SCHEMA_PATTERN_NARROWED, format!("`{path}` now has to match `{to}`")),
+                _ => (
+                    &codes::SCHEMA_PATTERN_NARROWED,
+                    format!("`{path}` had to match `{from}`, and now `{to}`"),
+                ),
+            };
+            self.push(pair, code, "pattern", "pattern", message);
+        }
+        let (from, to) = (text(pair.old, "format"), text(pair.new, "format"));
+        if from != to {
+            let (code, message) = match (from, to) {
+                (_, "") => (&codes::SCHEMA_WIDENED, format!("`{path}` no longer has the format `{from}`")),
+                ("int32", "int64") | ("float", "double") => {
+                    (&codes::SCHEMA_WIDENED, format!("`{path}` had the format `{from}`, and now `{to}`"))
+                }
+                ("", _) => (&codes::SCHEMA_FORMAT_NARROWED, format!("`{path}` now has the format `{to}`")),
+                _ => (
+                    &codes::SCHEMA_FORMAT_NARROWED,
+                    format!("`{path}` had the format `{from}`, and now `{to}`"),
+                ),
+            };
+            self.push(pair, code, "format", "unhandled", message);
+        }
+    }
+
+    fn lists(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        let code = &codes::SCHEMA_LIST_TYPE_CHANGED;
+        for (name, default, of) in [(LIST_TYPE, "atomic", "list"), (MAP_TYPE, "granular", "map")] {
+            let of_type = |node| match text(node, name) {
+                "" => default.to_owned(),
+                other => other.to_owned(),
+            };
+            let (from, to) = (of_type(pair.old), of_type(pair.new));
+            if from != to {
+                let message = format!("the {of} `{path}` was of type `{from}`, and is now of type `{to}`");
+                self.push(pair, code, name, "unhandled", message);
+                // Nothing is refused then that was taken before.
+                if to == default
+                    && let Some(change) = self.changes.last_mut()
+                {
+                    change.level = Level::Warning;
+                }
+                return;
+            }
+        }
+        let keys = |node| texts(node, MAP_KEYS).into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+        let (from, to) = (keys(pair.old), keys(pair.new));
+        if from != to {
+            let show =
+                |keys: &BTreeSet<String>| keys.iter().map(String::as_str).collect::<Vec<_>>().join("`, `");
+            let message =
+                format!("the keys of the list `{path}` were `{}`, and are now `{}`", show(&from), show(&to));
+            self.push(pair, code, MAP_KEYS, "unhandled", message);
+        }
+    }
+
+    fn rules(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        let of = |node| {
+            let rules = list(node, RULES).iter().map(|rule| text(rule, "rule").trim().to_owned());
+            rules.collect::<BTreeSet<_>>()
+        };
+        let (from, to) = (of(pair.old), of(pair.new));
+        for rule in to.difference(&from) {
+            let message = format!("`{path}` now has to keep the rule `{rule}`");
+            self.push(pair, &codes::SCHEMA_RULE_NARROWED, RULES, "unhandled", message);
+        }
+        for rule in from.difference(&to) {
+            let message = format!("`{path}` no longer has to keep the rule `{rule}`");
+            self.push(pair, &codes::SCHEMA_WIDENED, RULES, "unhandled", message);
+        }
+    }
+
+    fn combinations(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        for name in ["allOf", "anyOf", "oneOf"] {
+            let of =
+                |node| list(node, name).iter().map(|one| wordless(one).to_string()).collect::<BTreeSet<_>>();
+            let (from, to) = (of(pair.old), of(pair.new));
+            if from == to {
+                continue;
+            }
+            let (added, removed) = (to.difference(&from).count(), from.difference(&to).count());
+            let looser = match name {
+                "allOf" => added == 0,
+                _ if to.is_empty() => true,
+                "anyOf" => removed == 0 && !from.is_empty(),
+                _ => false,
+            };
+            let (code, word) = match looser {
+                true => (&codes::SCHEMA_WIDENED, "more"),
+                false => (&codes::SCHEMA_COMBINATION_NARROWED, "other values"),
+            };
+            let check = if name == "oneOf" { "oneOf" } else { "unhandled" };
+            self.push(pair, code, name, check, format!("`{name}` of `{path}` admits {word} than before"));
+        }
+        let of = |node| field(node, "not").map(wordless);
+        match (of(pair.old), of(pair.new)) {
+            (Some(_), None) => {
+                let message = format!("`not` of `{path}` is removed");
+                self.push(pair, &codes::SCHEMA_WIDENED, "not", "unhandled", message);
+            }
+            (from, Some(to)) if from.as_ref() != Some(&to) => {
+                let message = format!("`not` of `{path}` excludes other values than before");
+                self.push(pair, &codes::SCHEMA_COMBINATION_NARROWED, "not", "unhandled", message);
+            }
+            _ => {}
+        }
+    }
+
+    fn required(&mut self, pair: Pair<'_, '_>) {
+        let path = self.here();
+        let of = |node| texts(node, "required").into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+        let (from, to) = (of(pair.old), of(pair.new));
+        let within = |name: &str| if path == "." { name.to_owned() } else { format!("{path}.{name}") };
+        for name in to.difference(&from) {
+            let has_default = property(pair.new, name).is_some_and(|new| field(new, "default").is_some());
+            let (level, rest) = match has_default {
+                true => (Level::Info, ", and has a default"),
+                false => (Level::Error, ""),
+            };
+            let message = format!("`{}` is now required{rest}", within(name));
+            self.push(pair, &codes::SCHEMA_REQUIRED_ADDED, "required", "required", message);
+            if let Some(change) = self.changes.last_mut() {
+                change.level = level;
+            }
+        }
+        for name in from.difference(&to) {
+            if property(pair.new, name).is_some() {
+                let message = format!("`{}` is no longer required", within(name));
+                self.push(pair, &codes::SCHEMA_WIDENED, "required", "required", message);
+            }
+        }
+    }
+
+    fn properties(&mut self, pair: Pair<'b, '_>) {
+        let required = texts(pair.new, "required");
+        let keeps = is_true(pair.new, PRESERVE) || field(pair.new, "additionalProperties").is_some();
+        for entry in entries(pair.old, "properties") {
+            let segment = Segment::Property(&entry.key);
+            let next = field(pair.new, "properties").and_then(|map| map.as_mapping()?.entry(&entry.key));
+            if let Some(next) = next {
+                let pair = Pair {
+                    old: &entry.value,
+                    old_key: entry.key_span,
+                    new: &next.value,
+                    new_key: next.key_span,
+                };
+                self.below(segment, pair, required.contains(&entry.key.as_ref()));
+                continue;
+            }
+            self.path.push(segment);
+            let (level, message) = match keeps {
+                true => (
+                    Level::Warning,
+                    format!("`{}` is removed from the schema, and no longer checked", self.here()),
+                ),
+                false => (Level::Error, format!("`{}` is removed", self.here())),
+            };
+            self.changes.push(Change {
+                code: &codes::SCHEMA_FIELD_REMOVED,
+                level,
+                message,
+                check: "existingFieldRemoval",
+                property: v1_path(&self.path),
+                old: entry.key_span,
+                new: span_of(pair.new, pair.new_key, "properties"),
+            });
+            self.path.pop();
+        }
+        for entry in entries(pair.new, "properties") {
+            if property(pair.old, &entry.key).is_some() {
+                continue;
+            }
+            self.path.push(Segment::Property(&entry.key));
+            let (property, message) = (v1_path(&self.path), format!("`{}` is new", self.here()));
+            self.path.pop();
+            self.changes.push(Change {
+                code: &codes::SCHEMA_FIELD_ADDED,
+                level: Level::Info,
+                message,
+                check: "",
+                property,
+                old: span_of(pair.old, pair.old_key, "properties"),
+                new: entry.key_span,
+            });
+        }
+    }
+
+    fn maps(&mut self, pair: Pair<'b, '_>) {
+        let path = self.here();
+        match (is_true(pair.old, PRESERVE), is_true(pair.new, PRESERVE)) {
+            (true, false) => {
+                let message = format!("`{path}` no longer keeps fields that the schema does not know");
+                self.push(pair, &codes::SCHEMA_UNKNOWN_FIELDS_PRUNED, PRESERVE, "unhandled", message);
+            }
+            (false, true) => {
+                let message = format!("`{path}` now keeps fields that the schema does not know");
+                self.push(pair, &codes::SCHEMA_WIDENED, PRESERVE, "unhandled", message);
+            }
+            _ => {}
+        }
+        let name = "additionalProperties";
+        let (from, to) = (Additional::of(pair.old), Additional::of(pair.new));
+        let (code, message) = match (from, to) {
+            (Additional::Schema(old), Additional::Schema(new)) => {
+                let (old_key, new_key) = (key_of(pair.old, name), key_of(pair.new, name));
+                return self.below(Segment::Word(name), Pair { old, old_key, new, new_key }, false);
+            }
+            (Additional::None, Additional::None) | (Additional::Any, Additional::Any) => return,
+            (_, Additional::None) => (
+                &codes::SCHEMA_MAP_NARROWED,
+                format!("`{path}` no longer takes keys that the schema does not name"),
+            ),
+            (Additional::Any, _) => {
+                (&codes::SCHEMA_MAP_NARROWED, format!("the values of `{path}` now have to fit a schema"))
+            }
+            (_, Additional::Any) => {
+                (&codes::SCHEMA_WIDENED, format!("the values of `{path}` can now be anything"))
+            }
+            (Additional::None, _) => (&codes::SCHEMA_WIDENED, format!("`{path}` now takes any key")),
+        };
+        self.push(pair, code, name, "unhandled", message);
+    }
+}
+
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const INT_OR_STRING: &str = "integer or string";
+const LIST_TYPE: &str = "x-kubernetes-list-type";
+const MAP_TYPE: &str = "x-kubernetes-map-type";
+const MAP_KEYS: &str = "x-kubernetes-list-map-keys";
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const RULES: &str = "x-kubernetes-validations";
+
+/// Bounds: the name, the word that makes it exclusive, whether it is an upper one.
+const BOUNDS: [(&str, &str, bool); 8] = [
+    ("maximum", "exclusiveMaximum", true),
+    ("minimum", "exclusiveMinimum", false),
+    ("maxItems", "", true),
+    ("minItems", "", false),
+    ("maxLength", "", true),
+    ("minLength", "", false),
+    ("maxProperties", "", true),
+    ("minProperties", "", false),
+];
+
+fn type_of<'b>(schema: &'b Node<'_>) -> &'b str {
+    if is_true(schema, "x-kubernetes-int-or-string") { INT_OR_STRING } else { text(schema, "type") }
+}
+
+fn property<'b, 'a>(schema: &'b Node<'a>, name: &str) -> Option<&'b Node<'a>> {
+    field(schema, "properties")?.get(name)
+}
+
+fn key_of(schema: &Node<'_>, name: &str) -> Span {
+    schema.as_mapping().and_then(|map| map.entry(name)).map_or(schema.span, |entry| entry.key_span)
+}
+
+/// What an object may have besides its properties.
+enum Additional<'b, 'a> {
+    None,
+    Any,
+    Schema(&'b Node<'a>),
+}
+
+impl<'b, 'a> Additional<'b, 'a> {
+    fn of(schema: &'b Node<'a>) -> Self {
+        match field(schema, "additionalProperties") {
+            Some(node) => match &node.value {
+                Value::Bool(true) => Self::Any,
+                Value::Mapping(map) if map.is_empty() => Self::Any,
+                Value::Mapping(_) => Self::Schema(node),
+                _ => Self::None,
+            },
+            None => Self::None,
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! One small change of a CRD at a time, and the codes of all its findings.
+
+use super::compare;
+use crate::parse::Object;
+use crate::source::Source;
+use crate::yaml::first_document;
+
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: kettles.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Kettle, plural: kettles, singular: kettle, listKind: KettleList, shortNames: [kt], categories: [tea]}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.cups, statusReplicasPath: .status.cups}
+    additionalPrinterColumns:
+    - {name: Cups, type: integer, jsonPath: .spec.cups}
+    selectableFields:
+    - jsonPath: .spec.kind
+    schema:
+      openAPIV3Schema:
+        type: object
+        description: A kettle.
+        properties:
+          spec:
+            type: object
+            required: [kind]
+            properties:
+              kind: {type: string, enum: [iron, glass], default: iron}
+              cups: {type: integer, minimum: 1, maximum: 8, format: int32}
+              name: {type: string, maxLength: 20, minLength: 2, pattern: '^[a-z]+$'}
+              note: {type: string, nullable: true, format: uri}
+              step: {type: integer, multipleOf: 2}
+              teas: {type: array, maxItems: 5, minItems: 1, items: {type: string}, x-kubernetes-list-type: set}
+              lids:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties:
+                    name: {type: string}
+                    size: {type: integer}
+              tags: {type: object, additionalProperties: {type: string}, maxProperties: 9}
+              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              port: {x-kubernetes-int-or-string: true}
+              heat:
+                type: object
+                x-kubernetes-validations:
+                - {rule: self.low < self.high, message: low first}
+                properties:
+                  low: {type: integer}
+                  high: {type: number}
+              pick: {type: object, oneOf: [{required: [a]}, {required: [b]}], properties: {a: {type: string}, b: {type: string}}}
+          status:
+            type: object
+            properties:
+              cups: {type: integer}
+  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: w, namespace: n}}, conversionReviewVersions: [v1]}}
+";
+
+/// The change, what stands there before and after, and the codes; one with a star carries a check of OLM v1.
+type Change = (&'static str, &'static str, &'static str, &'static str);
+
+const CHANGES: &[Change] = &[
+    ("nothing", "A kettle.", "A kettle.", ""),
+    ("a description", "A kettle.", "Boils water.", ""),
+    ("the order of an enum", "[iron, glass]", "[glass, iron]", ""),
+    (
+        "the order of properties",
+        "                  low: {type: integer}\n                  high: {type: number}\n",
+        "                  high: {type: number}\n                  low: {type: integer}\n",
+        "",
+    ),
+    ("the message of a rule", "message: low first", "message: first low", "crd-upgrade-refused*"),
+    ("the scope", "scope: Namespaced", "scope: Cluster", "crd-scope-changed*"),
+    ("the kind", "kind: Kettle,", "kind: Pot,", "crd-names-changed"),
+    ("the group", "group: example.com", "group: example.org", "crd-names-changed"),
+    ("the plural", "plural: kettles", "plural: kettels", "crd-names-changed"),
+    ("the list kind", "listKind: KettleList", "listKind: Kettles", "crd-names-changed"),
+    ("the list kind that is the default", "listKind: KettleList, ", "", ""),
+    ("a short name", "shortNames: [kt]", "shortNames: []", "crd-short-name-removed"),
+    ("a category", "categories: [tea]", "categories: [coffee]", "crd-short-name-removed"),
+    (
+        "a version that is gone",
+        "name: v1alpha1",
+        "name: v1alpha2",
+        "crd-served-version-removed crd-version-added",
+    ),
+    (
+        "the stored version that is gone",
+        "name: v1\n",
+        "name: v2\n",
+        "crd-stored-version-removed* crd-version-added",
+    ),
+    (
+        "a version no longer served",
+        "v1alpha1\n    served: true",
+        "v1alpha1\n    served: false",
+        "crd-served-version-removed",
+    ),
+    (
+        "a version that is deprecated",
+        "    storage: false",
+        "    storage: false\n    deprecated: true",
+        "crd-version-deprecated",
+    ),
+    (
+        "the conversion that is gone",
+        "strategy: Webhook, webhook: {clientConfig: {service: {name: w, namespace: n}}, conversionReviewVersions: [v1]}",
+        "strategy: None",
+        "crd-conversion-removed",
+    ),
+    ("another webhook", "{name: w,", "{name: x,", "crd-conversion-changed"),
+    (
+        "a column that is gone",
+        "    - {name: Cups, type: integer, jsonPath: .spec.cups}",
+        "      []",
+        "crd-printer-column-changed",
+    ),
+    (
+        "a column of another type",
+        "type: integer, jsonPath",
+        "type: string, jsonPath",
+        "crd-printer-column-changed",
+    ),
+    ("the status subresource that is gone", "      status: {}\n", "", "crd-subresource-removed"),
+    (
+        "the scale subresource that changes",
+        "specReplicasPath: .spec.cups",
+        "specReplicasPath: .spec.step",
+        "crd-subresource-changed",
+    ),
+    (
+        "a selectable field that is gone",
+        "    - jsonPath: .spec.kind",
+        "      []",
+        "crd-selectable-field-removed",
+    ),
+    (
+        "unknown fields that are kept by the CRD",
+        "  scope: Namespaced",
+        "  scope: Namespaced\n  preserveUnknownFields: true",
+        "crd-preserve-unknown-fields-changed",
+    ),
+    (
+        "a field that is gone",
+        "              step: {type: integer, multipleOf: 2}\n",
+        "",
+        "crd-upgrade-refused* crd-upgrade-refused* schema-field-removed*",
+    ),
+    (
+        "a field of items that is gone",
+        "                    size: {type: integer}\n",
+        "",
+        "crd-upgrade-refused* schema-field-removed*",
+    ),
+    (
+        "a new field",
+        "              free:",
+        "              more: {type: string}\n              free:",
+        "schema-field-added",
+    ),
+    (
+        "a new field that is required",
+        "required: [kind]\n            properties:",
+        "required: [kind, more]\n            properties:\n              more: {type: string}",
+        "schema-field-added schema-required-added*",
+    ),
+    ("another type", "size: {type: integer}", "size: {type: string}", "schema-type-changed*"),
+    ("an integer that is a number", "low: {type: integer}", "low: {type: number}", "schema-widened*"),
+    ("a number that is an integer", "high: {type: number}", "high: {type: integer}", "schema-type-changed*"),
+    (
+        "an integer or text that is text",
+        "x-kubernetes-int-or-string: true",
+        "type: string",
+        "crd-upgrade-refused* schema-type-changed*",
+    ),
+    ("a required field", "required: [kind]", "required: [kind, name]", "schema-required-added*"),
+    ("a field no longer required", "required: [kind]", "required: []", "schema-widened"),
+    ("a value less", "[iron, glass]", "[iron]", "schema-enum-narrowed*"),
+    ("a value more", "[iron, glass]", "[iron, glass, clay]", "schema-widened"),
+    ("any value", "enum: [iron, glass], ", "", "schema-widened*"),
+    (
+        "only some values",
+        "{type: string, maxLength: 20,",
+        "{type: string, enum: [a], maxLength: 20,",
+        "schema-enum-narrowed*",
+    ),
+    ("a lower maximum", "maximum: 8", "maximum: 7", "schema-bound-narrowed*"),
+    ("a higher maximum", "maximum: 8", "maximum: 9", "schema-widened"),
+    ("no maximum", "maximum: 8, ", "", "schema-widened"),
+    ("an exclusive maximum", "maximum: 8", "maximum: 8, exclusiveMaximum: true", "schema-bound-narrowed*"),
+    ("a higher minimum", "minimum: 1", "minimum: 2", "schema-bound-narrowed*"),
+    ("a shorter text", "maxLength: 20", "maxLength: 19", "schema-bound-narrowed*"),
+    ("a longer text at least", "minLength: 2", "minLength: 3", "schema-bound-narrowed*"),
+    ("fewer items", "maxItems: 5", "maxItems: 4", "schema-bound-narrowed*"),
+    ("more items at least", "minItems: 1", "minItems: 2", "schema-bound-narrowed*"),
+    ("fewer keys", "maxProperties: 9", "maxProperties: 8", "schema-bound-narrowed*"),
+    ("another multiple", "multipleOf: 2", "multipleOf: 3", "schema-bound-narrowed*"),
+    ("a multiple of less", "multipleOf: 2", "multipleOf: 1", "schema-widened*"),
+    ("another pattern", "'^[a-z]+$'", "'^[a-z]*$'", "schema-pattern-narrowed*"),
+    ("no pattern", ", pattern: '^[a-z]+$'", "", "schema-widened*"),
+    ("another format", "format: uri", "format: email", "schema-format-narrowed*"),
+    ("a wider format", "format: int32", "format: int64", "schema-widened*"),
+    ("no null", "nullable: true, ", "", "schema-nullable-removed*"),
+    ("null", "{type: string, maxLength", "{nullable: true, type: string, maxLength", "schema-widened*"),
+    ("another default", "default: iron", "default: glass", "schema-default-changed*"),
+    ("no default", ", default: iron", "", "schema-default-changed*"),
+    (
+        "a default",
+        "{type: integer, minimum",
+        "{type: integer, default: 2, minimum",
+        "schema-default-changed*",
+    ),
+    (
+        "a list that is no set",
+        "x-kubernetes-list-type: set",
+        "x-kubernetes-list-type: atomic",
+        "schema-list-type-changed*",
+    ),
+    (
+        "other keys of a list",
+        "[name]\n                items:",
+        "[size]\n                items:",
+        "schema-list-type-changed*",
+    ),
+    (
+        "a map that is atomic",
+        "heat:\n                type: object",
+        "heat:\n                type: object\n                x-kubernetes-map-type: atomic",
+        "schema-list-type-changed*",
+    ),
+    (
+        "unknown fields that are pruned",
+        "free: {type: object, x-kubernetes-preserve-unknown-fields: true}",
+        "free: {type: object}",
+        "schema-unknown-fields-pruned*",
+    ),
+    (
+        "unknown fields that are kept",
+        "pick: {type: object,",
+        "pick: {x-kubernetes-preserve-unknown-fields: true, type: object,",
+        "schema-widened*",
+    ),
+    (
+        "a rule more",
+        "                - {rule: self.low",
+        "                - {rule: self.low > 0}\n                - {rule: self.low",
+        "schema-rule-narrowed*",
+    ),
+    (
+        "a rule less",
+        "                x-kubernetes-validations:\n                - {rule: self.low < self.high, message: low first}\n",
+        "",
+        "schema-widened*",
+    ),
+    (
+        "no free keys",
+        ", additionalProperties: {type: string}",
+        "",
+        "crd-upgrade-refused* crd-upgrade-refused* schema-map-narrowed*",
+    ),
+    (
+        "free keys of another type",
+        "additionalProperties: {type: string}",
+        "additionalProperties: {type: integer}",
+        "crd-upgrade-refused* schema-type-changed*",
+    ),
+    (
+        "an alternative less",
+        "oneOf: [{required: [a]}, {required: [b]}]",
+        "oneOf: [{required: [a]}]",
+        "crd-upgrade-refused* schema-combination-narrowed*",
+    ),
+    (
+        "no alternatives",
+        "oneOf: [{required: [a]}, {required: [b]}], ",
+        "",
+        "crd-upgrade-refused* crd-upgrade-refused* schema-widened*",
+    ),
+    (
+        "a schema that is excluded",
+        "pick: {type: object,",
+        "pick: {not: {required: [c]}, type: object,",
+        "schema-combination-narrowed*",
+    ),
+    (
+        "no minimum that says nothing",
+        "free: {type: object,",
+        "free: {minProperties: 0, type: object,",
+        "crd-upgrade-refused*",
+    ),
+];
+
+fn codes(old: &str, new: &str) -> String {
+    let (old, new) = (first_document(old).unwrap(), first_document(new).unwrap());
+    let (a, b) = (Source::new("old.yaml", CRD), Source::new("new.yaml", CRD));
+    let findings = compare(Object { source: &a, root: &old.root }, Object { source: &b, root: &new.root });
+    let shown = |finding: &crate::finding::Finding| {
+        format!("{}{}", finding.code.name, if finding.v1.is_some() { "*" } else { "" })
+    };
+    let mut codes: Vec<_> = findings.iter().map(shown).collect();
+    codes.sort();
+    codes.join(" ")
+}
+
+#[test]
+fn every_change_has_its_code() {
+    let mut wrong = String::new();
+    for (what, before, after, expected) in CHANGES {
+        assert!(
+            CRD.matches(before).count() == 1,
+            "{what}: `{before}` stands {} times",
+            CRD.matches(before).count()
+        );
+        let found = codes(CRD, &CRD.replacen(before, after, 1));
+        if found != *expected {
+            wrong += &format!("{what}: expected `{expected}`, found `{found}`\n");
+        }
+    }
+    assert!(CHANGES.len() >= 60 && wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn served_versions_without_a_webhook_have_to_agree() {
+    let crd = |second: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: kettles.example.com}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {{kind: Kettle, plural: kettles}}
+  versions:
+  - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object, properties: {{a: {{type: string}}}}}}}}}}
+{second}"
+        )
+    };
+    let second = |properties: &str| {
+        format!(
+            "  - {{name: v2, served: true, storage: false, schema: {{openAPIV3Schema: {{type: object, properties: {{{properties}}}}}}}}}\n"
+        )
+    };
+    let old = crd("");
+    assert_eq!(codes(&old, &crd(&second("a: {type: string}"))), "crd-version-added");
+    assert_eq!(
+        codes(&old, &crd(&second("b: {type: string}"))),
+        "crd-served-versions-differ* crd-version-added"
+    );
+    // What was so before is nobody's fault now.
+    let differ = crd(&second("b: {type: string}"));
+    assert_eq!(codes(&differ, &differ), "");
+}

@@ -1,0 +1,144 @@
+//! `bundle diff`: reads two versions of a bundle or of a CRD, from disk, from images or from git, and compares them.
+
+mod git;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use olmkit_bundle::diff::{Comparison, bundles_with, files_with};
+use olmkit_bundle::finding::Levels;
+use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
+use olmkit_bundle::parse::{Bundle, Texts};
+use olmkit_bundle::source::Source;
+
+use self::git::Revision;
+use crate::exit::Failure;
+use crate::files::{self, read_text};
+use crate::image::{Access, PlaceError};
+use crate::input::Input;
+use crate::report::FindingsAnswer;
+
+/// One of the two versions.
+#[derive(Clone, Debug)]
+pub enum Side {
+    /// What is on disk, or an image.
+    Input(Input),
+    /// What a revision of a git repository has.
+    Git(Revision),
+}
+
+impl FromStr for Side {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        match Revision::parse(text) {
+            Some(revision) if !Path::new(text).exists() => Ok(Self::Git(revision)),
+            _ => text.parse().map(Self::Input),
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(input) => input.fmt(f),
+            Self::Git(revision) => revision.fmt(f),
+        }
+    }
+}
+
+/// What to compare, and how.
+#[derive(Debug)]
+pub struct Request {
+    /// The old version.
+    pub old: Side,
+    /// The new version.
+    pub new: Side,
+    /// Files and directories with custom resources.
+    pub samples: Vec<PathBuf>,
+    /// What findings weigh.
+    pub levels: Levels,
+}
+
+/// What a version is, once it is read.
+#[derive(Debug)]
+pub(crate) enum Loaded {
+    /// The files of a bundle.
+    Bundle(BundleFiles),
+    /// One file with CRDs.
+    File(BundleFiles),
+}
+
+impl Side {
+    /// Reads the version.
+    fn load(&self, access: &Access) -> Result<Loaded, Failure> {
+        match self {
+            Self::Input(Input::Disk(path)) if path.is_file() => {
+                Ok(Loaded::File(single(&path.display().to_string(), read_text(path)?)))
+            }
+            Self::Input(input) => input.bundle(access).map(Loaded::Bundle),
+            Self::Git(revision) => revision.load(),
+        }
+    }
+}
+
+/// A file as the only one of its input.
+fn single(name: &str, text: String) -> BundleFiles {
+    let (directory, file) = name.rsplit_once('/').unwrap_or((".", name));
+    let directory = if directory.is_empty() { "/" } else { directory };
+    let file = BundleFile { path: file.to_owned(), content: Content::Text(text) };
+    BundleFiles { name: directory.to_owned(), files: vec![file] }
+}
+
+/// The texts of files, and of the YAML and JSON files below directories.
+fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+    let mut texts = Vec::new();
+    for path in paths {
+        let found = if path.is_dir() {
+            let list = |source| files::FileError::List { path: path.clone(), source };
+            let mut found = files::below(path, |_| false).map_err(list)?;
+            found.retain(|file| file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json"));
+            found
+        } else {
+            vec![path.clone()]
+        };
+        for file in found {
+            texts.push((file.display().to_string(), read_text(&file)?));
+        }
+    }
+    Ok(texts)
+}
+
+/// Compares the two versions.
+///
+/// # Errors
+/// When one cannot be read, or they cannot be compared: a bundle with a file, or bundles of two packages.
+pub fn run(request: &Request, access: &Access) -> Result<FindingsAnswer, Failure> {
+    let (old, new) = (request.old.load(access)?, request.new.load(access)?);
+    let samples = read_samples(&request.samples)?;
+    let samples: Vec<_> = samples.iter().map(|(path, text)| Source::new(path, text)).collect();
+    let Comparison { findings } = match (&old, &new) {
+        (Loaded::Bundle(old), Loaded::Bundle(new)) => {
+            let mut texts = Texts::default();
+            let (old, new) = (Bundle::parse_sharing(old, &mut texts), Bundle::parse_sharing(new, &mut texts));
+            bundles_with(&old, &new, &samples)
+        }
+        (Loaded::File(old), Loaded::File(new)) => files_with(old, new, &samples),
+        _ => {
+            let error = format!(
+                "cannot compare `{}` with `{}`: one is a bundle, the other a file",
+                request.old, request.new
+            );
+            return Err(Failure::misuse(error).help("give two bundles, or two files with a CRD each"));
+        }
+    }
+    .map_err(|error| {
+        let help = error.help();
+        Failure { help: Some(help.to_owned()), ..Failure::unknown(error) }
+    })?;
+    let mut answer = FindingsAnswer::new("upgrade");
+    answer.inputs.push(request.new.to_string());
+    answer.findings = request.levels.apply(findings);
+    Ok(answer)
+}

@@ -1,0 +1,208 @@
+//! `bundle manifests`: a bundle as the objects that OLM v1 applies, printed or written as a kustomization or a chart.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use olmkit_bundle::load::BundleFiles;
+use olmkit_bundle::manifests::{Certificates, Options, RenderError, render};
+use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::yaml::{first_document, write};
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Failure};
+use crate::files::{OutputDir, read_text};
+use crate::image::Access;
+use crate::input::Input;
+use crate::report::{Answer, StreamAnswer, WrittenAnswer};
+
+/// Who issues the certificates of webhooks.
+#[derive(Clone, Copy, Debug)]
+pub enum Issuer {
+    /// cert-manager.
+    CertManager,
+    /// OpenShift's service CA.
+    ServiceCa,
+}
+
+/// What becomes of the objects.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// They are printed, a YAML document each.
+    Yaml,
+    /// They are printed as one List in JSON.
+    Json,
+    /// They are written with a kustomization to a directory.
+    Kustomization(PathBuf),
+    /// They are written as a chart to a directory.
+    HelmChart(PathBuf),
+}
+
+/// Which bundle, and how it is to be installed.
+#[derive(Debug)]
+pub struct Request {
+    /// The bundle.
+    pub bundle: Input,
+    /// Where the operator runs.
+    pub namespace: String,
+    /// The one namespace that it watches.
+    pub watch_namespace: Option<String>,
+    /// Who issues certificates.
+    pub issuer: Option<Issuer>,
+    /// A file with a configuration.
+    pub config: Option<PathBuf>,
+    /// What becomes of the objects.
+    pub form: Form,
+}
+
+/// Renders the bundle.
+///
+/// # Errors
+/// When the bundle or the configuration cannot be read, OLM v1 would refuse them, or the output not be written.
+pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failure> {
+    let files = request.bundle.bundle(access)?;
+    let config = match &request.config {
+        None => None,
+        Some(path) => {
+            let text = read_text(path)?;
+            let document = first_document(&text).map_err(|error| {
+                Failure::unknown(format!("`{}` is not valid YAML: {}", path.display(), error.message))
+            })?;
+            Some(document.root.to_json())
+        }
+    };
+    let options = Options {
+        namespace: request.namespace.clone(),
+        watch_namespace: request.watch_namespace.clone(),
+        certificates: request.issuer.map(|issuer| match issuer {
+            Issuer::CertManager => Certificates::CertManager,
+            Issuer::ServiceCa => Certificates::ServiceCa,
+        }),
+        config,
+    };
+    let objects = render(&files, &options).map_err(|error| {
+        let help = error.help().map(str::to_owned);
+        let exit = if let RenderError::Namespace { .. } = error { Exit::Misuse } else { Exit::No };
+        let refused = format!("cannot render `{}`: {error}", request.bundle);
+        Failure { help, exit, ..Failure::unknown(refused) }
+    })?;
+    match &request.form {
+        Form::Yaml => Ok(Box::new(StreamAnswer { text: stream(&objects)? })),
+        Form::Json => {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            let text = serde_json::to_string_pretty(&list).map_err(Failure::unknown)? + "\n";
+            Ok(Box::new(StreamAnswer { text }))
+        }
+        Form::Kustomization(directory) => {
+            let mut written = each(&objects)?;
+            let resources: Vec<_> = written.iter().map(|(name, _)| name.clone()).collect();
+            let kustomization = json!({
+                "apiVersion": "kustomize.config.k8s.io/v1beta1",
+                "kind": "Kustomization",
+                "resources": resources,
+            });
+            written.push(("kustomization.yaml".to_owned(), yaml(&kustomization)?));
+            fill(directory, written)
+        }
+        Form::HelmChart(directory) => fill(directory, chart(&files, &objects, &request.namespace)?),
+    }
+}
+
+fn fill(directory: &PathBuf, written: Vec<(String, String)>) -> Result<Box<dyn Answer>, Failure> {
+    let mut tree: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
+    let paths: Vec<_> = written.iter().map(|(path, _)| path.clone()).collect();
+    for (path, text) in written {
+        if let Some((above, _)) = path.split_once('/') {
+            tree.insert(above.to_owned(), None);
+        }
+        tree.insert(path, Some(text.into_bytes()));
+    }
+    OutputDir::open(directory)?.fill(&tree)?;
+    Ok(Box::new(WrittenAnswer { directory: directory.clone(), files: paths }))
+}
+
+fn yaml(object: &Value) -> Result<String, Failure> {
+    write::to_string(object).map_err(Failure::unknown)
+}
+
+fn stream(objects: &[Value]) -> Result<String, Failure> {
+    let mut text = String::new();
+    for object in objects {
+        text += "---\n";
+        text += &yaml(object)?;
+    }
+    Ok(text)
+}
+
+/// A file for each object, named so that the order of names is the order to apply.
+fn each(objects: &[Value]) -> Result<Vec<(String, String)>, Failure> {
+    let name = |at: usize, object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or("object").to_lowercase();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let sound = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { '-' };
+        let name: String = name.chars().map(sound).take(80).collect();
+        format!("{:02}-{kind}-{name}.yaml", at + 1)
+    };
+    objects.iter().enumerate().map(|(at, object)| Ok((name(at, object), yaml(object)?))).collect()
+}
+
+/// A chart: CRDs in `crds/`, the rest as templates in which the release's namespace stands for ours.
+fn chart(files: &BundleFiles, objects: &[Value], namespace: &str) -> Result<Vec<(String, String)>, Failure> {
+    let bundle = Bundle::parse(files);
+    let package = bundle.annotations().map(|annotations| annotations.package()).unwrap_or_default();
+    let version = bundle.csv().map(|csv| csv.typed.spec.version.clone()).unwrap_or_default();
+    let about = json!({
+        "apiVersion": "v2",
+        "name": package,
+        "version": version,
+        "appVersion": version,
+        "description": bundle.csv().map(|csv| csv.typed.spec.display_name.clone()).unwrap_or_default(),
+    });
+    let mut written = vec![("Chart.yaml".to_owned(), yaml(&about)?)];
+    for ((path, text), object) in each(objects)?.into_iter().zip(objects) {
+        // A CRD whose webhook is in the release's namespace has to be a template; Helm does not touch `crds/`.
+        let is_plain_crd =
+            object["kind"] == "CustomResourceDefinition" && object["spec"]["conversion"]["webhook"].is_null();
+        if is_plain_crd {
+            written.push((format!("crds/{path}"), text));
+            continue;
+        }
+        let mut object = object.clone();
+        mark_namespace(&mut object, namespace, "");
+        let text = yaml(&object)?;
+        // What looks like a template in the bundle is text.
+        let text = text.replace("{{", "{{ \"{{\" }}").replace(NAMESPACE_MARK, "{{ .Release.Namespace }}");
+        written.push((format!("templates/{path}"), text));
+    }
+    Ok(written)
+}
+
+/// Stands in a template for the namespace until the rest is escaped.
+const NAMESPACE_MARK: &str = "olmkit-release-namespace";
+
+/// Puts a mark wherever our namespace stands in a place that means one.
+fn mark_namespace(value: &mut Value, namespace: &str, key: &str) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                mark_namespace(value, namespace, key);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                mark_namespace(item, namespace, key);
+            }
+        }
+        Value::String(text) => {
+            let whole =
+                matches!(key, "namespace" | "olm.operatorNamespace" | "olm.targetNamespaces" | "values");
+            if whole && text == namespace {
+                *text = NAMESPACE_MARK.to_owned();
+            } else if matches!(key, "commonName" | "dnsNames") {
+                *text = text.replacen(&format!(".{namespace}"), &format!(".{NAMESPACE_MARK}"), 1);
+            } else if key == "cert-manager.io/inject-ca-from" {
+                *text = text.replacen(&format!("{namespace}/"), &format!("{NAMESPACE_MARK}/"), 1);
+            }
+        }
+        _ => {}
+    }
+}
