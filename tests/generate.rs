@@ -489,6 +489,48 @@ fn init_finds_the_operator_of_a_workspace() {
     succeed(generate);
 }
 
+/// What `operator install --simulate` says of a bundle after a change to one of its files.
+fn simulated(change: impl FnOnce(&Path)) -> String {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    write(at, "all.yaml", stream());
+    succeed(generate(at, &["all.yaml"]));
+    change(&at.join("bundle/manifests"));
+    let mut install = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    install.args(["operator", "install", "-n", "echo", "--simulate", "cluster.json", "--bundle", "bundle"]);
+    install.current_dir(at);
+    ends(install, 1)
+}
+
+fn replace(path: &Path, old: &str, new: &str) {
+    let text = fs::read_to_string(path).expect("a file");
+    assert!(text.contains(old), "{old}:\n{text}");
+    fs::write(path, text.replacen(old, new, 1)).expect("a file");
+}
+
+#[test]
+fn the_simulator_waits_for_a_version_that_is_not_served_as_olm_does() {
+    let said = simulated(|manifests| {
+        replace(&manifests.join("example.com_echoes.yaml"), "served: true", "served: false");
+    });
+    let expected = "error: `echo-operator.v0.1.0` needs CustomResourceDefinition `echoes.example.com`: CRD version not served\n";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn the_simulator_names_the_secret_that_a_deployment_waits_for() {
+    let said = simulated(|manifests| {
+        let variable =
+            "- name: TOKEN\n                  valueFrom: {secretKeyRef: {name: api-token, key: token}}\n";
+        let here = "- name: RELATED_IMAGE_ECHO\n";
+        let csv = manifests.join("echo-operator.clusterserviceversion.yaml");
+        replace(&csv, here, &format!("{variable}                {here}"));
+    });
+    let expected =
+        "has not come up in five minutes: deployment echo-operator (Secret `api-token` does not exist)\n";
+    assert!(said.contains(expected), "{said}");
+}
+
 /// Under every suite the RedisCluster bundle has only the warnings that its package file allows, each with a reason.
 #[test]
 fn the_package_file_of_redis_cluster_names_its_warnings() {

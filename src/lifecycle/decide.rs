@@ -296,11 +296,14 @@ fn never_ready(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Opti
         .iter()
         .any(|found| found.phase == CsvPhase::Failed && found.reason == "InstallCheckFailed");
     timed_out.then(|| {
-        let ill: Vec<&str> = observed
+        let ill: Vec<String> = observed
             .deployments
             .iter()
             .filter(|workload| workload.owner == csv.name() && !workload.is_well())
-            .map(|workload| workload.name.as_str())
+            .map(|workload| match workload.trouble.as_str() {
+                "" => workload.name.clone(),
+                trouble => format!("{} ({trouble})", workload.name),
+            })
             .collect();
         Stuck::new(
             "never-ready",

@@ -83,6 +83,8 @@ pub struct Workload {
     pub available: u64,
     /// Whether all of this is about the newest spec.
     pub current: bool,
+    /// Why it is not available, where it says more than that.
+    pub trouble: String,
 }
 
 /// The kinds that are looked at, all of them in the Subscription's namespace but CatalogSources.
@@ -265,6 +267,7 @@ impl Workload {
             wanted: number("/spec/replicas").unwrap_or(1),
             updated: number("/status/updatedReplicas").unwrap_or(0),
             available: number("/status/availableReplicas").unwrap_or(0),
+            trouble: trouble(document),
             current: number("/status/observedGeneration").unwrap_or(0)
                 >= number("/metadata/generation").unwrap_or(0),
         })
@@ -274,6 +277,16 @@ impl Workload {
     pub fn is_well(&self) -> bool {
         self.current && self.updated >= self.wanted && self.available >= self.wanted
     }
+}
+
+/// What a Deployment says of why it is not available, where that is more than that it is not.
+fn trouble(document: &Value) -> String {
+    const NOTHING_NEW: &str = "Deployment does not have minimum availability.";
+    let conditions = document.pointer("/status/conditions").and_then(Value::as_array);
+    let available = conditions.into_iter().flatten().find(|condition| condition["type"] == "Available");
+    let message =
+        available.filter(|condition| condition["status"] == "False").and_then(|own| own["message"].as_str());
+    message.filter(|message| *message != NOTHING_NEW).unwrap_or_default().to_owned()
 }
 
 impl Pod {

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bundles;
 mod crds;
 mod olm;
 mod proxy;
@@ -60,6 +61,13 @@ fn main() {
     let mut trials: Vec<_> = tests.into_iter().map(trial).collect();
     trials.push(support::trial_with("what_it_refuses_of_real_crds_is_found", &of_corpus, || {
         crds::what_it_refuses_of_real_crds_is_found();
+        Ok(())
+    }));
+    let missing = "OLM's CRDs are not found beside the corpus (../olm/crds)";
+    let olm_crds = Part::new("corpus", bundles::olm_crds().is_none().then(|| missing.to_owned()));
+    let of_operators = [of_corpus.to_vec(), vec![olm_crds]].concat();
+    trials.push(support::trial_with("generated_bundles_are_taken", &of_operators, || {
+        bundles::generated_bundles_are_taken();
         Ok(())
     }));
     support::run(&arguments, trials).exit();

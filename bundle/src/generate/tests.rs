@@ -361,7 +361,7 @@ fn every_problem_in_one_run_and_no_bundle() {
         "apiVersion: v1\nkind: Secret\nmetadata: {name: d}",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: d}\ntype: Opaque",
     ]), @r"
-    error[generate-workload-not-installable] 0.yaml:2:7: OLM does not install a StatefulSet: `a` would be missing (make it a Deployment, have the operator create it, or allow this code with a reason to leave it out)
+    error[generate-workload-not-installable] 0.yaml:2:7: OLM does not install a StatefulSet: `a` would be missing (make it a Deployment, have the operator create it, or leave it out: `--allow generate-workload-not-installable`, or `allow` in the package file with a reason)
     error[generate-yaml-syntax] 1.yaml:1:4: unclosed bracket '['
     error[generate-not-an-object] 1.yaml:3:1: expected a Kubernetes object, found a string
     error[generate-not-an-object] 1.yaml:5:1: `apiVersion` is missing: this is not a Kubernetes object
@@ -618,7 +618,7 @@ fn a_stateful_set_is_one_error() {
     let operator = DEPLOYMENT.replace("kind: Deployment", "kind: StatefulSet");
     let webhooks = WEBHOOKS.split("apiVersion: apps/v1").next().unwrap();
     insta::assert_snapshot!(outcome(&[CONVERTING, &operator, webhooks, RBAC]), @r"
-    error[generate-workload-not-installable] 1.yaml:2:7: OLM does not install a StatefulSet: `echo-operator` would be missing, and `RoleBinding/leases`, `Role/leases`, `ServiceAccount/echo` of it would be left out (make it a Deployment, have the operator create it, or allow this code with a reason to leave it out)
+    error[generate-workload-not-installable] 1.yaml:2:7: OLM does not install a StatefulSet: `echo-operator` would be missing, and `RoleBinding/leases`, `Role/leases`, `ServiceAccount/echo` of it would be left out (make it a Deployment, have the operator create it, or leave it out: `--allow generate-workload-not-installable`, or `allow` in the package file with a reason)
     info[generate-replaced-by-olm] 2.yaml:14:18: `Service/hooks` is left out: it only leads to webhooks, and OLM makes a Service for those itself
     info[generate-replaced-by-olm] 2.yaml:19:18: `Certificate/serving` is left out: OLM issues the certificates of webhooks itself
     info[generate-replaced-by-olm] 2.yaml:24:18: `Issuer/self` is left out: OLM issues the certificates of webhooks itself
@@ -638,7 +638,7 @@ fn what_serves_a_job_alone_goes_with_it() {
     );
     let package = "{package: echo, version: 0.1.0, allow: [{code: generate-workload-not-installable, reason: only checks}]}";
     insta::assert_snapshot!(outcome(&[DEPLOYMENT, job, &binding]), @r"
-    error[generate-workload-not-installable] 1.yaml:2:7: OLM does not install a Job: `check` would be missing, and `RoleBinding/bound`, `Role/checks`, `ServiceAccount/checker` of it would be left out (make it a Deployment, have the operator create it, or allow this code with a reason to leave it out)
+    error[generate-workload-not-installable] 1.yaml:2:7: OLM does not install a Job: `check` would be missing, and `RoleBinding/bound`, `Role/checks`, `ServiceAccount/checker` of it would be left out (make it a Deployment, have the operator create it, or leave it out: `--allow generate-workload-not-installable`, or `allow` in the package file with a reason)
     ");
     let generated =
         Input { texts: &[DEPLOYMENT, job, &binding], package: Some(package), ..Input::default() }.run();

@@ -188,7 +188,7 @@ pub(super) fn report_not_installed(
         };
         let message = format!("OLM does not install a {kind}: `{}` would be missing{with}", object.name());
         let finding = object.finding(&codes::WORKLOAD_NOT_INSTALLABLE, message, steps!("kind")).help(
-            "make it a Deployment, have the operator create it, or allow this code with a reason to leave it out",
+            "make it a Deployment, have the operator create it, or leave it out: `--allow generate-workload-not-installable`, or `allow` in the package file with a reason",
         );
         findings.push(match compat {
             Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },

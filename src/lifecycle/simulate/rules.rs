@@ -381,7 +381,15 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
             && view.store.get(&Key::new(resource, &key.namespace, &needed.name)).is_none()
     };
     let pod = object.pointer("/spec/template/spec").unwrap_or(&Value::Null);
-    let broken = unpullable || pod::needed(pod).iter().any(missing);
+    let missing = pod::needed(pod).into_iter().find(missing);
+    let trouble = missing.as_ref().map(|needed| format!("{} `{}` does not exist", needed.kind, needed.name));
+    let broken = unpullable || missing.is_some();
+    let unavailable = |mut condition: Value| {
+        if let Some(trouble) = &trouble {
+            condition["message"] = trouble.as_str().into();
+        }
+        condition
+    };
     let available = object.pointer("/status/availableReplicas").and_then(Value::as_u64).unwrap_or(0) > 0;
     let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
     let condition = |kind: &str, status: &str, reason: &str| {
@@ -395,7 +403,7 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
         return (broken && !exceeded).then(|| {
             let patch = json!({"conditions": [
                 condition("Progressing", "False", "ProgressDeadlineExceeded"),
-                condition("Available", "False", "MinimumReplicasUnavailable"),
+                unavailable(condition("Available", "False", "MinimumReplicasUnavailable")),
             ]});
             Change::status(format!("deadline {}/{}", key.namespace, key.name), deadline * 1_000, key, patch)
         });
@@ -406,7 +414,7 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
             "unavailableReplicas": replicas, "availableReplicas": 0, "readyReplicas": 0,
             "conditions": [
                 condition("Progressing", "True", "ReplicaSetUpdated"),
-                condition("Available", "False", "MinimumReplicasUnavailable"),
+                unavailable(condition("Available", "False", "MinimumReplicasUnavailable")),
             ],
         });
         return Some(Change::status(format!("pull {}/{}", key.namespace, key.name), 300, key, patch));

@@ -1,0 +1,137 @@
+//! What `bundle generate` makes of real operators is taken by the API server with OLM's CRDs: the ClusterServiceVersion, the
+//! CRDs, and the other manifests of built-in kinds. All of it in dry runs, with unknown fields refused.
+//!
+//! OLM's CRDs with their schemas are not part of the project; they are looked for beside the corpus.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use olmkit::lifecycle::api::known;
+use olmkit::lifecycle::cluster::Cluster as _;
+use reqwest::Client;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+use super::crds::corpus;
+use super::server::{ADMIN, Server};
+
+/// How long a new kind may take to be served.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// API groups that the server serves without CRDs.
+const BUILT_IN: [&str; 4] = ["", "rbac.authorization.k8s.io", "networking.k8s.io", "policy"];
+/// Kinds without a namespace.
+const CLUSTER_WIDE: [&str; 3] = ["ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"];
+
+/// OLM's CRDs with their schemas, if they are anywhere.
+pub(crate) fn olm_crds() -> Option<PathBuf> {
+    Some(corpus()?.parent()?.join("olm/crds")).filter(|path| path.is_dir())
+}
+
+#[expect(clippy::print_stderr, reason = "whoever runs the test is told how much was tried")]
+pub(crate) fn generated_bundles_are_taken() {
+    let server = Server::start();
+    let mut cluster = server.connect();
+    for file in files(&olm_crds().unwrap()) {
+        cluster.create(&known::CRD, &document(&file)).unwrap();
+    }
+    let client = Client::builder().danger_accept_invalid_certs(true).build().unwrap();
+    let runtime = Runtime::new().unwrap();
+    let post = |object: &Value| -> Result<(), (u16, String)> {
+        let url = format!("{}/{}?dryRun=All&fieldValidation=Strict", server.address(), path_of(object));
+        runtime.block_on(async {
+            let request = client.post(url).bearer_auth(format!("{ADMIN}-token"));
+            let request = request.header("content-type", "application/json").body(object.to_string());
+            let answer = request.send().await.unwrap();
+            let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+            if status == 201 { Ok(()) } else { Err((status, text)) }
+        })
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (mut bundles, mut objects, mut refused) = (0, 0, Vec::new());
+    for operator in operators() {
+        let bundle = directory.path().join("bundle");
+        if !generate(&operator, &bundle) {
+            continue;
+        }
+        bundles += 1;
+        for file in files(&bundle.join("manifests")) {
+            let object = document(&file);
+            let group =
+                object["apiVersion"].as_str().unwrap().rsplit_once('/').map_or("", |(group, _)| group);
+            let is_known = BUILT_IN.contains(&group)
+                || group == "apiextensions.k8s.io"
+                || group == "operators.coreos.com";
+            if !is_known {
+                continue;
+            }
+            objects += 1;
+            let begun = Instant::now();
+            let answer = loop {
+                match post(&object) {
+                    // OLM's kinds are served a moment after their CRDs were taken.
+                    Err((404, _)) if begun.elapsed() < PATIENCE => {}
+                    answer => break answer,
+                }
+            };
+            if let Err((status, text)) = answer {
+                let told: Value = serde_json::from_str(&text).unwrap_or_default();
+                let told = told["message"].as_str().unwrap_or(&text).to_owned();
+                refused.push(format!("{}: {}: {status} {told}", operator.display(), file.display()));
+            }
+        }
+        fs::remove_dir_all(&bundle).unwrap();
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    assert!(bundles >= 18, "{bundles} bundles");
+    eprintln!("{objects} objects of {bundles} bundles are taken");
+}
+
+/// The directory of each version of each operator.
+fn operators() -> Vec<PathBuf> {
+    let below = |path: &Path| {
+        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let mut all: Vec<_> = entries.filter(|path| path.is_dir() && !path.ends_with("mini")).collect();
+        all.sort();
+        all
+    };
+    below(&corpus().unwrap().join("operators")).iter().flat_map(|path| below(path)).collect()
+}
+
+/// Whether there is a bundle: another test looks at what is said where there is none.
+fn generate(operator: &Path, bundle: &Path) -> bool {
+    let there = |name: &str| Some(operator.join(name)).filter(|path| path.exists());
+    let (name, version) = (operator.parent().unwrap().file_name().unwrap(), operator.file_name().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args(["bundle", "generate", "--package"]).arg(name).arg("--version").arg(version);
+    command.args(["manifests.yaml", "manifests", "crds.yaml"].into_iter().filter_map(there));
+    for (flag, file) in [("--base", "base.yaml"), ("--samples", "samples")] {
+        if let Some(path) = there(file) {
+            command.arg(flag).arg(path);
+        }
+    }
+    command.arg("--output-dir").arg(bundle).current_dir(bundle.parent().unwrap());
+    command.stdin(Stdio::null()).output().unwrap().status.success()
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn document(file: &Path) -> Value {
+    let text = fs::read_to_string(file).unwrap();
+    olmkit_bundle::yaml::first_document(&text).unwrap().root.to_json()
+}
+
+/// Where objects of this kind are created.
+fn path_of(object: &Value) -> String {
+    let (api, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+    let plural = kind.to_lowercase();
+    let plural = plural.strip_suffix('y').map_or_else(|| format!("{plural}s"), |stem| format!("{stem}ies"));
+    let root = if api.contains('/') { "apis" } else { "api" };
+    let namespace = if CLUSTER_WIDE.contains(&kind) { "" } else { "namespaces/default/" };
+    format!("{root}/{api}/{namespace}{plural}")
+}
