@@ -536,3 +536,42 @@ fn a_platform_that_a_single_image_is_not_for_is_refused() {
     assert!(refused.contains("is for linux/amd64 only, not for linux/arm64"), "{refused}");
     run(dir.path(), &copy("linux/amd64"), 0);
 }
+
+#[test]
+fn flags_that_cannot_be_honoured_are_refused() {
+    let dir = bundle_and_catalog();
+    let template = "schema: olm.template.basic\nentries:\n- {schema: olm.bundle, image: r.example/echo:v1}\n";
+    fs::write(dir.path().join("basic.yaml"), template).unwrap();
+    fs::write(dir.path().join("typo.yaml"), template.replace("entries", "entrys")).unwrap();
+    fs::write(dir.path().join("bundles.tsv"), "\u{feff}r.example/echo:v1\tbundle\n").unwrap();
+    let twice = "r.example/echo:v1\tbundle\nr.example/echo:v1\tother\n";
+    fs::write(dir.path().join("twice.tsv"), twice).unwrap();
+    run(dir.path(), &["catalog", "template", "basic.yaml", "--bundles", "bundles.tsv"], 0);
+    let old = tree(dir.path());
+    let label = "operators.operatorframework.io.index.configs.v1=/x";
+    let refused: [(&[&str], i32, &str); 9] = [
+        (&["catalog", "graph", "catalog", "--output", "json"], 2, "no such output format"),
+        (&["catalog", "add", "new", "bundle", "--image-ref-template", ""], 2, "image-ref-template"),
+        (&["catalog", "render", "bundle", "--image-ref-template", ""], 2, "image-ref-template"),
+        (&["catalog", "template", "basic.yaml", "--bundles", "twice.tsv"], 2, "`twice.tsv`:2 names"),
+        (&["catalog", "template", "typo.yaml", "--bundles", "bundles.tsv"], 1, "has no `entries`"),
+        (
+            &["catalog", "template", "basic.yaml", "--bundles", "bundles.tsv", "--output-dir", "out"],
+            2,
+            "`--output-dir` needs a composite",
+        ),
+        (
+            &["catalog", "build", "catalog", "--data-only", "--label", label, "--to", "oci:image"],
+            2,
+            "is set by olmkit",
+        ),
+        (&["bundle", "init", "--package-file", ""], 2, "is not the name of a file"),
+        (&["bundle", "init", "--package-file", "../olmkit.yaml"], 2, "is not the name of a file"),
+    ];
+    for (args, code, why) in refused {
+        let output = run(dir.path(), args, code);
+        let refused = format!("{}{}", said(&output), String::from_utf8_lossy(&output.stdout));
+        assert!(refused.contains(why), "{args:?}: {refused}");
+    }
+    assert!(added(&old, dir.path()).is_empty());
+}

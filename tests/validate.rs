@@ -205,6 +205,20 @@ fn sarif_has_the_shape_that_readers_want() {
 
 /// The program that docs/validate.md shows, and what becomes of its answer.
 #[test]
+fn a_flag_for_one_suite_asks_for_it() {
+    let dir = bundle();
+    let budget = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: x}\n";
+    fs::write(dir.path().join("bundle/manifests/budget.yaml"), budget).unwrap();
+    let check = |arguments: &[&str]| {
+        let output = run(validate(dir.path(), arguments));
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (exit, out) = check(&["--kubernetes-version", "1.25"]);
+    assert!(exit == Some(1) && out.contains("policy/v1beta1"), "{out}");
+    assert_eq!(check(&["--kubernetes-version", "1"]).0, Some(2));
+}
+
+#[test]
 fn a_check_that_does_not_end_is_ended() {
     let dir = bundle();
     let checks = [

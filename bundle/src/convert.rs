@@ -74,6 +74,16 @@ pub fn convert(files: &PackageFiles<'_>) -> Conversion {
     let versions: Vec<_> =
         files.versions.iter().filter_map(|(name, texts)| version(name, texts, &mut findings)).collect();
     let name = package.as_ref().map(|package| package.name.to_string()).unwrap_or_default();
+    for (at, version) in versions.iter().enumerate() {
+        if let Some(first) = versions[..at].iter().find(|first| first.csv == version.csv) {
+            let message = format!(
+                "`{}` is in two directories, `{}` and `{}`",
+                version.csv, first.directory, version.directory
+            );
+            let finding = Finding::new(&codes::PACKAGE_MANIFEST_INVALID, message);
+            findings.push(finding.at(Place::file(files.manifest.path())));
+        }
+    }
     let mut bundles = Vec::new();
     if let Some(package) = &package {
         for head in package.heads.keys().filter(|head| versions.iter().all(|version| version.csv != **head)) {

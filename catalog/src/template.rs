@@ -243,6 +243,10 @@ fn entries<'a>(
     name: &'a str,
     text: &'a str,
 ) -> Result<Catalog<'a>, TemplateError> {
+    // Without them the catalog would be empty: the field is misspelt, or the template is not finished.
+    if fields.get("entries").is_none() {
+        return Err(fields.wrong("entries", "the template has no `entries`"));
+    }
     let mut catalog = Catalog::empty(name, text);
     for entry in fields.list("entries")? {
         catalog.add(Value::of_node(entry.clone()));

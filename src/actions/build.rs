@@ -88,6 +88,8 @@ enum BuildError {
     NotACatalog(String),
     #[error("`{to}` is inside of `{input}`, and would become part of the next image")]
     Inside { to: Place, input: String },
+    #[error("the label `{CONFIGS_LABEL}` is set by olmkit, to `/{CONFIGS_DIR}`")]
+    OwnLabel,
     #[error("`{0}` has no registry reference")]
     NoReference(Place),
     #[error("no registry reference given for `{0}`")]
@@ -163,6 +165,9 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
     let mut layers =
         Layer::build_all(&split::by_package(&tree, CONFIGS_DIR)?, output.compression, send_ahead)?;
     let mut labels = ground.labels.clone();
+    if labels.contains_key(CONFIGS_LABEL) {
+        return Err(Failure::misuse(BuildError::OwnLabel).help("leave it out"));
+    }
     labels.insert(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS_DIR}"));
     let mut config = Config {
         labels,

@@ -27,7 +27,8 @@ pub struct Request {
 pub fn run(request: Request) -> Result<ConvertedAnswer, Failure> {
     let directory = &request.directory;
     let list = |source| files::FileError::List { path: directory.clone(), source };
-    let (mut manifest, mut versions) = (None, BTreeMap::<String, Vec<(String, String)>>::new());
+    let (mut manifest, mut versions) =
+        (None::<(PathBuf, String)>, BTreeMap::<String, Vec<(String, String)>>::new());
     let output = Output::of(&request.output_dir);
     for path in files::below(directory, |below| output.contains(below)).map_err(list)? {
         let below = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
@@ -37,7 +38,13 @@ pub fn run(request: Request) -> Result<ConvertedAnswer, Failure> {
         let text = files::read_text(&path)?;
         match below.split_once('/') {
             Some((version, file)) => versions.entry(version.into()).or_default().push((file.into(), text)),
-            None if text.contains("packageName") => manifest = Some((path, text)),
+            None if text.contains("packageName") => {
+                if let Some((first, _)) = &manifest {
+                    let error = format!("two package files: `{}` and `{}`", first.display(), path.display());
+                    return Err(Failure::misuse(error).help("remove one of them"));
+                }
+                manifest = Some((path, text));
+            }
             None => {}
         }
     }

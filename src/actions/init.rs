@@ -1,7 +1,7 @@
 //! `bundle init`: looks at a directory and writes a package file for what is there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use olmkit_bundle::crd::Crd;
 use olmkit_bundle::generate::init::{self, Found};
@@ -64,6 +64,16 @@ struct Survey {
 /// When a file is there already, cannot be read, or cannot be written.
 pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let directory = &request.directory;
+    let name = Path::new(&request.package_file);
+    let is_inside = name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if name.file_name().is_none() || !is_inside {
+        return Err(Failure::misuse(format!(
+            "`{}` is not the name of a file in `{}`",
+            name.display(),
+            directory.display()
+        ))
+        .help("pass a name relative to the operator's directory, such as `--package-file olmkit.yaml`"));
+    }
     let cargo_path = directory.join("Cargo.toml");
     let cargo_text = if cargo_path.is_file() { Some(files::read_text(&cargo_path)?) } else { None };
     let cargo = cargo_text
@@ -142,7 +152,7 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         let is_written = !package_file.contains_key(name) && files::read(&path).ok() == *bytes;
         if path.exists() && !is_written {
             return Err(Failure::no(files::FileError::Exists { path })
-                .help("remove it, or give another directory or --package-file"));
+                .help("edit it, or write another file with `--package-file NAME`"));
         }
     }
     output.write(&others)?;

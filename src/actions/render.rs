@@ -125,6 +125,11 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnsw
     let composite = match Template::parse(&name, &text).map_err(template_failure)? {
         Template::Composite(composite) => composite,
         template => {
+            let flag = request.output_dir.as_ref().map(|_| "--output-dir");
+            if let Some(flag) = flag.or(request.component.as_ref().map(|_| "--component")) {
+                let error = format!("`{flag}` needs a composite template, which `{name}` is not");
+                return Err(Failure::misuse(error).help("redirect standard output to a file instead"));
+            }
             let catalog = template.render(&source).map_err(template_failure)?;
             return Ok(StreamAnswer { text: shown(&catalog, request)? });
         }
@@ -143,8 +148,12 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnsw
             Err(Failure::no(error).help(format!("there are {}", names.join(", "))))
         }
         (None, [(_, text)]) => Ok(StreamAnswer { text: text.clone() }),
-        (None, _) => Err(Failure::misuse("the composite stands for several catalogs")
-            .help("say where they go with --output-dir, or which one with --component")),
+        (None, _) => Err(Failure::misuse("a composite template expands to several catalogs")
+            .help("pass --output-dir, or choose one with --component")),
+        (Some(_), _) if matches!(request.shown, Shown::Mermaid) => {
+            Err(Failure::misuse("catalogs are not written as Mermaid")
+                .help("leave out --output-dir, and choose a catalog with --component"))
+        }
         (Some(dir), _) => {
             let mut files = BTreeMap::new();
             let mut text = String::new();
@@ -191,7 +200,11 @@ fn component_text(
 fn below(path: &str) -> Result<&Path, Failure> {
     let path = Path::new(path.trim_start_matches("./"));
     let stays = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    if stays { Ok(path) } else { Err(Failure::no(format!("`{}` leads elsewhere", path.display()))) }
+    if stays {
+        Ok(path)
+    } else {
+        Err(Failure::no(format!("`{}` is outside of the output directory", path.display())))
+    }
 }
 
 fn shown(catalog: &Catalog<'_>, request: &TemplateRequest) -> Result<String, Failure> {
@@ -225,18 +238,28 @@ enum ReadError {
     StandardInput(#[source] io::Error),
     #[error("`{file}`:{line} is not `REFERENCE<TAB>DIRECTORY`")]
     Map { file: String, line: usize },
+    #[error("`{file}`:{line} names `{reference}` again, with another directory")]
+    MapTwice { file: String, line: usize, reference: String },
 }
 
 /// Where bundles are, by their references: lines of a reference and a directory with a tab between.
 fn map(file: &Path) -> Result<HashMap<String, PathBuf>, Failure> {
     let text = files::read_text(file)?;
     let mut map = HashMap::new();
-    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (at, line) in
+        text.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
+    {
         let Some((reference, directory)) = line.split_once('\t') else {
             let error = ReadError::Map { file: file.display().to_string(), line: at + 1 };
             return Err(Failure::no(error));
         };
-        map.insert(reference.trim().to_owned(), PathBuf::from(directory.trim()));
+        let (reference, directory) = (reference.trim().to_owned(), PathBuf::from(directory.trim()));
+        if let Some(other) = map.insert(reference.clone(), directory.clone())
+            && other != directory
+        {
+            let error = ReadError::MapTwice { file: file.display().to_string(), line: at + 1, reference };
+            return Err(Failure::misuse(error));
+        }
     }
     Ok(map)
 }

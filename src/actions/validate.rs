@@ -120,7 +120,8 @@ pub fn suites(names: &[String]) -> Result<Vec<&'static str>, Failure> {
 /// # Errors
 /// Says what a version looks like.
 pub fn kubernetes_version(text: &str) -> Result<Version, String> {
-    parse_tolerant(text).map_err(|_| "a version such as 1.25 is needed".into())
+    let is_minor = text.trim_start_matches('v').split('.').nth(1).is_some();
+    parse_tolerant(text).ok().filter(|_| is_minor).ok_or_else(|| "expected a version such as 1.25".into())
 }
 
 /// Every kind of finding of some suites.

@@ -11,7 +11,7 @@ use olmkit_catalog::add::Policy;
 use super::diff::Diff;
 use super::levels::LevelFlags;
 use super::manifests::Manifests;
-use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
+use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination, path_from};
 use crate::actions::{build, convert, generate, init, push, unpack, validate};
 use crate::exit::Failure;
 use crate::image::Place;
@@ -353,14 +353,15 @@ pub struct Validate {
     /// external validators do. It has a minute for each bundle unless `--timeout` says otherwise
     #[arg(long, value_name = "PROGRAM", help_heading = "Findings")]
     check: Vec<PathBuf>,
-    /// Oldest Kubernetes version to support; APIs that it does not serve are errors
+    /// Oldest Kubernetes version to support; APIs that it does not serve are errors. Adds the suite `removed-apis`
     #[arg(long, value_name = "X.Y", value_parser = validate::kubernetes_version)]
     kubernetes_version: Option<Version>,
-    /// Dockerfile of the bundle image, for the suite `community`
+    /// Dockerfile of the bundle image; adds the suite `community`
     #[arg(long, value_name = "FILE")]
     index_path: Option<PathBuf>,
-    /// File with the categories of your catalog, `{"categories": [NAME, …]}`, instead of OperatorHub's
-    #[arg(long, value_name = "FILE", env = "OPERATOR_BUNDLE_CATEGORIES")]
+    /// File with the categories of your catalog, `{"categories": [NAME, …]}`, instead of OperatorHub's; adds the suite `categories`
+    /// [env: OPERATOR_BUNDLE_CATEGORIES]
+    #[arg(long, value_name = "FILE")]
     categories: Option<PathBuf>,
     #[command(flatten)]
     registry: RegistryFlags,
@@ -389,6 +390,14 @@ impl Validate {
             categories,
             registry,
         } = self;
+        // A flag for the rules of one suite asks for that suite.
+        let mut suite = suite;
+        let asked = [
+            (kubernetes_version.is_some(), "removed-apis"),
+            (categories.is_some(), "categories"),
+            (index_path.is_some(), "community"),
+        ];
+        suite.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, suite)| suite.to_owned()));
         let suites = validate::suites(&suite)?;
         if list {
             return Ok(Box::new(validate::list(&suites)));
@@ -406,7 +415,7 @@ impl Validate {
             check_limit: registry.timeout.unwrap_or(validate::CHECK_LIMIT),
             kubernetes_version,
             index_path,
-            categories,
+            categories: categories.or_else(|| path_from("OPERATOR_BUNDLE_CATEGORIES")),
         };
         Ok(Box::new(validate::run(request, &registry.access()?)?))
     }

@@ -4,6 +4,7 @@ mod edit;
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use olmkit_bundle::names::ChannelName;
 use olmkit_catalog::add::{self, Policy};
@@ -98,6 +99,11 @@ impl Verb {
                 Ok(Box::new(catalog::list(what, &catalog, package.as_deref(), &registry.access()?)?))
             }
             Self::Graph(flags) => {
+                if !matches!(output, Format::Text) {
+                    return Err(Failure::misuse("a drawing has no such output format").help(
+                        "pass `--format mermaid|dot|svg`, or use `olmkit catalog list bundles --output json`",
+                    ));
+                }
                 let Graph { catalog, package, channel, minimum_edge, draw_v0_semantics, format, registry } =
                     *flags;
                 let format = match format {
@@ -163,7 +169,7 @@ pub struct Add {
     #[arg(long, value_name = "NAME")]
     default_channel: Option<ChannelName>,
     /// Template of the bundles' image references, with {{.Package}}, {{.Name}} and {{.Version}}; without it the manifests are embedded in the catalog
-    #[arg(long, value_name = "TEMPLATE")]
+    #[arg(long, value_name = "TEMPLATE", value_parser = NonEmptyStringValueParser::new())]
     image_ref_template: Option<String>,
     /// Format of new files
     #[arg(long, value_enum, default_value_t = FileFormat::Yaml)]
@@ -295,7 +301,7 @@ pub struct Render {
     #[arg(value_name = "REF", required = true)]
     inputs: Vec<Input>,
     /// Template of the image references of bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}; without it their manifests are embedded in the catalog
-    #[arg(long, alias = "alpha-image-ref-template", value_name = "TEMPLATE")]
+    #[arg(long, alias = "alpha-image-ref-template", value_name = "TEMPLATE", value_parser = NonEmptyStringValueParser::new())]
     image_ref_template: Option<String>,
     /// Metadata migrations to apply
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = MigrateLevel::None)]

@@ -95,7 +95,7 @@ impl ConnectionFlags {
 }
 
 /// A path from the environment, where an empty variable counts as one that is not set, as it does for podman.
-fn path_from(variable: &str) -> Option<PathBuf> {
+pub(super) fn path_from(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 

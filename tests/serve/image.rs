@@ -118,7 +118,10 @@ fn a_catalog_that_nobody_could_serve_is_not_built() {
     ] {
         let (answer, code) = olmkit(dir, args);
         assert_eq!(code, Some(1), "{answer}");
-        assert!(answer["error"].as_str().unwrap().contains("keep it from being served"), "{answer}");
+        assert!(
+            answer["error"].as_str().unwrap().contains("cannot compile `catalog`: it has 3 errors"),
+            "{answer}"
+        );
     }
     assert!(!index.exists() && !dir.join("images").exists());
 }

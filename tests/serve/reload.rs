@@ -128,11 +128,12 @@ fn a_stale_or_damaged_index_is_made_anew() {
     server.wait("reloaded");
     drop(server);
 
-    // Cut off, and something else altogether.
-    for bytes in [&good[..good.len() / 2], b"something else".as_slice()] {
+    // Something else altogether is served without, and stays; what is cut off is replaced.
+    for bytes in [b"something else".as_slice(), &good[..good.len() / 2]] {
         fs::write(&index, bytes).unwrap();
         let server = Server::start(&[arg(&path), "--port", "0", "--index", arg(&index)]);
         wait_for_packages(&server, &["alpha", "beta"]);
+        assert_eq!(fs::read(&index).unwrap() == bytes, bytes == b"something else");
     }
 
     // Damaged where only an answer reads it: said, and made anew.

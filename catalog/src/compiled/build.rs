@@ -32,7 +32,7 @@ use olmkit_bundle::parallel::in_parallel;
 #[non_exhaustive]
 pub enum BuildError {
     /// The catalog is not sound.
-    #[error("`{catalog}` has {} that keep it from being served", errors(.findings.len()))]
+    #[error("cannot compile `{catalog}`: it has {}", errors(.findings.len()))]
     Invalid {
         /// The catalog as the user named it.
         catalog: String,
@@ -108,7 +108,7 @@ pub fn build(files: &CatalogFiles, to: &Path) -> Result<Built, BuildError> {
 }
 
 /// Whether there is nothing to lose: no file, an empty one, or a compiled catalog.
-fn may_replace(file: &Path) -> bool {
+pub(crate) fn may_replace(file: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(file) else { return true };
     let mut magic = [0; MAGIC.len()];
     metadata.len() == 0

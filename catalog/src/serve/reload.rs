@@ -263,7 +263,9 @@ impl Source {
         if let Some(index) = &self.index {
             match self.build_to(catalog, index) {
                 Ok(()) => return Ok(Compiled::open(index)?),
-                Err(ServeError::Build(error @ compiled::BuildError::Write { .. })) => {
+                Err(ServeError::Build(
+                    error @ (compiled::BuildError::Write { .. } | compiled::BuildError::NotReplaced { .. }),
+                )) => {
                     warn!(msg = "compiling to a temporary file", error = chain(&error));
                 }
                 Err(error) => return Err(error),
@@ -282,6 +284,9 @@ impl Source {
             compiled::build(&CatalogFiles::load(catalog)?, index)?;
             return Ok(());
         };
+        if !compiled::may_replace(index) {
+            return Err(compiled::BuildError::NotReplaced { path: index.to_owned() }.into());
+        }
         // Another program finds out that it cannot write, and says so in words; which it is decides what is done.
         let parent = index.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         fs::create_dir_all(parent)

@@ -51,7 +51,7 @@ impl<'n, 'a> Fields<'n, 'a> {
         Ok(self)
     }
 
-    fn get(&self, key: &str) -> Option<&'n Node<'a>> {
+    pub(super) fn get(&self, key: &str) -> Option<&'n Node<'a>> {
         let entry = self.entries.iter().rfind(|entry| same_key(&entry.key, key))?;
         Some(&entry.value).filter(|value| !value.is_null())
     }
