@@ -61,10 +61,6 @@ pub struct TagError {
 }
 
 impl TagError {
-    pub(super) fn of(text: &str) -> Self {
-        Self { text: text.into() }
-    }
-
     /// The way out.
     pub fn help(&self) -> Option<String> {
         Some(
