@@ -507,6 +507,45 @@ fn what_a_replica_has_is_not_given_up_with_what_is_lost() {
     }
 }
 
+/// A pod came up with a volume of another cluster. Once that is deleted, the pod starts empty and joins.
+#[test]
+fn a_foreign_node_is_waited_for_until_its_volume_is_deleted() {
+    let mut model = formed(6, 1, true);
+    model.replace(5, 1);
+    model.step();
+    model.make_foreign(5);
+    for _ in 0..10 {
+        model.step();
+        let plan = Operator::immortal().reconcile(&mut model);
+        let resets = plan.actions.iter().any(|action| matches!(action, Action::Reset { .. }));
+        assert!(!resets, "{plan:?}");
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::Stranger));
+    model.persistent = false;
+    model.replace(5, 1);
+    model.persistent = true;
+    model.settle(&mut Operator::immortal(), 60);
+    assert_eq!(model.missing_keys(), []);
+}
+
+/// Fewer nodes cannot hold the keys. More memory, or the old size, ends it.
+#[test]
+fn slots_wait_for_memory_or_the_old_size() {
+    for (limit, size) in [(0, 3), (140, 5)] {
+        let mut model = formed(5, 0, false);
+        model.memory_limit = 140;
+        model.goal.size = 3;
+        for _ in 0..30 {
+            Operator::immortal().reconcile(&mut model);
+            model.step();
+        }
+        assert_eq!(model.plan().step, Step::Wait(Wait::Memory));
+        (model.memory_limit, model.goal.size) = (limit, size);
+        model.settle(&mut Operator::immortal(), 120);
+        assert_eq!(model.missing_keys(), []);
+    }
+}
+
 #[test]
 fn repairs_are_the_business_of_health() {
     let mut model = formed(6, 1, true);

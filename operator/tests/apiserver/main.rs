@@ -79,6 +79,7 @@ fn main() {
         trial("what_users_change_is_changed_back", &api, |world| world.run(changed_back)),
         trial("two_installations_never_manage_one_cluster", &api, |world| world.run(two_installations)),
         trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(drained)),
+        trial("volumes_outlive_a_cluster_that_was_told_so_while_paused", &api, |world| world.run(retained)),
         trial("a_changed_password_removes_nothing", &redis, |world| world.run(changed_password)),
         trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
@@ -411,6 +412,47 @@ async fn drained(client: Client, kubeconfig: std::path::PathBuf) {
     })
     .await;
     assert_eq!(operator.log().matches("deleting the volume of a drained node").count(), 2);
+}
+
+/// Its StatefulSet was made by a release that told Kubernetes to delete the volumes with it.
+async fn retained(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "retained").await;
+    let claims = claims_of(&client, "retained", 3).await;
+    let flags = ["--no-leader-election", "--namespace", "retained", "--watch-namespace", "retained"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let spec = json!({"size": 3, "storage": {"size": "1Gi", "deletionPolicy": "Delete"}});
+    create(&client, "retained", "rc", spec).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "retained");
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "retained");
+    eventually("there is a StatefulSet", async || sets.get_opt("rc").await.unwrap()).await;
+    let paused = json!({"spec": {"paused": true, "storage": {"deletionPolicy": "Retain"}}});
+    clusters.patch("rc", &PatchParams::default(), &Patch::Merge(paused)).await.unwrap();
+    eventually("it is paused", async || {
+        let cluster = clusters.get("rc").await.unwrap();
+        let status = cluster.status?;
+        (status.observed_generation == cluster.metadata.generation).then_some(())
+    })
+    .await;
+    // The finalizer keeps what is deleted to look at.
+    let policy = json!({"whenDeleted": "Delete", "whenScaled": "Retain"});
+    let patch = json!({
+        "metadata": {"finalizers": ["example.com/look"]}, "spec": {"persistentVolumeClaimRetentionPolicy": policy},
+    });
+    sets.patch("rc", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    clusters.delete("rc", &Default::default()).await.unwrap();
+    let set = eventually("the StatefulSet is deleted", async || {
+        sets.get("rc").await.ok().filter(|set| set.metadata.deletion_timestamp.is_some())
+    })
+    .await;
+    assert_eq!(set.spec.unwrap().persistent_volume_claim_retention_policy, Some(children::retain()));
+    eventually("the cluster is gone", async || clusters.get_opt("rc").await.unwrap().is_none().then_some(()))
+        .await;
+    let left = claims.list(&ListParams::default()).await.unwrap();
+    let kept = left.iter().filter(|claim| {
+        claim.metadata.deletion_timestamp.is_none()
+            && claim.labels().get("cache.example.com/retained-from").is_some_and(|from| from == "rc")
+    });
+    assert_eq!(kept.count(), 3, "{left:?}");
 }
 
 /// The nodes refuse the operator while a cluster shrinks: it does not know what they have.

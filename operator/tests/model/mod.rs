@@ -181,6 +181,15 @@ impl Model {
         self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in, ends_in: None, redis });
     }
 
+    /// A pod comes up with a node of another cluster, and its keys.
+    pub(crate) fn make_foreign(&mut self, ordinal: u32) {
+        let mut redis = self.blank();
+        redis.keys = BTreeSet::from([(0, 7)]);
+        redis.owner[0] = Some(redis.id);
+        (redis.epoch, redis.current) = (1, 1);
+        self.pods.get_mut(&ordinal).unwrap().redis = redis;
+    }
+
     /// Deletes a pod: it goes on running for so many rounds, and another takes its place.
     pub(crate) fn terminate(&mut self, ordinal: u32, rounds: u32) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
