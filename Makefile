@@ -45,6 +45,9 @@ e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them
 fuzz: ## a minute of seeded mutations (OLMKIT_FUZZ_SECONDS, OLMKIT_FUZZ_SEED)
 	OLMKIT_FUZZ_SECONDS=$${OLMKIT_FUZZ_SECONDS:-60} $(CARGO) test --workspace --locked --test fuzz -- --nocapture
 
+chaos: ## faults on real redis-servers while a client writes, with three seeds each: prints the table of docs/redis-operator.md
+	OLMKIT_CHAOS_SEEDS=$${OLMKIT_CHAOS_SEEDS:-3} $(CARGO) test --workspace --locked --quiet --test processes -- chaos --nocapture
+
 soak: ## ten minutes of clients and reloads: the server's memory stays flat
 	OLMKIT_SOAK_SECONDS=600 $(CARGO) test --workspace --locked --test serve soak -- --nocapture
 

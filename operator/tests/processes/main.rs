@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod chaos;
 mod servers;
 #[path = "../../../tests/support/signal.rs"]
 mod signal;
@@ -29,7 +30,7 @@ use servers::{PASSWORD, PORT, Servers};
 use writer::{ClusterClient, Writer};
 
 fn main() {
-    let trials = vec![
+    let mut trials = vec![
         trial("three_nodes_form_a_cluster", three_nodes_form_a_cluster),
         trial("slots_move_while_clients_write", slots_move_while_clients_write),
         trial("a_killed_primary_is_replaced", a_killed_primary_is_replaced),
@@ -49,10 +50,11 @@ fn main() {
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
     ];
+    trials.extend(chaos::trials());
     support::run(&Arguments::from_args(), trials).exit();
 }
 
-fn trial<F>(name: &str, test: fn() -> F) -> Trial
+fn trial<F>(name: &str, test: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = ()> + 'static,
 {

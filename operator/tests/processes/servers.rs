@@ -1,7 +1,7 @@
 //! Real redis-server processes, each at an address of its own in 127/8, as the pods of a StatefulSet.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::Write,
     net::{IpAddr, Ipv4Addr},
@@ -62,6 +62,10 @@ pub(crate) struct Servers {
     drained: Option<Instant>,
     /// Since when a replica should have been elected.
     electing: Option<Instant>,
+    /// Since when the majority of the primaries has been missing.
+    quorum_lost: Option<Instant>,
+    /// Ordinals of those that owned slots at the last look.
+    last_owners: BTreeSet<u32>,
 }
 
 impl Servers {
@@ -81,20 +85,45 @@ impl Servers {
             servers: BTreeMap::new(),
             drained: None,
             electing: None,
+            quorum_lost: None,
+            last_owners: BTreeSet::new(),
         }
     }
 
     /// Starts and stops processes until there are as many as `replicas`.
     pub(crate) fn scale(&mut self, replicas: u32) {
         self.replicas = replicas;
-        self.servers.retain(|ordinal, _| *ordinal < replicas);
+        let gone: Vec<u32> = self.servers.keys().copied().filter(|ordinal| *ordinal >= replicas).collect();
+        for ordinal in gone {
+            self.kill(ordinal);
+            // The operator deletes the volume of a node that was drained.
+            self.lose_volume(ordinal);
+        }
         for ordinal in 0..replicas {
             if !self.servers.contains_key(&ordinal) {
-                // The volume of a pod that was scaled away is gone.
-                let _ = fs::remove_dir_all(self.dir.path().join(ordinal.to_string()));
+                if !self.persistent {
+                    self.lose_volume(ordinal);
+                }
                 self.start(ordinal);
             }
         }
+    }
+
+    /// Somebody else scales the StatefulSet to nothing. Volumes stay.
+    pub(crate) fn scale_to_nothing(&mut self) {
+        for ordinal in self.ordinals() {
+            self.terminate(ordinal);
+        }
+        self.replicas = 0;
+    }
+
+    pub(crate) fn ordinals(&self) -> Vec<u32> {
+        self.servers.keys().copied().collect()
+    }
+
+    /// What a pod has on its volume is gone.
+    pub(crate) fn lose_volume(&self, ordinal: u32) {
+        let _ = fs::remove_dir_all(self.dir.path().join(ordinal.to_string()));
     }
 
     /// Copies of the volumes of a cluster that runs, as the pods of another RedisCluster start with them.
@@ -178,8 +207,8 @@ impl Servers {
             .collect();
         let open_keys = observe(&self.access, &Always, &mut pods).await;
         let replicas = Some(self.replicas);
-        // Redis itself says when it misses a node; how long that was is for the controller to measure.
-        Observed { pods, replicas, open_keys, takeover_due: true, ..Observed::default() }
+        let last_owners = self.last_owners.clone();
+        Observed { pods, replicas, open_keys, last_owners, ..Observed::default() }
     }
 
     /// One reconcile, and what the StatefulSet's controller makes of it.
@@ -192,22 +221,24 @@ impl Servers {
     /// One reconcile, while pods neither come nor go.
     pub(crate) async fn turn(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
         let mut observed = self.observe().await;
-        if Topology::of(self.goal, &observed).drains() {
-            self.drained = None;
-        } else {
-            let drained = self.drained.get_or_insert_with(Instant::now).elapsed();
-            observed.leave_due = drained >= Duration::from_secs(2);
-        }
-        if Topology::of(self.goal, &observed).awaits_election() {
-            let electing = self.electing.get_or_insert_with(Instant::now).elapsed();
-            observed.election_due = electing >= Duration::from_secs(6);
-        } else {
-            self.electing = None;
-        }
+        // The controller measures how long something has been so.
+        let lasts = |since: &mut Option<Instant>, holds: bool| {
+            *since = since.filter(|_| holds).or_else(|| holds.then(Instant::now));
+            since.map_or(Duration::ZERO, |since| since.elapsed())
+        };
+        let topology = Topology::of(self.goal, &observed);
+        let quorum_lost = self.goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
+        let (drained, electing) = (!topology.drains(), topology.awaits_election());
+        observed.takeover_due = lasts(&mut self.quorum_lost, quorum_lost) >= 3 * NODE_TIMEOUT;
+        observed.election_due = lasts(&mut self.electing, electing) >= 3 * NODE_TIMEOUT;
+        observed.leave_due = lasts(&mut self.drained, drained) >= Duration::from_secs(2);
         let topology = Topology::of(self.goal, &observed);
         let plan = plan(&topology);
         if topology.serves() {
             self.goal.initialized = true;
+        }
+        if !topology.core.is_empty() {
+            self.last_owners = topology.owners().map(|owner| owner.pod.ordinal).collect();
         }
         let done = act(&self.access, permit, &plan.actions).await;
         (plan, done.and_then(|done| done.skipped.map_or(Ok(()), Err)))
@@ -272,17 +303,21 @@ impl Servers {
     }
 }
 
+/// How long a node is silent before the others miss it.
+pub(crate) const NODE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Starts a redis-server with the directives that the operator gives it, and waits until it listens.
 fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
     fs::create_dir_all(dir).unwrap();
     let save = if persistent { "appendonly yes\nappendfsync everysec" } else { "save \"\"\nappendonly no" };
     let config = format!(
         "port {PORT}\nbind {ip}\ndir {}\n{save}\nrequirepass {PASSWORD}\nmasterauth {PASSWORD}\n\
-         cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout 2000\ncluster-announce-ip {ip}\n\
+         cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {}\ncluster-announce-ip {ip}\n\
          replica-announce-ip {ip}\n\
          cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
          cluster-allow-replica-migration no\ncluster-replica-validity-factor 20000\nrepl-diskless-sync-delay 0\n",
-        dir.display()
+        dir.display(),
+        NODE_TIMEOUT.as_millis()
     );
     let mut process = Command::new("redis-server")
         .arg("-")

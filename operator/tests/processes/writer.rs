@@ -45,14 +45,16 @@ impl ClusterClient {
         let mut asking = false;
         let mut tries = 0;
         loop {
-            let ip = *self.places.get(key).unwrap_or(&self.seed);
+            // Whoever knows of the cluster knows where the key is.
+            let known = self.places.get(key).or_else(|| self.places.values().next());
+            let ip = *known.unwrap_or(&self.seed);
             let connection = match self.connections.get(&ip) {
                 Some(connection) => connection.clone(),
                 None => {
                     let connection = match self.access.connect(ip).await {
                         Ok(connection) => connection,
                         Err(error) => {
-                            self.places.remove(key);
+                            self.places.retain(|_, place| *place != ip);
                             return Err(error);
                         }
                     };
@@ -76,6 +78,7 @@ impl ClusterClient {
             tries += 1;
             let CommandError::Failed { source, .. } = &error else {
                 self.connections.remove(&ip);
+                self.places.retain(|_, place| *place != ip);
                 return Err(error);
             };
             match (source.code(), source.redirect_node()) {
@@ -87,7 +90,7 @@ impl ClusterClient {
                 _ => {
                     if source.is_io_error() {
                         self.connections.remove(&ip);
-                        self.places.remove(key);
+                        self.places.retain(|_, place| *place != ip);
                     }
                     return Err(error);
                 }
