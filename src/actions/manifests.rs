@@ -1,7 +1,7 @@
 //! `bundle manifests`: a bundle as the objects that OLM v1 applies, printed or written as a kustomization or a chart.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::manifests::{Certificates, Options, RenderError, render};
@@ -107,7 +107,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
     }
 }
 
-fn fill(directory: &PathBuf, written: Vec<(String, String)>) -> Result<Box<dyn Answer>, Failure> {
+fn fill(directory: &Path, written: Vec<(String, String)>) -> Result<Box<dyn Answer>, Failure> {
     let mut tree: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
     let paths: Vec<_> = written.iter().map(|(path, _)| path.clone()).collect();
     for (path, text) in written {

@@ -85,7 +85,7 @@ fn write(value: u128, form: Form) -> String {
         Form::Binary(_) if value >= 1024 * NANO => {
             let mut number = value.div_ceil(NANO);
             let mut power = 0;
-            while number != 0 && number % 1024 == 0 && power + 1 < BINARY.len() {
+            while number != 0 && number.is_multiple_of(1024) && power + 1 < BINARY.len() {
                 number /= 1024;
                 power += 1;
             }
