@@ -11,6 +11,7 @@ pub mod api;
 pub mod checks;
 pub mod cluster;
 pub mod decide;
+pub mod doctor;
 pub mod engine;
 pub mod install;
 pub mod kubernetes;

@@ -6,6 +6,7 @@ mod api;
 mod checks;
 mod dead;
 mod decisions;
+mod doctor;
 mod engine;
 mod install;
 mod preflight;

@@ -1,0 +1,335 @@
+//! Why an operator is stuck: one root cause in a sentence, what shows it, and how to repair it.
+//!
+//! [`diagnose`] is pure: it looks at an [`Observation`], which may come from a cluster, from a file that `kubectl` wrote, or from
+//! a recording. It follows the way of an operator from its OperatorGroup and CatalogSource through the unpack Job, the
+//! InstallPlan and the ClusterServiceVersion to its pods, and stops at the first thing that cannot pass by itself. What follows
+//! from that cause is no cause of its own.
+//!
+//! Conditions that OLM leaves stale are believed only where the objects that they name still say the same.
+//!
+//! Where to start: `subject.rs` walks; `groups.rs` to `workloads.rs` each know the causes of one kind of object; `codes.rs` lists
+//! every cause with its page.
+
+mod catalogs;
+mod cluster;
+mod codes;
+mod documents;
+mod groups;
+mod moment;
+mod namespaces;
+mod observation;
+mod plans;
+mod pods;
+mod recording;
+mod refusals;
+mod resolution;
+mod subject;
+mod unpack;
+mod versions;
+mod workloads;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::api::Key;
+
+pub use cluster::observe;
+pub use codes::{CODES, Code};
+pub use documents::{Read, read};
+pub use moment::parse as parse_time;
+pub use observation::{Doc, NotSeen, Observation};
+pub use recording::{Recorder, RecordingError, replay};
+
+use subject::{Subject, Verdict};
+
+/// How operators are doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Installed, running, and free to be upgraded.
+    Healthy,
+    /// OLM has something to do and is doing it.
+    Progressing,
+    /// Somebody has to approve a plan or lift a condition.
+    Waiting,
+    /// It does not go on by itself.
+    Broken,
+}
+
+impl State {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Progressing => "progressing",
+            Self::Waiting => "waiting",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// How bad a cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// It is broken.
+    Error,
+    /// It waits for somebody.
+    Warning,
+}
+
+/// What was found out.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnosis {
+    /// The worst state of all operators.
+    pub state: State,
+    /// The causes, the root cause first.
+    pub causes: Vec<Cause>,
+    /// The state of each operator.
+    pub operators: Vec<OperatorState>,
+    /// What could not be looked at; causes that only it shows are not found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_seen: Vec<NotSeen>,
+}
+
+/// The state of one operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatorState {
+    /// The Subscription; empty for a ClusterServiceVersion without one.
+    pub subscription: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The state.
+    pub state: State,
+    /// The sentence of its root cause, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
+}
+
+/// An object that is named.
+///
+/// ```
+/// use olmkit::lifecycle::doctor::ObjectRef;
+/// let pod = ObjectRef { kind: "Pod".into(), name: "x".into(), ..ObjectRef::default() };
+/// assert_eq!(pod.short(), "pod/x");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// `pod/x`, in lower case as `kubectl` prints it.
+    pub fn short(&self) -> String {
+        format!("{}/{}", self.kind.to_lowercase(), self.name)
+    }
+}
+
+impl From<&ObjectRef> for Key {
+    fn from(object: &ObjectRef) -> Self {
+        Self {
+            group: object.api_version.split_once('/').map(|(group, _)| group.to_owned()).unwrap_or_default(),
+            kind: object.kind.clone(),
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+        }
+    }
+}
+
+/// Why something is stuck.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// The code; `docs/doctor.md` has a section for each.
+    pub code: &'static str,
+    /// How bad it is.
+    pub level: Level,
+    /// What failed, where, and why.
+    pub sentence: String,
+    /// The object at fault.
+    pub object: ObjectRef,
+    /// The Subscription that it keeps from going on; empty where there is none.
+    pub subscription: String,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+    /// What follows from it, and is repaired with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub consequences: Vec<String>,
+    /// What to do, the mildest first.
+    pub repair: Vec<Repair>,
+}
+
+/// Something that shows a cause.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    /// The object.
+    pub object: ObjectRef,
+    /// The field, as a path.
+    pub field: String,
+    /// What it says.
+    pub message: String,
+    /// Since when, as far as it is known: milliseconds since 1970, or since the beginning of a recording.
+    pub since_ms: Option<i64>,
+}
+
+/// A repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Repair {
+    /// The command, as it can be run.
+    pub command: String,
+    /// What it does and what it costs.
+    pub effect: String,
+    /// Whether it interrupts nothing and loses nothing: `--fix` applies those that it can.
+    pub safe: bool,
+}
+
+impl Cause {
+    fn new(code: &'static Code, object: ObjectRef, sentence: impl Into<String>) -> Self {
+        Self {
+            code: code.name,
+            level: code.level,
+            sentence: sentence.into(),
+            object,
+            subscription: String::new(),
+            evidence: Vec::new(),
+            consequences: Vec::new(),
+            repair: Vec::new(),
+        }
+    }
+
+    fn shown(mut self, object: Doc<'_>, field: &str, message: impl Into<String>, since: Option<i64>) -> Self {
+        self.evidence.push(Evidence {
+            object: object.reference(),
+            field: field.to_owned(),
+            message: message.into(),
+            since_ms: since,
+        });
+        self
+    }
+
+    fn repair(mut self, command: impl Into<String>, effect: impl Into<String>) -> Self {
+        self.repair.push(Repair { command: command.into(), effect: effect.into(), safe: false });
+        self
+    }
+
+    fn safe_repair(mut self, command: impl Into<String>, effect: impl Into<String>) -> Self {
+        self.repair.push(Repair { command: command.into(), effect: effect.into(), safe: true });
+        self
+    }
+
+    fn state(&self) -> State {
+        match self.level {
+            Level::Error => State::Broken,
+            Level::Warning => State::Waiting,
+        }
+    }
+}
+
+/// What to diagnose.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// A Subscription or a package; none for all.
+    pub name: Option<String>,
+    /// A namespace; none for all.
+    pub namespace: Option<String>,
+}
+
+impl Scope {
+    fn holds(&self, object: Doc<'_>) -> bool {
+        let is_named = |name: &String| object.name() == name || object.text("/spec/name") == name;
+        self.namespace.as_ref().is_none_or(|namespace| object.namespace() == namespace)
+            && self.name.as_ref().is_none_or(is_named)
+    }
+}
+
+/// Finds out how the operators of an observation are doing, and why.
+///
+/// ```
+/// use olmkit::lifecycle::doctor::{Observation, Scope, State, diagnose};
+/// let objects = [serde_json::json!({
+///     "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+///     "metadata": {"name": "demo", "namespace": "here", "creationTimestamp": "2026-01-01T00:00:00Z"},
+///     "spec": {"name": "demo", "source": "catalog", "sourceNamespace": "here"},
+/// })];
+/// let observation = Observation::complete(objects, "2026-01-01T00:05:00Z");
+/// let diagnosis = diagnose(&observation, &Scope::default());
+/// assert_eq!(diagnosis.state, State::Broken);
+/// assert_eq!(diagnosis.causes[0].code, "no-operator-group");
+/// ```
+pub fn diagnose(seen: &Observation, scope: &Scope) -> Diagnosis {
+    let mut causes: Vec<Cause> = Vec::new();
+    let mut operators = Vec::new();
+    for subscription in seen.of("Subscription").filter(|found| scope.holds(*found)) {
+        let subject = Subject { seen, subscription };
+        operators.push(judge(
+            subject.examine(),
+            subscription.name(),
+            subscription.namespace(),
+            &mut causes,
+            seen,
+        ));
+    }
+    // Operators that run on after their Subscription was deleted.
+    for csv in versions::without_subscription(seen) {
+        let is_meant = scope.name.as_ref().is_none_or(|name| csv.name() == name)
+            && scope.namespace.as_ref().is_none_or(|namespace| csv.namespace() == namespace);
+        if is_meant && let Some(cause) = versions::examine(seen, csv).cause() {
+            let verdict = Verdict::Found(vec![cause]);
+            operators.push(judge(verdict, "", csv.namespace(), &mut causes, seen));
+        }
+    }
+    causes.sort_by(|a, b| {
+        let rank = |cause: &Cause| (cause.level, codes::rank(cause.code));
+        rank(a).cmp(&rank(b)).then_with(|| a.object.cmp(&b.object))
+    });
+    let state = operators.iter().map(|one| one.state).max().unwrap_or(State::Healthy);
+    Diagnosis { state, causes, operators, not_seen: seen.not_seen() }
+}
+
+/// Takes the causes of one operator over, and says how it is.
+fn judge(
+    verdict: Verdict,
+    subscription: &str,
+    namespace: &str,
+    causes: &mut Vec<Cause>,
+    seen: &Observation,
+) -> OperatorState {
+    let of = |state, sentence| OperatorState {
+        subscription: subscription.to_owned(),
+        namespace: namespace.to_owned(),
+        state,
+        sentence,
+    };
+    match verdict {
+        Verdict::Healthy => of(State::Healthy, None),
+        Verdict::Progressing => of(State::Progressing, None),
+        Verdict::Found(found) => {
+            let state = found.iter().map(Cause::state).max().unwrap_or(State::Progressing);
+            let answer = of(state, found.first().map(|cause| cause.sentence.clone()));
+            for mut cause in found {
+                subscription.clone_into(&mut cause.subscription);
+                cause
+                    .evidence
+                    .iter_mut()
+                    .for_each(|one| one.since_ms = one.since_ms.map(|at| seen.relative(at)));
+                // One cause of several operators is told once.
+                if !causes.iter().any(|known| known.code == cause.code && known.object == cause.object) {
+                    causes.push(cause);
+                }
+            }
+            answer
+        }
+    }
+}

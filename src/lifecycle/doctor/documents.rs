@@ -1,0 +1,209 @@
+//! Objects from text: what `kubectl get -o yaml` or `-o json` prints, `kubectl cluster-info dump`, and the files of a must-gather.
+//!
+//! Only objects of kinds that causes are read from are kept; the rest is passed over without being taken apart.
+
+use olmkit_bundle::yaml;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Observation;
+use super::observation::KINDS;
+
+/// The kinds besides [`KINDS`] that say something.
+const MORE: [&str; 8] = [
+    "CustomResourceDefinition",
+    "Namespace",
+    "ServiceAccount",
+    "APIService",
+    "PackageManifest",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "Node",
+];
+
+/// What a text held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// How many objects of Kubernetes there were, of whatever kind.
+    pub objects: usize,
+    /// Why a part of it could not be read.
+    pub problem: Option<String>,
+}
+
+/// A document, as far as it has to be known whether it counts.
+#[derive(Deserialize)]
+struct Head<'t> {
+    kind: Option<String>,
+    #[serde(rename = "apiVersion")]
+    api_version: Option<String>,
+    #[serde(borrow)]
+    items: Option<Vec<&'t RawValue>>,
+}
+
+fn is_wanted(kind: &str) -> bool {
+    KINDS.contains(&kind) || MORE.contains(&kind)
+}
+
+/// Reads the objects of a text in JSON or YAML.
+pub fn read(seen: &mut Observation, text: &str) -> Read {
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim_start().starts_with('{') { json(seen, text) } else { yaml(seen, text) }
+}
+
+/// Objects one after another; what is between them, such as logs, is passed over.
+fn json(seen: &mut Observation, mut text: &str) -> Read {
+    let mut read = Read::default();
+    loop {
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+        let mut failed = false;
+        for document in &mut stream {
+            match document {
+                Ok(document) => json_object(seen, document, &mut read),
+                Err(error) => {
+                    failed = true;
+                    if error.is_eof() {
+                        read.problem = Some(format!("it ends in the middle of an object: {error}"));
+                        return read;
+                    }
+                    break;
+                }
+            }
+        }
+        if !failed {
+            return read;
+        }
+        let rest = text.get(stream.byte_offset()..).unwrap_or("");
+        let Some(next) = rest.find("\n{") else {
+            if read.objects == 0 {
+                read.problem = Some("it is not JSON".into());
+            }
+            return read;
+        };
+        text = &rest[next + 1..];
+    }
+}
+
+fn json_object(seen: &mut Observation, document: &RawValue, read: &mut Read) {
+    let Ok(head) = serde_json::from_str::<Head<'_>>(document.get()) else { return };
+    let Some(kind) = head.kind else { return };
+    let Some(items) = head.items else {
+        read.objects += 1;
+        if is_wanted(&kind)
+            && let Ok(value) = serde_json::from_str(document.get())
+        {
+            seen.add(value);
+        }
+        return;
+    };
+    let of = kind.strip_suffix("List").unwrap_or("");
+    if is_wanted(of) {
+        seen.look_at(of);
+    }
+    for item in items {
+        read.objects += 1;
+        let Ok(head) = serde_json::from_str::<Head<'_>>(item.get()) else { continue };
+        let kind = head.kind.as_deref().unwrap_or(of);
+        if is_wanted(kind)
+            && let Ok(value) = serde_json::from_str(item.get())
+        {
+            seen.add(named(value, kind, head.api_version.as_deref()));
+        }
+    }
+}
+
+/// Lists of one kind leave the kind of their items out.
+fn named(mut value: Value, kind: &str, api_version: Option<&str>) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.entry("kind").or_insert_with(|| kind.into());
+        let version = api_version.unwrap_or(match kind {
+            "Pod" | "Event" | "ConfigMap" | "Namespace" | "ServiceAccount" | "Node" => "v1",
+            "Deployment" => "apps/v1",
+            "Job" => "batch/v1",
+            "OperatorGroup" => "operators.coreos.com/v1",
+            "OperatorCondition" => "operators.coreos.com/v2",
+            "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
+            _ => "operators.coreos.com/v1alpha1",
+        });
+        fields.entry("apiVersion").or_insert_with(|| version.into());
+    }
+    value
+}
+
+fn yaml(seen: &mut Observation, text: &str) -> Read {
+    let mut read = Read::default();
+    for document in yaml::documents(text) {
+        let document = match document {
+            Ok(document) => document,
+            Err(error) => {
+                read.problem = Some(error.to_string());
+                continue;
+            }
+        };
+        let root = &document.root;
+        let Some(kind) = root.get("kind").and_then(yaml::Node::as_str) else { continue };
+        let Some(items) = root.get("items").and_then(yaml::Node::as_sequence) else {
+            read.objects += 1;
+            if is_wanted(kind) {
+                seen.add(root.to_json());
+            }
+            continue;
+        };
+        let of = kind.strip_suffix("List").unwrap_or("");
+        if is_wanted(of) {
+            seen.look_at(of);
+        }
+        for item in items {
+            read.objects += 1;
+            let kind = item.get("kind").and_then(yaml::Node::as_str).unwrap_or(of);
+            if is_wanted(kind) {
+                let version = item.get("apiVersion").and_then(yaml::Node::as_str);
+                seen.add(named(item.to_json(), kind, version));
+            }
+        }
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(seen: &Observation, kind: &str) -> Vec<String> {
+        seen.of(kind).map(|one| one.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn lists_streams_and_single_objects_are_read() {
+        for text in [
+            r#"{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod","metadata":{"name":"a"}},{"kind":"Secret","metadata":{"name":"s"}}]}"#,
+            r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},{"kind":"Lease","metadata":{"name":"l"}}]}"#,
+            "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}\n==== START logs for container x\n{not json\n==== END logs\n{\"kind\":\"Lease\",\"metadata\":{\"name\":\"l\"}}",
+            "kind: Pod\nmetadata: {name: a}\n---\nkind: Lease\nmetadata: {name: l}\n",
+            "apiVersion: v1\nkind: List\nitems:\n- kind: Pod\n  metadata: {name: a}\n- kind: Lease\n  metadata: {name: l}\n",
+        ] {
+            let mut seen = Observation::new();
+            let found = read(&mut seen, text);
+            assert_eq!((found.objects, found.problem), (2, None), "{text}");
+            assert_eq!(names(&seen, "Pod"), ["a"], "{text}");
+            assert_eq!(seen.len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn half_a_text_is_read_as_far_as_it_goes() {
+        let mut seen = Observation::new();
+        let found =
+            read(&mut seen, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}\n{\"kind\":\"Pod\",\"meta");
+        assert_eq!(found.objects, 1);
+        assert!(found.problem.unwrap().contains("in the middle"));
+        assert_eq!(names(&seen, "Pod"), ["a"]);
+    }
+
+    #[test]
+    fn an_empty_list_says_that_there_is_none() {
+        let mut seen = Observation::new();
+        read(&mut seen, r#"{"kind":"OperatorGroupList","apiVersion":"operators.coreos.com/v1","items":[]}"#);
+        assert!(seen.looked_at("OperatorGroup") && !seen.looked_at("Pod"));
+    }
+}

@@ -1,0 +1,172 @@
+//! OperatorGroups: OLM resolves nothing in a namespace that does not have exactly one, and says so only in its log.
+
+use super::Cause;
+use super::codes;
+use super::observation::{Doc, Observation};
+
+/// How long the objects of one `kubectl apply` may be apart.
+const TOGETHER: i64 = 10_000;
+
+/// What is wrong with the OperatorGroups of a Subscription's namespace.
+pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
+    if !seen.looked_at("OperatorGroup") {
+        return None;
+    }
+    let namespace = subscription.namespace();
+    let groups: Vec<Doc<'_>> =
+        seen.within("OperatorGroup", namespace).filter(|group| !group.is_going()).collect();
+    match &groups[..] {
+        [] if seen.age(subscription.created()) < TOGETHER => None,
+        [] => Some(none(seen, subscription)),
+        [group] => account(seen, *group),
+        several => Some(too_many(seen, namespace, several)),
+    }
+}
+
+fn none(seen: &Observation, subscription: Doc<'_>) -> Cause {
+    let namespace = subscription.namespace();
+    let text = format!(
+        "the namespace `{namespace}` has no OperatorGroup, so OLM installs and upgrades nothing there (found 0 operatorGroups, expected 1)"
+    );
+    let object = super::ObjectRef {
+        api_version: "v1".into(),
+        kind: "Namespace".into(),
+        name: namespace.to_owned(),
+        ..Default::default()
+    };
+    let mut cause = Cause::new(&codes::NO_OPERATOR_GROUP, object, text).shown(
+        subscription,
+        "metadata.namespace",
+        format!("no OperatorGroup in the namespace `{namespace}`"),
+        subscription.created(),
+    );
+    for csv in seen.within("ClusterServiceVersion", namespace) {
+        if csv.text("/status/reason") == "NoOperatorGroup" {
+            let since = csv.moment("/status/lastTransitionTime");
+            cause = cause.shown(csv, "status.message", csv.text("/status/message"), since);
+            cause
+                .consequences
+                .push(format!("clusterserviceversion/{} is Failed (NoOperatorGroup)", csv.name()));
+        }
+    }
+    cause
+        .safe_repair(
+            format!(
+                "kubectl create -f - <<'EOF'\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: {namespace}\n  namespace: {namespace}\nspec:\n  targetNamespaces: [{namespace}]\nEOF"
+            ),
+            "creates an OperatorGroup for this namespace alone; OLM goes on within 20 seconds, and pods that run are not touched",
+        )
+        .repair(
+            format!(
+                "kubectl create -f - <<'EOF'\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: {namespace}\n  namespace: {namespace}\nspec: {{}}\nEOF"
+            ),
+            "instead, for an operator that watches all namespaces",
+        )
+}
+
+fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
+    let names: Vec<String> = groups.iter().map(|group| format!("`{}`", group.name())).collect();
+    let text = format!(
+        "the namespace `{namespace}` has {count} OperatorGroups: {}, so OLM installs and upgrades nothing there (found {count} operatorGroups, expected 1)",
+        names.join(", "),
+        count = groups.len(),
+    );
+    // The newest is the one too many.
+    let mut newest = groups.to_vec();
+    newest.sort_by_key(|group| (std::cmp::Reverse(group.created()), group.name()));
+    let mut cause = Cause::new(&codes::SEVERAL_OPERATOR_GROUPS, newest[0].reference(), text);
+    for group in groups {
+        cause = match group.holding("MultipleOperatorGroup") {
+            Some(found) => cause.shown(
+                *group,
+                "status.conditions[MultipleOperatorGroup].message",
+                found.message,
+                found.since,
+            ),
+            None => cause.shown(*group, "metadata.name", group.name(), group.created()),
+        };
+    }
+    for csv in seen.within("ClusterServiceVersion", namespace) {
+        if csv.text("/status/reason") == "TooManyOperatorGroups" {
+            cause = cause.shown(
+                csv,
+                "status.message",
+                csv.text("/status/message"),
+                csv.moment("/status/lastTransitionTime"),
+            );
+            cause
+                .consequences
+                .push(format!("clusterserviceversion/{} is Failed (TooManyOperatorGroups)", csv.name()));
+        }
+    }
+    for group in newest {
+        let (name, targets) = (group.name(), targets(group));
+        let watched = if targets.is_empty() || targets == [""] {
+            "all namespaces".to_owned()
+        } else {
+            targets.join(", ")
+        };
+        cause = cause.repair(
+            format!("kubectl -n {namespace} delete operatorgroup.operators.coreos.com {name}"),
+            format!("deletes the OperatorGroup for {watched}; delete all but one, and OLM goes on within 10 seconds"),
+        );
+    }
+    cause
+}
+
+/// The ServiceAccount that a group installs with.
+fn account(seen: &Observation, group: Doc<'_>) -> Option<Cause> {
+    let found = group.conditions().find(|one| one.is_true && one.reason == "ServiceAccountNotFound")?;
+    let name = group.text("/spec/serviceAccountName");
+    let namespace = group.namespace();
+    // The condition is minutes behind.
+    if name.is_empty() || seen.get("ServiceAccount", namespace, name).is_some() {
+        return None;
+    }
+    let text = format!(
+        "the OperatorGroup `{}` installs as the ServiceAccount `{name}`, which is not found in the namespace `{namespace}`",
+        group.name()
+    );
+    let field = "status.conditions[OperatorGroupServiceAccount].message";
+    let mut cause = Cause::new(&codes::INSTALLER_ACCOUNT_MISSING, group.reference(), text).shown(
+        group,
+        field,
+        found.message,
+        found.since,
+    );
+    for plan in seen.within("InstallPlan", namespace) {
+        let held =
+            plan.condition("Installed").filter(|one| !one.is_true && one.reason == "InstallCheckFailed");
+        if let Some(held) = held {
+            cause = cause.shown(plan, "status.conditions[Installed].message", held.message, held.since);
+            cause.consequences.push(format!("installplan/{} waits", plan.name()));
+        }
+    }
+    Some(
+        cause
+            .safe_repair(
+                format!("kubectl -n {namespace} create serviceaccount {name}"),
+                "creates the account; OLM notices within about three minutes",
+            )
+            .repair(
+                format!("kubectl -n {namespace} create rolebinding {name} --clusterrole cluster-admin --serviceaccount {namespace}:{name}"),
+                "lets the account install anything in this namespace; bind a narrower role if you have one",
+            )
+            .repair(
+                format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {} --type json -p '[{{\"op\":\"remove\",\"path\":\"/spec/serviceAccountName\"}}]'", group.name()),
+                "instead, installs with the rights of OLM itself",
+            ),
+    )
+}
+
+/// The namespaces that a group is about; one empty name means all.
+pub(super) fn targets(group: Doc<'_>) -> Vec<&str> {
+    let texts = |path: &str| group.list(path).filter_map(serde_json::Value::as_str).collect::<Vec<_>>();
+    let (found, wanted) = (texts("/status/namespaces"), texts("/spec/targetNamespaces"));
+    match (found.is_empty(), wanted.is_empty()) {
+        (_, false) => wanted,
+        (false, true) => found,
+        (true, true) if group.0.pointer("/spec/selector").is_none() => vec![""],
+        (true, true) => Vec::new(),
+    }
+}

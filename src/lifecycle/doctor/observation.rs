@@ -1,0 +1,318 @@
+//! The objects of one moment, and what could not be looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{ObjectRef, moment};
+use crate::lifecycle::api::label;
+
+/// The kinds that causes are read from.
+pub(super) const KINDS: [&str; 11] = [
+    "Subscription",
+    "OperatorGroup",
+    "CatalogSource",
+    "InstallPlan",
+    "ClusterServiceVersion",
+    "OperatorCondition",
+    "Job",
+    "ConfigMap",
+    "Deployment",
+    "Pod",
+    "Event",
+];
+
+/// Something that could not be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotSeen {
+    /// What: a kind, or a file.
+    pub what: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// What is known of a cluster at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// The moment, in milliseconds since 1970.
+    now: i64,
+    /// When a recording began.
+    origin: i64,
+    /// The objects by kind, namespace and name.
+    objects: BTreeMap<String, BTreeMap<(String, String), Value>>,
+    /// The kinds that were looked at: that an object of them is not there means that it does not exist.
+    looked_at: BTreeSet<String>,
+    /// What could not be looked at.
+    not_seen: BTreeSet<NotSeen>,
+}
+
+impl Observation {
+    /// An observation with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything that there is at a moment, written as Kubernetes does.
+    pub fn complete(objects: impl IntoIterator<Item = Value>, now: &str) -> Self {
+        let mut seen = Self::new();
+        objects.into_iter().for_each(|object| seen.add(object));
+        KINDS.iter().chain(&["CustomResourceDefinition", "Namespace"]).for_each(|kind| seen.look_at(*kind));
+        seen.now = moment::parse(now).unwrap_or_default();
+        seen
+    }
+
+    /// Adds an object; of two of one name the one with the higher resource version stays.
+    pub fn add(&mut self, object: Value) {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
+        let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        if kind.is_empty() || name.is_empty() {
+            return;
+        }
+        let version = |object: &Value| {
+            object.pointer("/metadata/resourceVersion").and_then(Value::as_str)?.parse::<u64>().ok()
+        };
+        self.looked_at.insert(kind.clone());
+        let of_kind = self.objects.entry(kind).or_default();
+        match of_kind.get(&(namespace.clone(), name.clone())) {
+            Some(known) if version(known) > version(&object) => {}
+            _ => {
+                of_kind.insert((namespace, name), object);
+            }
+        }
+    }
+
+    /// Takes an object away.
+    pub fn remove(&mut self, kind: &str, namespace: &str, name: &str) {
+        if let Some(of_kind) = self.objects.get_mut(kind) {
+            of_kind.remove(&(namespace.to_owned(), name.to_owned()));
+        }
+    }
+
+    /// An object as a document.
+    pub fn document_mut(&mut self, kind: &str, namespace: &str, name: &str) -> Option<&mut Value> {
+        self.objects.get_mut(kind)?.get_mut(&(namespace.to_owned(), name.to_owned()))
+    }
+
+    /// Says that all objects of a kind are in the observation.
+    pub fn look_at(&mut self, kind: impl Into<String>) {
+        self.looked_at.insert(kind.into());
+    }
+
+    /// Says that something could not be looked at.
+    pub fn miss(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.not_seen.insert(NotSeen { what: what.into(), why: why.into() });
+    }
+
+    /// Sets the moment, in milliseconds since 1970, and when a recording began.
+    pub fn at(&mut self, now: i64, origin: i64) {
+        (self.now, self.origin) = (now, origin);
+    }
+
+    /// Sets the moment to the newest time that an object mentions: what was collected is as old as that.
+    pub fn at_newest(&mut self) {
+        let mut newest = 0;
+        self.objects
+            .values()
+            .flat_map(BTreeMap::values)
+            .for_each(|object| newest = newest.max(latest(object)));
+        self.now = newest;
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The moment.
+    pub(super) fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// The milliseconds that have passed since a moment; a long time when it is not known.
+    pub(super) fn age(&self, since: Option<i64>) -> i64 {
+        since.map_or(i64::MAX, |since| self.now - since)
+    }
+
+    /// A moment as it is told.
+    pub(super) fn relative(&self, at: i64) -> i64 {
+        at - self.origin
+    }
+
+    /// Whether all objects of a kind are there.
+    pub fn looked_at(&self, kind: &str) -> bool {
+        self.looked_at.contains(kind)
+    }
+
+    pub(super) fn not_seen(&self) -> Vec<NotSeen> {
+        let missing = KINDS.iter().filter(|kind| !self.looked_at(kind));
+        let missing = missing.map(|kind| NotSeen {
+            what: (*kind).to_owned(),
+            why: "no object of this kind was given, and causes that only it shows are not found".to_owned(),
+        });
+        let told: Vec<&str> = self.not_seen.iter().map(|one| one.what.as_str()).collect();
+        let missing: Vec<NotSeen> = missing.filter(|one| !told.contains(&one.what.as_str())).collect();
+        self.not_seen.iter().cloned().chain(missing).collect()
+    }
+
+    /// The objects of a kind.
+    pub fn of(&self, kind: &str) -> impl Iterator<Item = Doc<'_>> {
+        self.objects.get(kind).into_iter().flat_map(BTreeMap::values).map(Doc)
+    }
+
+    /// The objects of a kind in a namespace.
+    pub fn within<'o>(&'o self, kind: &str, namespace: &str) -> impl Iterator<Item = Doc<'o>> {
+        let first = (namespace.to_owned(), String::new());
+        let namespace = namespace.to_owned();
+        let of_kind = self.objects.get(kind);
+        of_kind
+            .into_iter()
+            .flat_map(move |all| all.range(first.clone()..))
+            .take_while(move |((found, _), _)| *found == namespace)
+            .map(|(_, object)| Doc(object))
+    }
+
+    /// An object.
+    pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<Doc<'_>> {
+        self.objects.get(kind)?.get(&(namespace.to_owned(), name.to_owned())).map(Doc)
+    }
+}
+
+/// The newest time in a document.
+fn latest(value: &Value) -> i64 {
+    match value {
+        // Anything longer is text, and not a time.
+        Value::String(text) if (20..=35).contains(&text.len()) && text.as_bytes()[4] == b'-' => {
+            moment::parse(text).unwrap_or(0)
+        }
+        Value::Array(all) => all.iter().map(latest).max().unwrap_or(0),
+        Value::Object(all) => {
+            // Certificates and leases name moments to come.
+            let past = all
+                .iter()
+                .filter(|(name, _)| !matches!(name.as_str(), "certsRotateAt" | "notAfter" | "spec"));
+            past.map(|(_, value)| latest(value)).max().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+/// An object: its document, with short ways to what is in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Doc<'o>(pub &'o Value);
+
+/// A condition of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cond<'o> {
+    pub(super) kind: &'o str,
+    pub(super) is_true: bool,
+    pub(super) reason: &'o str,
+    pub(super) message: &'o str,
+    pub(super) since: Option<i64>,
+}
+
+impl<'o> Doc<'o> {
+    /// Text at a path; empty when there is none.
+    pub fn text(self, path: &str) -> &'o str {
+        self.0.pointer(path).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// A number at a path.
+    pub fn number(self, path: &str) -> Option<i64> {
+        self.0.pointer(path).and_then(Value::as_i64)
+    }
+
+    /// A list at a path.
+    pub fn list(self, path: &str) -> impl Iterator<Item = &'o Value> + use<'o> {
+        self.0.pointer(path).and_then(Value::as_array).into_iter().flatten()
+    }
+
+    /// A moment at a path.
+    pub(super) fn moment(self, path: &str) -> Option<i64> {
+        moment::parse(self.text(path))
+    }
+
+    /// The name.
+    pub fn name(self) -> &'o str {
+        self.text("/metadata/name")
+    }
+
+    /// The namespace; empty for objects of the cluster.
+    pub fn namespace(self) -> &'o str {
+        self.text("/metadata/namespace")
+    }
+
+    pub(super) fn kind(self) -> &'o str {
+        self.text("/kind")
+    }
+
+    pub(super) fn created(self) -> Option<i64> {
+        self.moment("/metadata/creationTimestamp")
+    }
+
+    pub(super) fn is_going(self) -> bool {
+        !self.text("/metadata/deletionTimestamp").is_empty()
+    }
+
+    pub(super) fn label(self, name: &str) -> &'o str {
+        self.entry("/metadata/labels", name)
+    }
+
+    pub(super) fn annotation(self, name: &str) -> &'o str {
+        self.entry("/metadata/annotations", name)
+    }
+
+    fn entry(self, path: &str, name: &str) -> &'o str {
+        self.0.pointer(path).and_then(|all| all.get(name)).and_then(Value::as_str).unwrap_or("")
+    }
+
+    pub(super) fn owners(self, kind: &'o str) -> impl Iterator<Item = &'o str> {
+        let owners = self.list("/metadata/ownerReferences").filter(move |owner| owner["kind"] == kind);
+        owners.filter_map(|owner| owner["name"].as_str())
+    }
+
+    pub(super) fn conditions(self) -> impl Iterator<Item = Cond<'o>> {
+        self.list("/status/conditions").map(|found| {
+            let found = Doc(found);
+            Cond {
+                kind: found.text("/type"),
+                is_true: found.text("/status") == "True",
+                reason: found.text("/reason"),
+                message: found.text("/message"),
+                since: found.moment("/lastTransitionTime"),
+            }
+        })
+    }
+
+    /// A condition, whatever its status.
+    pub(super) fn condition(self, kind: &str) -> Option<Cond<'o>> {
+        self.conditions().find(|found| found.kind == kind)
+    }
+
+    /// A condition that holds.
+    pub(super) fn holding(self, kind: &str) -> Option<Cond<'o>> {
+        self.condition(kind).filter(|found| found.is_true)
+    }
+
+    /// Whether it is a copy of a ClusterServiceVersion of another namespace.
+    pub(super) fn is_copy(self) -> bool {
+        !self.label(label::COPIED_FROM).is_empty() || self.text("/status/reason") == "Copied"
+    }
+
+    /// What the object is called.
+    pub fn reference(self) -> ObjectRef {
+        ObjectRef {
+            api_version: self.text("/apiVersion").to_owned(),
+            kind: self.kind().to_owned(),
+            namespace: self.namespace().to_owned(),
+            name: self.name().to_owned(),
+        }
+    }
+}

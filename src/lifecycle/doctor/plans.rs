@@ -1,0 +1,317 @@
+//! InstallPlans. Their first step creates the ClusterServiceVersion, so one that fails later has already begun an upgrade; and what
+//! failed stands in its `status.message`, nowhere else.
+
+use super::codes::{self, Code};
+use super::observation::{Doc, Observation};
+use super::pods::shorten;
+use super::{Cause, refusals};
+
+/// How long an approval may take that needs nobody.
+const APPROVING: i64 = 3_000;
+
+/// The newest plan of a Subscription: the one that carries its version, or that its status names.
+pub(super) fn of<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Option<Doc<'o>> {
+    let version = subscription.text("/status/currentCSV");
+    let named = subscription.text("/status/installPlanRef/name");
+    let all = seen.within("InstallPlan", subscription.namespace());
+    let own = all.filter(|plan| plan.name() == named || !version.is_empty() && carries(*plan, version));
+    own.max_by_key(|plan| (plan.number("/spec/generation"), plan.created(), plan.name()))
+}
+
+/// Whether a plan installs a version.
+pub(super) fn carries(plan: Doc<'_>, csv: &str) -> bool {
+    plan.list("/spec/clusterServiceVersionNames").any(|name| name == csv)
+}
+
+/// Whether nothing more comes of a plan.
+pub(super) fn is_over(plan: Doc<'_>) -> bool {
+    matches!(plan.text("/status/phase"), "Complete" | "Failed")
+}
+
+/// What a plan waits for, or why it fails.
+pub(super) fn fault(seen: &Observation, plan: Doc<'_>) -> Option<Cause> {
+    match plan.text("/status/phase") {
+        "RequiresApproval" if plan.0.pointer("/spec/approved") != Some(&true.into()) => {
+            // Whoever made it approve by itself does so at once.
+            (seen.age(plan.created()) >= APPROVING).then(|| approval(seen, plan))
+        }
+        "Failed" => Some(failed(seen, plan)),
+        "Installing" if !error(plan).is_empty() => Some(failed(seen, plan)),
+        _ => None,
+    }
+}
+
+/// What a plan failed with, without OLM's words around it.
+fn error(plan: Doc<'_>) -> &str {
+    let message = plan.text("/status/message");
+    match message.strip_prefix("retrying execution due to error: ") {
+        Some(error) => error,
+        None if plan.text("/status/phase") == "Failed" => message,
+        None => "",
+    }
+}
+
+fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
+    let (namespace, name) = (plan.namespace(), plan.name());
+    let csvs: Vec<String> = plan
+        .list("/spec/clusterServiceVersionNames")
+        .filter_map(|name| name.as_str())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let subscriptions: Vec<Doc<'_>> = seen.within("Subscription", namespace).collect();
+    let manual: Vec<&str> = subscriptions
+        .iter()
+        .filter(|one| one.text("/spec/installPlanApproval") == "Manual")
+        .map(|one| one.name())
+        .collect();
+    let why = match manual.len() < subscriptions.len() && !manual.is_empty() {
+        true => format!(", because the Subscription `{}` of this namespace is Manual", manual.join("`, `")),
+        false => String::new(),
+    };
+    let text = format!(
+        "installplan/{name} in the namespace `{namespace}` waits for approval (RequiresApproval) to install {}{why}",
+        csvs.join(" and ")
+    );
+    let mut cause = Cause::new(&codes::APPROVAL_REQUIRED, plan.reference(), text)
+        .shown(plan, "status.phase", "RequiresApproval", plan.created())
+        .shown(plan, "spec.approved", "false", None);
+    for one in &subscriptions {
+        let pending = one.holding("InstallPlanPending").filter(|found| found.reason == "RequiresApproval");
+        if let Some(found) = pending {
+            cause =
+                cause.shown(*one, "status.conditions[InstallPlanPending].reason", found.reason, found.since);
+        }
+    }
+    let first = subscriptions
+        .iter()
+        .find(|one| one.text("/status/installPlanRef/name") == name)
+        .map_or(name, |one| one.name());
+    cause
+        .repair(format!("olmkit operator plan {first} -n {namespace}"), "shows what the plan changes; nothing is changed by that")
+        .repair(
+            format!("kubectl -n {namespace} patch installplan.operators.coreos.com {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'"),
+            format!("approves the plan: it installs all of {}", csvs.join(" and ")),
+        )
+}
+
+/// The commands that retry a plan in place.
+fn retry(plan: Doc<'_>) -> String {
+    format!(
+        "kubectl -n {} patch installplan.operators.coreos.com {} --subresource status --type merge -p '{{\"status\":{{\"phase\":\"Installing\"}}}}'",
+        plan.namespace(),
+        plan.name()
+    )
+}
+
+fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
+    let message = error(plan);
+    let name = plan.name();
+    let csvs: Vec<&str> =
+        plan.list("/spec/clusterServiceVersionNames").filter_map(|name| name.as_str()).collect();
+    let unsupported =
+        plan.list("/status/plan").map(Doc).find(|step| step.text("/status") == "UnsupportedResource");
+    let since =
+        plan.condition("Installed").and_then(|found| found.since).or(plan.moment("/status/startTime"));
+    let code: &'static Code = match refusals::code(message) {
+        _ if unsupported.is_some() => &codes::UNSUPPORTED_KIND,
+        Some(code) => code,
+        None => &codes::PLAN_FAILED,
+    };
+    let what = format!("installplan/{name} cannot install `{}`", csvs.join("`, `"));
+    let text = match unsupported {
+        Some(step) => format!(
+            "{what}: its bundle has the object {} `{}`, and OLM does not install objects of kind {} (UnsupportedResource): {message}",
+            step.text("/resource/kind"),
+            step.text("/resource/name"),
+            step.text("/resource/kind"),
+        ),
+        None => format!("{what}: {}", shorten(message)),
+    };
+    let mut cause = Cause::new(code, plan.reference(), text).shown(
+        plan,
+        "status.message",
+        plan.text("/status/message"),
+        since,
+    );
+    if let Some(step) = unsupported {
+        let resource =
+            format!("{} {}: UnsupportedResource", step.text("/resource/kind"), step.text("/resource/name"));
+        cause = cause.shown(plan, "status.plan[].status", resource, None);
+    }
+    for name in &csvs {
+        if let Some(csv) = seen
+            .get("ClusterServiceVersion", plan.namespace(), name)
+            .filter(|csv| csv.text("/status/phase") != "Succeeded")
+        {
+            cause.consequences.push(format!(
+                "clusterserviceversion/{name} is {} ({})",
+                csv.text("/status/phase"),
+                csv.text("/status/reason")
+            ));
+            if !csv.text("/spec/replaces").is_empty() {
+                cause.consequences.push(format!(
+                    "clusterserviceversion/{} is Replacing and runs on",
+                    csv.text("/spec/replaces")
+                ));
+            }
+        }
+    }
+    mend(seen, plan, code, message, cause)
+}
+
+/// The repairs of a plan: its cause, then the plan.
+fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Cause) -> Cause {
+    let namespace = plan.namespace();
+    let crd = refusals::crd(message).unwrap_or("");
+    let again = "once the cause is gone: OLM runs the plan again at once, and nothing that runs is touched. Deleting the plan does not help, for its ClusterServiceVersion exists already";
+    match code.name {
+        "crd-invalidates-resources" => {
+            let cause = match custom_resource(message) {
+                Some((within, name)) => cause.repair(
+                    format!("kubectl -n {within} edit {crd} {name}"),
+                    "correct the custom resource so that the new schema accepts it; the operator acts on the change",
+                ),
+                None => cause.repair(format!("kubectl get {crd} -A"), "lists the custom resources: correct those that the message names"),
+            };
+            cause.safe_repair(retry(plan), again)
+        }
+        "crd-stored-version" => {
+            let version = stored_version(message).unwrap_or("the old version");
+            cause
+                .repair(
+                    format!("kubectl get {crd} -A -o json | kubectl replace -f -"),
+                    format!("rewrites every custom resource, so that none is stored as {version} any more: its storage version must be one that the new CRD keeps"),
+                )
+                .repair(
+                    format!("kubectl edit crd {crd} --subresource status"),
+                    format!("then take `{version}` out of `status.storedVersions`: data that is still stored as that version is lost"),
+                )
+                .safe_repair(retry(plan), again)
+        }
+        "unsupported-kind" => reinstall(seen, plan, cause.repair(
+            "olmkit bundle validate bundle",
+            "names objects that OLM does not install; take them out of the bundle in the directory `bundle`, and publish it as a new version",
+        )),
+        "webhook-unreachable" => {
+            let webhook = refusals::webhook(message).unwrap_or("");
+            webhook_repairs(seen, webhook, cause).safe_repair(retry(plan), again)
+        }
+        "conversion-webhook" => cause
+            .repair(
+                format!("kubectl get crd {crd} -o jsonpath='{{.spec.conversion.webhook.clientConfig.service}}'"),
+                "names the Service that converts: its operator must run before objects of the CRD can be read",
+            )
+            .safe_repair(retry(plan), again),
+        "quota-exceeded" => cause
+            .repair(format!("kubectl -n {namespace} describe resourcequota"), "shows what is used: raise the quota, or free what is not needed")
+            .safe_repair(retry(plan), again),
+        "rights-missing" => cause
+            .repair(
+                format!("kubectl -n {namespace} get operatorgroup.operators.coreos.com -o jsonpath='{{.items[*].spec.serviceAccountName}}'"),
+                "names the ServiceAccount that OLM installs with: give it the rights that the message names",
+            )
+            .safe_repair(retry(plan), again),
+        _ if message.contains("unpacked bundle configmap") || message.contains("configmaps") && message.contains("not found") => cause.repair(
+            format!("kubectl -n {namespace} delete installplan.operators.coreos.com {}", plan.name()),
+            "the unpacked bundle is gone: OLM unpacks it again and makes a new plan; nothing that runs is touched",
+        ),
+        _ => cause.safe_repair(retry(plan), again),
+    }
+}
+
+/// How to get by a webhook that does not answer.
+pub(super) fn webhook_repairs(seen: &Observation, webhook: &str, cause: Cause) -> Cause {
+    let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+    let found = kinds
+        .iter()
+        .flat_map(|kind| seen.of(kind))
+        .find(|one| one.list("/webhooks").any(|found| found["name"] == webhook));
+    match found {
+        Some(found) => {
+            let hook = found.list("/webhooks").find(|one| one["name"] == webhook).map(Doc);
+            let service = |field: &str| hook.map_or("", |hook| hook.text(&format!("/clientConfig/service/{field}")));
+            let mut cause = cause.shown(found, "webhooks[].name", webhook, found.created());
+            if !service("name").is_empty() {
+                cause = cause.repair(
+                    format!("kubectl -n {} get endpointslices -l kubernetes.io/service-name={}", service("namespace"), service("name")),
+                    "shows whether the operator that answers for the webhook runs: starting it again is the repair that costs nothing",
+                );
+            }
+            cause.repair(
+                format!("kubectl delete {} {}", found.kind().to_lowercase(), found.name()),
+                "instead, if its operator is gone: objects are no longer checked or changed by it",
+            )
+        }
+        None => cause.repair(
+            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+            format!("find the configuration of `{webhook}`: start the operator that answers for it, or delete the configuration if that operator is gone"),
+        ),
+    }
+}
+
+/// The repair of last resort: everything of the operator but its CRDs and custom resources is made anew.
+pub(super) fn reinstall(seen: &Observation, plan: Doc<'_>, cause: Cause) -> Cause {
+    let namespace = plan.namespace();
+    let owner = plan
+        .owners("Subscription")
+        .find_map(|name| seen.get("Subscription", namespace, name))
+        .filter(|one| {
+            plan.list("/spec/clusterServiceVersionNames").any(|name| name == one.text("/status/currentCSV"))
+        });
+    match owner {
+        Some(subscription) => reinstall_of(seen, subscription, cause),
+        None => cause,
+    }
+}
+
+/// As [`reinstall`], of a Subscription.
+pub(super) fn reinstall_of(seen: &Observation, subscription: Doc<'_>, cause: Cause) -> Cause {
+    let (namespace, name) = (subscription.namespace(), subscription.name());
+    let current = subscription.text("/status/currentCSV");
+    let mut csvs = Vec::new();
+    let mut next = current;
+    while let Some(csv) =
+        seen.get("ClusterServiceVersion", namespace, next).filter(|_| !next.is_empty() && csvs.len() < 8)
+    {
+        csvs.push(format!("clusterserviceversion.operators.coreos.com/{next}"));
+        next = csv.text("/spec/replaces");
+    }
+    let mut spec = subscription.0["spec"].clone();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    let manifest = serde_json::json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "Subscription",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    });
+    let objects = [&[format!("subscription.operators.coreos.com/{name}")][..], &csvs].concat().join(" ");
+    let effect = match csvs.is_empty() {
+        true => {
+            "makes the Subscription anew: OLM installs within about 10 seconds; CRDs and custom resources stay"
+        }
+        false => {
+            "deletes the Subscription and its ClusterServiceVersions and makes the Subscription anew: the operator is down for about half a minute; CRDs and custom resources stay"
+        }
+    };
+    let quoted = manifest.to_string().replace('\'', "'\\''");
+    let command = format!("kubectl -n {namespace} delete {objects} && echo '{quoted}' | kubectl create -f -");
+    match csvs.is_empty() {
+        true => cause.safe_repair(command, effect),
+        false => cause.repair(command, effect),
+    }
+}
+
+/// Namespace and name of the custom resource that a new schema rejects.
+fn custom_resource(message: &str) -> Option<(&str, &str)> {
+    let (_, rest) = message.split_once("Kind=")?;
+    let (_, rest) = rest.split_once('"')?;
+    rest.split_once('"')?.0.split_once('/')
+}
+
+/// The version that a new CRD drops.
+fn stored_version(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("removes version ")?;
+    rest.split_whitespace().next()
+}

@@ -1,0 +1,173 @@
+//! Recordings: the events of a cluster as JSON lines, each with the time since the recording began.
+//!
+//! A line is `{"t": MS, "type": "ADDED"|"MODIFIED"|"DELETED", "object": …}`. An object that was modified holds the fields that
+//! changed, two levels deep; `removed` lists paths that are gone, `appended` lists that hold only their new last elements, and
+//! `steps` the statuses of a plan's steps. Other lines are ignored.
+
+use serde_json::Value;
+
+use super::Observation;
+use super::observation::Doc;
+
+/// How long after its last event a recording still tells how things are, in milliseconds.
+const BEYOND: i64 = 300_000;
+
+/// A line that is no line of a recording.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} is not an event of a recording: {problem}")]
+pub struct RecordingError {
+    /// Which, from 1.
+    pub line: usize,
+    /// Why not.
+    pub problem: String,
+}
+
+/// The cluster as a recording shows it at a moment, inclusive; none for its end.
+///
+/// # Errors
+/// A line cannot be read.
+pub fn replay<'t>(
+    lines: impl Iterator<Item = &'t str>,
+    until: Option<i64>,
+) -> Result<Observation, RecordingError> {
+    let mut recorder = Recorder::new();
+    for (at, text) in lines.enumerate() {
+        let problem = |problem: String| RecordingError { line: at + 1, problem };
+        if !recorder.feed(text, until).map_err(problem)? {
+            return Ok(recorder.seen);
+        }
+    }
+    if let Some(until) = until {
+        // Nothing is known of what came long after the end.
+        recorder.turn_to(until.clamp(recorder.last, recorder.last + BEYOND));
+    }
+    Ok(recorder.seen)
+}
+
+/// A recording that is played line by line.
+#[derive(Debug)]
+pub struct Recorder {
+    seen: Observation,
+    /// When it began, by the clock of the cluster: times of creation are whole seconds, and seen a little later.
+    origin: Option<i64>,
+    last: i64,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recorder {
+    /// A recording of which nothing was played yet.
+    pub fn new() -> Self {
+        Self { seen: Observation::complete([], ""), origin: None, last: 0 }
+    }
+
+    /// The cluster as it is now.
+    pub fn observation(&self) -> &Observation {
+        &self.seen
+    }
+
+    /// Plays a line. Says whether it was in time; one that is later than `until` is not played.
+    ///
+    /// # Errors
+    /// Why the line cannot be read.
+    pub fn feed(&mut self, text: &str, until: Option<i64>) -> Result<bool, String> {
+        if text.trim().is_empty() {
+            return Ok(true);
+        }
+        let mut line: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let Some(time) = line["t"].as_i64() else { return Err("it has no time `t`".into()) };
+        if let Some(until) = until.filter(|until| time > *until) {
+            self.turn_to(until);
+            return Ok(false);
+        }
+        let kind = line["type"].as_str().unwrap_or("").to_owned();
+        if !kind.is_empty() {
+            let object = line["object"].take();
+            self.play(&kind, object, &line, time)?;
+        }
+        self.turn_to(self.last.max(time));
+        Ok(true)
+    }
+
+    fn turn_to(&mut self, time: i64) {
+        self.last = time;
+        let origin = self.origin.unwrap_or(0);
+        self.seen.at(origin + time, origin);
+    }
+
+    fn play(&mut self, kind: &str, object: Value, line: &Value, time: i64) -> Result<(), String> {
+        let named = Doc(&object);
+        let (of, namespace, name) =
+            (named.text("/kind").to_owned(), named.namespace().to_owned(), named.name().to_owned());
+        if of.is_empty() || name.is_empty() {
+            return Err("its object has no kind or no name".into());
+        }
+        match kind {
+            "ADDED" => {
+                if let Some(created) = named.created() {
+                    self.origin = self.origin.max(Some(created - time));
+                }
+                self.seen.remove(&of, &namespace, &name);
+                self.seen.add(object);
+            }
+            "MODIFIED" => match self.seen.document_mut(&of, &namespace, &name) {
+                Some(known) => put(known, object, line)?,
+                None => self.seen.add(object),
+            },
+            "DELETED" => self.seen.remove(&of, &namespace, &name),
+            other => return Err(format!("unknown type `{other}`")),
+        }
+        Ok(())
+    }
+}
+
+/// Puts the fields of a line over an object, two levels deep.
+fn put(known: &mut Value, change: Value, line: &Value) -> Result<(), String> {
+    let is_appended =
+        |path: &str| line["appended"].as_array().is_some_and(|all| all.iter().any(|one| one == path));
+    let (Value::Object(change), Some(fields)) = (change, known.as_object_mut()) else {
+        return Err("its object is not a map".into());
+    };
+    for (field, value) in change {
+        match (value, fields.get_mut(&field)) {
+            (Value::Object(inner), Some(Value::Object(old))) => {
+                for (name, value) in inner {
+                    match (old.get_mut(&name), value) {
+                        (Some(Value::Array(list)), Value::Array(more))
+                            if is_appended(&format!("{field}.{name}")) =>
+                        {
+                            list.extend(more);
+                        }
+                        (_, value) => {
+                            old.insert(name, value);
+                        }
+                    }
+                }
+            }
+            (value, _) => {
+                fields.insert(field, value);
+            }
+        }
+    }
+    for path in line["removed"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let pointer: String =
+            parent.split('.').filter(|step| !step.is_empty()).map(|step| format!("/{step}")).collect();
+        if let Some(Value::Object(map)) = known.pointer_mut(&pointer) {
+            map.remove(name);
+        }
+    }
+    let steps = line["steps"].as_array().into_iter().flatten();
+    if let Some(Value::Array(plan)) = known.pointer_mut("/status/plan") {
+        for (step, status) in plan.iter_mut().zip(steps) {
+            if let Some(step) = step.as_object_mut() {
+                step.insert("status".into(), status.clone());
+            }
+        }
+    }
+    Ok(())
+}

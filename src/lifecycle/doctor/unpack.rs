@@ -1,0 +1,293 @@
+//! The Jobs that unpack bundles. They run beside the CatalogSource; what a Subscription says of them goes stale.
+
+use super::codes;
+use super::observation::{Doc, Observation};
+use super::pods::{self, What};
+use super::{Cause, groups};
+use crate::lifecycle::api::label;
+
+/// On an unpacked bundle: its package.
+const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
+
+/// What is wrong with the unpacking of a Subscription's bundle.
+pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
+    let broken = jobs(seen, subscription).into_iter().find_map(|job| broken(seen, subscription, job));
+    broken.or_else(|| without_plan(seen, subscription))
+}
+
+/// The newest Job of each bundle of the Subscription's catalog, the newest first.
+fn jobs<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Vec<Doc<'o>> {
+    let (catalog, namespace) =
+        (subscription.text("/spec/source"), subscription.text("/spec/sourceNamespace"));
+    let is_of_catalog = |job: &Doc<'o>| {
+        // The ConfigMap that the Job fills belongs to the catalog.
+        let map = job.owners("ConfigMap").next().and_then(|name| seen.get("ConfigMap", namespace, name));
+        map.is_none_or(|map| map.owners("CatalogSource").next().is_none_or(|owner| owner == catalog))
+    };
+    let all =
+        seen.within("Job", namespace).filter(|job| !job.label(label::UNPACK).is_empty() && !job.is_going());
+    let mut all: Vec<Doc<'o>> = all.filter(is_of_catalog).collect();
+    all.sort_by_key(|job| std::cmp::Reverse(job.created()));
+    let mut known: Vec<&str> = Vec::new();
+    all.retain(|job| {
+        let bundle = job.label(label::UNPACK);
+        let is_new = !known.contains(&bundle);
+        known.push(bundle);
+        is_new
+    });
+    all
+}
+
+/// The image of the bundle that a Job unpacks.
+fn bundle<'o>(job: Doc<'o>) -> &'o str {
+    let pull = job.list("/spec/template/spec/initContainers").find(|container| container["name"] == "pull");
+    pull.and_then(|container| container["image"].as_str()).unwrap_or("")
+}
+
+fn failed(job: Doc<'_>) -> Option<super::observation::Cond<'_>> {
+    job.holding("Failed").or_else(|| job.holding("FailureTarget"))
+}
+
+/// A Job that does not succeed.
+fn broken(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> Option<Cause> {
+    if job.holding("Complete").is_some() || is_planned(seen, subscription, job) {
+        return None;
+    }
+    let namespace = job.namespace();
+    let own = seen.within("Pod", namespace).filter(|pod| {
+        pod.label("job-name") == job.name() || pod.label("batch.kubernetes.io/job-name") == job.name()
+    });
+    let mut own: Vec<Doc<'_>> = own.collect();
+    own.sort_by_key(|pod| std::cmp::Reverse(pod.created()));
+    let image = bundle(job);
+    let what =
+        format!("the bundle `{image}` for the Subscription `{}` cannot be unpacked", subscription.name());
+    let fault = own.iter().find_map(|pod| pods::fault(seen, *pod));
+    let mut cause = match fault {
+        Some(fault) => {
+            let code = match &fault.what {
+                What::Image { .. } => &codes::BUNDLE_IMAGE_PULL,
+                What::Crash { .. } if fault.container != "util" => &codes::BUNDLE_INVALID,
+                _ => &codes::UNPACK_FAILED,
+            };
+            fault.cause(code, &what)
+        }
+        // The pod of a Job that missed its deadline is gone; events remember it for an hour.
+        None => match (pull_event(seen, job), failed(job)) {
+            (Some(event), found)
+                if found.is_some() || own.iter().all(|pod| pods::is_over(*pod)) && !own.is_empty() =>
+            {
+                let text = format!(
+                    "{what}: its image cannot be pulled (ErrImagePull): {}",
+                    pods::pull_reason(event.text("/message"))
+                );
+                Cause::new(&codes::BUNDLE_IMAGE_PULL, job.reference(), text).shown(
+                    event,
+                    "message",
+                    event.text("/message"),
+                    event.moment("/firstTimestamp"),
+                )
+            }
+            (_, Some(found)) => {
+                let text = format!(
+                    "{what}: the unpack Job `{}` failed ({}): {}",
+                    job.name(),
+                    found.reason,
+                    found.message
+                );
+                Cause::new(&codes::UNPACK_FAILED, job.reference(), text)
+            }
+            _ => return None,
+        },
+    };
+    if let Some(found) = failed(job) {
+        let field = format!("status.conditions[{}].message", found.kind);
+        cause = cause.shown(job, &field, format!("{}: {}", found.reason, found.message), found.since);
+        cause.consequences.push(format!(
+            "job/{} failed ({}); OLM retries about 5 minutes later",
+            job.name(),
+            found.reason
+        ));
+    }
+    for kind in ["BundleUnpackFailed", "BundleUnpacking"] {
+        if let Some(found) = subscription.holding(kind).filter(|found| !found.message.is_empty()) {
+            cause = cause.shown(
+                subscription,
+                &format!("status.conditions[{kind}].message"),
+                found.message,
+                found.since,
+            );
+        }
+    }
+    Some(repaired(seen, subscription, job, cause))
+}
+
+/// Whether OLM unpacks something for a Subscription right now: it does so only with what it has resolved.
+pub(super) fn is_active(seen: &Observation, subscription: Doc<'_>) -> bool {
+    jobs(seen, subscription).into_iter().any(|job| {
+        let is_recent = job.holding("Complete").is_none() || seen.age(job.created()) < 120_000;
+        // Jobs of before the Subscription are of its predecessor.
+        let is_own = job.created() >= subscription.created();
+        failed(job).is_none() && is_own && is_recent && !is_planned(seen, subscription, job)
+    })
+}
+
+/// The event that says that a Job's image could not be pulled.
+fn pull_event<'o>(seen: &'o Observation, job: Doc<'o>) -> Option<Doc<'o>> {
+    seen.within("Event", job.namespace()).find(|event| {
+        let pod = event.text("/involvedObject/name");
+        // The name of a pod is that of its Job, shortened, and five characters.
+        let stem = pod.get(..pod.len().saturating_sub(5)).unwrap_or("").trim_end_matches('-');
+        let is_late = event.moment("/lastTimestamp").is_none_or(|last| Some(last) >= job.created());
+        event.text("/involvedObject/kind") == "Pod"
+            && stem.len() > 20
+            && job.name().starts_with(stem)
+            && is_late
+            && pods::pull_event(*event).is_some()
+    })
+}
+
+fn repaired(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>, cause: Cause) -> Cause {
+    let (namespace, name) = (job.namespace(), job.name());
+    let map = job.owners("ConfigMap").next().unwrap_or(name);
+    let image = bundle(job);
+    let first = match cause.code {
+        "bundle-image-pull" => format!(
+            "once the image `{image}` can be pulled (push it, mirror it, or give its pull secret in `spec.secrets` of the CatalogSource)"
+        ),
+        "bundle-invalid" => {
+            "once a correct bundle is in the registry under the same tag; a digest needs a new catalog"
+                .to_owned()
+        }
+        _ => "once the cause is gone".to_owned(),
+    };
+    let mut cause = cause.safe_repair(
+        format!("kubectl -n {namespace} delete job/{name} configmap/{map}"),
+        format!("{first}: OLM unpacks the bundle again within 30 seconds; nothing that runs is touched"),
+    );
+    if cause.code == "bundle-invalid" {
+        cause = cause.repair(
+            "olmkit bundle validate bundle",
+            "finds what is wrong with the bundle in the directory `bundle` before it is pushed; `olmkit bundle build` makes an image with `manifests/` and `metadata/`",
+        );
+    }
+    let within = subscription.namespace();
+    let group = seen.within("OperatorGroup", within).find(|group| {
+        !groups::targets(*group).is_empty()
+            && group.annotation("operatorframework.io/bundle-unpack-min-retry-interval").is_empty()
+    });
+    if let Some(group) = group {
+        cause = cause.safe_repair(
+            format!("kubectl -n {within} annotate operatorgroup.operators.coreos.com {} operatorframework.io/bundle-unpack-min-retry-interval=1m", group.name()),
+            "instead, lets OLM retry by itself every minute from now on",
+        );
+    }
+    cause
+}
+
+/// Whether a plan was made after a Job, or the version is there.
+fn is_planned(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> bool {
+    seen.within("InstallPlan", subscription.namespace()).any(|plan| plan.created() > job.created())
+}
+
+/// An unpacked bundle that no plan can be made of. OLM says why only in its log.
+fn without_plan(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
+    let planned = subscription.text("/status/currentCSV");
+    let catalog = (subscription.text("/spec/source"), subscription.text("/spec/sourceNamespace"));
+    if !planned.is_empty() || !seen.looked_at("InstallPlan") {
+        return None;
+    }
+    let unpacked = seen.within("ConfigMap", catalog.1).find(|map| {
+        let files = files(*map);
+        map.annotation(PACKAGE) == subscription.text("/spec/name")
+            && map.owners("CatalogSource").any(|owner| owner == catalog.0)
+            && !files.is_empty()
+            && !files.iter().any(|file| names_csv(file))
+            && !holds_csv(*map)
+    });
+    let map = unpacked.filter(|map| !is_planned(seen, subscription, *map))?;
+    let files = files(map);
+    let job = seen.get("Job", catalog.1, map.name());
+    let complete = job.and_then(|job| job.holding("Complete"));
+    if job.is_some() && complete.is_none() {
+        return None;
+    }
+    let since = complete.and_then(|found| found.since).or(map.created()).max(subscription.created());
+    let image = map.annotation("olm.sourceImage");
+    let text = format!(
+        "the bundle `{image}` for the Subscription `{}` has no ClusterServiceVersion, so OLM makes no InstallPlan: it unpacked {} only",
+        subscription.name(),
+        files.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", "),
+    );
+    let mut cause = Cause::new(&codes::BUNDLE_WITHOUT_CSV, map.reference(), text).shown(
+        map,
+        "binaryData",
+        files.join(", "),
+        map.created(),
+    );
+    if let Some(job) = job {
+        cause = cause.shown(job, "status.conditions[Complete].status", "True", since);
+    }
+    if let Some(found) = subscription.holding("BundleUnpacking") {
+        cause =
+            cause.shown(subscription, "status.conditions[BundleUnpacking].reason", found.reason, found.since);
+    }
+    Some(
+        cause
+            .repair(
+                "olmkit bundle validate bundle",
+                "finds what the bundle in the directory `bundle` lacks: exactly one ClusterServiceVersion in `manifests/`, as a file of its own",
+            )
+            .repair(
+                format!("kubectl -n {} edit catalogsource.operators.coreos.com {}", subscription.text("/spec/sourceNamespace"), subscription.text("/spec/source")),
+                "names a catalog with a corrected bundle under a new reference: OLM unpacks each reference once; nothing that runs is touched",
+            ),
+    )
+}
+
+/// The files of an unpacked bundle.
+fn files(map: Doc<'_>) -> Vec<String> {
+    let keys = |path: &str| {
+        map.0
+            .pointer(path)
+            .and_then(serde_json::Value::as_object)
+            .into_iter()
+            .flat_map(|all| all.keys().cloned())
+    };
+    // Recordings hold the names of the files alone.
+    let names = ["/binaryDataKeys", "/dataKeys"].into_iter().flat_map(|path| map.list(path));
+    let names = names.filter_map(|name| name.as_str().map(str::to_owned));
+    let mut all: Vec<String> = keys("/binaryData").chain(keys("/data")).chain(names).collect();
+    all.sort();
+    all
+}
+
+/// Whether a file is named for a ClusterServiceVersion.
+fn names_csv(file: &str) -> bool {
+    let file = file.to_lowercase();
+    file.contains("clusterserviceversion") || file.contains("csv")
+}
+
+/// Whether a file that is not named for it holds a ClusterServiceVersion, as far as it can be read.
+fn holds_csv(map: Doc<'_>) -> bool {
+    use base64::Engine as _;
+    use std::io::Read as _;
+    const MOST: u64 = 4 << 20;
+    let says = |text: &str| {
+        text.contains("kind: ClusterServiceVersion") || text.contains("\"kind\":\"ClusterServiceVersion\"")
+    };
+    let plain = map.0.pointer("/data").and_then(serde_json::Value::as_object);
+    if plain.into_iter().flat_map(|all| all.values()).filter_map(|text| text.as_str()).any(says) {
+        return true;
+    }
+    let packed = map.0.pointer("/binaryData").and_then(serde_json::Value::as_object);
+    packed.into_iter().flat_map(|all| all.values()).filter_map(|text| text.as_str()).any(|text| {
+        let standard = base64::engine::general_purpose::STANDARD;
+        let Ok(bytes) = standard.decode(text) else { return false };
+        // Files are compressed, then encoded, then encoded again by the API.
+        let bytes = standard.decode(&bytes).unwrap_or(bytes);
+        let mut text = String::new();
+        let read = flate2::read::MultiGzDecoder::new(&bytes[..]).take(MOST).read_to_string(&mut text);
+        says(if read.is_ok() { &text } else { std::str::from_utf8(&bytes).unwrap_or("") })
+    })
+}

@@ -1,0 +1,593 @@
+//! ClusterServiceVersions: the phases that do not pass by themselves.
+
+use super::codes::{self, Code};
+use super::moment;
+use super::observation::{Doc, Observation};
+use super::pods::shorten;
+use super::subject::Step;
+use super::{Cause, groups, plans, refusals, workloads};
+use crate::lifecycle::api::{InstallModeKind, csv_reason};
+
+/// How long a requirement may be missing while OLM still installs.
+const REQUIREMENTS: i64 = 15_000;
+/// How long OLM may take for a phase that it leaves by itself.
+const PHASE: i64 = 600_000;
+/// How long OLM may take to rotate a certificate that is due.
+const ROTATION: i64 = 86_400_000;
+
+/// The versions that no Subscription knows, and that no other version replaces.
+pub(super) fn without_subscription(seen: &Observation) -> impl Iterator<Item = Doc<'_>> {
+    seen.of("ClusterServiceVersion").filter(|csv| {
+        let namespace = csv.namespace();
+        let mut all = seen.within("ClusterServiceVersion", namespace);
+        !csv.is_copy()
+            && !csv.is_going()
+            && !matches!(csv.text("/status/phase"), "Replacing" | "Deleting" | "Succeeded" | "")
+            && !is_referenced(seen, namespace, csv.name())
+            && !all.any(|other| other.text("/spec/replaces") == csv.name())
+    })
+}
+
+/// Whether a Subscription knows a version, or OLM is about to tell one.
+pub(super) fn is_referenced(seen: &Observation, namespace: &str, name: &str) -> bool {
+    let is_known = seen
+        .within("Subscription", namespace)
+        .any(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&name));
+    is_known
+        || seen
+            .within("InstallPlan", namespace)
+            .any(|plan| !plans::is_over(plan) && plans::carries(plan, name))
+}
+
+/// The Subscription of a version.
+pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option<Doc<'o>> {
+    let mut all = seen.within("Subscription", csv.namespace());
+    all.find(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&csv.name()))
+}
+
+/// How a version is doing.
+pub(super) fn examine(seen: &Observation, csv: Doc<'_>) -> Step {
+    if csv.is_going() {
+        return Step::Progressing;
+    }
+    let since = csv.moment("/status/lastTransitionTime").or(csv.created());
+    let reason = csv.text("/status/reason");
+    let found = match csv.text("/status/phase") {
+        "Succeeded" => {
+            return certificate(seen, csv).or_else(|| workload(seen, csv)).map_or(Step::Done, Step::found);
+        }
+        "Replacing" => replaced_by_nothing(seen, csv),
+        "Pending" if reason == csv_reason::NOT_UPGRADEABLE => Some(not_upgradeable(seen, csv)),
+        "Pending" if reason == "RequirementsNotMet" => requirements(seen, csv, since),
+        "Pending" => workload(seen, csv),
+        "InstallReady" | "Installing" => workload(seen, csv),
+        "Failed" => failed(seen, csv, since),
+        _ => None,
+    };
+    match found {
+        Some(cause) => Step::found(cause),
+        None if seen.age(since) > PHASE && csv.text("/status/phase") != "Replacing" => {
+            Step::found(idle(csv, since))
+        }
+        None => Step::Progressing,
+    }
+}
+
+/// The Deployments of a version, and how they keep it from succeeding.
+fn workload(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
+    workloads::fault(seen, csv)
+}
+
+/// Nothing has happened for long, and nothing says why.
+fn idle(csv: Doc<'_>, since: Option<i64>) -> Cause {
+    let (phase, reason) = (csv.text("/status/phase"), csv.text("/status/reason"));
+    let text = format!(
+        "`{}` has been {phase} ({reason}) for more than ten minutes: {}",
+        csv.name(),
+        shorten(csv.text("/status/message"))
+    );
+    Cause::new(&codes::NO_PROGRESS, csv.reference(), text)
+        .shown(csv, "status.message", csv.text("/status/message"), since)
+        .repair(
+            format!(
+                "kubectl -n {} describe clusterserviceversion.operators.coreos.com {}",
+                csv.namespace(),
+                csv.name()
+            ),
+            "shows its requirements and events",
+        )
+        .repair(
+            "kubectl get pods -A -l 'app in (olm-operator,catalog-operator)'",
+            "shows whether OLM runs; its logs say what it waits for",
+        )
+}
+
+/// A version that gave way to one that does not exist.
+fn replaced_by_nothing(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
+    let mut all = seen.within("ClusterServiceVersion", csv.namespace());
+    if all.any(|other| other.text("/spec/replaces") == csv.name()) {
+        return None;
+    }
+    // A status that somebody wrote is acted on at the next resolution.
+    let subscription = subscription_of(seen, csv);
+    let is_adopted = subscription.is_some_and(|one| one.text("/status/currentCSV") == csv.name());
+    if is_adopted && seen.age(csv.moment("/status/lastTransitionTime")) < PHASE {
+        return None;
+    }
+    let text = format!(
+        "`{}` is Replacing, but the ClusterServiceVersion that replaces it does not exist, and OLM does not take it back",
+        csv.name()
+    );
+    let cause = Cause::new(&codes::REPLACED_BY_NOTHING, csv.reference(), text).shown(
+        csv,
+        "status.message",
+        csv.text("/status/message"),
+        csv.moment("/status/lastTransitionTime"),
+    );
+    Some(match subscription {
+        Some(subscription) => plans::reinstall_of(seen, subscription, cause),
+        None => cause.repair(
+            format!("kubectl -n {} delete clusterserviceversion.operators.coreos.com {}", csv.namespace(), csv.name()),
+            "removes the operator; CRDs and custom resources stay, and OLM installs it anew for its Subscription",
+        ),
+    })
+}
+
+/// The operator says that it must not be replaced now.
+fn not_upgradeable(seen: &Observation, csv: Doc<'_>) -> Cause {
+    let (old, namespace, name) = (csv.text("/spec/replaces"), csv.namespace(), csv.name());
+    let condition = seen.get("OperatorCondition", namespace, old);
+    let said = condition.and_then(|one| one.condition("Upgradeable"));
+    let stated = condition.and_then(|one| {
+        one.list("/spec/conditions").map(Doc).find(|found| found.text("/type") == "Upgradeable")
+    });
+    let message = said.map(|found| found.message).filter(|text| !text.is_empty());
+    let message =
+        message.or(stated.map(|found| found.text("/message"))).unwrap_or(csv.text("/status/message"));
+    let text = format!("`{name}` waits, because `{old}` says that it is not upgradeable now: {message}");
+    let object = condition.map_or_else(|| csv.reference(), Doc::reference);
+    let mut cause = Cause::new(&codes::NOT_UPGRADEABLE, object, text);
+    if let (Some(one), Some(found)) = (condition, said) {
+        cause = cause.shown(one, "status.conditions[Upgradeable].message", found.message, found.since);
+    }
+    cause = cause.shown(
+        csv,
+        "status.message",
+        csv.text("/status/message"),
+        csv.moment("/status/lastTransitionTime"),
+    );
+    cause.consequences.push(format!("clusterserviceversion/{old} is Replacing and runs on"));
+    cause
+        .repair(
+            format!("kubectl -n {namespace} get operatorcondition.operators.coreos.com {old} -w"),
+            "waits for the operator to finish: the upgrade goes on by itself as soon as it says Upgradeable=True, and nothing is lost",
+        )
+        .repair(
+            format!("kubectl -n {namespace} patch operatorcondition.operators.coreos.com {old} --type merge -p '{{\"spec\":{{\"overrides\":[{{\"type\":\"Upgradeable\",\"status\":\"True\",\"reason\":\"Overridden\",\"message\":\"overridden by the administrator\"}}]}}}}'"),
+            "instead, overrides the operator: the upgrade goes on at once, whatever the operator was doing",
+        )
+}
+
+/// Requirements that are not met, and that OLM is not about to meet itself.
+fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause> {
+    let unmet: Vec<Doc<'_>> = csv
+        .list("/status/requirementStatus")
+        .map(Doc)
+        .filter(|one| !matches!(one.text("/status"), "Present" | "Satisfied" | ""))
+        .collect();
+    let is_installing = seen
+        .within("InstallPlan", csv.namespace())
+        .any(|plan| !plans::is_over(plan) && plans::carries(plan, csv.name()));
+    // Steps of the plan come one after another.
+    let settled = seen.age(since) >= REQUIREMENTS || !is_installing;
+    let of_kind = |kind: &str| unmet.iter().copied().find(|one| one.text("/kind") == kind);
+    let (name, namespace) = (csv.name(), csv.namespace());
+    let field = "status.requirementStatus[].message";
+    if let Some(one) = of_kind("ClusterServiceVersion") {
+        let message = one.text("/message");
+        let text = format!("`{name}` cannot run on this Kubernetes: {message}");
+        let cause =
+            Cause::new(&codes::KUBERNETES_TOO_OLD, csv.reference(), text).shown(csv, field, message, since);
+        let cause = cause.repair(
+            "kubectl version",
+            "shows the version of the cluster: upgrade it, and OLM goes on by itself",
+        );
+        return Some(match subscription_of(seen, csv) {
+            Some(subscription) => cause.repair(
+                format!("kubectl -n {namespace} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{name}", subscription.name()),
+                "instead, removes what never ran; then install a version that runs on this Kubernetes, with `startingCSV` and Manual approval",
+            ),
+            None => cause,
+        });
+    }
+    let is_alongside = |one: &Doc<'_>| one.text("/message").contains("installed alongside");
+    let mut crds = unmet
+        .iter()
+        .copied()
+        .filter(|one| one.text("/kind") == "CustomResourceDefinition" && !is_alongside(one));
+    if let Some(one) = crds.find(|one| !serves(seen, csv, one.text("/name"))).filter(|_| settled) {
+        return Some(crd(csv, one, since));
+    }
+    let apis = unmet.iter().copied().find(|one| one.text("/kind") == "APIService");
+    if let Some(one) = apis.filter(|_| settled) {
+        return Some(api_service(seen, csv, one, since));
+    }
+    let native = unmet.iter().copied().find(|one| one.text("/message").contains("Native API"));
+    if let Some(one) = native {
+        let (api, message) = (one.text("/name"), one.text("/message"));
+        let text = format!(
+            "`{name}` needs the API {} `{api}`, which the cluster does not have: {message}",
+            one.text("/kind")
+        );
+        return Some(
+            Cause::new(&codes::REQUIRED_API_MISSING, csv.reference(), text)
+                .shown(csv, field, format!("{} {api}: {message}", one.text("/kind")), since)
+                .repair("kubectl api-resources", "lists the APIs of the cluster: install what serves the missing one, and OLM goes on within 30 seconds"),
+        );
+    }
+    // Accounts and rules come with the plan; later they are in somebody's way.
+    let other = unmet
+        .iter()
+        .copied()
+        .find(|one| !is_alongside(one) && one.text("/kind") != "CustomResourceDefinition")?;
+    let is_waiting_for_predecessor =
+        other.text("/message").contains("owned by another ClusterServiceVersion");
+    if seen.age(since) < 60_000 || is_installing || is_waiting_for_predecessor && seen.age(since) < PHASE {
+        return None;
+    }
+    let message = other.text("/message");
+    let dependents: Vec<&str> = other
+        .list("/dependents")
+        .map(Doc)
+        .filter(|one| one.text("/status") == "NotSatisfied")
+        .map(|one| one.text("/message"))
+        .collect();
+    let text = format!("`{name}` needs {} `{}`: {message}", other.text("/kind"), other.text("/name"));
+    let mut cause =
+        Cause::new(&codes::REQUIREMENT_MISSING, csv.reference(), text).shown(csv, field, message, since);
+    if !dependents.is_empty() {
+        cause =
+            cause.shown(csv, "status.requirementStatus[].dependents[].message", dependents.join("; "), since);
+    }
+    Some(cause.repair(
+        format!("kubectl -n {namespace} get clusterserviceversion.operators.coreos.com {name} -o jsonpath='{{.status.requirementStatus}}'"),
+        "lists every requirement: create what is missing, and OLM goes on by itself",
+    ))
+}
+
+/// Whether a CRD exists by now and is served: OLM looks again every half minute.
+fn serves(seen: &Observation, csv: Doc<'_>, name: &str) -> bool {
+    let Some(crd) = seen.get("CustomResourceDefinition", "", name) else { return false };
+    let wanted = ["owned", "required"]
+        .into_iter()
+        .flat_map(|list| csv.list(&format!("/spec/customresourcedefinitions/{list}")));
+    let mut versions = wanted.filter(|one| one["name"] == name).filter_map(|one| one["version"].as_str());
+    let served =
+        |version: &str| crd.list("/spec/versions").any(|one| one["name"] == version && one["served"] == true);
+    crd.holding("Established").is_some() && versions.all(served)
+}
+
+fn crd(csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Cause {
+    let (name, crd, message) = (csv.name(), one.text("/name"), one.text("/message"));
+    let is_owned = csv.list("/spec/customresourcedefinitions/owned").any(|owned| owned["name"] == crd);
+    let field = "status.requirementStatus[].message";
+    let shown = format!("CustomResourceDefinition {crd}: {message}");
+    if is_owned {
+        let text = format!("`{name}` owns the CRD `{crd}`, which does not exist: {message}");
+        return Cause::new(&codes::OWNED_CRD_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
+            format!("kubectl -n {} get configmaps -l olm.managed=true", csv.namespace()),
+            "lists the unpacked bundles: create the CRD again from the operator's bundle, and OLM notices within half a minute. Custom resources were deleted with the CRD: restore them from a backup",
+        );
+    }
+    let text = format!("`{name}` requires the CRD `{crd}`, which the cluster does not have: {message}");
+    Cause::new(&codes::REQUIRED_API_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
+        format!("kubectl get crd {crd}"),
+        "shows whether it exists: install the operator that owns it, or create the CRD, and OLM goes on within 30 seconds",
+    )
+}
+
+fn api_service(seen: &Observation, csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Cause {
+    let (api, message) = (one.text("/name"), one.text("/message"));
+    let found = seen.get("APIService", "", api);
+    let why = found.and_then(|found| found.condition("Available")).filter(|available| !available.is_true);
+    let text = format!(
+        "`{}` needs the aggregated API `{api}`, which does not answer: {}",
+        csv.name(),
+        why.map_or(message, |why| why.message)
+    );
+    let object = found.map_or_else(|| csv.reference(), Doc::reference);
+    let mut cause = Cause::new(&codes::API_SERVICE_DOWN, object, text);
+    if let (Some(found), Some(why)) = (found, why) {
+        cause = cause.shown(found, "status.conditions[Available].message", why.message, why.since);
+    }
+    cause
+        .shown(csv, "status.requirementStatus[].message", format!("APIService {api}: {message}"), since)
+        .repair(
+            format!("kubectl describe apiservice {api}"),
+            "names the Service that answers for the API: start the operator that it belongs to",
+        )
+}
+
+/// A certificate of OLM's that nobody renewed.
+fn certificate(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
+    let due = csv.moment("/status/certsRotateAt")?;
+    if seen.now() < due + ROTATION {
+        return None;
+    }
+    let (name, namespace) = (csv.name(), csv.namespace());
+    let services: Vec<String> = csv
+        .list("/spec/install/spec/deployments")
+        .filter_map(|one| one["name"].as_str())
+        .map(|one| format!("secret/{one}-service-cert"))
+        .collect();
+    let text = format!(
+        "the certificate that OLM made for the webhooks and APIs of `{name}` has expired: it was to be renewed at {}",
+        csv.text("/status/certsRotateAt")
+    );
+    Some(
+        Cause::new(&codes::CERTIFICATE_EXPIRED, csv.reference(), text)
+            .shown(csv, "status.certsRotateAt", csv.text("/status/certsRotateAt"), Some(due))
+            .repair(
+                format!("kubectl -n {namespace} delete {}", services.join(" ")),
+                "makes OLM create the certificate anew and replace the operator's pods, which takes about a minute",
+            )
+            .repair("kubectl get pods -A -l 'app in (olm-operator,catalog-operator)'", "shows whether OLM runs: it renews certificates a day before they expire"),
+    )
+}
+
+fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause> {
+    let (namespace, name) = (csv.namespace(), csv.name());
+    let (reason, message) = (csv.text("/status/reason"), csv.text("/status/message"));
+    let groups: Vec<Doc<'_>> = seen.within("OperatorGroup", namespace).collect();
+    let group = groups.first().copied();
+    let cause = |code: &'static Code, text: String| {
+        Cause::new(code, csv.reference(), text).shown(csv, "status.message", message, since)
+    };
+    match reason {
+        // The groups were looked at before: what is said here is behind.
+        "NoOperatorGroup" | "TooManyOperatorGroups" if groups.len() == 1 => None,
+        "UnsupportedOperatorGroup" | "InvalidInstallModes" | "NoTargetNamespaces" => {
+            let modes = supported(csv);
+            if group.is_some_and(|group| {
+                !groups::targets(group).is_empty() && modes.contains(&mode(namespace, group))
+            }) && reason != "InvalidInstallModes"
+            {
+                return None;
+            }
+            let group_name = group.map_or("", Doc::name);
+            let text = format!(
+                "`{name}` cannot watch the namespaces of the OperatorGroup `{group_name}`: {message}; it supports {}",
+                if modes.is_empty() { "no install mode".to_owned() } else { modes.join(", ") }
+            );
+            let mut found = cause(&codes::UNSUPPORTED_INSTALL_MODE, text);
+            if let Some(group) = group {
+                let targets = groups::targets(group);
+                let shown = if targets == [""] { "all namespaces".to_owned() } else { targets.join(", ") };
+                found = found.shown(group, "spec.targetNamespaces", shown, group.created());
+                if let Some((patch, effect)) = fitting(namespace, &modes, targets) {
+                    found = found.repair(
+                        format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {group_name} {patch}"),
+                        effect,
+                    );
+                }
+            }
+            Some(found)
+        }
+        "InterOperatorGroupOwnerConflict" | "CannotModifyStaticOperatorGroupProvidedAPIs" => {
+            conflict(seen, csv, group, reason, cause)
+        }
+        "OwnerConflict" => {
+            let text = format!("`{name}` and another operator own the same CRD or API: {message}");
+            Some(cause(&codes::OPERATOR_GROUP_CONFLICT, text).repair(
+                format!("kubectl -n {namespace} get clusterserviceversions.operators.coreos.com"),
+                "shows the operators of the namespace: remove the one that is not wanted",
+            ))
+        }
+        "RequirementsNotMet" => requirements(seen, csv, since),
+        "ComponentUnhealthy" | "InstallCheckFailed" | "NeedsReinstall" => workload(seen, csv).or_else(|| {
+            let is_final = message.contains("exceeded its progress deadline") && seen.age(since) > 60_000;
+            let is_old = seen.age(since) > 30_000;
+            (is_final || is_old && !message.contains("progress deadline"))
+                .then(|| generic(csv, reason, message, since, cause))
+        }),
+        "APIServiceResourceIssue" | "APIServiceResourcesNeedReinstall" | "APIServiceInstallFailed" => {
+            let owned = csv.list("/spec/apiservicedefinitions/owned").map(Doc).next();
+            let api =
+                owned.map_or(String::new(), |one| format!("{}.{}", one.text("/version"), one.text("/group")));
+            let text =
+                format!("the aggregated API `{api}` of `{name}` does not answer ({reason}): {message}");
+            (seen.age(since) > 60_000).then(|| {
+                cause(&codes::API_SERVICE_DOWN, text).repair(
+                    format!("kubectl describe apiservice {api}"),
+                    "shows why it is not available: its Service, its certificate or its pods",
+                )
+            })
+        }
+        _ => Some(generic(csv, reason, message, since, cause)),
+    }
+}
+
+/// A failure that only its message explains.
+fn generic(
+    csv: Doc<'_>,
+    reason: &str,
+    message: &str,
+    _since: Option<i64>,
+    cause: impl Fn(&'static Code, String) -> Cause,
+) -> Cause {
+    let code = refusals::code(message).unwrap_or(&codes::CSV_FAILED);
+    let help = csv_reason::TERMINAL.iter().find(|(known, _)| *known == reason).map(|(_, help)| *help);
+    let text = format!("`{}` failed ({reason}): {}", csv.name(), shorten(message));
+    cause(code, text).repair(
+        format!(
+            "kubectl -n {} describe clusterserviceversion.operators.coreos.com {}",
+            csv.namespace(),
+            csv.name()
+        ),
+        help.unwrap_or("shows what OLM tried, with its events"),
+    )
+}
+
+/// The install modes that a version supports.
+fn supported(csv: Doc<'_>) -> Vec<String> {
+    let modes = csv.list("/spec/installModes").filter(|one| one["supported"] == true);
+    modes.filter_map(|one| one["type"].as_str().map(str::to_owned)).collect()
+}
+
+/// The install mode that a group demands.
+fn mode(namespace: &str, group: Doc<'_>) -> String {
+    let targets: Vec<String> = groups::targets(group).into_iter().map(str::to_owned).collect();
+    InstallModeKind::of(namespace, &targets).to_string()
+}
+
+/// The change of a group that a version supports.
+fn fitting(namespace: &str, modes: &[String], targets: Vec<&str>) -> Option<(String, String)> {
+    let has = |mode: &str| modes.iter().any(|one| one == mode);
+    let set = |list: &[&str], effect: String| {
+        let list = serde_json::json!({"spec": {"targetNamespaces": list}});
+        Some((format!("--type merge -p '{list}'"), effect))
+    };
+    if has("OwnNamespace") {
+        return set(
+            &[namespace],
+            format!("lets the operator watch `{namespace}` alone; OLM goes on within 5 seconds"),
+        );
+    }
+    if has("AllNamespaces") && targets != [""] {
+        let patch = "--type json -p '[{\"op\":\"remove\",\"path\":\"/spec/targetNamespaces\"}]'".to_owned();
+        return Some((patch, "lets the operator watch all namespaces; OLM goes on within 5 seconds".into()));
+    }
+    let other = targets.into_iter().find(|one| !one.is_empty() && *one != namespace);
+    if has("SingleNamespace") {
+        let other = other.unwrap_or("default");
+        return set(
+            &[other],
+            format!(
+                "lets the operator watch the namespace `{other}` alone: name the one that you want; OLM goes on within 5 seconds"
+            ),
+        );
+    }
+    None
+}
+
+/// Another group with the same namespaces provides the same API.
+fn conflict(
+    seen: &Observation,
+    csv: Doc<'_>,
+    group: Option<Doc<'_>>,
+    reason: &str,
+    cause: impl Fn(&'static Code, String) -> Cause,
+) -> Option<Cause> {
+    let owned = |csv: Doc<'_>| -> Vec<String> {
+        csv.list("/spec/customresourcedefinitions/owned")
+            .filter_map(|one| one["name"].as_str().map(str::to_owned))
+            .collect()
+    };
+    let mine = owned(csv);
+    let (name, namespace, message) = (csv.name(), csv.namespace(), csv.text("/status/message"));
+    let own_targets = group.map(groups::targets).unwrap_or_default();
+    let meets = |other: Doc<'_>| {
+        let targets = groups::targets(other);
+        targets.contains(&"")
+            || own_targets.contains(&"")
+            || targets.iter().any(|one| own_targets.contains(one))
+    };
+    let rival = seen.of("ClusterServiceVersion").find(|other| {
+        !other.is_copy()
+            && other.namespace() != namespace
+            && owned(*other).iter().any(|one| mine.contains(one))
+            && seen.within("OperatorGroup", other.namespace()).any(meets)
+    });
+    let Some(rival) = rival else {
+        // The groups no longer meet: OLM looks again in a moment. What cannot be seen is believed.
+        let knows_rivals = seen.of("OperatorGroup").any(|other| other.namespace() != namespace);
+        let is_static = reason == "CannotModifyStaticOperatorGroupProvidedAPIs";
+        if knows_rivals && !is_static {
+            return None;
+        }
+        let text =
+            format!("`{name}` provides an API that its OperatorGroup may not provide ({reason}): {message}");
+        return Some(cause(&codes::OPERATOR_GROUP_CONFLICT, text).repair(
+            "kubectl get operatorgroups.operators.coreos.com -A",
+            "lists all groups with their namespaces: let no two of them that provide the same API share a namespace",
+        ));
+    };
+    let other = seen.within("OperatorGroup", rival.namespace()).next();
+    let text = format!(
+        "`{name}` and `{}` in the namespace `{}` provide the same APIs ({}), and their OperatorGroups `{}` and `{}` share namespaces: {message}",
+        rival.name(),
+        rival.namespace(),
+        mine.join(", "),
+        group.map_or("", Doc::name),
+        other.map_or("", Doc::name),
+    );
+    let mut found = cause(&codes::OPERATOR_GROUP_CONFLICT, text);
+    for one in group.into_iter().chain(other) {
+        let targets = groups::targets(one);
+        let shown = if targets == [""] { "all namespaces".to_owned() } else { targets.join(", ") };
+        found = found.shown(one, "spec.targetNamespaces", shown, one.created());
+    }
+    // The one with more namespaces is the one that can give some up.
+    let wide = group.into_iter().chain(other).max_by_key(|one| groups::targets(*one).len());
+    if let Some(wide) = wide {
+        let rest: Vec<&str> = groups::targets(wide)
+            .into_iter()
+            .filter(|one| !one.is_empty())
+            .filter(|one| {
+                let narrow =
+                    group.into_iter().chain(other).find(|other| other.namespace() != wide.namespace());
+                narrow.is_none_or(|narrow| !groups::targets(narrow).contains(one))
+            })
+            .collect();
+        if !rest.is_empty() {
+            let patch = serde_json::json!({"spec": {"targetNamespaces": rest}});
+            found = found.repair(
+                format!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type merge -p '{patch}'", wide.namespace(), wide.name()),
+                "makes the groups disjoint: both operators go on within 3 seconds, and the one whose group shrinks is restarted",
+            );
+        }
+    }
+    Some(found.repair(
+        match subscription_of(seen, csv) {
+            Some(subscription) => format!("kubectl -n {namespace} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{name}", subscription.name()),
+            None => format!("kubectl -n {namespace} delete clusterserviceversion.operators.coreos.com/{name}"),
+        },
+        format!("instead, removes the operator that does not run; `{}` runs on", rival.name()),
+    ))
+}
+
+/// A version that exists, and that no Subscription knows.
+pub(super) fn orphaned(seen: &Observation, csv: Doc<'_>, subscription: Doc<'_>) -> Cause {
+    let (name, namespace) = (csv.name(), csv.namespace());
+    // The Subscription of its own package is the one to adopt it.
+    let package = package_of(csv);
+    let mut all = seen.within("Subscription", namespace);
+    let own = all.find(|one| package.as_deref() == Some(one.text("/spec/name"))).unwrap_or(subscription);
+    let text = format!(
+        "the ClusterServiceVersion `{name}` exists and is not referenced by a subscription, and OLM resolves nothing in the namespace `{namespace}` because of it: the Subscription `{}` does not know that its operator is installed",
+        own.name()
+    );
+    let patch = serde_json::json!({"status": {
+        "installedCSV": name, "currentCSV": name, "state": "AtLatestKnown",
+        "lastUpdated": moment::format(seen.now()),
+    }});
+    Cause::new(&codes::CSV_ORPHANED, csv.reference(), text)
+        .shown(csv, "status.phase", csv.text("/status/phase"), csv.moment("/status/lastTransitionTime"))
+        .shown(own, "status.installedCSV", own.text("/status/installedCSV"), own.created())
+        .safe_repair(
+            format!("kubectl -n {namespace} patch subscription.operators.coreos.com {} --subresource status --type merge -p '{patch}'", own.name()),
+            "lets the Subscription adopt the ClusterServiceVersion: OLM resolves the next version about 6 seconds later, and nothing is restarted",
+        )
+        .repair(
+            format!("kubectl -n {namespace} delete clusterserviceversion.operators.coreos.com {name}"),
+            "instead, deletes it: OLM installs the operator again within about 10 seconds, in which it is down; CRDs and custom resources stay",
+        )
+}
+
+/// The package that a version says it is of.
+fn package_of(csv: Doc<'_>) -> Option<String> {
+    let properties: serde_json::Value =
+        serde_json::from_str(csv.annotation(crate::lifecycle::api::label::PROPERTIES)).ok()?;
+    let mut all = properties["properties"].as_array()?.iter();
+    all.find(|one| one["type"] == "olm.package")?.pointer("/value/packageName")?.as_str().map(str::to_owned)
+}

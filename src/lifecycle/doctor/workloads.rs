@@ -1,0 +1,260 @@
+//! The Deployments of an operator and their pods: why they do not come up.
+
+use super::codes;
+use super::observation::{Doc, Observation};
+use super::pods::{self, What};
+use super::{Cause, plans, refusals, versions};
+
+/// How long OLM may take to create a Deployment.
+const CREATING: i64 = 15_000;
+
+/// What keeps the Deployments of a version from becoming available.
+pub(super) fn fault(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
+    let wanted = csv.list("/spec/install/spec/deployments").filter_map(|one| one["name"].as_str());
+    wanted.into_iter().find_map(|name| deployment(seen, csv, name))
+}
+
+fn deployment(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
+    let Some(found) = seen.get("Deployment", csv.namespace(), name) else { return missing(seen, csv, name) };
+    if is_available(found) {
+        return None;
+    }
+    let what = format!("`{}` does not start, its deployment `{name}` is not available", csv.name());
+    let fault = newest_pods(seen, found).into_iter().find_map(|pod| pods::fault(seen, pod));
+    let cause = match fault {
+        Some(fault) => repaired(seen, csv, &fault, fault.cause(pods::code(&fault), &what)),
+        None => refused(seen, csv, found, &what).or_else(|| deadline(seen, csv, found, &what))?,
+    };
+    Some(context(csv, found, cause))
+}
+
+/// Whether a Deployment has all the pods of its newest template.
+fn is_available(deployment: Doc<'_>) -> bool {
+    let number = |path: &str| deployment.number(path).unwrap_or(0);
+    let is_current = number("/status/observedGeneration") >= number("/metadata/generation");
+    is_current
+        && number("/status/replicas") <= number("/status/updatedReplicas")
+        && deployment.holding("Available").is_some()
+}
+
+/// The pods of the newest template of a Deployment, the newest first.
+fn newest_pods<'o>(seen: &'o Observation, deployment: Doc<'o>) -> Vec<Doc<'o>> {
+    let of_set = |pod: &Doc<'o>| {
+        let set = pod.owners("ReplicaSet").next();
+        set.and_then(|set| set.rsplit_once('-')).is_some_and(|(name, _)| name == deployment.name())
+    };
+    let mut own: Vec<Doc<'o>> = seen.within("Pod", deployment.namespace()).filter(of_set).collect();
+    own.sort_by_key(|pod| (std::cmp::Reverse(pod.created()), pod.name()));
+    let newest = own.first().map(|pod| pod.label("pod-template-hash")).unwrap_or("");
+    own.retain(|pod| pod.label("pod-template-hash") == newest);
+    own
+}
+
+/// What OLM and Kubernetes say beside the pod.
+fn context(csv: Doc<'_>, deployment: Doc<'_>, mut cause: Cause) -> Cause {
+    if let Some(found) = deployment.conditions().find(|one| one.kind == "Available" && !one.is_true) {
+        cause = cause.shown(deployment, "status.conditions[Available].message", found.message, found.since);
+    }
+    if let Some(found) = deployment.conditions().find(|one| one.reason == "ProgressDeadlineExceeded") {
+        cause = cause.shown(deployment, "status.conditions[Progressing].message", found.message, found.since);
+    }
+    let since = csv.moment("/status/lastTransitionTime");
+    cause = cause.shown(csv, "status.message", csv.text("/status/message"), since);
+    let failed = csv.list("/status/conditions").map(Doc).filter(|one| one.text("/phase") == "Failed").last();
+    if let Some(found) = failed.filter(|found| found.text("/reason") == "InstallCheckFailed") {
+        cause = cause.shown(
+            csv,
+            "status.conditions[].message",
+            found.text("/message"),
+            found.moment("/lastTransitionTime"),
+        );
+    }
+    let phase = csv.text("/status/phase");
+    cause.consequences.push(format!(
+        "clusterserviceversion/{} is {phase} ({})",
+        csv.name(),
+        csv.text("/status/reason")
+    ));
+    if !csv.text("/spec/replaces").is_empty() && phase != "Succeeded" {
+        cause
+            .consequences
+            .push(format!("clusterserviceversion/{} stays Replacing", csv.text("/spec/replaces")));
+    }
+    cause
+}
+
+/// The Deployment does not exist, and OLM does not make it right now.
+fn missing(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
+    let since = csv.moment("/status/lastTransitionTime");
+    let is_due = matches!(csv.text("/status/phase"), "Installing" | "Failed");
+    if !seen.looked_at("Deployment") || !is_due || seen.age(since) < CREATING {
+        return None;
+    }
+    let text = format!(
+        "`{}` waits for its deployment `{name}`, which does not exist: OLM creates it again at its next cycle of five minutes",
+        csv.name()
+    );
+    Some(
+        Cause::new(&codes::DEPLOYMENT_MISSING, csv.reference(), text)
+            .shown(csv, "status.message", csv.text("/status/message"), since)
+            .repair(
+                format!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -w", csv.namespace(), csv.name()),
+                "nothing has to be done: shows how OLM installs it again within five minutes; a deleted Deployment is not made sooner while the phase is Installing",
+            ),
+    )
+}
+
+/// The pods cannot even be created.
+fn refused(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) -> Option<Cause> {
+    let found = deployment.holding("ReplicaFailure")?;
+    let code = refusals::code(found.message).unwrap_or(&codes::PODS_REFUSED);
+    let name = deployment.name();
+    let text = format!("{what}, because its pods are refused: {}", pods::shorten(found.message));
+    let cause = Cause::new(code, deployment.reference(), text).shown(
+        deployment,
+        "status.conditions[ReplicaFailure].message",
+        found.message,
+        found.since,
+    );
+    let namespace = deployment.namespace();
+    Some(match code.name {
+        "quota-exceeded" => config(
+            seen,
+            csv,
+            cause.repair(
+                format!("kubectl -n {namespace} describe resourcequota"),
+                "shows what is used: raise the quota or free what is not needed; the pods are then created within a few minutes",
+            ),
+            "resources",
+        ),
+        "limit-range" => config(
+            seen,
+            csv,
+            cause.repair(format!("kubectl -n {namespace} describe limitrange"), "shows the limits: change them, or what the operator asks for"),
+            "resources",
+        ),
+        "pod-security" => cause
+            .repair(
+                format!("kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=baseline --overwrite"),
+                "lets pods run that do not meet the `restricted` profile; use `privileged` if the message asks for more",
+            )
+            .repair(
+                format!("kubectl -n {namespace} rollout restart deployment/{name}"),
+                "then creates the pods at once; the operator is down already",
+            ),
+        "webhook-unreachable" => plans::webhook_repairs(seen, refusals::webhook(found.message).unwrap_or(""), cause),
+        "namespace-terminating" => cause,
+        _ => cause.repair(format!("kubectl -n {namespace} describe replicaset -l olm.owner={}", csv.name()), "shows every refusal"),
+    })
+}
+
+/// Kubernetes gave the Deployment up, and nothing else says why.
+fn deadline(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) -> Option<Cause> {
+    let found = deployment.conditions().find(|one| one.reason == "ProgressDeadlineExceeded")?;
+    // A pod that was made since is a new try.
+    let pod = newest_pods(seen, deployment).into_iter().find_map(|pod| pod.created());
+    if seen.age(pod) < 60_000 {
+        return None;
+    }
+    let name = deployment.name();
+    let text = format!("{what}: it exceeded its progress deadline");
+    let cause = Cause::new(&codes::PROGRESS_DEADLINE, deployment.reference(), text).shown(
+        deployment,
+        "status.conditions[Progressing].message",
+        found.message,
+        found.since,
+    );
+    Some(upgrade(
+        seen,
+        csv,
+        cause.repair(
+            format!("kubectl -n {} describe deployment/{name}", deployment.namespace()),
+            "shows its pods and events: they say what it waits for",
+        ),
+    ))
+}
+
+/// The way that fits what is wrong with a pod.
+fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Cause) -> Cause {
+    let (namespace, pod) = (csv.namespace(), fault.pod.name());
+    let retry = format!("kubectl -n {namespace} delete pod {pod}");
+    let logs = format!("kubectl -n {namespace} logs {pod} -c {}", fault.container);
+    let cause = match &fault.what {
+        What::Image { image, is_refused: true, .. } => cause
+            .repair(
+                format!("kubectl -n {namespace} patch serviceaccount {} --type merge -p '{{\"imagePullSecrets\":[{{\"name\":\"pull-secret\"}}]}}'", account(fault.pod)),
+                format!("lets the pods use the Secret `pull-secret` with the credentials for `{image}`: create it with `kubectl create secret docker-registry`"),
+            )
+            .safe_repair(retry, "then pulls at once; the operator does not run anyway"),
+        What::Image { image, .. } => cause.safe_repair(
+            retry,
+            format!("once `{image}` is in the registry: pulls at once instead of at the next back-off, and `{}` succeeds within about 30 seconds; the pod does not run anyway", csv.name()),
+        ),
+        What::Crash { .. } => config(
+            seen,
+            csv,
+            cause.repair(format!("{logs} --previous"), "shows what the container wrote before it ended"),
+            "env",
+        ),
+        What::OutOfMemory => config(seen, csv, cause, "resources"),
+        What::Config { .. } => cause.repair(
+            format!("kubectl -n {namespace} describe pod {pod}"),
+            "names the Secret, ConfigMap or setting that is missing: create it, and the container starts within a minute",
+        ),
+        What::Unschedulable => config(
+            seen,
+            csv,
+            cause.repair("kubectl describe nodes", "shows what the nodes have left: add a node, or free what the pod needs, and it is scheduled at once"),
+            "resources",
+        ),
+        What::Pressure => cause
+            .repair("kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key", "names the nodes under pressure: free memory or disk on them, or add a node")
+            .safe_repair(retry, "then starts the pod anew; the pod does not run anyway"),
+        What::Setup => cause.repair(format!("kubectl -n {namespace} describe pod {pod}"), "names the volume, Secret or network that is missing"),
+        What::NotReady => cause.repair(logs, "shows what the operator waits for"),
+    };
+    upgrade(seen, csv, cause)
+}
+
+fn account(pod: Doc<'_>) -> &str {
+    match pod.text("/spec/serviceAccountName") {
+        "" => "default",
+        account => account,
+    }
+}
+
+/// How the Subscription changes the pods.
+fn config(seen: &Observation, csv: Doc<'_>, cause: Cause, field: &str) -> Cause {
+    let Some(subscription) = versions::subscription_of(seen, csv) else { return cause };
+    let late = match csv.text("/status/phase") {
+        "Succeeded" => "the operator's pods are replaced",
+        _ => "OLM applies it when it installs again, at its next cycle of five minutes",
+    };
+    cause.repair(
+        format!(
+            "kubectl -n {} edit subscription.operators.coreos.com {}",
+            subscription.namespace(),
+            subscription.name()
+        ),
+        format!("set `spec.config.{field}` to what the operator needs: {late}"),
+    )
+}
+
+/// What else there is when the version that does not come up replaces another one.
+fn upgrade(seen: &Observation, csv: Doc<'_>, cause: Cause) -> Cause {
+    let (old, namespace) = (csv.text("/spec/replaces"), csv.namespace());
+    let Some(subscription) = versions::subscription_of(seen, csv) else { return cause };
+    if old.is_empty() || seen.get("ClusterServiceVersion", namespace, old).is_none() {
+        return cause;
+    }
+    let mut cause = cause;
+    let is_failed = csv.text("/status/phase") == "Failed";
+    let group = seen.within("OperatorGroup", namespace).next();
+    if let Some(group) = group.filter(|_| is_failed) {
+        cause = cause.repair(
+            format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {} --type merge -p '{{\"spec\":{{\"upgradeStrategy\":\"TechPreviewUnsafeFailForward\"}}}}'", group.name()),
+            format!("lets OLM go on from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
+        );
+    }
+    plans::reinstall_of(seen, subscription, cause)
+}

@@ -1,0 +1,327 @@
+//! What the doctor says at every moment of every recording, with the lines of the administrator and of logs left out.
+
+use std::fmt::Write as _;
+
+use olmkit::lifecycle::doctor::{Cause, Diagnosis, Recorder, Scope, State, diagnose, replay};
+
+/// The recordings, by name.
+fn recordings() -> Vec<(String, String)> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces");
+    let mut all: Vec<(String, String)> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    all.sort();
+    assert!(all.len() > 50, "recordings are missing");
+    all
+}
+
+/// Diagnoses after every event, and hands each diagnosis to `look`.
+fn at_every_moment(text: &str, mut look: impl FnMut(i64, &Diagnosis)) {
+    let mut recorder = Recorder::new();
+    let events: Vec<(i64, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            value.get("type").is_some().then(|| (value["t"].as_i64().unwrap(), line))
+        })
+        .collect();
+    for (at, (time, line)) in events.iter().enumerate() {
+        recorder.feed(line, None).unwrap();
+        // Events of one moment are one state.
+        if events.get(at + 1).is_some_and(|(next, _)| next == time) {
+            continue;
+        }
+        look(*time, &diagnose(recorder.observation(), &Scope::default()));
+    }
+}
+
+fn verdict(diagnosis: &Diagnosis) -> String {
+    let causes: Vec<String> =
+        diagnosis.causes.iter().map(|cause| format!(" {} {}", cause.code, cause.object.short())).collect();
+    format!("{}{}", diagnosis.state.as_str(), causes.join(","))
+}
+
+#[test]
+fn every_moment_of_every_recording() {
+    let mut told = String::new();
+    for (name, text) in recordings() {
+        writeln!(told, "{name}").unwrap();
+        let mut last = String::new();
+        at_every_moment(&text, |at, diagnosis| {
+            let verdict = verdict(diagnosis);
+            if verdict != last {
+                writeln!(told, "  {at} {verdict}").unwrap();
+                last = verdict;
+            }
+        });
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn states_and_causes_agree() {
+    for (name, text) in recordings() {
+        at_every_moment(&text, |at, diagnosis| {
+            let is_stuck = matches!(diagnosis.state, State::Broken | State::Waiting);
+            assert_eq!(is_stuck, !diagnosis.causes.is_empty(), "{name} at {at}: {diagnosis:?}");
+            for Cause { code, sentence, evidence, repair, .. } in &diagnosis.causes {
+                assert!(!evidence.is_empty() && !repair.is_empty(), "{name} at {at}: {code}");
+                assert!(!sentence.contains('\n'), "{name} at {at}: {sentence}");
+            }
+        });
+    }
+}
+
+/// What an expert would say: the recording, a moment at which it is stuck, the code, the object, and words of the sentence.
+const EXPERT: &[(&str, i64, &str, &str, &[&str])] = &[
+    (
+        "06b",
+        60_000,
+        "channel-not-found",
+        "subscription/demo",
+        &["no operators found in channel no-such-channel of package demo"],
+    ),
+    (
+        "08",
+        150_000,
+        "image-pull",
+        "pod/demo-controller-",
+        &["cannot pull", "demo-controller:v0.1.0", "not found"],
+    ),
+    ("08", 361_000, "image-pull", "pod/demo-controller-", &["not found"]),
+    (
+        "09",
+        90_000,
+        "crashing",
+        "pod/demo-controller-",
+        &["container `manager`", "CrashLoopBackOff", "exit code 1"],
+    ),
+    ("10", 70_000, "unschedulable", "pod/demo-controller-", &["0/1 nodes are available: 1 Insufficient cpu"]),
+    ("11a", 400_000, "image-pull", "pod/demo-controller-", &["`demo.v0.2.0`", "no-such-image:v0.2.0"]),
+    ("11a", 650_000, "image-pull", "pod/demo-controller-", &["`demo.v0.2.0`"]),
+    ("11a", 750_000, "csv-deleted", "subscription/demo", &["`demo.v0.2.0` was deleted"]),
+    ("11b", 540_000, "image-pull", "pod/demo-controller-", &["no-such-image:v0.2.0"]),
+    ("11c", 400_000, "image-pull", "pod/demo-controller-", &["`demo.v0.2.0`", "not found"]),
+    ("11e", 310_000, "image-pull", "pod/demo-controller-", &["`demo.v0.2.0`", "not found"]),
+    ("12a", 60_000, "bundle-image-pull", "pod/", &["demo-bundle:v0.1.0", "ErrImagePull", "not found"]),
+    ("12a", 140_000, "bundle-image-pull", "job/", &["demo-bundle:v0.1.0", "not found"]),
+    ("12c", 66_000, "bundle-image-pull", "job/", &["demo-bundle:v0.1.0", "not found"]),
+    (
+        "13a",
+        77_800,
+        "bundle-invalid",
+        "pod/",
+        &["container `pull`", "lstat /metadata/annotations.yaml: no such file or directory"],
+    ),
+    ("13b", 31_000, "bundle-without-csv", "configmap/", &["demo-bundle:v0.1.0", "no ClusterServiceVersion"]),
+    ("13c", 50_000, "unsupported-kind", "installplan/", &["Ingress", "UnsupportedResource"]),
+    (
+        "13c",
+        99_000,
+        "unsupported-kind",
+        "installplan/",
+        &["Ingress", "the InstallPlan contains invalid data"],
+    ),
+    ("14a", 60_000, "catalog-image-pull", "pod/catalog-", &["catalog:no-such-tag", "not found"]),
+    (
+        "14b",
+        80_000,
+        "catalog-crashing",
+        "pod/catalog-",
+        &["multiple channel heads found in graph: demo.v0.1.0, demo.v0.2.0"],
+    ),
+    ("15a", 60_000, "no-operator-group", "namespace/", &["found 0 operatorGroups, expected 1"]),
+    ("15b", 80_000, "no-operator-group", "namespace/", &["no OperatorGroup"]),
+    (
+        "16a",
+        60_000,
+        "several-operator-groups",
+        "operatorgroup/second",
+        &["found 2 operatorGroups, expected 1"],
+    ),
+    (
+        "17a",
+        100_000,
+        "unsupported-install-mode",
+        "clusterserviceversion/solo.v0.1.0",
+        &["AllNamespaces InstallModeType not supported"],
+    ),
+    ("18a", 45_000, "package-not-found", "subscription/demo", &["no operators found in package demos"]),
+    ("18b", 45_000, "channel-not-found", "subscription/demo", &["in channel stabel of package demo"]),
+    ("18d", 75_000, "catalog-not-found", "subscription/demo", &["no operators found from catalog catalogue"]),
+    (
+        "19a",
+        30_000,
+        "dependency-missing",
+        "subscription/demo",
+        &["requires an operator with package: cache-db and with version in range: >=1.0.0"],
+    ),
+    (
+        "20a",
+        35_000,
+        "api-conflict",
+        "subscription/rival",
+        &["provide the same API Demo", "demo.v0.1.0", "rival.v0.1.0"],
+    ),
+    (
+        "20b",
+        115_000,
+        "operator-group-conflict",
+        "clusterserviceversion/rival.v0.1.0",
+        &["intersecting operatorgroups provide the same apis"],
+    ),
+    (
+        "21",
+        95_000,
+        "csv-orphaned",
+        "clusterserviceversion/demo.v0.1.0",
+        &["exists and is not referenced by a subscription"],
+    ),
+    (
+        "21b",
+        95_000,
+        "csv-orphaned",
+        "clusterserviceversion/demo.v0.1.0",
+        &["not referenced by a subscription"],
+    ),
+    (
+        "22a",
+        90_000,
+        "crd-invalidates-resources",
+        "installplan/",
+        &["error validating existing CRs", "spec.size"],
+    ),
+    ("22a", 150_000, "crd-invalidates-resources", "installplan/", &["should be less than or equal to 9"]),
+    ("22c", 250_000, "crd-invalidates-resources", "installplan/", &["updated validation is too restrictive"]),
+    (
+        "23a",
+        60_000,
+        "kubernetes-too-old",
+        "clusterserviceversion/demo.v0.1.0",
+        &["minKubeVersion (1.99.0) > server version (1.34.4)"],
+    ),
+    (
+        "23b",
+        22_000,
+        "dependency-missing",
+        "subscription/demo",
+        &["requires an operator providing an API", "kind: Queue"],
+    ),
+    (
+        "23c",
+        60_000,
+        "required-api-missing",
+        "clusterserviceversion/demo.v0.1.0",
+        &["ServiceMonitor", "Native API does not exist"],
+    ),
+    (
+        "24",
+        130_000,
+        "not-upgradeable",
+        "operatorcondition/demo.v0.1.0",
+        &["a data migration is running; do not upgrade"],
+    ),
+    (
+        "26",
+        65_000,
+        "approval-required",
+        "installplan/",
+        &["RequiresApproval", "`demo.v0.1.0` and `cache-db.v1.0.0`"],
+    ),
+    ("32", 80_000, "csv-deleted", "subscription/demo", &["`demo.v0.1.0` was deleted"]),
+    ("32", 140_000, "csv-deleted", "subscription/demo", &["does not install it again"]),
+    ("33", 40_000, "installer-account-missing", "operatorgroup/t33", &["`installer`", "not found"]),
+    ("33", 110_000, "installer-account-missing", "operatorgroup/t33", &["`installer`"]),
+    ("35", 100_000, "image-pull", "pod/demo-controller-", &["no-such-image:v0.2.0", "not found"]),
+];
+
+fn recording(number: &str) -> String {
+    let mut all = recordings().into_iter();
+    all.find(|(name, _)| name.starts_with(&format!("{number}-")))
+        .unwrap_or_else(|| panic!("no recording {number}"))
+        .1
+}
+
+/// The events of a recording without the lines of its administrator.
+fn events_of(text: &str) -> String {
+    text.lines().filter(|line| line.contains("\"type\":\"")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_cause_that_an_expert_would_quote() {
+    for (number, at, code, object, words) in EXPERT {
+        let text = events_of(&recording(number));
+        let diagnosis = diagnose(&replay(text.lines(), Some(*at)).unwrap(), &Scope::default());
+        let place = format!("{number} at {at}: {diagnosis:#?}");
+        assert_eq!(diagnosis.causes.len(), 1, "{place}");
+        let cause = &diagnosis.causes[0];
+        assert_eq!(cause.code, *code, "{place}");
+        assert!(cause.object.short().starts_with(object), "{place}");
+        words.iter().for_each(|word| assert!(cause.sentence.contains(word), "no `{word}` in {place}"));
+    }
+}
+
+#[test]
+fn the_repairs_are_the_ones_that_worked() {
+    for (number, at, part) in [
+        ("08", 150_000, "delete pod demo-controller-"),
+        (
+            "11e",
+            310_000,
+            "delete subscription.operators.coreos.com/demo clusterserviceversion.operators.coreos.com/demo.v0.2.0 clusterserviceversion.operators.coreos.com/demo.v0.1.0",
+        ),
+        (
+            "12a",
+            140_000,
+            "delete job/666762415e692fcfc489c037131ab7ef66c0a73d39313094bf5ba088903f0da configmap/666762415e692fcfc489c037131ab7ef66c0a73d39313094bf5ba088903f0da",
+        ),
+        ("14a", 60_000, "edit catalogsource.operators.coreos.com catalog"),
+        ("15a", 60_000, "kind: OperatorGroup"),
+        ("16a", 60_000, "delete operatorgroup.operators.coreos.com second"),
+        ("17a", 100_000, "{\"spec\":{\"targetNamespaces\":[\"t17a\"]}}"),
+        ("18d", 75_000, "{\"spec\":{\"source\":\"catalog\",\"sourceNamespace\":\"t18d\"}}"),
+        ("20a", 35_000, "delete subscription.operators.coreos.com rival"),
+        (
+            "20b",
+            115_000,
+            "patch operatorgroup.operators.coreos.com t20b --type merge -p '{\"spec\":{\"targetNamespaces\":[\"t20b\"]}}'",
+        ),
+        ("21", 95_000, "delete clusterserviceversion.operators.coreos.com demo.v0.1.0"),
+        ("21b", 95_000, "\"installedCSV\":\"demo.v0.1.0\""),
+        ("22a", 150_000, "--subresource status --type merge -p '{\"status\":{\"phase\":\"Installing\"}}'"),
+        ("24", 130_000, "\"type\":\"Upgradeable\",\"status\":\"True\""),
+        ("26", 65_000, "{\"spec\":{\"approved\":true}}"),
+        ("32", 80_000, "delete subscription.operators.coreos.com/demo"),
+        ("33", 40_000, "create serviceaccount installer"),
+    ] {
+        let text = recording(number);
+        let diagnosis = diagnose(&replay(text.lines(), Some(at)).unwrap(), &Scope::default());
+        let repairs: Vec<&str> = diagnosis.causes[0].repair.iter().map(|one| one.command.as_str()).collect();
+        assert!(
+            repairs.iter().any(|command| command.contains(part)),
+            "{number}: no `{part}` in {repairs:#?}"
+        );
+    }
+}
+
+/// Every recording in which nothing goes wrong.
+const FINE: &[&str] = &[
+    "01", "02", "03", "04", "05", "06a", "07a", "07b", "19b", "20c", "25a", "25b", "27", "28", "29", "30",
+    "31",
+];
+
+#[test]
+fn nothing_is_named_where_nothing_is_wrong() {
+    for number in FINE {
+        at_every_moment(&recording(number), |at, diagnosis| {
+            assert!(diagnosis.causes.is_empty(), "{number} at {at}: {diagnosis:#?}");
+            assert!(matches!(diagnosis.state, State::Healthy | State::Progressing), "{number} at {at}");
+        });
+    }
+}
