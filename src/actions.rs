@@ -5,6 +5,7 @@ pub mod build;
 pub mod build_index;
 pub mod catalog;
 pub mod convert;
+pub mod doctor;
 pub mod diff;
 pub mod edit;
 mod failures;

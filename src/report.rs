@@ -6,6 +6,7 @@
 mod added;
 mod codes;
 mod converted;
+mod doctor;
 mod edited;
 mod explained;
 mod findings;
@@ -41,6 +42,7 @@ use crate::exit::{Exit, Failure};
 pub use added::AddedAnswer;
 pub use codes::{CodeAnswer, CodesAnswer};
 pub use converted::ConvertedAnswer;
+pub use doctor::DoctorAnswer;
 pub use edited::EditedAnswer;
 pub use explained::ExplainedAnswer;
 pub use findings::FindingsAnswer;

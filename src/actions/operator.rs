@@ -13,6 +13,7 @@ use crate::image::Access;
 use crate::input::Input;
 use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::decide::Accept;
+use crate::lifecycle::doctor::{self, Diagnosis, Scope, diagnose};
 use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
 use crate::lifecycle::kubernetes::{Choice, Kubernetes};
@@ -84,6 +85,13 @@ pub enum Verb {
         /// The namespace; none for all.
         namespace: Option<String>,
     },
+    /// `operator doctor`
+    Doctor {
+        /// The Subscription, or its package; none for all.
+        name: Option<String>,
+        /// The namespace; none for all.
+        namespace: Option<String>,
+    },
     /// `operator uninstall`
     Uninstall(Uninstall),
     /// `operator rollback`
@@ -106,6 +114,8 @@ pub enum Outcome {
     Description(Description),
     /// Operators.
     List(Vec<Operator>),
+    /// How operators are, and why.
+    Diagnosis(Diagnosis),
     /// What was removed.
     Removed(Removed),
     /// What would be written.
@@ -133,7 +143,8 @@ pub fn run(
         }
         _ => None,
     };
-    let errand = Errand { verb, made: made.as_ref(), options, access, begun };
+    let is_simulated = !target.simulate.is_empty();
+    let errand = Errand { verb, made: made.as_ref(), options, access, begun, is_simulated };
     let outcomes = match (&target.simulate[..], &target.contexts[..]) {
         ([], []) => vec![(String::new(), real(target, None, &errand, progress))],
         ([], contexts) => at_once(target, contexts, &errand, progress),
@@ -166,6 +177,7 @@ struct Errand<'e> {
     access: &'e Access,
     /// When the command began.
     begun: Instant,
+    is_simulated: bool,
 }
 
 impl Verb {
@@ -186,6 +198,7 @@ impl Verb {
             Self::Approve { namespace, .. }
             | Self::Status { namespace, .. }
             | Self::Describe { namespace, .. }
+            | Self::Doctor { namespace, .. }
             | Self::List { namespace } => namespace,
         };
         namespace.get_or_insert_with(|| default.to_owned());
@@ -303,6 +316,9 @@ fn one(
             engine.describe(name, namespace.as_deref()).map(Outcome::Description)
         }
         Verb::List { namespace } => engine.list(namespace.as_deref()).map(Outcome::List),
+        Verb::Doctor { name, namespace } => {
+            return examine(engine.cluster, errand, name.clone(), namespace.clone());
+        }
         Verb::Uninstall(request) => engine.uninstall(request).map(Outcome::Removed),
         Verb::Rollback { request, backup } => {
             let archive = sources::Backup { directory: backup, dry_run: options.dry_run };
@@ -319,6 +335,24 @@ fn one(
             Err(failure(error, done, engine.awaited()))
         }
     }
+}
+
+/// Looks at a cluster, and says why operators are stuck.
+fn examine(
+    cluster: &mut dyn Cluster,
+    errand: &Errand<'_>,
+    name: Option<String>,
+    namespace: Option<String>,
+) -> Result<Outcome, Failure> {
+    let scope = Scope { name, namespace };
+    // A simulated cluster has a clock of its own.
+    let now = (!errand.is_simulated).then(|| {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    });
+    let seen = doctor::observe(cluster, &scope, now).map_err(|error| failure(error.into(), &[], ""))?;
+    super::doctor::found(&seen, &scope)?;
+    Ok(Outcome::Diagnosis(diagnose(&seen, &scope)))
 }
 
 /// What is said when a verb did something and did not get to its end.

@@ -7,12 +7,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
 use super::registry::{ConnectionFlags, duration, duration_or_zero};
+use crate::actions::doctor;
 use crate::actions::operator::{self, NewBundle, Target};
 use crate::exit::Failure;
 use crate::files;
 use crate::input::Input;
 use crate::lifecycle::api;
 use crate::lifecycle::decide::Accept;
+use crate::lifecycle::doctor::Scope;
 use crate::lifecycle::engine::Options;
 use crate::lifecycle::install;
 use crate::lifecycle::rollback;
@@ -35,6 +37,8 @@ pub enum Verb {
     Describe(Named),
     /// Show the health of an operator; exit code 1 if it is unhealthy
     Status(Named),
+    /// Say in one sentence why operators are stuck, and how to repair them
+    Doctor(Doctor),
     /// Remove an operator; lists what is kept and why
     Uninstall(Uninstall),
     /// Return to an older version by reinstalling it
@@ -82,6 +86,15 @@ impl Verb {
                 let namespace = reading.namespace(&cluster);
                 all_namespaces = reading.all_namespaces;
                 (operator::Verb::Status { name, namespace }, cluster, reading.waiting())
+            }
+            Self::Doctor(Doctor { name, from, at, reading, cluster }) => {
+                let namespace = reading.namespace(&cluster);
+                if !from.is_empty() {
+                    let diagnosis = doctor::from_files(&from, at, &Scope { name, namespace })?;
+                    return Ok(Box::new(report::DoctorAnswer { diagnosis }));
+                }
+                all_namespaces = reading.all_namespaces;
+                (operator::Verb::Doctor { name, namespace }, cluster, reading.waiting())
             }
             Self::Uninstall(Uninstall { name, delete_crds, accept_conversion_gap, cluster, waiting }) => {
                 let namespace = cluster.namespace.clone();
@@ -431,6 +444,35 @@ pub struct Named {
     #[command(flatten)]
     cluster: ClusterFlags,
 }
+
+/// Flags of `operator doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXAMPLES)]
+pub struct Doctor {
+    /// Subscription, or package if only one Subscription has it [default: all operators]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Diagnose files instead of a cluster: output of `kubectl get -o yaml|json`, a directory or archive from `oc adm must-gather` or
+    /// `kubectl cluster-info dump`, or a recorded trace (.jsonl); repeat for several
+    #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]
+    from: Vec<PathBuf>,
+    /// Moment of a recorded trace, in milliseconds, inclusive [default: its end]
+    #[arg(long, value_name = "MS", requires = "from")]
+    at: Option<i64>,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+const DOCTOR_EXAMPLES: &str = "\
+Exit code 0 if all operators are healthy or progressing, 1 if one is waiting or broken.
+
+Examples:
+  olmkit operator doctor -A
+  olmkit operator doctor redis-operator -n redis
+  olmkit operator doctor --from must-gather.tar.gz
+  olmkit operator doctor --from objects.json --output json";
 
 /// Flags of `operator uninstall`.
 #[derive(Debug, Args)]

@@ -534,6 +534,16 @@ pub struct Origin {
     pub place: Option<Place>,
 }
 
+/// What the doctor found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DiagnosisReport<'a> {
+    /// The format: `olmkit.diagnosis/v1`.
+    pub schema: &'static str,
+    /// The diagnosis.
+    #[serde(flatten)]
+    pub diagnosis: &'a crate::lifecycle::doctor::Diagnosis,
+}
+
 /// A place in a file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Place {
@@ -561,6 +571,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("added-v1", schema_for!(Account)),
         ("contexts-v1", schema_for!(Contexts)),
         ("description-v1", schema_for!(DescriptionReport)),
+        ("diagnosis-v1", schema_for!(DiagnosisReport)),
         ("codes-v1", schema_for!(Codes)),
         ("converted-v1", schema_for!(Converted)),
         ("digest-v1", schema_for!(ImageDigest)),

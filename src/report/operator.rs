@@ -163,6 +163,7 @@ impl Answer for OperatorAnswer {
     fn exit(&self) -> Exit {
         let exits = self.outcomes.iter().map(|(_, done)| match done {
             Ok(Outcome::Status(operator)) if !operator.is_well() => Exit::No,
+            Ok(Outcome::Diagnosis(diagnosis)) => super::doctor::diagnosis_exit(diagnosis),
             Ok(_) => Exit::Yes,
             Err(failure) => failure.exit,
         });
@@ -208,6 +209,7 @@ fn outcome_json(outcome: &Outcome) -> String {
             pretty(&json::DescriptionReport { schema: "olmkit.description/v1", description })
         }
         Outcome::List(operators) => pretty(&json::OperatorList { schema: "olmkit.operators/v1", operators }),
+        Outcome::Diagnosis(diagnosis) => super::doctor::diagnosis_json(diagnosis),
         Outcome::Removed(removed) => {
             pretty(&json::RemovedReport { schema: "olmkit.removed/v1", parts: removed })
         }
@@ -236,6 +238,7 @@ fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
             operators.iter().for_each(|operator| table.operator(None, operator));
             table.print(out)
         }
+        Outcome::Diagnosis(diagnosis) => super::doctor::diagnosis_text(diagnosis, out),
         Outcome::Removed(removed) => removal(removed, out),
         Outcome::Planned(planned) => planned.iter().try_for_each(|one| dry_run(one, out)),
     }

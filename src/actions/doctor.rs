@@ -1,0 +1,310 @@
+//! `operator doctor --from`: recorded traces, what `kubectl` printed, must-gathers and archives of these, read into one observation.
+//!
+//! Nothing is unpacked to disk, links are not followed, and every size and count is bounded. What cannot be read is named in the
+//! diagnosis, as long as something could be.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::exit::Failure;
+use crate::files;
+use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose};
+
+/// The largest file in an archive or a directory that is read, in bytes.
+const MAX_FILE: u64 = 256 << 20;
+/// The most bytes of an archive after decompression.
+const MAX_UNPACKED: u64 = 8 << 30;
+/// The most files that are looked at.
+const MAX_FILES: usize = 500_000;
+/// The problems that are told.
+const MAX_PROBLEMS: usize = 20;
+
+/// Nothing that could be diagnosed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoctorError {
+    /// No object of OLM.
+    #[error("no Subscription and no ClusterServiceVersion in {what}")]
+    Nothing {
+        /// What was read.
+        what: String,
+    },
+    /// A name that means nothing in it.
+    #[error("no Subscription `{name}`{place}")]
+    NotFound {
+        /// The name.
+        name: String,
+        /// Where, as a phrase; empty for everywhere.
+        place: String,
+    },
+    /// A time for what has none.
+    #[error("`{path}` is not a recorded trace, so it has no moment to stop at")]
+    NoTrace {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Several recordings, or one with other files.
+    #[error("a recorded trace is diagnosed alone")]
+    Mixed,
+    /// A line that is no event.
+    #[error("cannot read `{path}`")]
+    Recording {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: doctor::RecordingError,
+    },
+    /// It cannot be opened.
+    #[error("cannot read `{path}`")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The commands that collect what the doctor reads.
+const COLLECT: &str = "collect with `kubectl get subscriptions,operatorgroups,catalogsources,installplans,clusterserviceversions,\
+operatorconditions,jobs,configmaps,deployments,pods,events -A -o json > objects.json`";
+
+/// Diagnoses what files hold.
+///
+/// # Errors
+/// A file cannot be read, or none of them holds anything of OLM.
+pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<Diagnosis, Failure> {
+    let is_trace = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
+    let seen = match paths {
+        [path] if is_trace(path) => trace(path, at)?,
+        paths if paths.iter().any(is_trace) => {
+            return Err(Failure::misuse(DoctorError::Mixed).help("pass one `--from`"));
+        }
+        paths => {
+            if let Some(path) = paths.first().filter(|_| at.is_some()) {
+                return Err(Failure::misuse(DoctorError::NoTrace { path: path.clone() })
+                    .help("pass --at with a recorded trace (.jsonl) only"));
+            }
+            collected(paths)?
+        }
+    };
+    found(&seen, scope)?;
+    Ok(diagnose(&seen, scope))
+}
+
+/// Whether there is what was asked for.
+///
+/// # Errors
+/// There is no operator of that name.
+pub fn found(seen: &Observation, scope: &Scope) -> Result<(), Failure> {
+    let Some(name) = &scope.name else { return Ok(()) };
+    let within =
+        |one: &doctor::Doc<'_>| scope.namespace.as_ref().is_none_or(|namespace| one.namespace() == namespace);
+    let mut all = seen.of("Subscription").filter(within);
+    if all.any(|one| one.name() == name || one.text("/spec/name") == name) {
+        return Ok(());
+    }
+    if seen.of("ClusterServiceVersion").filter(within).any(|one| one.name() == name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = seen.of("Subscription").filter(within).map(doctor::Doc::name).collect();
+    let place = scope
+        .namespace
+        .as_ref()
+        .map(|namespace| format!(" in the namespace `{namespace}`"))
+        .unwrap_or_default();
+    let help = olmkit_bundle::suggest::did_you_mean(name, names.iter().copied());
+    let failure = Failure::no(DoctorError::NotFound { name: name.clone(), place });
+    Err(failure.help(help.unwrap_or_else(|| "run it without a name to diagnose all operators".into())))
+}
+
+fn trace(path: &Path, at: Option<i64>) -> Result<Observation, Failure> {
+    let text = files::read_text(path)?;
+    doctor::replay(text.lines(), at).map_err(|source| {
+        Failure::unknown(DoctorError::Recording { path: path.to_owned(), source })
+            .help("a recorded trace has a JSON object with `t`, `type` and `object` in each line")
+    })
+}
+
+fn collected(paths: &[PathBuf]) -> Result<Observation, Failure> {
+    let mut gathered = Gathered::default();
+    for path in paths {
+        let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source });
+        let kind = std::fs::metadata(path).map_err(unreadable)?;
+        if kind.is_dir() {
+            gathered.directory(path).map_err(unreadable)?;
+        } else if let Some(archive) = Archive::of(path) {
+            gathered.archive(path, archive).map_err(unreadable)?;
+        } else {
+            gathered.text(&path.display().to_string(), &files::read_text(path)?);
+        }
+    }
+    let Gathered { mut seen, problems, more, .. } = gathered;
+    let is_empty =
+        seen.of("Subscription").next().is_none() && seen.of("ClusterServiceVersion").next().is_none();
+    if is_empty {
+        let names: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+        let mut failure = Failure::unknown(DoctorError::Nothing { what: names.join(", ") });
+        let first = problems
+            .first()
+            .map(|problem| format!("{}: {}\n", problem.what, problem.why))
+            .unwrap_or_default();
+        failure.help = Some(format!("{first}{COLLECT}"));
+        return Err(failure);
+    }
+    for NotSeen { what, why } in problems {
+        seen.miss(what, why);
+    }
+    if more > 0 {
+        seen.miss(format!("{more} more files"), "they cannot be read either");
+    }
+    seen.at_newest();
+    Ok(seen)
+}
+
+/// How an archive is packed.
+#[derive(Clone, Copy)]
+enum Archive {
+    Tar,
+    Gzip,
+}
+
+impl Archive {
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_string_lossy().to_lowercase();
+        if files::starts_with(path, &[0x1f, 0x8b]) {
+            return Some(Self::Gzip);
+        }
+        name.ends_with(".tar").then_some(Self::Tar)
+    }
+}
+
+/// What was read from files.
+#[derive(Default)]
+struct Gathered {
+    seen: Observation,
+    problems: Vec<NotSeen>,
+    /// Problems that are not told one by one.
+    more: usize,
+    files: usize,
+}
+
+/// Whether a file of a collection may hold objects; logs and scripts do not.
+fn holds_objects(name: &str) -> bool {
+    let name = name.to_lowercase();
+    [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))
+}
+
+impl Gathered {
+    fn problem(&mut self, what: &str, why: impl Into<String>) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(NotSeen { what: what.to_owned(), why: why.into() });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        // A must-gather has a directory of OLM's objects in each namespace, with a file for each kind that there is.
+        if name.contains("/operators.coreos.com/") {
+            for kind in [
+                "Subscription",
+                "OperatorGroup",
+                "CatalogSource",
+                "InstallPlan",
+                "ClusterServiceVersion",
+                "OperatorCondition",
+            ] {
+                self.seen.look_at(kind);
+            }
+        }
+        let read = doctor::read(&mut self.seen, text);
+        if let Some(problem) = read.problem {
+            self.problem(name, problem);
+        }
+    }
+
+    fn directory(&mut self, directory: &Path) -> io::Result<()> {
+        for path in files::below(directory, |_| false)? {
+            let name = path.display().to_string();
+            if !holds_objects(&name) {
+                continue;
+            }
+            self.files += 1;
+            if self.files > MAX_FILES {
+                self.problem(&directory.display().to_string(), format!("it has more than {MAX_FILES} files"));
+                return Ok(());
+            }
+            match files::read_text(&path) {
+                Ok(text) => self.text(&name, &text),
+                Err(error) => self.problem(&name, error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn archive(&mut self, path: &Path, archive: Archive) -> io::Result<()> {
+        let name = path.display().to_string();
+        let file = BufReader::new(File::open(path)?);
+        match archive {
+            Archive::Tar => self.tar(&name, file.take(MAX_UNPACKED)),
+            Archive::Gzip => {
+                let mut text = BufReader::new(MultiGzDecoder::new(file).take(MAX_UNPACKED));
+                let is_tar = path.file_name().is_some_and(|name| {
+                    let name = name.to_string_lossy().to_lowercase();
+                    name.ends_with(".tgz") || name.contains(".tar")
+                });
+                if is_tar {
+                    self.tar(&name, text);
+                    return Ok(());
+                }
+                let mut bytes = Vec::new();
+                let read = text.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes);
+                if let Err(error) = read {
+                    self.problem(&name, format!("it ends early or is damaged: {error}"));
+                }
+                if bytes.len() as u64 > MAX_FILE {
+                    self.problem(&name, format!("it is larger than {} MiB", MAX_FILE >> 20));
+                } else {
+                    self.text(&name, &String::from_utf8_lossy(&bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the files of a tar in memory; links, devices and paths that lead elsewhere are of no concern.
+    fn tar(&mut self, name: &str, reader: impl io::Read) {
+        let mut tar = tar::Archive::new(reader);
+        let entries = match tar.entries() {
+            Ok(entries) => entries,
+            Err(error) => return self.problem(name, format!("it is not an archive: {error}")),
+        };
+        for entry in entries {
+            let mut entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return self.problem(name, format!("it ends early or is damaged: {error}")),
+            };
+            self.files += 1;
+            if self.files > MAX_FILES {
+                return self.problem(name, format!("it has more than {MAX_FILES} files"));
+            }
+            let inner = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            if !entry.header().entry_type().is_file() || !holds_objects(&inner) {
+                continue;
+            }
+            let within = format!("{name}: {inner}");
+            if entry.header().size().unwrap_or(u64::MAX) > MAX_FILE {
+                self.problem(&within, format!("it is larger than {} MiB", MAX_FILE >> 20));
+                continue;
+            }
+            let mut bytes = Vec::new();
+            match entry.read_to_end(&mut bytes) {
+                Ok(_) => self.text(&within, &String::from_utf8_lossy(&bytes)),
+                Err(error) => return self.problem(&within, format!("it ends early or is damaged: {error}")),
+            }
+        }
+    }
+}
