@@ -52,8 +52,6 @@ pub(super) fn crd(message: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn messages_of_the_api_server_are_told_apart() {
         let code = |message: &str| super::code(message).map(|code| code.name);
