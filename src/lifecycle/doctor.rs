@@ -10,6 +10,8 @@
 //! Where to start: `subject.rs` walks; `groups.rs` to `workloads.rs` each know the causes of one kind of object; `codes.rs` lists
 //! every cause with its page.
 
+#[cfg(test)]
+mod cases;
 mod catalogs;
 mod cluster;
 mod codes;

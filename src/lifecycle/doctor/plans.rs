@@ -82,12 +82,14 @@ fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
                 cause.shown(*one, "status.conditions[InstallPlanPending].reason", found.reason, found.since);
         }
     }
-    let first = subscriptions
-        .iter()
-        .find(|one| one.text("/status/installPlanRef/name") == name)
-        .map_or(name, |one| one.name());
     cause
-        .repair(format!("olmkit operator plan {first} -n {namespace}"), "shows what the plan changes; nothing is changed by that")
+        .repair(
+            format!(
+                "kubectl -n {namespace} get installplan.operators.coreos.com {name} -o \
+                 custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name"
+            ),
+            "lists what the plan creates and changes; nothing is changed by that",
+        )
         .repair(
             format!("kubectl -n {namespace} patch installplan.operators.coreos.com {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'"),
             format!("approves the plan: it installs all of {}", csvs.join(" and ")),

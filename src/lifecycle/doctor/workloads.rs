@@ -144,7 +144,7 @@ fn refused(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) ->
             ),
         "webhook-unreachable" => plans::webhook_repairs(seen, refusals::webhook(found.message).unwrap_or(""), cause),
         "namespace-terminating" => cause,
-        _ => cause.repair(format!("kubectl -n {namespace} describe replicaset -l olm.owner={}", csv.name()), "shows every refusal"),
+        _ => cause.repair(format!("kubectl -n {namespace} get events --field-selector reason=FailedCreate"), "shows every refusal"),
     })
 }
 
