@@ -463,6 +463,39 @@ fn a_channel_or_a_catalog_that_is_not_there_is_an_error() {
 }
 
 #[test]
+fn init_takes_nothing_among_samples_for_manifests() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = &dir.path().join("echo-operator");
+    write(at, "all.yaml", stream());
+    write(
+        at,
+        "samples/echo.yaml",
+        "apiVersion: example.com/v1\nkind: Echo\nmetadata: {name: a}\nspec: {text: hi}\n",
+    );
+    write(
+        at,
+        "samples/more/echo.yaml",
+        "apiVersion: example.com/v1\nkind: Echo\nmetadata: {name: b}\nspec: {text: hi}\n",
+    );
+    write(at, "samples/dashboards/board.json", "{}");
+    write(
+        at,
+        "samples/issuer/issuer.yaml",
+        "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: a}\n",
+    );
+    init(at);
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    assert!(
+        text.contains("\nmanifests:\n- all.yaml\n\n") && text.contains("\nsamples:\n- samples\n\n"),
+        "{text}"
+    );
+    let mut generate = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    generate.args(["bundle", "generate", "--version", "0.1.0"]).current_dir(at).stdin(Stdio::null());
+    succeed(generate);
+    assert!(csv(&at.join("bundle")).contains("\"name\": \"b\""));
+}
+
+#[test]
 fn init_finds_the_operator_of_a_workspace() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let at = dir.path();

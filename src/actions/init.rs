@@ -36,6 +36,8 @@ const NOT_OURS: [&str; 6] = ["target", "node_modules", "vendor", "bundle", "test
 /// More files than this are not looked at.
 const MOST_FILES: usize = 10_000;
 
+/// Directories with examples.
+const SAMPLES: [&str; 2] = ["samples", "examples"];
 /// Parts of the paths of kustomizations that do not make the whole operator.
 const PARTS: [&str; 8] = ["samples", "crd", "rbac", "scorecard", "manifests", "examples", "test", "e2e"];
 
@@ -313,12 +315,15 @@ impl Survey {
             if objects.is_empty() || objects.iter().any(is_tool) {
                 continue;
             }
+            let among_samples = parent.split('/').any(|part| SAMPLES.contains(&part));
             if objects.iter().all(is_csv) {
                 if parent.ends_with("bases") {
                     self.base = Some((*path).clone());
                 }
             } else if objects.iter().all(is_sample) {
                 self.samples.insert((*parent).clone());
+            } else if among_samples {
+                // What samples need besides is not the operator's.
             } else if *parent == "." {
                 // The directory itself has everything else below it, and the package file in it.
                 self.manifests.insert((*path).clone());
@@ -331,5 +336,10 @@ impl Survey {
         self.kustomize.retain(|path| !path.split('/').any(|part| PARTS.contains(&part)));
         let mine = self.manifests.clone();
         self.samples.retain(|parent| !mine.contains(parent));
+        // A directory is read with everything below it.
+        for set in [&mut self.samples, &mut self.manifests] {
+            let all = set.clone();
+            set.retain(|own| !all.iter().any(|above| own.starts_with(&format!("{above}/"))));
+        }
     }
 }
