@@ -77,6 +77,7 @@ fn main() {
         trial("it_watches_the_namespaces_that_it_is_told", &api, |world| world.run(namespaces)),
         trial("one_leads_whoever_dies_or_freezes", &api, |world| world.run(one_leads)),
         trial("what_users_change_is_changed_back", &api, |world| world.run(changed_back)),
+        trial("a_wrong_value_of_any_field_is_refused", &api, |world| world.run(wrong_values)),
         trial("two_installations_never_manage_one_cluster", &api, |world| world.run(two_installations)),
         trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(drained)),
         trial("volumes_outlive_a_cluster_that_was_told_so_while_paused", &api, |world| world.run(retained)),
@@ -309,6 +310,77 @@ async fn changed_back(client: Client, kubeconfig: std::path::PathBuf) {
     }
     services.delete("rc", &Default::default()).await.unwrap();
     as_made().await;
+}
+
+/// By the schema or its rules, with a sentence that names the field.
+async fn wrong_values(client: Client, _: std::path::PathBuf) {
+    namespace(&client, "wrong").await;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cache.example.com", "v1", "RedisCluster"));
+    let clusters: Api<DynamicObject> = Api::namespaced_with(client.clone(), "wrong", &kind);
+    let create = async |name: &str, spec: Value| {
+        let mut object = DynamicObject::new(name, &kind);
+        object.data = json!({"spec": spec});
+        let parameters = PostParams { dry_run: true, ..PostParams::default() };
+        clusters.create(&parameters, &object).await.err().map(|error| error.to_string())
+    };
+    assert_eq!(create("rc", json!({"size": 3, "recovery": {"quorumLoss": "Manual"}})).await, None);
+    let storage = |field: &str, value: Value| {
+        let mut storage = json!({"size": "1Gi"});
+        storage[field] = value;
+        json!({"size": 3, "storage": storage})
+    };
+    let with = |field: &str, value: Value| json!({"size": 3, field: value});
+    for (spec, field) in [
+        (json!({}), "spec.size: Required value"),
+        (json!({"size": 0}), "spec.size in body should be greater than or equal to 1"),
+        (json!({"size": 501}), "spec.size in body should be less than or equal to 500"),
+        (json!({"size": "three"}), "spec.size in body must be of type integer"),
+        (
+            with("replicasPerShard", json!(-1)),
+            "spec.replicasPerShard in body should be greater than or equal to 0",
+        ),
+        (
+            with("replicasPerShard", json!(6)),
+            "spec.replicasPerShard in body should be less than or equal to 5",
+        ),
+        (with("replicasPerShard", json!(1)), "size must be a multiple of 1 + replicasPerShard"),
+        (with("image", json!("")), "spec.image in body should be at least 1 chars long"),
+        (with("config", json!({"Maxmemory": "1gb"})), "a directive is written in lower case letters"),
+        (with("config", json!({"maxmemory": "1gb\nsave 1 1"})), "spec.config.maxmemory in body should match"),
+        (with("config", json!({"appendonly": "no"})), "the operator sets this directive itself"),
+        (
+            with("resources", json!({"limits": {"memory": "much"}})),
+            "spec.resources.limits.memory in body should match",
+        ),
+        (storage("size", json!("0")), "spec.storage.size in body should match"),
+        (
+            storage("storageClassName", json!("")),
+            "spec.storage.storageClassName in body should be at least 1",
+        ),
+        (
+            storage("deletionPolicy", json!("Never")),
+            "spec.storage.deletionPolicy: Unsupported value: \"Never\"",
+        ),
+        (
+            with("auth", json!({"secretName": ""})),
+            "spec.auth.secretName in body should be at least 1 chars long",
+        ),
+        (with("auth", json!({"secretName": "a", "key": "a b"})), "spec.auth.key in body should match"),
+        (
+            with("recovery", json!({"quorumLoss": "Maybe"})),
+            "spec.recovery.quorumLoss: Unsupported value: \"Maybe\"",
+        ),
+        (
+            with("recovery", json!({"lostSlots": "Maybe"})),
+            "spec.recovery.lostSlots: Unsupported value: \"Maybe\"",
+        ),
+        (with("paused", json!("yes")), "spec.paused in body must be of type boolean"),
+    ] {
+        let refused = create("rc", spec.clone()).await.unwrap_or_else(|| panic!("{spec} is accepted"));
+        assert!(refused.contains(field), "{spec}: {refused}");
+    }
+    let long = "x".repeat(53);
+    assert!(create(&long, json!({"size": 3})).await.unwrap().contains("at most 52 characters"));
 }
 
 /// Each in a namespace of its own, as two teams might install them.
