@@ -231,7 +231,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     let topology = view.topology;
     let goal = topology.goal;
     let (covered, all) = (topology.covered(), usize::from(goal.slots));
-    let (waits, why) = waiting(view.plan.step);
+    let (waits, why) = (waiting(view.plan.step).0, explanation(view));
     let per_shard = goal.replicas_per_shard as usize;
     let short = topology
         .owners()
@@ -258,8 +258,8 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     let progressing = match (view.problem, view.plan.step) {
         (Some(problem), _) => (false, problem.reason(), problem.to_string()),
         (None, Step::Settled) => (false, "Settled", "nothing is to be done".into()),
-        (None, step) if failed(step) => (false, waits, why.into()),
-        (None, _) => (true, waits, why.into()),
+        (None, step) if failed(step) => (false, waits, why.clone()),
+        (None, _) => (true, waits, why.clone()),
     };
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
         (true, problem.reason(), problem.to_string())
@@ -268,7 +268,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else if initialized && (!topology.absent.is_empty() || missing > 0) && !failed(view.plan.step) {
         (true, "MembersMissing", format!("{missing} of {} nodes do not answer", goal.size))
     } else if failed(view.plan.step) {
-        (true, waits, why.into())
+        (true, waits, why.clone())
     } else {
         (false, "AllMembersWell", "every member answers".into())
     };
@@ -323,7 +323,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else if let Some(problem) = view.problem {
         (false, problem.reason(), problem.to_string())
     } else {
-        (false, waits, why.into())
+        (false, waits, why.clone())
     };
     let all = [ready, available, progressing, degraded, redundant, slots, update, formed];
     let made = CONDITIONS.into_iter().zip(all);
@@ -351,6 +351,22 @@ fn condition(
         message,
         observed_generation: view.cluster.metadata.generation,
     }
+}
+
+/// What a step is about, with the pods where its user has to know which.
+fn explanation(view: &View<'_>) -> String {
+    let (topology, sentence) = (view.topology, waiting(view.plan.step).1);
+    if view.plan.step != Step::Wait(Wait::Stranger) {
+        return sentence.into();
+    }
+    let leaving = topology.core.iter().filter(|member| {
+        member.pod.ordinal >= topology.goal.size
+            && member.node.keys > 0
+            && !topology.owned.contains_key(&member.node.id)
+    });
+    let foreign = topology.outsiders.iter().filter(|member| !member.node.blank()).chain(leaving);
+    let names: Vec<_> = foreign.map(|member| member.pod.name.as_str()).collect();
+    format!("{}: {sentence}", names.join(", "))
 }
 
 /// A step as the reason of a condition, and as a sentence.
@@ -391,7 +407,7 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         ),
         Step::Wait(Wait::Stranger) => (
             "ForeignNode",
-            "a pod holds keys or a table that this cluster knows nothing of; empty it or delete its volume",
+            "the pod holds keys or a node table that this cluster knows nothing of; delete its volume and the pod, or run `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it",
         ),
         Step::Wait(Wait::Memory) => {
             ("InsufficientMemory", "the nodes that are left cannot hold the data; raise maxmemory or size")
