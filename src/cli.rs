@@ -106,6 +106,11 @@ pub fn as_server(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
+/// Whether a command line may be one that [`Noun::reaches_out`], before it is understood.
+pub fn may_reach_out(args: &[OsString]) -> bool {
+    args.iter().any(|word| ["operator", "build", "push", "copy"].iter().any(|verb| word == verb))
+}
+
 /// `cargo olmkit …` calls `cargo-olmkit olmkit …`: takes the repeated word away.
 pub fn without_plugin_word(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<_> = args.into_iter().collect();

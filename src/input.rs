@@ -119,12 +119,26 @@ impl fmt::Display for Input {
     }
 }
 
+/// A path that means the same in every directory.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn names_transport(text: &str) -> bool {
     let mut transports = ["oci:", "oci-archive:", "docker-archive:", "docker:", "http:", "https:"].iter();
     transports.any(|transport| text.starts_with(transport))
 }
 
 impl Input {
+    /// The same, named so that it means the same in every directory.
+    #[must_use]
+    pub fn absolute(&self) -> Self {
+        match self {
+            Self::Disk(path) => Self::Disk(absolute(path)),
+            Self::Image(place) => Self::Image(place.absolute()),
+        }
+    }
+
     /// The files of a bundle, as text where they are text.
     ///
     /// # Errors

@@ -21,6 +21,9 @@ use crate::exit::Exit;
 
 /// Runs the command line `args`, program name first, on the standard streams.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
+    let args: Vec<OsString> = args.into_iter().collect();
+    // Who changes a cluster or a registry ends in order, and says what was done; from the first moment on.
+    let early = cli::may_reach_out(&args).then(interrupt::work);
     let cli = match cli::Cli::try_parse_from(cli::as_server(cli::without_plugin_word(args))) {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
@@ -30,8 +33,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         return printer.failure(&report::no_findings());
     }
     interrupt::on_unnoticed(report::interrupted);
-    // Who changes a cluster or a registry ends in order, and says what was done.
     let _work = cli.noun.reaches_out().then(interrupt::work);
+    drop(early);
     match cli.noun.run(cli.output) {
         Ok(answer) => printer.answer(answer.as_ref()),
         Err(failure) => printer.failure(&failure),

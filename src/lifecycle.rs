@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod engine;
 pub mod install;
 pub mod kubernetes;
+pub mod leftovers;
 pub mod look;
 pub mod observe;
 pub mod offer;

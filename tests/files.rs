@@ -575,3 +575,66 @@ fn flags_that_cannot_be_honoured_are_refused() {
     }
     assert!(added(&old, dir.path()).is_empty());
 }
+
+#[test]
+fn what_a_killed_writer_of_an_archive_or_an_index_left_is_removed() {
+    let root = bundle_and_catalog();
+    let at = |path: &str| root.path().join(path);
+    for left in [".olmkit-archive-x", ".olmkit-index-x"] {
+        fs::write(at(left), "half").unwrap();
+    }
+    // Somebody who still writes has the lock of the file.
+    let living = fs::File::create(at(".olmkit-index-y")).unwrap();
+    fs::write(at(".olmkit-index-y"), "half").unwrap();
+    living.lock().unwrap();
+    run(root.path(), &["bundle", "build", "bundle", "--to", "oci-archive:a.tar"], 0);
+    run(root.path(), &["catalog", "build-index", "catalog", "--to", "catalog.olmkit"], 0);
+    assert!(!at(".olmkit-archive-x").exists() && !at(".olmkit-index-x").exists());
+    assert!(at(".olmkit-index-y").exists());
+}
+
+#[test]
+fn image_flags_that_cannot_be_honoured_are_refused() {
+    let root = bundle_and_catalog();
+    run(root.path(), &["bundle", "build", "bundle", "--to", "oci:image"], 0);
+    run(root.path(), &["bundle", "build", "bundle", "--to", "docker-archive:d.tar:app:v1"], 0);
+    let before = tree(root.path());
+    for words in [
+        ["image", "copy", "oci:image", "127.0.0.1:1/a/b:v1", "--authfile", ""].as_slice(),
+        &["image", "copy", "oci:image", "127.0.0.1:1/a/b:v1", "--also-tag", "bad/tag"],
+        // Docker's archives mean Docker Hub by `app:v1`; nobody who pushes does.
+        &["bundle", "push", "docker-archive:d.tar:app:v1"],
+        &["bundle", "build", "bundle", "--to", "docker-archive:d.tar:app:v1", "--push"],
+        &[
+            "catalog",
+            "build",
+            "catalog",
+            "--base",
+            "oci:image",
+            "--platform",
+            "linux/s390x,linux/s390x",
+            "--to",
+            "oci:b",
+        ],
+    ] {
+        let output = olmkit(root.path(), words).output().unwrap();
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {}", said(&output));
+    }
+    assert_eq!(tree(root.path()), before);
+}
+
+#[test]
+fn a_file_of_installed_versions_without_any_is_refused() {
+    let root = bundle_and_catalog();
+    let at = |path: &str| root.path().join(path);
+    fs::write(at("none"), "").unwrap();
+    fs::write(at("other"), "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n").unwrap();
+    fs::write(at("list"), "kind: List\napiVersion: v1\nitems: []\n").unwrap();
+    let resolve =
+        ["catalog", "resolve", "--catalog", "a=catalog", "--subscription", "echo-operator", "--existing"];
+    for file in ["none", "other"] {
+        let output = run(root.path(), &[&resolve[..], &[file]].concat(), 2);
+        assert!(said(&output).contains("holds no ClusterServiceVersion"), "{}", said(&output));
+    }
+    run(root.path(), &[&resolve[..], &["list"]].concat(), 0);
+}

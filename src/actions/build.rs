@@ -30,6 +30,9 @@ const SERVER_PATH: &str = "bin/olmkit-serve";
 const INDEX_PATH: &str = "cache/catalog.olmkit";
 const SERVER_USER: &str = "1001:0";
 
+/// What a reference without a host stands for.
+const DOCKER_HUB: &str = "docker.io";
+
 /// How bundles are packed: they are so small that nothing counts but who can read them.
 pub const BUNDLE_COMPRESSION: Compression = Compression::Gzip;
 /// How catalogs are packed: they are large, repeat themselves over long distances, and clusters fetch them often.
@@ -308,7 +311,10 @@ fn own_reference(place: &Place) -> Result<Place, Failure> {
         Place::Layout { tag: Some(tag), .. } | Place::OciArchive { tag: Some(tag), .. } => {
             named(tag.as_str())
         }
-        Place::DockerArchive { reference, .. } => reference.clone().map(Place::Registry),
+        // A name such as `app:v1` stands for Docker Hub in docker's archives; nobody means that by `--push`.
+        Place::DockerArchive { reference: Some(reference), .. } if reference.registry() != DOCKER_HUB => {
+            Some(Place::Registry(reference.clone()))
+        }
         _ => None,
     };
     own.ok_or_else(|| {

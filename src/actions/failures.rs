@@ -34,14 +34,11 @@ macro_rules! failures {
     )*};
 }
 
-failures!(
-    ArchiveError,
-    BlobError,
-    ImageError,
-    InputError,
-    LayerError,
-    LoadError,
-    RegistryError,
-    StoreError,
-    TreeError
-);
+failures!(ArchiveError, BlobError, ImageError, InputError, LayerError, LoadError, RegistryError, TreeError);
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let exit = if error.is_misuse() { Exit::Misuse } else { exit_of(&error) };
+        Self { exit, help: error.help(), ..Self::unknown(error) }
+    }
+}

@@ -27,20 +27,10 @@ pub fn copy(request: &Copy, access: &Access) -> Result<ImageAnswer, Failure> {
     let (_, root) = request.from.image(access)?;
     let root = match &request.platform {
         None => root,
-        Some(platform) => Root::from(only(&root, platform, &request.from)?),
+        Some(platform) => Root::from(root.image(Some(platform))?.clone()),
     };
     let stored = request.to.store_also(&root, &request.also_tag, access)?;
     Ok(ImageAnswer { stored, dry_run: access.is_dry_run(), note: None })
-}
-
-/// The image for a platform. Unlike [`Root::image`], a single image that is for another platform is refused.
-fn only(root: &Root, platform: &Platform, from: &Input) -> Result<Image, Failure> {
-    let image = root.image(Some(platform))?;
-    match image.platform().filter(|own| own.is_known() && !own.suits(platform)) {
-        Some(own) => Err(Failure::unknown(format!("`{from}` is for {own} only, not for {platform}"))
-            .help("leave `--platform` out to copy the image as it is")),
-        None => Ok(image.clone()),
-    }
 }
 
 /// The digest of an image, and of the image for each platform.

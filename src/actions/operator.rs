@@ -16,7 +16,7 @@ use crate::lifecycle::decide::Accept;
 use crate::lifecycle::doctor::{self, Diagnosis, Scope, diagnose};
 use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
-use crate::lifecycle::kubernetes::{Choice, Kubernetes};
+use crate::lifecycle::kubernetes::{self, Choice, Kubernetes};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
 use crate::lifecycle::rollback::Rollback;
@@ -269,6 +269,12 @@ fn real(
 ) -> Result<Outcome, Failure> {
     let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
     let cluster = Kubernetes::connect(&choice).map_err(|error| {
+        if choice.kubeconfig.is_none() && kubernetes::no_kubeconfig() {
+            return Failure::unknown(
+                "no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist",
+            )
+            .help("pass --kubeconfig FILE, or --simulate FILE");
+        }
         Failure::unknown(error).help(
             "name a kubeconfig with --kubeconfig, a context with --context, or simulate with --simulate FILE",
         )
@@ -287,7 +293,7 @@ fn real(
             let rehearsal = Options { dry_run: true, ..errand.options.clone() };
             let checked =
                 Engine::new(&mut cluster, &sources, progress, rehearsal).install(&made.install(request));
-            checked.map_err(|error| failure(error, &[], ""))?;
+            checked.map_err(|error| failure(error, &[], "", None))?;
             made.push(errand.access, progress)?;
         }
     }
@@ -332,7 +338,7 @@ fn one(
         Ok(outcome) => Ok(outcome),
         Err(error) => {
             let done = if options.dry_run { &[][..] } else { &engine.planned };
-            Err(failure(error, done, engine.awaited()))
+            Err(failure(error, done, engine.awaited(), engine.resume()))
         }
     }
 }
@@ -380,7 +386,7 @@ fn done_so_far(done: &[Planned]) -> String {
 const MOST_TOLD: usize = 12;
 
 /// How a verb's failure ends the command, and the way out.
-fn failure(error: EngineError, done: &[Planned], awaited: &str) -> Failure {
+fn failure(error: EngineError, done: &[Planned], awaited: &str, resume: Option<&str>) -> Failure {
     let (exit, mut help) = match &error {
         EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
         EngineError::Refused { help, .. } => (Exit::No, help.clone()),
@@ -414,7 +420,10 @@ fn failure(error: EngineError, done: &[Planned], awaited: &str) -> Failure {
         }
     }
     match (done.is_empty(), exit) {
-        (false, _) => also.push(RESUME.to_owned()),
+        (false, _) => also.push(resume.map_or_else(
+            || RESUME.to_owned(),
+            |name| format!("changes were kept; run the command again with `{name}` to resume"),
+        )),
         (true, Exit::Interrupted) => also.push("run the same command again to start over".to_owned()),
         (true, _) => {}
     }

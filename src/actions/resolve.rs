@@ -187,6 +187,8 @@ fn existing(
     let mut existing: Vec<Existing> = Vec::new();
     for path in &request.existing {
         let text = files::read_text(path)?;
+        let before = existing.len();
+        let mut is_list = false;
         for document in yaml::documents(&text) {
             let document = document.map_err(|error| {
                 let source = olmkit_bundle::source::Source::new(path.display().to_string(), &text);
@@ -195,9 +197,15 @@ fn existing(
             })?;
             let manifest = document.root.to_json();
             let items = manifest["items"].as_array().cloned();
+            // A namespace may have none, which `kubectl` prints as a list without items.
+            is_list |= items.as_ref().is_some_and(Vec::is_empty);
             for manifest in items.unwrap_or_else(|| vec![manifest]) {
                 existing.extend(of_manifest(&manifest, subscriptions, catalogs));
             }
+        }
+        if existing.len() == before && !is_list {
+            return Err(Failure::misuse(format!("`{}` holds no ClusterServiceVersion", path.display()))
+                .help("write it with `kubectl get csv -n NAMESPACE -o yaml`"));
         }
     }
     for (asked, installed) in

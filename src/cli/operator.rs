@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use olmkit_bundle::names::{why_not_label, why_not_subdomain};
 use serde_json::Value;
 
 use super::registry::{ConnectionFlags, duration, duration_or_zero};
@@ -123,7 +124,7 @@ impl Verb {
                 (operator::Verb::Rollback { request, backup: backup_dir }, cluster, waiting)
             }
         };
-        let options = waiting.options();
+        let options = waiting.options()?;
         let access = cluster.registry.clone().access(Some(options.timeout), false)?;
         let progress = report::operators();
         let target = Target { all_namespaces, ..cluster.target() };
@@ -136,7 +137,7 @@ impl Verb {
 #[command(next_help_heading = "Cluster")]
 struct ClusterFlags {
     /// Namespace of the operator [default: that of the context; without one, verbs other than `install` search all]
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
     namespace: Option<String>,
     /// Kubeconfig context [default: the current one]
     #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with = "simulate")]
@@ -155,7 +156,7 @@ struct ClusterFlags {
     #[arg(long, value_name = "CATALOG")]
     catalog_from: Option<Input>,
     /// Bundles of the simulated registry: a directory with a subdirectory for each
-    #[arg(long, value_name = "DIR", requires = "simulate")]
+    #[arg(long, value_name = "DIR", requires = "simulate", conflicts_with_all = ["context", "contexts", "kubeconfig"])]
     bundles_from: Option<PathBuf>,
     #[command(flatten)]
     registry: ConnectionFlags,
@@ -178,7 +179,7 @@ impl ClusterFlags {
 #[derive(Debug, Clone, Args)]
 struct Reading {
     /// Search all namespaces
-    #[arg(short = 'A', long, help_heading = "Cluster")]
+    #[arg(short = 'A', long, help_heading = "Cluster", conflicts_with = "namespace")]
     all_namespaces: bool,
     /// Timeout for the cluster and its registries: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1m", help_heading = "Waiting")]
@@ -208,21 +209,34 @@ struct Waiting {
     /// Timeout for the whole command: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     timeout: Duration,
-    /// How long the final version must stay healthy; 0 to return as soon as it is up
-    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "10s")]
-    settle: Duration,
+    /// How long the final version must stay healthy; 0 to return as soon as it is up [default: 10s, or half of a shorter --timeout]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    settle: Option<Duration>,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        let Options { timeout, settle, wait, dry_run } = Options::default();
-        Self { dry_run, wait, timeout, settle }
+        let Options { timeout, wait, dry_run, .. } = Options::default();
+        Self { dry_run, wait, timeout, settle: None }
     }
 }
 
 impl Waiting {
-    fn options(self) -> Options {
-        Options { timeout: self.timeout, settle: self.settle, wait: self.wait, dry_run: self.dry_run }
+    fn options(self) -> Result<Options, Failure> {
+        let Self { dry_run, wait, timeout, settle } = self;
+        let settle = match settle {
+            Some(settle) if wait && settle >= timeout => {
+                let error = format!(
+                    "--settle ({} s) must be shorter than --timeout ({} s)",
+                    settle.as_secs(),
+                    timeout.as_secs()
+                );
+                return Err(Failure::misuse(error).help("give less --settle, or more --timeout"));
+            }
+            Some(settle) => settle,
+            None => Options::default().settle.min(timeout / 2),
+        };
+        Ok(Options { timeout, settle, wait, dry_run })
     }
 }
 
@@ -284,10 +298,10 @@ pub struct Install {
     bundle: Option<Input>,
     /// Repository to push the temporary catalog to, and the bundle if it is in no registry yet. The cluster must be
     /// able to pull from it under the same name
-    #[arg(long, value_name = "REPOSITORY", requires = "bundle")]
+    #[arg(long, value_name = "REPOSITORY", requires = "bundle", conflicts_with = "package")]
     push_to: Option<String>,
     /// Name of the Subscription [default: the package's name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = object_name)]
     name: Option<String>,
     /// CatalogSource to install from; required if several offer the package. The older form NAME/NAMESPACE still works
     /// where NAMESPACE/NAME does not exist
@@ -296,14 +310,14 @@ pub struct Install {
     /// Channel to subscribe to [default: the package's default channel]
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// Version to install [default: the channel's head]. Implies `--approval manual` unless that flag is given
+    /// Version to install [default: the channel's head]. Below the head the approval mode is Manual, so that OLM stays there
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
     /// Approval mode for upgrades
     #[arg(long, value_enum, value_name = "WHO")]
     approval: Option<ApprovalFlag>,
     /// Namespaces for the operator to watch, `*` for all; used if the namespace has no OperatorGroup yet
-    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', value_parser = watched)]
     watch: Vec<String>,
     /// YAML file with settings of the operator's pods, as `spec.config` of a Subscription
     #[arg(long, value_name = "FILE")]
@@ -328,6 +342,10 @@ Examples:
 impl Install {
     fn request(&self) -> Result<(install::Install, Option<NewBundle>), Failure> {
         let namespace = self.cluster.namespace.clone().unwrap_or_default();
+        if self.watch.len() > 1 && self.watch.iter().any(|namespace| namespace == "*") {
+            return Err(Failure::misuse("`*` cannot be combined with other namespaces")
+                .help("pass `--watch '*'` alone, or name the namespaces"));
+        }
         let watch = (!self.watch.is_empty())
             .then(|| if self.watch == ["*"] { Vec::new() } else { self.watch.clone() });
         let bundle = self.bundle.clone().map(|input| NewBundle { input, push_to: self.push_to.clone() });
@@ -347,6 +365,21 @@ impl Install {
         };
         Ok((request, bundle))
     }
+}
+
+/// Name of a namespace.
+fn namespace(text: &str) -> Result<String, String> {
+    why_not_label(text).map_or_else(|| Ok(text.to_owned()), |why| Err(why.to_owned()))
+}
+
+/// Name of a namespace, or `*` for all.
+fn watched(text: &str) -> Result<String, String> {
+    if text == "*" { Ok(text.to_owned()) } else { namespace(text) }
+}
+
+/// Name of an object.
+fn object_name(text: &str) -> Result<String, String> {
+    why_not_subdomain(text).map_or_else(|| Ok(text.to_owned()), |why| Err(why.to_owned()))
 }
 
 /// Name of a CatalogSource, with its namespace if given.
@@ -525,6 +558,33 @@ pub struct Rollback {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_those_that_a_server_takes() {
+        for good in ["kg", "a-1"] {
+            assert_eq!(namespace(good), Ok(good.to_owned()));
+        }
+        for bad in ["", "KG_2", "a.b", "-a"] {
+            assert!(namespace(bad).is_err(), "{bad}");
+        }
+        assert!(object_name("a.b").is_ok() && object_name("BAD_name").is_err());
+        assert!(watched("*").is_ok() && watched("**").is_err());
+    }
+
+    #[test]
+    fn a_version_settles_within_the_timeout() {
+        let seconds = Duration::from_secs;
+        let waiting = |settle, timeout| Waiting { settle, timeout, ..Waiting::default() };
+        let settle = |settle: Option<u64>, timeout| {
+            waiting(settle.map(seconds), seconds(timeout)).options().map(|options| options.settle.as_secs())
+        };
+        assert_eq!(settle(None, 600).unwrap(), 10);
+        assert_eq!(settle(None, 6).unwrap(), 3);
+        assert_eq!(settle(Some(5), 6).unwrap(), 5);
+        assert_eq!(settle(Some(6), 6).unwrap_err().exit, crate::exit::Exit::Misuse);
+        let unwaited = Waiting { wait: false, ..waiting(Some(seconds(6)), seconds(6)) };
+        assert!(unwaited.options().is_ok());
+    }
 
     #[test]
     fn a_catalog_is_a_name_with_or_without_a_namespace() {

@@ -21,6 +21,7 @@ use super::blob::{Blob, BlobError, Local};
 use super::digest::{Digest, Hashing};
 use super::json::canonical;
 use super::layout::{self, Layout, LayoutError, Tag};
+use super::lock;
 use super::manifest::{Image, ImageError, MAX_CONFIGURATION, Root};
 use super::reference::reference_from;
 
@@ -28,6 +29,8 @@ use super::reference::reference_from;
 const MAX_ENTRIES: usize = 20_000;
 /// The largest archive after decompression, in bytes.
 const MAX_UNPACKED: u64 = 32 << 30;
+/// The start of the name of an archive that is being written, by whoever has the directory's lock.
+const UNFINISHED: &str = ".olmkit-archive-";
 /// Where an archive that was made by docker lists its images.
 const DOCKER_LIST: &str = "manifest.json";
 
@@ -60,6 +63,14 @@ pub enum ArchiveError {
         path: PathBuf,
         /// What it would have to be.
         what: &'static str,
+    },
+    /// Another process writes an archive in the directory, and does not finish.
+    #[error("timed out waiting for another writer in the directory of `{}`", .path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// Who it is.
+        source: io::Error,
     },
     /// Another image would be lost.
     #[error("`{}` already has the image `{name}`, which would be lost", .path.display())]
@@ -108,6 +119,7 @@ impl ArchiveError {
             Self::Image { source, .. } => source.help(),
             Self::Blob { source, .. } => source.help(),
             Self::NotReplaced { .. } => Some("choose a new file".into()),
+            Self::Busy { .. } => Some("end the other process, then run the command again".into()),
             Self::OtherImage { .. } => {
                 Some("choose a new file, or `oci:DIR:TAG`, which holds several images".into())
             }
@@ -230,8 +242,11 @@ pub(super) fn write(
     Blob::fetch_all(root.blobs()).map_err(|source| ArchiveError::Blob { path: path.into(), source })?;
 
     let directory = target.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let _exclusive = lock_directory(path, directory)?;
+    // Somebody else may have written it meanwhile.
+    check_target(path, tag, docker)?;
     let file = tempfile::Builder::new()
-        .prefix(super::TEMPORARY)
+        .prefix(UNFINISHED)
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(directory)
         .map_err(failed)?;
@@ -261,6 +276,26 @@ pub(super) fn write(
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// Waits until nobody else writes an archive in the directory, and removes what killed writers left there; no lock where the
+/// file system has none.
+fn lock_directory(path: &Path, directory: &Path) -> Result<Option<File>, ArchiveError> {
+    let Ok(file) = File::open(directory) else { return Ok(None) };
+    match lock::exclusive(&file, lock::MAX_WAIT) {
+        Ok(()) => {}
+        Err(source) if source.kind() == io::ErrorKind::TimedOut => {
+            return Err(ArchiveError::Busy { path: path.into(), source });
+        }
+        Err(_) => return Ok(None),
+    }
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(Some(file))
 }
 
 fn header(name: &str, kind: EntryType, size: u64) -> io::Result<Header> {

@@ -37,6 +37,7 @@ mod digest;
 mod json;
 mod layer;
 mod layout;
+mod lock;
 mod lookup;
 mod manifest;
 mod place;

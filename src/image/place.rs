@@ -279,6 +279,11 @@ impl StoreError {
             }
         }
     }
+
+    /// Whether the command line asked for what no place could do.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self, Self::OneTag { .. } | Self::Tag(_) | Self::RegistryTag { .. })
+    }
 }
 
 impl LoadError {
@@ -369,6 +374,20 @@ impl Place {
                 access.load(reference).map_err(|error| LoadError::of(reference, error))
             }
         }
+    }
+
+    /// The same, named so that it means the same in every directory.
+    #[must_use]
+    pub fn absolute(&self) -> Self {
+        let mut place = self.clone();
+        if let Self::Layout { dir: path, .. }
+        | Self::OciArchive { file: path, .. }
+        | Self::DockerArchive { file: path, .. } = &mut place
+            && let Ok(absolute) = std::path::absolute(&*path)
+        {
+            *path = absolute;
+        }
+        place
     }
 
     /// The directory or file that it is on disk.

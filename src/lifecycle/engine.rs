@@ -178,6 +178,8 @@ pub struct Engine<'e> {
     told: Option<Vec<Row>>,
     /// What was waited for last.
     awaited: String,
+    /// How the operator is named in the command that resumes, where it is not the same command again.
+    resume: Option<String>,
 }
 
 impl<'e> Engine<'e> {
@@ -198,6 +200,7 @@ impl<'e> Engine<'e> {
             begun,
             told: None,
             awaited: String::new(),
+            resume: None,
         }
     }
 
@@ -209,6 +212,16 @@ impl<'e> Engine<'e> {
     /// What was waited for last; empty when nothing was.
     pub fn awaited(&self) -> &str {
         &self.awaited
+    }
+
+    /// How the operator is named in the command that resumes, where it is not the same command again.
+    pub fn resume(&self) -> Option<&str> {
+        self.resume.as_deref()
+    }
+
+    /// Says that the verb resumes with another name, since the one that was given goes.
+    pub(super) fn resume_as(&mut self, name: &str, namespace: &str) {
+        self.resume = Some(format!("{name} -n {namespace}"));
     }
 
     /// When the verb has to be over: there is one deadline for all that it does.

@@ -211,6 +211,8 @@ impl Engine<'_> {
         }
         if let Some((name, space)) = &request.catalog {
             let names: Vec<String> = catalogs.iter().map(|found| found.name().to_owned()).collect();
+            let places: Vec<String> =
+                catalogs.iter().map(|found| format!("`{}/{}`", found.namespace(), found.name())).collect();
             catalogs.retain(|found| found.name() == name);
             if catalogs.is_empty()
                 && let Some(space) = space
@@ -230,7 +232,8 @@ impl Engine<'_> {
                 };
                 return Err(EngineError::Refused {
                     what,
-                    help: did_you_mean(name, names.iter().map(String::as_str)),
+                    help: did_you_mean(name, names.iter().map(String::as_str))
+                        .or_else(|| (!places.is_empty()).then(|| format!("there are {}", places.join(", ")))),
                 });
             }
         }
@@ -261,7 +264,8 @@ impl Engine<'_> {
             (0, Some(error)) => Err(error),
             (0, None) => Err(EngineError::Refused {
                 what: format!("no catalog offers a package `{}`", request.package),
-                help: did_you_mean(&request.package, packages.iter().map(String::as_str)),
+                help: bundle_help(&request.package, &packages)
+                    .or_else(|| did_you_mean(&request.package, packages.iter().map(String::as_str))),
             }),
             (1, _) => self.reached(offering.remove(0)),
             (several, _) => {
@@ -638,6 +642,17 @@ impl Wish<'_> {
     }
 }
 
+/// What to do where a bundle was named instead of its package.
+fn bundle_help(name: &str, packages: &BTreeSet<String>) -> Option<String> {
+    let of_package = |package: &&String| {
+        let rest = name.strip_prefix(package.as_str());
+        rest.is_some_and(|rest| rest.strip_prefix(".v").or(rest.strip_prefix('.')).is_some())
+    };
+    let package = packages.iter().filter(of_package).max_by_key(|package| package.len())?;
+    let version = name[package.len() + 1..].trim_start_matches('v');
+    Some(format!("`{name}` is a bundle: run `olmkit operator install {package} --version {version}`"))
+}
+
 /// The install modes that a bundle supports, as far as the catalog says.
 fn modes(package: &OfferedPackage, csv: &str) -> BTreeSet<String> {
     let Some(bundle) = package.bundles.get(csv) else { return BTreeSet::new() };
@@ -668,7 +683,11 @@ fn supports(namespace: &str, targets: &[String], supported: &BTreeSet<String>) -
             let modes: Vec<&str> = supported.iter().map(String::as_str).collect();
             Err(EngineError::refused_help(
                 format!("the operator does not support the install mode {mode}, only {}", modes.join(", ")),
-                "choose the namespaces with --watch, or the operator's own with -n",
+                if modes == ["AllNamespaces"] {
+                    "leave --watch out, or pass `--watch '*'`"
+                } else {
+                    "choose the namespaces with --watch, or the operator's own with -n"
+                },
             ))
         }
     }

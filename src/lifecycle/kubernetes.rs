@@ -68,6 +68,13 @@ pub enum ConnectError {
     Runtime(#[source] std::io::Error),
 }
 
+/// Whether nothing says where a cluster is: no variable, no file, and no account of a pod.
+pub fn no_kubeconfig() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let file = std::env::home_dir().map(|home| home.join(".kube/config"));
+    !is_set("KUBECONFIG") && !is_set("KUBERNETES_SERVICE_HOST") && !file.is_some_and(|file| file.exists())
+}
+
 /// A cluster behind an API server.
 pub struct Kubernetes {
     context: String,

@@ -91,6 +91,19 @@ impl Engine<'_> {
                 ),
             ));
         }
+        let versions = |name: &str| package.bundles.get(name).and_then(|bundle| bundle.version.clone());
+        if let Some(now) = installed.filter(|now| versions(now.name()) < versions(&target))
+            && versions(now.name()).is_some()
+        {
+            let name = subscription.name();
+            return Err(EngineError::refused_help(
+                format!("`{target}` is newer than `{}`, which is installed", now.name()),
+                format!(
+                    "run `olmkit operator upgrade {name} -n {namespace} --to {}`",
+                    package.version(&target)
+                ),
+            ));
+        }
         if !is_away && installed.is_some_and(|installed| installed.name() == target) {
             self.say(format!("`{target}` is what is installed"));
             // An interrupted rollback may not have waited for it.

@@ -92,7 +92,7 @@ const SCHEMA: &str = "olmkit.simulation/v1";
 #[non_exhaustive]
 pub enum SavedError {
     /// It cannot be read.
-    #[error("it is not the state of a simulation")]
+    #[error("it is not the whole state of a simulation")]
     Json(#[from] serde_json::Error),
     /// It was written by another version.
     #[error("it has the schema `{found}`, not `{SCHEMA}`")]

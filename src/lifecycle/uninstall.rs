@@ -58,6 +58,9 @@ pub struct Part {
     pub reason: String,
 }
 
+/// Why a CRD stays that may go.
+const WITHOUT_CRD: &str = "without it its custom resources go too; --delete-crds removes both";
+
 /// A part with the way to it.
 struct Item {
     resource: Resource,
@@ -84,11 +87,18 @@ impl Engine<'_> {
         let (namespace, name) = match (&found, &request.namespace) {
             (Some(found), _) => (found.namespace().to_owned(), found.name().to_owned()),
             (None, Some(namespace)) => (namespace.clone(), request.name.clone()),
-            (None, None) => {
-                self.expect(&request.name, None)?;
-                return Ok(Removed::default());
-            }
+            (None, None) => match self.namespace_left(&request.name, request.delete_crds)? {
+                Some(namespace) => (namespace, request.name.clone()),
+                None => {
+                    self.expect(&request.name, None)?;
+                    return Ok(Removed::default());
+                }
+            },
         };
+        if let Some(found) = found.as_ref().filter(|found| found.name() != found.spec.package) {
+            // With the Subscription its name goes.
+            self.resume_as(&found.spec.package, &namespace);
+        }
         let observed = self.look(&namespace, &name)?;
         let csvs = installed_by(&observed, found.as_ref(), &request.name);
         let mut items = self.inventory(request, &observed, found.as_ref(), &csvs)?;
@@ -144,7 +154,11 @@ impl Engine<'_> {
         csvs: &[&Object<ClusterServiceVersion>],
     ) -> Result<Vec<Item>, EngineError> {
         let mut items = Vec::new();
-        let (mut crds, roles) = self.crd_items(request, observed, csvs)?;
+        let (mut crds, roles) = if csvs.is_empty() {
+            self.labelled_crd_items(request, observed, subscription)?
+        } else {
+            self.crd_items(request, observed, csvs)?
+        };
         items.append(&mut self.custom_resource_items(request, csvs, &crds)?);
         items.extend(subscription.map(|found| Item::new(&known::SUBSCRIPTION, found.key(), None::<String>)));
         items.extend(self.throw_away_item(request, observed, subscription)?);
@@ -164,7 +178,13 @@ impl Engine<'_> {
             }
             items.push(Item::new(&known::INSTALL_PLAN, plan.key(), keep));
         }
-        items.extend(self.unpack_items(&plans, &removed)?);
+        let package = subscription.map_or(request.name.as_str(), |found| found.spec.package.as_str());
+        let left = match subscription {
+            Some(_) => BTreeSet::new(),
+            // The plans have gone with the Subscription.
+            None => self.unpacked_of_package(package)?,
+        };
+        items.extend(self.unpack_items(&plans, &removed, left)?);
         items.extend(csvs.iter().map(|csv| Item::new(&known::CSV, csv.key(), None::<String>)));
         items.extend(dependency_items(observed, subscription, csvs, &plans));
         items.extend(self.group_items(observed, csvs)?);
@@ -194,28 +214,63 @@ impl Engine<'_> {
             for crd in &csv.spec.custom_resource_definitions.owned {
                 let keep = match other_user(&everywhere, observed, csvs, crd) {
                     Some(why) => Some(why),
-                    None if !request.delete_crds => {
-                        Some("without it its custom resources go too; --delete-crds removes both".to_owned())
-                    }
+                    None if !request.delete_crds => Some(WITHOUT_CRD.to_owned()),
                     None => None,
                 };
                 if seen.insert(crd.name.clone()) && self.cluster.get(&known::CRD, "", &crd.name)?.is_some() {
                     crds.push(Item::new(&known::CRD, Key::new(&known::CRD, "", &crd.name), keep.clone()));
                 }
-                for level in ["admin", "crdview", "edit", "view"] {
-                    let name = format!("{}-{}-{level}", crd.name, crd.version);
-                    if self.cluster.get(&known::CLUSTER_ROLE, "", &name)?.is_some() {
-                        let keep = keep.as_ref().map(|_| format!("the CRD `{}` stays", crd.name));
-                        roles.push(Item::new(
-                            &known::CLUSTER_ROLE,
-                            Key::new(&known::CLUSTER_ROLE, "", &name),
-                            keep,
-                        ));
-                    }
-                }
+                roles.extend(self.crd_role_items(&crd.name, &crd.version, keep.is_some())?);
             }
         }
         Ok((crds, roles))
+    }
+
+    /// As [`Engine::crd_items`], by OLM's label, when no ClusterServiceVersion says any more which CRDs the operator owns.
+    fn labelled_crd_items(
+        &mut self,
+        request: &Uninstall,
+        observed: &Observed,
+        subscription: Option<&Object<Subscription>>,
+    ) -> Result<(Vec<Item>, Vec<Item>), EngineError> {
+        let (mut crds, mut roles) = (Vec::new(), Vec::new());
+        let package = subscription.map_or(request.name.as_str(), |found| found.spec.package.as_str());
+        let everywhere = self.cluster.list(&known::CSV, None)?;
+        for crd in self.labelled_crds(package, &observed.namespace)? {
+            let description = CrdDescription {
+                name: crd.name.clone(),
+                kind: crd.kind.clone(),
+                version: crd.versions.first().cloned().unwrap_or_default(),
+                ..CrdDescription::default()
+            };
+            let keep = match (&crd.extension, other_user(&everywhere, observed, &[], &description)) {
+                (Some(extension), _) => Some(format!("{extension} has it")),
+                (None, Some(why)) => Some(why),
+                (None, None) if !request.delete_crds => Some(WITHOUT_CRD.to_owned()),
+                (None, None) => None,
+            };
+            if keep.is_none() {
+                self.check_finalizers(&crd.name)?;
+            }
+            crds.push(Item::new(&known::CRD, Key::new(&known::CRD, "", &crd.name), keep.clone()));
+            for version in &crd.versions {
+                roles.extend(self.crd_role_items(&crd.name, version, keep.is_some())?);
+            }
+        }
+        Ok((crds, roles))
+    }
+
+    /// The ClusterRoles that OLM made for a version of a CRD.
+    fn crd_role_items(&mut self, crd: &str, version: &str, stays: bool) -> Result<Vec<Item>, EngineError> {
+        let mut roles = Vec::new();
+        for level in ["admin", "crdview", "edit", "view"] {
+            let name = format!("{crd}-{version}-{level}");
+            if self.cluster.get(&known::CLUSTER_ROLE, "", &name)?.is_some() {
+                let keep = stays.then(|| format!("the CRD `{crd}` stays"));
+                roles.push(Item::new(&known::CLUSTER_ROLE, Key::new(&known::CLUSTER_ROLE, "", &name), keep));
+            }
+        }
+        Ok(roles)
     }
 
     /// The custom resources: those of CRDs that go, and one line about those that stay.
@@ -285,8 +340,10 @@ impl Engine<'_> {
         &mut self,
         plans: &[&Object<InstallPlan>],
         removed: &BTreeSet<Key>,
+        left: BTreeSet<(String, String)>,
     ) -> Result<Vec<Item>, EngineError> {
-        let names: BTreeSet<(String, String)> = plans.iter().flat_map(|plan| unpacked(plan)).collect();
+        let mut names = left;
+        names.extend(plans.iter().flat_map(|plan| unpacked(plan)));
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -310,12 +367,13 @@ impl Engine<'_> {
                 None if hidden => Some("InstallPlans of other namespaces may refer to it".to_owned()),
                 None => None,
             };
+            // The ConfigMap goes last: a run that follows an interrupted one finds the rest by it.
             for resource in [
                 &*known::JOB,
-                &*known::CONFIG_MAP,
                 &*known::ROLE_BINDING,
                 &*known::ROLE,
                 &*known::SERVICE_ACCOUNT,
+                &*known::CONFIG_MAP,
             ] {
                 if self.cluster.get(resource, &namespace, &name)?.is_some() {
                     items.push(Item::new(resource, Key::new(resource, &namespace, &name), keep.clone()));
@@ -346,6 +404,10 @@ impl Engine<'_> {
         let mut items = Vec::new();
         let stays = observed.csvs.iter().find(|csv| csvs.iter().all(|own| own.name() != csv.name()));
         let user = observed.others.first().map(|other| other.key()).or_else(|| stays.map(|csv| csv.key()));
+        if observed.groups.is_empty() && observed.subscription.is_none() && observed.csvs.is_empty() {
+            let roles = self.roles_of_gone_group(&observed.namespace)?;
+            items.extend(roles.into_iter().map(|key| Item::new(&known::CLUSTER_ROLE, key, None::<String>)));
+        }
         for group in &observed.groups {
             let keep = match &user {
                 Some(user) if made_here(group.document()) => Some(format!(

@@ -1,9 +1,10 @@
 //! OLM and the controllers of Kubernetes, played on a real API server by the rules of the simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -43,9 +44,32 @@ fn kinds() -> Vec<&'static Resource> {
     ]
 }
 
-/// Where the inputs of a recording are.
+/// The registry that the recordings were made with; another cluster's may listen there, and does not have their images.
+const RECORDED: &str = "127.0.0.1:5000/";
+/// A port that nobody listens on.
+const NOWHERE: &str = "127.0.0.1:1/";
+
+/// Where the inputs of a recording are: a copy whose images are in a registry that cannot be asked for them.
 pub(crate) fn inputs(number: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces/inputs").join(number)
+    static COPIED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("apiserver-inputs").join(number);
+    if COPIED.lock().unwrap().insert(number.to_owned()) {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces/inputs");
+        copy(&from.join(number), &to);
+    }
+    to
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_file() {
+        let text = fs::read_to_string(from).unwrap();
+        return fs::write(to, text.replace(RECORDED, NOWHERE)).unwrap();
+    }
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        copy(&from.join(&name), &to.join(&name));
+    }
 }
 
 /// The catalog of a recording, its bundles inline: no Job can run here that would unpack them.

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::signal;
+
 /// How long a command that was given two seconds may take on a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
@@ -275,7 +277,6 @@ fn the_namespace_of_the_context_is_honoured_and_all_namespaces_means_all() {
         (&["list", "--context", "team"], of_team),
         (&["list", "--contexts", "team"], of_team),
         (&["list", "--context", "team", "-A"], of_all),
-        (&["list", "-n", "other", "-A"], of_all),
         (&["describe", "demo", "--context", "team"], "EVENTS"),
     ] {
         if path == "EVENTS" {
@@ -327,14 +328,13 @@ fn empty_registry() -> StandIn {
     StandIn::start(|_| Answer::Closed)
 }
 
-fn interrupt(child: &Child, signal: &str) {
-    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+fn interrupt(child: &Child, name: &str) {
+    signal::send(name, child.id());
 }
 
 #[test]
 fn ctrl_c_says_what_was_done_also_after_a_registry_was_read() {
-    for signal in ["-INT", "-TERM"] {
+    for signal in ["INT", "TERM"] {
         let registry = empty_registry();
         let image = format!("127.0.0.1:{}/catalog:1", registry.port);
         // The registry has answered by the time that the package is asked for, and that is never answered.
@@ -356,7 +356,7 @@ fn ctrl_c_while_any_verb_waits_for_the_cluster_is_answered() {
         let server = StandIn::start(|_| Answer::Silence);
         let (_dir, child) = spawn(server.port, verb);
         server.asked.recv_timeout(Duration::from_secs(60)).unwrap();
-        interrupt(&child, "-INT");
+        interrupt(&child, "INT");
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{verb:?}: {}", said(&output));
         assert!(said(&output).contains("error: interrupted"), "{verb:?}: {}", said(&output));

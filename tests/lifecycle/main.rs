@@ -4,6 +4,7 @@
 
 mod api;
 mod checks;
+mod command;
 mod dead;
 mod decisions;
 mod doctor;
@@ -13,6 +14,8 @@ mod preflight;
 mod replay;
 mod rollback;
 mod sequences;
+#[path = "../support/signal.rs"]
+mod signal;
 mod simulation;
 mod throw_away;
 mod trace;

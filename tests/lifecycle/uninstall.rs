@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use olmkit::lifecycle::api::{Approval, Key, known};
-use olmkit::lifecycle::engine::Options;
+use olmkit::lifecycle::api::{Approval, Key, Resource, known};
+use olmkit::lifecycle::cluster::{Cluster, ClusterError};
+use olmkit::lifecycle::engine::{Engine, EngineError, Options};
 use olmkit::lifecycle::install::Install;
+use olmkit::lifecycle::simulate::Simulation;
 use olmkit::lifecycle::uninstall::{Removed, Uninstall};
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
@@ -34,6 +36,17 @@ fn two() -> World {
         world.install(request).unwrap();
     }
     world
+}
+
+/// The kind of the demo's custom resources.
+fn demos() -> Resource {
+    Resource {
+        group: "t01.example.com".into(),
+        version: "v1".into(),
+        kind: "Demo".into(),
+        plural: "demos".into(),
+        namespaced: true,
+    }
 }
 
 #[test]
@@ -108,13 +121,7 @@ fn uninstall_that_does_not_wait_leaves_the_operator_to_its_finalizers() {
     let mut world = World::of("01");
     world.install(demo(None)).unwrap();
     world.make_demo("01", 3);
-    let resource = olmkit::lifecycle::api::Resource {
-        group: "t01.example.com".into(),
-        version: "v1".into(),
-        kind: "Demo".into(),
-        plural: "demos".into(),
-        namespaced: true,
-    };
+    let resource = demos();
     let example = Key::new(&resource, NS, "example");
     let finalizer = json!({"metadata": {"finalizers": ["example.com/cleanup"]}});
     world.cluster.store().patch(&example, &finalizer).unwrap();
@@ -171,4 +178,175 @@ fn uninstall_tells_of_dependencies_and_of_what_install_made() {
     assert_eq!(world.names(&known::SUBSCRIPTION), Vec::<String>::new());
     assert_eq!(world.names(&known::CSV), Vec::<String>::new());
     assert_eq!(world.names(&known::OPERATOR_GROUP), Vec::<String>::new());
+}
+
+/// A cluster that is lost right after a number of deletions.
+struct CutOff<'c> {
+    cluster: &'c mut Simulation,
+    deletions: usize,
+}
+
+impl CutOff<'_> {
+    fn call(&self) -> Result<(), ClusterError> {
+        if self.deletions == 0 { Err(ClusterError::Interrupted) } else { Ok(()) }
+    }
+}
+
+impl Cluster for CutOff<'_> {
+    fn context(&self) -> &str {
+        ""
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.call()?;
+        self.cluster.list(resource, namespace)
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        self.call()?;
+        self.cluster.get(resource, namespace, name)
+    }
+
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.call()?;
+        self.cluster.create(resource, object)
+    }
+
+    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        self.call()?;
+        self.cluster.patch(resource, key, patch)
+    }
+
+    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
+        self.call()?;
+        self.deletions -= 1;
+        self.cluster.delete(resource, key)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        self.call()?;
+        self.cluster.wait(timeout)
+    }
+
+    fn now(&self) -> Duration {
+        self.cluster.now()
+    }
+}
+
+/// Interrupts an uninstall after each of its deletions, lets OLM go on, and runs `again`: nothing is left.
+fn cut_off_after_each_deletion(install: Install, request: &Uninstall, again: &Uninstall) {
+    let mut world = World::of("01");
+    world.install(install).unwrap();
+    world.make_demo("01", 3);
+    let start = world.cluster.clone();
+    let mut deletions = 0;
+    loop {
+        deletions += 1;
+        world.cluster = start.clone();
+        let mut cluster = std::mem::take(&mut world.cluster);
+        let done = {
+            let mut cut_off = CutOff { cluster: &mut cluster, deletions };
+            Engine::new(&mut cut_off, &world, &world, Options::default()).uninstall(request)
+        };
+        world.cluster = cluster;
+        let is_done = done.is_ok();
+        match done {
+            Ok(_) | Err(EngineError::Cluster(ClusterError::Interrupted)) => {}
+            Err(error) => panic!("after {deletions} deletions: {error}"),
+        }
+        let later = world.cluster.store().now() + Duration::from_secs(60);
+        world.cluster.run_until(later);
+        if !is_done {
+            match world.run(|engine, _| engine.uninstall(again)) {
+                Ok(removed) => assert_eq!(removed.kept, [], "after {deletions} deletions"),
+                // The last deletion was done before.
+                Err(EngineError::Refused { what, .. }) => assert!(what.starts_with("there is no"), "{what}"),
+                Err(error) => panic!("again after {deletions} deletions: {error}"),
+            }
+        }
+        let left: Vec<String> = world.cluster.store().all().map(|(key, _)| key.to_string()).collect();
+        assert_eq!(left, ["namespace/ns", "catalogsource/catalog"], "after {deletions} deletions");
+        if is_done {
+            break;
+        }
+    }
+    assert!(deletions > 15, "only {deletions} deletions");
+}
+
+#[test]
+fn uninstall_that_is_cut_off_after_any_deletion_leaves_nothing_when_it_is_run_again() {
+    let request = Uninstall {
+        name: "demo".into(),
+        namespace: Some(NS.into()),
+        delete_crds: true,
+        ..Uninstall::default()
+    };
+    cut_off_after_each_deletion(demo(None), &request, &request);
+    // Without the namespace, which was that of the Subscription.
+    let everywhere = Uninstall { namespace: None, ..request.clone() };
+    cut_off_after_each_deletion(demo(None), &everywhere, &request);
+    // By the name of a Subscription that is gone then.
+    let named = Uninstall { name: "mine".into(), ..everywhere };
+    cut_off_after_each_deletion(Install { name: Some("mine".into()), ..demo(None) }, &named, &request);
+}
+
+#[test]
+fn uninstall_that_is_cut_off_says_the_name_that_goes_on() {
+    let mut world = World::of("01");
+    world.install(Install { name: Some("mine".into()), ..demo(None) }).unwrap();
+    let request = Uninstall { name: "mine".into(), ..Uninstall::default() };
+    let resume = world.run(|engine, _| {
+        engine.uninstall(&request).unwrap();
+        engine.resume().map(str::to_owned)
+    });
+    assert_eq!(resume.as_deref(), Some("demo -n ns"));
+}
+
+/// Custom resources that wait for an operator that is gone would be waited for in vain.
+#[test]
+fn uninstall_refuses_to_wait_for_finalizers_without_an_operator() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    uninstall(&mut world, NS, false, true);
+    world.make_demo("01", 3);
+    let resource = demos();
+    let finalizer = json!({"metadata": {"finalizers": ["example.com/cleanup"]}});
+    world.cluster.store().patch(&Key::new(&resource, NS, "example"), &finalizer).unwrap();
+    let request =
+        Uninstall { name: "demo".into(), namespace: None, delete_crds: true, ..Uninstall::default() };
+    let before = world.cluster.save();
+    let said = told(world.run(|engine, _| engine.uninstall(&request)).unwrap_err());
+    assert!(
+        said.starts_with("demo/example has finalizers, and the operator that acts on them is gone"),
+        "{said}"
+    );
+    assert_eq!(world.cluster.save(), before);
+    // Without them the CRDs go, also later.
+    world
+        .cluster
+        .store()
+        .patch(&Key::new(&resource, NS, "example"), &json!({"metadata": {"finalizers": null}}))
+        .unwrap();
+    assert_eq!(world.run(|engine, _| engine.uninstall(&request)).unwrap().kept, []);
+    assert_eq!(world.names(&known::CRD), Vec::<String>::new());
+    // CRDs of others stay, whatever label they have.
+    let label = "operators.coreos.com/demo.ns";
+    let mut world = World::of("01").with(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "demos.t01.example.com", "labels": {
+            label: "", "olm.operatorframework.io/owner-kind": "ClusterExtension", "olm.operatorframework.io/owner-name": "demo",
+        }},
+        "spec": {"group": "t01.example.com", "names": {"kind": "Demo", "plural": "demos"}, "scope": "Namespaced", "versions": []},
+    }));
+    let request = Uninstall { namespace: Some(NS.into()), ..request };
+    assert!(
+        told(world.run(|engine, _| engine.uninstall(&request)).unwrap_err())
+            .starts_with("there is no Subscription")
+    );
+    assert_eq!(world.names(&known::CRD), ["demos.t01.example.com"]);
 }

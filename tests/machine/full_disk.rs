@@ -14,6 +14,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial_with("a_full_disk_keeps_the_compiled_catalog_of_before", &parts, compiled_catalog),
         trial_with("on_a_full_disk_an_image_archive_is_whole_or_not_there", &parts, image_archive),
+        trial_with("on_a_full_disk_a_layout_keeps_its_images", &parts, layout),
+        trial_with("on_a_full_disk_no_directory_is_half_filled", &parts, directories),
     ]
 }
 
@@ -42,6 +44,7 @@ fn said(script: &str) -> String {
     let disk = catalog.as_ref().join("disk");
     fs::create_dir_all(&disk).unwrap();
     let mut command = on_tiny_disk(&disk, script);
+    command.current_dir(&catalog);
     command.env("OLMKIT", env!("CARGO_BIN_EXE_olmkit")).env("CATALOG", catalog.path());
     let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -49,11 +52,11 @@ fn said(script: &str) -> String {
 
 fn compiled_catalog() -> Result<(), Failed> {
     let said = said(
-        r#"echo old >"$DISK/catalog.olmkit"
+        r#"printf 'olmkit catalog\r\nold' >"$DISK/catalog.olmkit"
         "$OLMKIT" catalog build-index "$CATALOG" --to "$DISK/catalog.olmkit"
         echo "exit code $?, left: $(ls -A "$DISK"): $(cat "$DISK/catalog.olmkit")""#,
     );
-    assert!(said.contains("exit code 3, left: catalog.olmkit: old"), "{said}");
+    assert!(said.contains("exit code 3, left: catalog.olmkit: olmkit catalog\r\nold"), "{said}");
     assert!(said.contains("No space left on device") && said.contains("cannot write"), "{said}");
     Ok(())
 }
@@ -64,5 +67,55 @@ fn image_archive() -> Result<(), Failed> {
         echo "exit code $?, left: $(ls -A "$DISK")""#,
     );
     assert!(said.contains("exit code 3, left: \n") && said.contains("No space left on device"), "{said}");
+    Ok(())
+}
+
+/// An image that does not fit goes to a layout that holds another one.
+fn layout() -> Result<(), Failed> {
+    let said = said(
+        r#"mount -o remount,size=64k "$DISK"
+        for name in small large; do
+          mkdir $name && printf 'schema: olm.package\nname: %s\ndescription: ' $name >$name/catalog.yaml
+        done
+        head -c 200000 /dev/urandom | base64 -w0 >>large/catalog.yaml
+        "$OLMKIT" catalog build large --data-only --to oci:images:v2
+        cd "$DISK"
+        "$OLMKIT" catalog build ../small --data-only --to oci:images:v1
+        before=$(find . -type f | sort | xargs sha256sum)
+        "$OLMKIT" catalog build ../large --data-only --to oci:images:v2; echo "exit code $?"
+        "$OLMKIT" image copy oci:../images:v2 oci:images:v1; echo "exit code $?"
+        [ "$before" = "$(find . -type f | sort | xargs sha256sum)" ] && echo same
+        "$OLMKIT" image digest oci:images:v1 && echo readable"#,
+    );
+    assert_eq!(said.matches("exit code 3").count(), 2, "{said}");
+    assert!(said.contains("same\n") && said.contains("readable"), "{said}");
+    assert_eq!(said.matches("No space left on device").count(), 2, "{said}");
+    assert_eq!(said.matches("cannot store a blob in the layout `images`").count(), 2, "{said}");
+    Ok(())
+}
+
+/// What does not fit into a directory beside files of others.
+fn directories() -> Result<(), Failed> {
+    let said = said(
+        r#"mkdir -p bundle/manifests bundle/metadata package/1.0.0
+        image=operators.operatorframework.io.bundle
+        printf "annotations:\n  $image.package.v1: a\n  $image.manifests.v1: manifests/\n  $image.metadata.v1: metadata/\n" \
+          >bundle/metadata/annotations.yaml
+        csv='apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: a.v1.0.0}\nspec: {version: 1.0.0, description: "%s"}\n'
+        printf "$csv" "$(head -c 60000 /dev/zero | tr '\0' x)" | tee package/1.0.0/csv.yaml >bundle/manifests/csv.yaml
+        printf 'packageName: a\nchannels: [{name: stable, currentCSV: a.v1.0.0}]\n' >package/a.package.yaml
+        "$OLMKIT" bundle build bundle --to oci:images:v1
+        cd "$DISK"; mkdir mine; echo kept >mine/notes; before=$(find . | sort)
+        for to in new mine/new; do
+          "$OLMKIT" bundle unpack ../bundle --output-dir $to; echo "exit code $?"
+          "$OLMKIT" bundle unpack oci:../images:v1 --output-dir $to; echo "exit code $?"
+          "$OLMKIT" bundle convert ../package --output-dir $to; echo "exit code $?"
+        done
+        [ "$before" = "$(find . | sort)" ] && cat mine/notes && echo same"#,
+    );
+    assert_eq!(said.matches("exit code 3").count(), 6, "{said}");
+    assert_eq!(said.matches("No space left on device").count(), 6, "{said}");
+    assert_eq!(said.matches("error: cannot write `").count(), 6, "{said}");
+    assert!(said.contains("kept\nsame\n"), "{said}");
     Ok(())
 }

@@ -11,6 +11,7 @@ use libtest_mimic::{Failed, Trial};
 use tempfile::TempDir;
 
 use crate::server::{Kind, PASSWORD, Registry, USER, noise};
+use crate::signal;
 use crate::support::trial;
 
 const CSV: &str = "\
@@ -188,7 +189,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         trial("ctrl_c_says_what_is_left_behind", &[], || {
             let dir = workplace();
-            for signal in ["-INT", "-TERM"] {
+            for name in ["INT", "TERM"] {
                 // Takes the connection and never answers. Each process has its own: a second connection of the first
                 // would pass for one of the second, which does not listen to signals yet.
                 let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -200,8 +201,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                         .unwrap();
                 // Somebody has asked: the transfer is on its way.
                 let (_connection, _) = silent.accept().unwrap();
-                let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-                assert!(killed.success());
+                signal::send(name, child.id());
                 let output = child.wait_with_output().unwrap();
                 check(&output, 130);
                 let said = text(&output.stderr);
@@ -229,8 +229,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 let child =
                     command(dir.path(), &[&*verb, &["--plain-http", &host]].concat()).spawn().unwrap();
                 let (_connection, _) = silent.accept().unwrap();
-                let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-                assert!(killed.success());
+                signal::send("INT", child.id());
                 let output = child.wait_with_output().unwrap();
                 check(&output, 130);
                 let said = text(&output.stderr);

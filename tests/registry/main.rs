@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod answers;
 mod bounds;
 mod catalogs;
 mod command;
@@ -15,6 +16,8 @@ mod places;
 mod proxy;
 mod redirects;
 mod server;
+#[path = "../support/signal.rs"]
+mod signal;
 mod stand_in;
 #[path = "../support/mod.rs"]
 mod support;
@@ -26,6 +29,7 @@ use libtest_mimic::Arguments;
 
 fn main() {
     let mut trials = places::trials();
+    trials.extend(answers::trials());
     trials.extend(command::trials());
     trials.extend(bounds::trials());
     trials.extend(redirects::trials());

@@ -8,12 +8,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use flate2::{Compress, Compression, FlushCompress};
-use olmkit_bundle::load::TEMPORARY;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
 use super::fingerprint::Fingerprint;
 use super::format::{HEADER, Header, MAX_PART, NONE, Table, short};
+
+/// The start of the name of a file that is being written; it begins with [`olmkit_bundle::load::TEMPORARY`], so that no catalog contains it.
+const UNFINISHED: &str = ".olmkit-index-";
 
 /// Fast: the file is made where somebody waits for it, and what is packed is seldom read.
 const LEVEL: Compression = Compression::new(1);
@@ -111,6 +113,19 @@ impl<'t> Texts<'t> {
     }
 }
 
+/// Removes what killed processes have left half written.
+fn remove_leftovers(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
+        // An empty one may be locked in a moment.
+        let is_file = || entry.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
+        if is_unfinished && is_file() {
+            let is_dead = fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+            let _ = is_dead.then(|| fs::remove_file(entry.path()));
+        }
+    }
+}
+
 /// A compiled catalog in the making. Nothing is at its path before [`Writer::finish`].
 pub(super) struct Writer {
     out: BufWriter<NamedTempFile>,
@@ -125,7 +140,10 @@ impl Writer {
     pub(super) fn new(path: &Path) -> io::Result<Self> {
         let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         fs::create_dir_all(parent)?;
-        let file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent)?;
+        remove_leftovers(parent);
+        let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent)?;
+        // Who lives has the lock of its file. Where there are none, nothing is removed.
+        let _ = file.as_file().try_lock();
         let mut out = BufWriter::with_capacity(256 << 10, file);
         out.write_all(&[0; HEADER])?;
         Ok(Self { out, at: HEADER as u64, tables: Default::default(), known: HashMap::new() })

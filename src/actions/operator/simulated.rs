@@ -1,7 +1,7 @@
 //! A simulated cluster between two commands: a file with its objects, and a CatalogSource that names a catalog on disk.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use super::sources::{Sources, manifests};
 use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
-use crate::input::Input;
+use crate::input::{Input, absolute};
 use crate::lifecycle::api::{CatalogSource, Key, Object, known};
 use crate::lifecycle::cluster::Cluster;
-use crate::lifecycle::simulate::{Registry, Simulation};
+use crate::lifecycle::simulate::{Registry, SavedError, Simulation};
 
 /// The namespace of OLM, whose catalogs every other one sees.
 const OLM: &str = "olm";
@@ -23,6 +23,14 @@ const OLM: &str = "olm";
 const CATALOG: &str = "catalog";
 /// Where its bundles are.
 const BUNDLES: &str = "olmkit.io/bundles-from";
+
+/// A file that is no simulated cluster.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use `{path}` as a simulated cluster")]
+struct Unusable {
+    path: PathBuf,
+    source: SavedError,
+}
 
 /// Does something with a simulated cluster and keeps what it has become, also when that failed.
 pub(super) fn with<T>(
@@ -36,9 +44,16 @@ pub(super) fn with<T>(
     let mut cluster = if path.exists() {
         let text = files::read_text(path)?;
         Simulation::load(&text, Registry::default()).map_err(|error| {
-            Failure::unknown(error)
-                .help(format!("`{}` holds something else: name another file", path.display()))
+            let help = match &error {
+                SavedError::Json(_) => "it is damaged or something else: restore it, or name another file",
+                _ => "name another file, or make it anew with this version",
+            };
+            Failure::unknown(Unusable { path: path.to_owned(), source: error }).help(help)
         })?
+    } else if target.catalog_from.is_none() && made.is_none() {
+        return Err(Failure::misuse(format!("`{}` does not exist", path.display())).help(
+            "check the file's name; `operator install … --catalog-from CATALOG` makes a new simulated cluster",
+        ));
     } else {
         Simulation::new(Registry::default())
     };
@@ -58,6 +73,8 @@ fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<S
     let mut sources = Sources { simulated: true, ..Sources::new(None, access.clone()) };
     let key = Key::new(&known::CATALOG_SOURCE, OLM, CATALOG);
     if let Some(input) = &target.catalog_from {
+        // The state is used from other directories too.
+        let input = &input.absolute();
         let object = json!({
             "apiVersion": known::CATALOG_SOURCE.api_version(), "kind": known::CATALOG_SOURCE.kind,
             "metadata": {"name": CATALOG, "namespace": OLM},
@@ -72,7 +89,7 @@ fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<S
         cluster.store().patch(&key, &patch).map_err(Failure::unknown)?;
     }
     if let Some(bundles) = &target.bundles_from {
-        let patch = json!({"metadata": {"annotations": {BUNDLES: bundles.display().to_string()}}});
+        let patch = json!({"metadata": {"annotations": {BUNDLES: absolute(bundles).display().to_string()}}});
         cluster.store().patch(&key, &patch).map_err(|error| {
             Failure::misuse(error).help("name the catalog that the bundles belong to with --catalog-from")
         })?;
@@ -94,7 +111,15 @@ fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<S
             continue;
         }
         let input: Input = catalog.spec.image.parse().map_err(Failure::unknown)?;
-        let offer = sources.offer_from(&catalog.spec.image, &input)?;
+        let offer = sources.offer_from(&catalog.spec.image, &input).map_err(|failure| {
+            if target.catalog_from.is_some() {
+                return failure;
+            }
+            failure.help(format!(
+                "it is the catalog of the simulated cluster: name it again with `--catalog-from CATALOG`, if it is \
+                 elsewhere than `{input}` now"
+            ))
+        })?;
         cluster.registry().catalogs.insert(catalog.spec.image.clone(), Arc::clone(&offer));
         if let Some(directory) = catalog.metadata.annotations.as_ref().and_then(|all| all.get(BUNDLES)) {
             sources.bundles.append(&mut bundles(Path::new(directory), access)?);

@@ -35,8 +35,6 @@ pub(super) struct Sources {
     pub(super) quick: OnceLock<Access>,
     /// Images that were looked for.
     pub(super) asked: Mutex<BTreeSet<String>>,
-    /// Registries that did not answer, with the reason: they are asked once.
-    pub(super) silent: Mutex<BTreeMap<String, String>>,
 }
 
 /// How long a registry is asked about images at most: what it does not say keeps nobody from installing.
@@ -73,7 +71,6 @@ impl Sources {
             simulated: false,
             quick: OnceLock::new(),
             asked: Mutex::default(),
-            silent: Mutex::default(),
         }
     }
 
@@ -83,15 +80,8 @@ impl Sources {
             reference: image.to_owned(),
             source,
         };
-        let name = image.trim_start_matches("docker://");
-        let place: Place =
-            format!("docker://{name}").parse().map_err(|error: PlaceError| unreadable(error.into()))?;
-        let Place::Registry(reference) = &place else { return Ok(()) };
-        let host = reference.registry().to_owned();
-        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reason) = silent.get(&host) {
-            return Err(unreadable(reason.as_str().into()));
-        }
+        let place = registry_image(image).map_err(|error| unreadable(error.into()))?;
+        // The access remembers registries that did not answer, and asks them once.
         let access = self.quick.get_or_init(|| self.access.with_patience(PATIENCE));
         let answer = present(&[place], access);
         let error = match answer.map(|mut answers| answers.pop()) {
@@ -103,13 +93,7 @@ impl Sources {
         match error {
             RegistryError::NotFound { .. } => Err(ContentError::NotFound { reference: image.to_owned() }),
             RegistryError::Interrupted => Err(ContentError::Interrupted),
-            error => {
-                if let RegistryError::Unreachable { .. } | RegistryError::Silent { .. } = &error {
-                    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-                    silent.insert(host, format!("{error}{cause}"));
-                }
-                Err(unreadable(error.into()))
-            }
+            error => Err(unreadable(error.into())),
         }
     }
 
@@ -142,7 +126,13 @@ impl Catalogs for Sources {
         if source.spec.image.is_empty() {
             return Err(Box::new(NoImage(source.source().to_owned())));
         }
-        let input: Input = source.spec.image.parse()?;
+        // What a simulated cluster serves was read when it was set up.
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&source.spec.image).cloned();
+        if let Some(offer) = read {
+            return Ok(offer);
+        }
+        // The cluster pulls it from a registry, whatever is on this disk; without a host, from where its container runtime looks.
+        let input = Input::Image(registry_image(&source.spec.image)?);
         Ok(self.offer_from(&source.spec.image, &input).map_err(Because)?)
     }
 
@@ -161,7 +151,8 @@ impl Catalogs for Sources {
             reference: bundle.image.clone(),
             source,
         };
-        let input: Input = bundle.image.parse().map_err(|error: PlaceError| unreadable(error.into()))?;
+        let place = registry_image(&bundle.image).map_err(|error| unreadable(error.into()))?;
+        let input = Input::Image(place);
         manifests(&input, &self.access).map_err(|failure| match failure.exit {
             Exit::Interrupted => ContentError::Interrupted,
             _ => unreadable(failure.error),
@@ -172,6 +163,11 @@ impl Catalogs for Sources {
         let is_new = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(reference.to_owned());
         if self.simulated || !is_new { Ok(()) } else { self.present(reference) }
     }
+}
+
+/// An image as the cluster names it: in a registry, Docker Hub where it names none.
+fn registry_image(name: &str) -> Result<Place, PlaceError> {
+    format!("docker://{}", name.trim_start_matches("docker://")).parse()
 }
 
 /// The manifests of a bundle.
@@ -212,9 +208,85 @@ impl Archive for Backup<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
     use serde_json::json;
 
     use super::*;
+
+    /// A registry that answers questions about manifests like this; its host.
+    fn registry(answer: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let serve = move |mut stream: TcpStream| {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let Some(first) = lines.next() else { return };
+            let _ = lines.take_while(|line| !line.is_empty()).count();
+            let head = if first.contains("/manifests/moved") || !first.contains("/manifests/") {
+                "200 OK\r\nContent-Type: application/vnd.oci.image.manifest.v1+json\r\nDocker-Content-Digest: sha256:\
+                 0000000000000000000000000000000000000000000000000000000000000000"
+            } else {
+                answer
+            };
+            let _ = write!(stream, "HTTP/1.1 {head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        };
+        std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
+        host
+    }
+
+    /// What is said of an image: nothing when it is there.
+    fn asked(sources: &Sources, image: &str) -> String {
+        match sources.present(image) {
+            Ok(()) => String::new(),
+            Err(ContentError::NotFound { .. }) => "not found".into(),
+            Err(ContentError::Unreadable { source, .. }) => {
+                let cause = source.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+                format!("unreadable: {source}{cause}")
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn whether_an_image_is_present() {
+        let sources = Sources::new(None, Access::default());
+        let ask = |answer| asked(&sources, &format!("{}/team/app:v1", registry(answer)));
+        assert_eq!(
+            ask(
+                "200 OK\r\nContent-Type: application/vnd.oci.image.index.v1+json\r\nDocker-Content-Digest: sha256:\
+                 1111111111111111111111111111111111111111111111111111111111111111"
+            ),
+            ""
+        );
+        assert_eq!(ask("307 There\r\nLocation: /v2/team/app/manifests/moved"), "");
+        assert_eq!(ask("404 Nothing"), "not found");
+        let refused = ask("401 Who\r\nWWW-Authenticate: Basic realm=\"x\"");
+        assert!(refused.starts_with("unreadable: ") && refused.contains("not logged in"), "{refused}");
+        // Nobody listens there; it is asked once, and remembered.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let unreachable = asked(&sources, &format!("docker://{host}/team/app:v1"));
+        assert!(unreachable.starts_with("unreadable: ") && unreachable.contains(&host), "{unreachable}");
+        assert_eq!(asked(&sources, &format!("{host}/team/other:v1")), unreachable);
+        assert!(asked(&sources, "Not An Image").starts_with("unreadable: "));
+    }
+
+    #[test]
+    fn an_image_of_a_catalog_source_is_never_a_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
+        assert!(registry_image(path).is_err());
+        for (name, image) in [
+            ("catalog", "docker.io/library/catalog:latest"),
+            ("src", "docker.io/library/src:latest"),
+            ("team/app:v1", "docker.io/team/app:v1"),
+            ("docker://quay.io/team/app", "quay.io/team/app:latest"),
+        ] {
+            assert_eq!(registry_image(name).unwrap().to_string(), image);
+        }
+    }
 
     #[test]
     fn a_second_backup_leaves_the_first_alone() {

@@ -170,6 +170,14 @@ pub enum LayoutError {
         /// What is wrong with it.
         source: BlobError,
     },
+    /// Another process writes to the layout, and does not finish.
+    #[error("timed out waiting for another writer of `{}`", .dir.display())]
+    Busy {
+        /// The directory.
+        dir: PathBuf,
+        /// Who it is.
+        source: io::Error,
+    },
     /// The disk refused.
     #[error("cannot {action} `{}`", .path.display())]
     Io {
@@ -190,6 +198,7 @@ impl LayoutError {
             Self::Ambiguous { dir, .. } => Some(format!("name one: `{}:TAG`", dir.display())),
             Self::Image { source, .. } => source.help(),
             Self::Blob { source, .. } => source.help(),
+            Self::Busy { .. } => Some("end the other process, then run the command again".into()),
             Self::Io { action: "lock", .. } => {
                 Some("the file system has no locks: write to a local directory and copy that".into())
             }

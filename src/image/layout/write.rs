@@ -14,6 +14,7 @@ use super::super::TEMPORARY;
 use super::super::blob::{Blob, BlobError};
 use super::super::digest::Digest;
 use super::super::json::canonical;
+use super::super::lock;
 use super::super::manifest::Root;
 use super::read::tag_of;
 use super::{Layout, LayoutError, MAX_INDEX, Tag, VERSION, io_error, open_file, read_file};
@@ -63,11 +64,10 @@ impl Layout {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         let mut file = options.open(&path).map_err(io_error("create", &path))?;
-        while let Err(error) = file.lock() {
-            if error.kind() != ErrorKind::Interrupted {
-                return Err(io_error("lock", &path)(error));
-            }
-        }
+        lock::exclusive(&file, lock::MAX_WAIT).map_err(|error| match error.kind() {
+            ErrorKind::TimedOut => LayoutError::Busy { dir: self.dir.clone(), source: error },
+            _ => io_error("lock", &path)(error),
+        })?;
         let version = read_file(&mut file, MAX_INDEX).map_err(io_error("read", &path))?;
         if version.is_empty() {
             // New, or left by a writer that was killed just here.

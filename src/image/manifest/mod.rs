@@ -89,6 +89,16 @@ pub enum ImageError {
         /// What contradicts what.
         problem: String,
     },
+    /// The image is for another platform.
+    #[error("the image `{digest}` is for {available} only, not for {wanted}")]
+    OtherPlatform {
+        /// The image.
+        digest: Digest,
+        /// The platform that was asked for.
+        wanted: String,
+        /// The platform that it is for.
+        available: String,
+    },
     /// An index has no image that can be used.
     #[error("the index `{digest}` has no image for `{wanted}`; it has {available}")]
     NoSuchPlatform {
@@ -125,7 +135,9 @@ impl ImageError {
                 "Docker's schema 1 is long obsolete: build or push the image again with a current tool"
                     .into(),
             ),
-            Self::NoSuchPlatform { .. } => Some("ask for one of the platforms that are there".into()),
+            Self::NoSuchPlatform { .. } | Self::OtherPlatform { .. } => {
+                Some("ask for one of the platforms that are there".into())
+            }
             _ => None,
         }
     }
@@ -272,12 +284,25 @@ impl Root {
     }
 
     /// The image for a platform. Without a platform: the only image, else the one for the default platform, else the
-    /// first; right for images that carry the same data for every platform. A single image is right for any platform.
+    /// first; right for images that carry the same data for every platform. A single image that names no platform is right for any.
     ///
     /// # Errors
-    /// The index has no image for the platform, or no image at all.
+    /// There is no image for the platform, or no image at all.
     pub fn image(&self, platform: Option<&Platform>) -> Result<&Image, ImageError> {
-        let Self::Index(index) = self else { return Ok(&self.images()[0]) };
+        let Self::Index(index) = self else {
+            let single = &self.images()[0];
+            let own = single.platform().filter(|_| single.is_for_a_platform());
+            return match (own, platform) {
+                (Some(own), Some(wanted)) if own != wanted && !own.suits(wanted) => {
+                    Err(ImageError::OtherPlatform {
+                        digest: single.digest(),
+                        wanted: wanted.to_string(),
+                        available: own.to_string().escape_debug().to_string(),
+                    })
+                }
+                _ => Ok(single),
+            };
+        };
         let default = Platform::default();
         let wanted = platform.unwrap_or(&default);
         let mut real = index.images.iter().filter(|image| image.is_for_a_platform());
@@ -412,6 +437,9 @@ mod tests {
         let chosen = variants.image(Some(&platform("linux/arm64"))).unwrap();
         assert_eq!(chosen.digest(), sample("linux/arm64/v8").digest());
         let single = Root::from(sample("linux/amd64"));
-        assert_eq!(single.image(Some(&platform("linux/s390x"))).unwrap().digest(), single.digest());
+        assert_eq!(single.image(Some(&platform("linux/amd64"))).unwrap().digest(), single.digest());
+        assert_eq!(single.image(None).unwrap().digest(), single.digest());
+        let error = single.image(Some(&platform("linux/s390x"))).unwrap_err();
+        assert_snapshot!(error.to_string().replace(&single.digest().to_string(), "DIGEST"), @"the image `DIGEST` is for linux/amd64 only, not for linux/s390x");
     }
 }

@@ -151,6 +151,16 @@ pub enum RegistryError {
         /// What the registry says.
         message: String,
     },
+    /// The registry said that it took a manifest, and does not have it.
+    #[error("`{host}` accepted `{name}`, but does not serve it: {problem}")]
+    NotStored {
+        /// The registry.
+        host: String,
+        /// The repository and the tag.
+        name: String,
+        /// What is there.
+        problem: String,
+    },
     /// The registry said that it had a blob, and now that it does not.
     #[error("`{host}` refuses the image: it reports blobs as missing that it reported as present")]
     Incomplete {
@@ -231,6 +241,9 @@ impl RegistryError {
             Self::NotLoggedIn { host, .. } => {
                 format!("log in with `podman login {host}` or `docker login {host}`, or pass `--creds`")
             }
+            Self::NotStored { .. } => {
+                "check the registry's address: a proxy or a login page may answer in its place".into()
+            }
             Self::Denied { .. } => "check the name of the repository and the permissions of the user".into(),
             Self::Unreachable { .. } => "check the host's name and port, and the proxy settings".into(),
             Self::Silent { .. } | Self::Slow { .. } | Self::Broken { .. } | Self::TooMany { .. } => {
@@ -261,6 +274,7 @@ impl RegistryError {
             | Self::Broken { .. }
             | Self::TooMany { .. }
             | Self::UploadLost { .. }
+            | Self::NotStored { .. }
             | Self::Corrupted { .. } => true,
             Self::Unreachable { source, .. } => !source.is_final,
             Self::Status { status, .. } => matches!(status, 408 | 500..),

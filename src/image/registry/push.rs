@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 
 use futures_util::future::try_join_all;
 use http_body::{Frame, SizeHint};
-use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, RANGE};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, RANGE};
 use reqwest::{Body, Method, RequestBuilder, Response, Url};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::Access;
 use super::error::RegistryError;
-use super::http::{location, refusal};
+use super::http::{following, location, refusal};
 use super::pull::CONTENT_DIGEST;
 use super::repository::{Repository, Right};
 use crate::image::blob::Blob;
@@ -118,6 +118,7 @@ impl Repository {
         .await?;
         for name in names {
             self.put_manifest(top, name).await?;
+            self.check_stored(top, name).await?;
             let separator = if name.contains(':') { '@' } else { ':' };
             let reference = format!("{}/{}{separator}{name}", self.host(), self.name);
             self.progress.happened(&Event::Tagged { reference: &reference });
@@ -198,7 +199,11 @@ impl Repository {
         let digest = blob.digest();
         let url = self.url(&format!("blobs/{digest}")).await?;
         let attempt = || async {
-            let response = self.send(Right::Push, Method::HEAD, &url, |request| request).await?;
+            let response = following(&url, |url| async move {
+                self.send(Right::Push, Method::HEAD, &url, |request| request).await
+            })
+            .await?;
+            let is_elsewhere = *response.url() != url;
             match response.status().as_u16() {
                 404 => Ok(false),
                 200 => {
@@ -209,8 +214,8 @@ impl Repository {
                     Ok(named.is_none_or(|named| named == digest)
                         && length.is_none_or(|length| length == blob.size()))
                 }
-                // It is somewhere else, which answers a GET only.
-                300..=399 => Ok(true),
+                // It is somewhere else, which answers a GET only: storage with signed addresses.
+                400 | 401 | 403 | 405 if is_elsewhere => Ok(true),
                 _ => Err(self.refused(Right::Push, refusal(response).await, "such repository").await),
             }
         };
@@ -391,6 +396,38 @@ impl Repository {
                 return Err(RegistryError::Incomplete { host: refusal.host });
             }
             Err(self.refused(Right::Push, refusal, "such repository").await)
+        };
+        self.http().retry(attempt).await
+    }
+
+    /// Some say that they took a manifest, and did not: proxies and login pages among them. Those that refuse to answer are
+    /// believed.
+    async fn check_stored(&self, manifest: &Blob, name: &str) -> Result<(), RegistryError> {
+        let url = self.url(&format!("manifests/{name}")).await?;
+        let accept = manifest.media_type().to_string();
+        let with = |request: RequestBuilder| request.header(ACCEPT, &accept);
+        let attempt = || async {
+            let response = self.send(Right::Push, Method::HEAD, &url, with).await?;
+            let not_stored = |problem: String| {
+                let (host, name) = (self.host().into(), format!("{}:{name}", self.name));
+                Err(RegistryError::NotStored { host, name, problem })
+            };
+            let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
+            match response.status().as_u16() {
+                404 => not_stored("it is not found".into()),
+                200 => match header(CONTENT_DIGEST) {
+                    Some(found) if found == manifest.digest().to_string() => Ok(()),
+                    Some(found) => not_stored(format!("it has the digest `{}`", found.escape_debug())),
+                    None => match header(CONTENT_TYPE.as_str()) {
+                        Some(kind) if kind.starts_with("text/") => {
+                            not_stored(format!("`{}` is there instead", kind.escape_debug()))
+                        }
+                        _ => Ok(()),
+                    },
+                },
+                408 | 429 | 500.. => Err(refusal(response).await.into()),
+                _ => Ok(()),
+            }
         };
         self.http().retry(attempt).await
     }

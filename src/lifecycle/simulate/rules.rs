@@ -9,7 +9,7 @@ mod plans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use olmkit_bundle::pod;
+use olmkit_bundle::{annotations, pod};
 use serde_json::{Value, json};
 
 use super::scope::{self, Failed, Scope};
@@ -284,7 +284,7 @@ fn resolution(view: &View<'_>, scope: &Scope<'_>) -> Vec<Change> {
     let unpacking: Vec<Change> = chosen
         .iter()
         .filter(|one| one.bundle.manifests.is_empty() && !one.bundle.image.is_empty())
-        .filter_map(|one| unpack(view, &one.bundle.image, &one.catalog))
+        .filter_map(|one| unpack(view, &one.bundle.image, &one.package, &one.catalog))
         .collect();
     if unpacking.is_empty() {
         due.extend(plans::create(view, scope, &chosen));
@@ -329,7 +329,7 @@ fn failed(view: &View<'_>, scope: &Scope<'_>, why: Option<&Failed>) -> Vec<Chang
 }
 
 /// A Job that unpacks a bundle's image into a ConfigMap, with the rights it needs; none when it is done.
-fn unpack(view: &View<'_>, image: &str, catalog: &(String, String)) -> Option<Change> {
+fn unpack(view: &View<'_>, image: &str, package: &str, catalog: &(String, String)) -> Option<Change> {
     let (catalog, namespace) = catalog;
     let name = names::unpack(image);
     if view.store.get(&Key::new(&known::JOB, namespace, &name)).is_some() {
@@ -353,13 +353,10 @@ fn unpack(view: &View<'_>, image: &str, catalog: &(String, String)) -> Option<Ch
     job["spec"] = json!({"ttlSecondsAfterFinished": 300, "backoffLimit": 3});
     job["status"] = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
     let rbac = "rbac.authorization.k8s.io/v1";
-    let writes = [
-        object("v1", "ConfigMap"),
-        object("v1", "ServiceAccount"),
-        object(rbac, "Role"),
-        object(rbac, "RoleBinding"),
-        job,
-    ];
+    let mut map = object("v1", "ConfigMap");
+    map["metadata"]["annotations"] = json!({annotations::PACKAGE: package});
+    let writes =
+        [map, object("v1", "ServiceAccount"), object(rbac, "Role"), object(rbac, "RoleBinding"), job];
     // A Job that was cleaned up leaves the rest behind.
     let new = writes.into_iter().filter(|object| view.store.get(&Key::of(object)).is_none());
     Some(Change::new(format!("unpack {namespace}/{name}"), 2_000, new.map(Write::Create).collect()))

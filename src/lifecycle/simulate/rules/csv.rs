@@ -5,13 +5,14 @@ use olmkit_bundle::csv::DeploymentDescription;
 use serde_json::{Value, json};
 
 use super::super::names;
-use super::super::scope::Scope;
+use super::super::scope::{self, Scope};
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     ClusterServiceVersion, CsvPhase, InstallModeKind, Key, Named as _, Object, OperatorCondition,
     Subscription, known, label,
 };
 use crate::lifecycle::cluster::merge;
+use crate::lifecycle::leftovers::component_label;
 
 /// How long deployments may take before OLM installs them anew.
 const INSTALL_MILLIS: u64 = 300_000;
@@ -49,7 +50,7 @@ impl<'o> Operator<'o, '_> {
             return vec![self.clean_up()];
         }
         let phase = self.transition();
-        phase.into_iter().chain(self.operator_condition()).chain(self.roles()).collect()
+        phase.into_iter().chain(self.operator_condition()).chain(self.roles()).chain(self.adopt()).collect()
     }
 
     fn name(self, what: &str) -> String {
@@ -539,6 +540,21 @@ impl<'o> Operator<'o, '_> {
         };
         let writes: Vec<Write> = missing.map(create).collect();
         (!writes.is_empty()).then(|| Change::new(self.name("roles"), 100, writes))
+    }
+
+    /// OLM marks the CRDs of an operator as its own.
+    fn adopt(self) -> Option<Change> {
+        let label = component_label(&scope::package_of(self.csv)?, self.scope.namespace);
+        let owned = self.csv.spec.custom_resource_definitions.owned.iter();
+        let unmarked = owned.filter_map(|crd| {
+            let key = Key::new(&known::CRD, "", &crd.name);
+            let labels = self.view.store.get(&key)?.pointer("/metadata/labels");
+            labels.is_none_or(|labels| labels.get(&label).is_none()).then_some(key)
+        });
+        let patch = json!({"metadata": {"labels": {label.as_str(): ""}}});
+        let writes: Vec<Write> =
+            unmarked.map(|key| Write::Patch { key, patch: patch.clone(), status: false }).collect();
+        (!writes.is_empty()).then(|| Change::new(self.name("adopt"), 100, writes))
     }
 
     /// The finalizer takes away what garbage collection does not reach, and gives the object free.

@@ -1,0 +1,149 @@
+//! The operator verbs as commands on simulated clusters: what they refuse before anything is changed, and what they say.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use crate::engine::inputs;
+
+fn olmkit(directory: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_olmkit"))
+        .arg("operator")
+        .args(words)
+        .env_remove("KUBECONFIG")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .env("HOME", directory)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn run(directory: &Path, words: &[&str], code: i32) -> String {
+    let output = olmkit(directory, words);
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {}", said(&output));
+    said(&output)
+}
+
+/// A directory with a catalog and its bundles, and a simulated cluster with the oldest version.
+fn installed() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    copy(&inputs("01").join("catalog-1"), &root.path().join("cat"));
+    copy(&inputs("01").join("bundles"), &root.path().join("bundles"));
+    let words = ["install", "demo", "-n", "ns", "--version", "0.1.0", "--simulate", "c.json"];
+    let from = ["--catalog-from", "cat", "--bundles-from", "bundles"];
+    run(root.path(), &[&words[..], &from].concat(), 0);
+    root
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_file() {
+        fs::copy(from, to).unwrap();
+        return;
+    }
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        copy(&from.join(&name), &to.join(&name));
+    }
+}
+
+#[test]
+fn a_simulated_cluster_means_the_same_from_every_directory() {
+    let root = installed();
+    let sub = root.path().join("sub");
+    // Another catalog of the same name is not that of the cluster.
+    fs::create_dir_all(sub.join("cat")).unwrap();
+    fs::write(sub.join("cat/catalog.yaml"), "schema: olm.package\nname: other\n").unwrap();
+    run(&sub, &["upgrade", "demo", "--simulate", "../c.json"], 0);
+    let list = olmkit(&sub, &["list", "--simulate", "../c.json"]);
+    assert!(String::from_utf8_lossy(&list.stdout).contains("demo.v0.3.0"), "{list:?}");
+    fs::rename(root.path().join("cat"), root.path().join("moved")).unwrap();
+    let told = run(root.path(), &["list", "--simulate", "c.json"], 3);
+    assert!(told.contains("name it again with `--catalog-from CATALOG`"), "{told}");
+}
+
+#[test]
+fn a_misspelt_or_damaged_state_is_named() {
+    let root = installed();
+    for verb in [&["list"][..], &["status", "demo"], &["upgrade", "demo"], &["uninstall", "demo"]] {
+        let told = run(root.path(), &[verb, &["--simulate", "d.json"]].concat(), 2);
+        assert!(told.starts_with("error: `d.json` does not exist\n"), "{told}");
+    }
+    assert!(!root.path().join("d.json").exists());
+    let text = fs::read_to_string(root.path().join("c.json")).unwrap();
+    fs::write(root.path().join("half.json"), &text[..text.len() / 2]).unwrap();
+    let told = run(root.path(), &["list", "--simulate", "half.json"], 3);
+    assert!(told.contains("cannot use `half.json`") && told.contains("it is damaged"), "{told}");
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    let root = installed();
+    let before = fs::read(root.path().join("c.json")).unwrap();
+    let simulate = ["--simulate", "c.json"];
+    for words in [
+        &["list", "-A", "-n", "x"][..],
+        &["status", "demo", "-A", "-n", "ns"],
+        &["install", "demo", "-n", "KG_2"],
+        &["install", "demo", "-n", ""],
+        &["uninstall", "demo", "-n", ""],
+        &["install", "demo", "-n", "ns", "--name", "BAD_name"],
+        &["install", "demo", "-n", "ns", "--watch", "A_B"],
+        &["install", "demo", "-n", "ns", "--watch", "*,ns"],
+        &["install", "demo", "-n", "ns", "--push-to", "127.0.0.1:1/x"],
+        &["install", "demo", "-n", "ns", "--timeout", "5s", "--settle", "10s"],
+    ] {
+        run(root.path(), &[words, &simulate].concat(), 2);
+    }
+    run(root.path(), &["list", "--kubeconfig", "x", "--bundles-from", "bundles"], 2);
+    assert_eq!(fs::read(root.path().join("c.json")).unwrap(), before);
+}
+
+#[test]
+fn without_a_kubeconfig_that_is_what_is_said() {
+    let root = tempfile::tempdir().unwrap();
+    let told = run(root.path(), &["list"], 3);
+    assert!(
+        told.starts_with("error: no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_rollback_does_not_go_forward() {
+    let root = installed();
+    let before = fs::read(root.path().join("c.json")).unwrap();
+    let told = run(root.path(), &["rollback", "demo", "--to", "0.3.0", "--simulate", "c.json"], 1);
+    assert!(told.contains("`demo.v0.3.0` is newer than `demo.v0.1.0`, which is installed"), "{told}");
+    assert!(told.contains("run `olmkit operator upgrade demo -n ns --to 0.3.0`"), "{told}");
+    let after = fs::read_to_string(root.path().join("c.json")).unwrap();
+    // Time may pass in a simulation, and nothing else.
+    assert_eq!(
+        after.matches("demo.v0.3.0").count(),
+        String::from_utf8(before).unwrap().matches("demo.v0.3.0").count()
+    );
+    assert!(!root.path().join("olmkit-backup").exists());
+}
+
+#[test]
+fn what_was_named_wrongly_is_named_rightly() {
+    let root = installed();
+    let install = |words: &[&str]| {
+        run(root.path(), &[&["install"], words, &["-n", "ns", "--simulate", "c.json"]].concat(), 1)
+    };
+    let told = install(&["demo.v0.2.0"]);
+    assert!(
+        told.contains("`demo.v0.2.0` is a bundle: run `olmkit operator install demo --version 0.2.0`"),
+        "{told}"
+    );
+    let told = install(&["demo", "--catalog", "nope"]);
+    assert!(told.contains("there are `olm/catalog`"), "{told}");
+}

@@ -1,0 +1,108 @@
+//! Registries, and what answers in their place, that say yes to what they did not do.
+
+use libtest_mimic::{Failed, Trial};
+use olmkit::image::{Options, Patience, Root};
+
+use crate::places::chain;
+use crate::server::{access, image, place, quick};
+use crate::stand_in::{StandIn, say};
+use crate::support::trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_manifest_that_is_taken_and_not_kept_is_noticed", &[], not_kept),
+        trial("a_registry_that_is_late_with_its_manifests_is_waited_for", &[], late),
+        trial("a_blob_that_is_elsewhere_is_looked_for_there", &[], elsewhere),
+    ]
+}
+
+fn one() -> Root {
+    image("linux/amd64", &[("a", b"a".to_vec())]).into()
+}
+
+/// A registry that has every blob, and says this of a manifest once it was put.
+fn with_manifest(
+    put: &'static str,
+    head: impl Fn(usize) -> (&'static str, Vec<(&'static str, String)>) + Send + Sync + 'static,
+) -> StandIn {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    StandIn::start(move |request, stream| {
+        match (request.method.as_str(), request.path.contains("/manifests/")) {
+            ("HEAD", false) => say(stream, "200 OK", &[], b""),
+            ("PUT", true) => say(stream, put, &[], b"<html>"),
+            ("HEAD", true) => {
+                let (status, fields) = head(asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+                let fields: Vec<(&str, &str)> =
+                    fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                say(stream, status, &fields, b"")
+            }
+            _ => say(stream, "404 Nothing", &[], b""),
+        }
+    })
+}
+
+fn pushed(registry: &StandIn) -> Result<(), String> {
+    let patience = Patience { attempts: 2, ..quick().patience };
+    let options = Options { patience, ..quick() };
+    let stored = place(&registry.host, "team/app:v1").store(&one(), &access(options));
+    stored.map(drop).map_err(|error| chain(&error))
+}
+
+fn not_kept() -> Result<(), Failed> {
+    for put in ["200 OK", "201 Created", "202 Accepted"] {
+        let error = pushed(&with_manifest(put, |_| ("404 Nothing", Vec::new()))).unwrap_err();
+        assert!(error.contains("accepted `team/app:v1`, but does not serve it: it is not found"), "{error}");
+        assert!(error.contains("no tag was set"), "{error}");
+    }
+    let other = format!("sha256:{}", "0".repeat(64));
+    let digest = vec![("Docker-Content-Digest", other.clone())];
+    let error = pushed(&with_manifest("201 Created", move |_| ("200 OK", digest.clone()))).unwrap_err();
+    assert!(error.contains(&format!("it has the digest `{other}`")), "{error}");
+    let page = vec![("Content-Type", "text/html".to_owned())];
+    let error = pushed(&with_manifest("200 OK", move |_| ("200 OK", page.clone()))).unwrap_err();
+    assert!(error.contains("`text/html` is there instead"), "{error}");
+    // Who says nothing of digests, or does not answer such questions, is believed.
+    for status in ["200 OK", "403 No", "405 No"] {
+        pushed(&with_manifest("201 Created", move |_| (status, Vec::new()))).unwrap();
+    }
+    Ok(())
+}
+
+fn late() -> Result<(), Failed> {
+    let digest = one().digest().to_string();
+    let registry = with_manifest("201 Created", move |asked| {
+        let fields = vec![("Docker-Content-Digest", digest.clone())];
+        if asked == 0 { ("404 Nothing", Vec::new()) } else { ("200 OK", fields) }
+    });
+    Ok(pushed(&registry)?)
+}
+
+/// Where a registry sends those who ask for a blob decides whether it is there.
+fn elsewhere() -> Result<(), Failed> {
+    let with_blobs = |status: &'static str| {
+        let storage = StandIn::start(move |_, stream| say(stream, status, &[], b""));
+        let to = format!("http://{}/there", storage.host);
+        let registry = StandIn::start(move |request, stream| {
+            match (request.method.as_str(), request.path.contains("/manifests/")) {
+                ("HEAD", false) => say(stream, "307 There", &[("Location", &to)], b""),
+                (_, true) => say(stream, "201 Created", &[], b""),
+                _ => say(stream, "500 Not taken", &[], b""),
+            }
+        });
+        (storage, registry)
+    };
+    for status in ["200 OK", "403 Only GET is signed", "405 Only GET"] {
+        let (_storage, registry) = with_blobs(status);
+        pushed(&registry).unwrap();
+        assert_eq!(registry.count("POST"), 0, "{status}");
+    }
+    let (_storage, registry) = with_blobs("404 Nothing");
+    assert!(pushed(&registry).unwrap_err().contains("0 of 2 blobs"), "what is nowhere counts as there");
+    assert!(registry.count("POST") > 0);
+    // Round and round.
+    let registry =
+        StandIn::start(|request, stream| say(stream, "302 Here", &[("Location", &request.path)], b""));
+    let error = pushed(&registry).unwrap_err();
+    assert!(error.contains("0 of 2 blobs are there"), "{error}");
+    Ok(())
+}
