@@ -4,6 +4,7 @@ mod made;
 mod simulated;
 mod sources;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use crate::lifecycle::install::Install;
 use crate::lifecycle::kubernetes::{self, Choice, Kubernetes};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
+use crate::lifecycle::rights::Right;
 use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
@@ -43,6 +45,29 @@ pub struct Target {
     pub catalog_from: Option<Input>,
     /// A directory with the bundles of a simulated registry.
     pub bundles_from: Option<PathBuf>,
+}
+
+impl Target {
+    /// Each cluster once: the same verb twice on one at the same time would be in its own way.
+    fn check(&self) -> Result<(), Failure> {
+        let mut seen = BTreeSet::new();
+        for context in &self.contexts {
+            if context.is_empty() {
+                return Err(Failure::misuse("a context without a name")
+                    .help("separate the names in --contexts with one comma each"));
+            }
+            if !seen.insert(context.clone()) {
+                return Err(Failure::misuse(format!("the context `{context}` is given twice")));
+            }
+        }
+        let mut files = BTreeSet::new();
+        for file in &self.simulate {
+            if !files.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
+                return Err(Failure::misuse(format!("`{}` is given twice", file.display())));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What to do.
@@ -134,6 +159,7 @@ pub fn run(
     progress: &(dyn Progress + Sync),
 ) -> Result<OperatorAnswer, Failure> {
     let begun = Instant::now();
+    target.check()?;
     if !target.simulate.is_empty() {
         verb.has_namespace()?;
     }
@@ -371,7 +397,8 @@ fn done_so_far(done: &[Planned]) -> String {
         "patch" => "changed",
         _ => "deleted",
     };
-    let lines: Vec<String> = done.iter().map(|one| format!("{} {}", past(one.verb), one.key)).collect();
+    let lines: Vec<String> =
+        done.iter().map(|one| format!("{} {}", past(one.verb), one.key.placed())).collect();
     match lines.len() {
         0 => "nothing was changed".to_owned(),
         // Enough to know where it was.
@@ -400,6 +427,13 @@ fn failure(error: EngineError, done: &[Planned], awaited: &str, resume: Option<&
         EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, None),
         EngineError::Cluster(error @ ClusterError::TimedOut { .. }) => (Exit::TimedOut, error.help()),
         EngineError::Cluster(error) => (Exit::Unknown, error.help()),
+        EngineError::Rights { missing } => {
+            let rules: Vec<String> = missing.iter().map(Right::rule).collect();
+            (Exit::Unknown, Some(rules.join("\n")))
+        }
+        EngineError::Backup { .. } => {
+            (Exit::Unknown, Some("choose a directory for them with --backup-dir".to_owned()))
+        }
         EngineError::Catalog { source, .. } => {
             let elsewhere = "say where the catalog can be read with --catalog-from".to_owned();
             match source.downcast_ref() {
@@ -413,6 +447,9 @@ fn failure(error: EngineError, done: &[Planned], awaited: &str, resume: Option<&
         }
     };
     let mut also = Vec::new();
+    if exit == Exit::TimedOut && !done.is_empty() {
+        also.push(done_so_far(done));
+    }
     if exit == Exit::Interrupted {
         also.push(done_so_far(done));
         if !awaited.is_empty() {

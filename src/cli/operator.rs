@@ -12,6 +12,7 @@ use crate::actions::doctor;
 use crate::actions::operator::{self, NewBundle, Target};
 use crate::exit::Failure;
 use crate::files;
+use crate::image::Place;
 use crate::input::Input;
 use crate::lifecycle::api;
 use crate::lifecycle::decide::Accept;
@@ -298,7 +299,7 @@ pub struct Install {
     bundle: Option<Input>,
     /// Repository to push the temporary catalog to, and the bundle if it is in no registry yet. The cluster must be
     /// able to pull from it under the same name
-    #[arg(long, value_name = "REPOSITORY", requires = "bundle", conflicts_with = "package")]
+    #[arg(long, value_name = "REPOSITORY", requires = "bundle", conflicts_with = "package", value_parser = repository)]
     push_to: Option<String>,
     /// Name of the Subscription [default: the package's name]
     #[arg(long, value_name = "NAME", value_parser = object_name)]
@@ -391,6 +392,14 @@ fn catalog_source(text: &str) -> Result<(String, Option<String>), String> {
             Ok((name.to_owned(), Some(namespace.to_owned())))
         }
         _ => Err("expected `NAME` or `NAMESPACE/NAME`".into()),
+    }
+}
+
+/// A repository of a registry: the cluster pulls from nowhere else.
+fn repository(text: &str) -> Result<String, String> {
+    match text.parse() {
+        Ok(Place::Registry(_)) => Ok(text.to_owned()),
+        _ => Err("expected a repository of a registry, such as `registry.example.com/me/try`".into()),
     }
 }
 

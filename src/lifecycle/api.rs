@@ -61,6 +61,8 @@ pub mod label {
     pub const OLMKIT: &str = "olmkit";
     /// On a Subscription while it is being upgraded: the approval that it had, to be restored at the end.
     pub const APPROVAL_BEFORE: &str = "olmkit.io/approval-before";
+    /// On a Subscription that a rollback has made: what was installed before.
+    pub const ROLLED_BACK_FROM: &str = "olmkit.io/rolled-back-from";
 }
 
 /// Whether an object was made by this tool, and may be removed by it.

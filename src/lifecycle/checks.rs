@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::api::{ClusterServiceVersion, Key, Named as _, Object, Resource, known, label};
-use super::cluster::{Cluster, ClusterError};
+use super::cluster::{Cluster, ClusterError, Said};
 use super::observe::Observed;
 
 /// A check, and what it found.
@@ -126,7 +126,10 @@ fn custom_resources(
                 Ok(_) => {}
                 // Whoever may install an operator need not be allowed to read what its users made.
                 Err(ClusterError::Forbidden { .. }) => {}
-                Err(ClusterError::Refused { message, .. }) => {
+                Err(
+                    ClusterError::Refused { message, .. }
+                    | ClusterError::Failed { source: Said(message), .. },
+                ) => {
                     let name = resource.full_name();
                     return Ok(Some(format!("`{name}` cannot be read at {}: {message}", resource.version)));
                 }

@@ -46,6 +46,20 @@ pub trait Cluster {
     /// [`ClusterError`]
     fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError>;
 
+    /// Whether a right is there, as far as the cluster tells; an empty name means any object.
+    ///
+    /// # Errors
+    /// There was a signal, or the time is over.
+    fn may(
+        &mut self,
+        _verb: &str,
+        _resource: &Resource,
+        _namespace: &str,
+        _name: &str,
+    ) -> Result<bool, ClusterError> {
+        Ok(true)
+    }
+
     /// Blocks until something may have changed, or the time is over; says which. Spurious wake-ups are allowed.
     ///
     /// # Errors
@@ -60,6 +74,11 @@ pub trait Cluster {
         None
     }
 }
+
+/// What a cluster said of it, in its own words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Said(pub String);
 
 /// Why a cluster did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +117,31 @@ pub enum ClusterError {
         resource: String,
         /// The namespace; none where the right must hold everywhere.
         namespace: Option<String>,
+        /// What the cluster said, which names the user.
+        #[source]
+        source: Option<Said>,
+    },
+    /// Nobody knows who is asking.
+    #[error("the cluster at `{server}` rejected the credentials{}", of_context(.context))]
+    Unauthorized {
+        /// The address of its API server.
+        server: String,
+        /// The context; empty for the current one.
+        context: String,
+        /// What it said.
+        #[source]
+        source: Said,
+    },
+    /// The cluster could not do it.
+    #[error("the cluster failed to {verb} `{resource}`")]
+    Failed {
+        /// The verb.
+        verb: &'static str,
+        /// The resource, `PLURAL.GROUP`.
+        resource: String,
+        /// What it said.
+        #[source]
+        source: Said,
     },
     /// The cluster refused what was sent.
     #[error("{key} was refused: {message}")]
@@ -117,12 +161,17 @@ pub enum ClusterError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The time for the whole command is over.
-    #[error("the cluster at `{server}` did not answer within {} s", .limit.as_secs())]
+    #[error("{}", timed_out(.server, *.limit, .doing, .last.is_some()))]
     TimedOut {
         /// The address of its API server.
         server: String,
         /// The time that was given.
         limit: Duration,
+        /// What was tried.
+        doing: String,
+        /// What was heard last, when anything was.
+        #[source]
+        last: Option<Said>,
     },
     /// Somebody pressed Ctrl-C.
     #[error("interrupted")]
@@ -133,22 +182,55 @@ fn within(namespace: &Option<String>) -> String {
     namespace.as_ref().map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default()
 }
 
+fn of_context(context: &str) -> String {
+    if context.is_empty() { String::new() } else { format!(" of the context `{context}`") }
+}
+
+/// A second begun counts: part of the time that was given is spent before a cluster is asked.
+fn timed_out(server: &str, limit: Duration, doing: &str, heard: bool) -> String {
+    let seconds = limit.as_secs_f64().ceil();
+    if heard {
+        format!("timed out after {seconds} s trying to {doing}")
+    } else {
+        format!("the cluster at `{server}` did not answer within {seconds} s")
+    }
+}
+
+/// The rule that gives a right.
+pub fn rule(verb: &str, resource: &str, namespace: Option<&str>) -> String {
+    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let role = if namespace.is_some() { "a Role there" } else { "a ClusterRole" };
+    format!(
+        "the rule `{{apiGroups: [\"{group}\"], resources: [\"{plural}\"], verbs: [\"{verb}\"]}}` is missing: add it to {role}"
+    )
+}
+
 impl ClusterError {
     /// The way out, where there is one.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Forbidden { verb, resource, namespace } => {
-                let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-                let role = if namespace.is_some() { "a Role there" } else { "a ClusterRole" };
-                Some(format!(
-                    "the rule `{{apiGroups: [\"{group}\"], resources: [\"{plural}\"], verbs: [\"{verb}\"]}}` is missing: \
-                     add it to {role}"
-                ))
+            Self::Forbidden { verb, resource, namespace, .. } => {
+                Some(rule(verb, resource, namespace.as_deref()))
             }
+            Self::Unauthorized { .. } => {
+                Some("log in again, or choose another context with --context".into())
+            }
+            Self::Conflict { .. } => Some("run the same command again".into()),
+            Self::Refused { message, .. } if message.contains("because it is being terminated") => {
+                Some("wait until the namespace is gone, or choose another one".into())
+            }
+            Self::Refused { message, .. } if message.contains("exceeded quota") => {
+                Some("free some of the namespace's quota, or have it raised".into())
+            }
+            Self::Refused { message, .. } if message.contains("admission webhook") => {
+                Some("ask whoever runs that webhook what it demands".into())
+            }
+            Self::Failed { .. } => Some("try again later".into()),
             Self::NotServed { resource } if resource.ends_with("operators.coreos.com") => {
                 Some("there is no OLM on this cluster: install it first".into())
             }
             Self::Unreachable { .. } => Some("check the kubeconfig, the context and the network".into()),
+            Self::TimedOut { last: Some(_), .. } => Some("try again later, or give more --timeout".into()),
             Self::TimedOut { .. } => {
                 Some("check the kubeconfig, the context and the network, or give more --timeout".into())
             }
@@ -224,6 +306,7 @@ mod tests {
             verb: "patch",
             resource: "installplans.operators.coreos.com".into(),
             namespace: Some("redis".into()),
+            source: None,
         };
         assert_eq!(
             error.to_string(),

@@ -166,7 +166,7 @@ fn is_passed(goal: &Goal, observed: &Observed, subscription: &Subscription, dest
 }
 
 /// What is wrong with the OperatorGroup; OLM says nothing of it before something is installed.
-fn group_fault(observed: &Observed) -> Option<Stuck> {
+pub(super) fn group_fault(observed: &Observed) -> Option<Stuck> {
     let namespace = &observed.namespace;
     match &observed.groups[..] {
         [] => Some(
@@ -198,7 +198,7 @@ fn group_fault(observed: &Observed) -> Option<Stuck> {
                         names.join(", ")
                     ),
                 )
-                .help("leave one"),
+                .help("delete all but one"),
             )
         }
     }

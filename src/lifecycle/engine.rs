@@ -11,6 +11,7 @@ use super::cluster::{Cluster, ClusterError, merge};
 use super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
 use super::observe::{Observed, Row};
 use super::offer::{Offer, OfferedBundle};
+use super::rights::Right;
 
 /// How long a suspicion has to stand before it is believed. A catalog needs up to half a minute to be reached, and OLM
 /// resolves now and then only.
@@ -20,6 +21,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How often an object is looked at that nobody tells about.
 pub(super) const UNWATCHED: Duration = Duration::from_millis(500);
+
+/// So many writes of others in a row may come in between before it is given up: about a quarter of a minute.
+const MOST_OVERTAKEN: u32 = 12;
+/// The pauses after writes of others begin with this and double.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// Longer than this no such pause gets.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Shows what happens as it happens.
 pub trait Progress {
@@ -107,6 +115,19 @@ pub enum EngineError {
         /// The way out.
         help: Option<String>,
     },
+    /// Rights are missing that the verb needs later on.
+    #[error("not allowed to {}", words(.missing))]
+    Rights {
+        /// These.
+        missing: Vec<Right>,
+    },
+    /// Custom resources could not be kept.
+    #[error("cannot keep the custom resources")]
+    Backup {
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A catalog cannot be read.
     #[error("cannot read what the CatalogSource `{name}` offers")]
     Catalog {
@@ -126,6 +147,10 @@ pub enum EngineError {
         /// What may be wrong.
         suspicion: Option<Stuck>,
     },
+}
+
+fn words(missing: &[Right]) -> String {
+    missing.iter().map(Right::words).collect::<Vec<_>>().join(", ")
 }
 
 impl EngineError {
@@ -180,6 +205,8 @@ pub struct Engine<'e> {
     awaited: String,
     /// How the operator is named in the command that resumes, where it is not the same command again.
     resume: Option<String>,
+    /// How many writes of others came in between, one after another.
+    overtaken: u32,
 }
 
 impl<'e> Engine<'e> {
@@ -201,6 +228,7 @@ impl<'e> Engine<'e> {
             told: None,
             awaited: String::new(),
             resume: None,
+            overtaken: 0,
         }
     }
 
@@ -249,19 +277,45 @@ impl<'e> Engine<'e> {
 
     /// Merges a patch into an object, unless this is a dry run.
     pub(super) fn patch(&mut self, resource: &Resource, key: &Key, patch: Value) -> Result<(), EngineError> {
-        if !self.options.dry_run {
-            self.cluster.patch(resource, key, &patch)?;
+        while !self.options.dry_run {
+            match self.cluster.patch(resource, key, &patch) {
+                // One that names a version is made anew by whoever knows what it is for.
+                Err(error @ ClusterError::Conflict { .. })
+                    if patch.pointer("/metadata/resourceVersion").is_none() =>
+                {
+                    self.overtaken(error)?;
+                }
+                Err(error) => return Err(error.into()),
+                Ok(_) => break,
+            }
         }
+        self.overtaken = 0;
         self.planned.push(Planned { verb: "patch", key: key.clone(), document: patch });
         Ok(())
     }
 
     /// Deletes an object, unless this is a dry run.
     pub(super) fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), EngineError> {
-        if !self.options.dry_run {
-            self.cluster.delete(resource, key)?;
+        while !self.options.dry_run {
+            match self.cluster.delete(resource, key) {
+                Err(error @ ClusterError::Conflict { .. }) => self.overtaken(error)?,
+                Err(error) => return Err(error.into()),
+                Ok(()) => break,
+            }
         }
+        self.overtaken = 0;
         self.planned.push(Planned { verb: "delete", key: key.clone(), document: Value::Null });
+        Ok(())
+    }
+
+    /// Somebody else was faster: waits a moment before what is there now is looked at again. Not for ever.
+    pub(super) fn overtaken(&mut self, error: ClusterError) -> Result<(), EngineError> {
+        if self.overtaken >= MOST_OVERTAKEN {
+            return Err(error.into());
+        }
+        let pause = (FIRST_PAUSE * 2_u32.pow(self.overtaken)).min(LONGEST_PAUSE);
+        self.overtaken += 1;
+        self.cluster.wait(pause)?;
         Ok(())
     }
 
@@ -300,20 +354,15 @@ impl<'e> Engine<'e> {
         let mut suspected: Option<(Stuck, Duration)> = None;
         let mut well_since: Option<Duration> = None;
         let mut checked = String::new();
+        // What was done last, and when.
+        let mut done: Option<(Step, Duration)> = None;
         loop {
             let observed = match self.look(namespace, subscription) {
-                // What was waited for says more than what was asked for last.
-                Err(EngineError::Cluster(ClusterError::TimedOut { limit, .. }))
-                    if !self.awaited.is_empty() =>
-                {
+                Err(error) => {
                     let suspicion = suspected.map(|(stuck, _)| stuck);
-                    return Err(EngineError::TimedOut {
-                        after: limit,
-                        awaited: self.awaited.clone(),
-                        suspicion,
-                    });
+                    return Err(self.while_waiting(error, suspicion));
                 }
-                observed => observed?,
+                Ok(observed) => observed,
             };
             let (awaited, suspicion) = match decide(goal, &observed) {
                 Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
@@ -329,8 +378,17 @@ impl<'e> Engine<'e> {
                     };
                     match wrong {
                         Some(wrong) => ("a healthy version to go on from".to_owned(), Some(wrong)),
+                        // The server took it, and nothing came of it: done over and over it would only load the server.
+                        None if done.as_ref().is_some_and(|(last, at)| {
+                            *last == step && self.cluster.now() < *at + LOOK_AGAIN
+                        }) =>
+                        {
+                            (without_effect(&step, &observed), None)
+                        }
                         None => {
-                            self.act(&observed, step)?;
+                            if self.act(&observed, step.clone())? {
+                                done = Some((step, self.cluster.now()));
+                            }
                             continue;
                         }
                     }
@@ -351,7 +409,7 @@ impl<'e> Engine<'e> {
                 }
                 Decision::Wait { awaited, suspicion } => {
                     well_since = None;
-                    (sentence(&awaited), suspicion)
+                    (self.sentence(&awaited), suspicion)
                 }
             };
             self.awaited.clone_from(&awaited);
@@ -395,8 +453,21 @@ impl<'e> Engine<'e> {
         }))
     }
 
-    fn act(&mut self, observed: &Observed, step: Step) -> Result<(), EngineError> {
-        let Some(subscription) = &observed.subscription else { return Ok(()) };
+    /// What an error means that came while something was waited for: that says more than what was asked for last.
+    fn while_waiting(&self, error: EngineError, suspicion: Option<Stuck>) -> EngineError {
+        match error {
+            EngineError::Cluster(ClusterError::TimedOut { last, .. }) if !self.awaited.is_empty() => {
+                let heard = last.map(|said| Stuck { code: "trouble", sentence: said.0, help: None });
+                let (after, awaited) = (self.options.timeout, self.awaited.clone());
+                EngineError::TimedOut { after, awaited, suspicion: suspicion.or(heard) }
+            }
+            error => error,
+        }
+    }
+
+    /// Does a step; says whether somebody else's write did not come in between.
+    fn act(&mut self, observed: &Observed, step: Step) -> Result<bool, EngineError> {
+        let Some(subscription) = &observed.subscription else { return Ok(false) };
         let done = match step {
             Step::Hold { channel, remember } => {
                 let mut patch = json!({"metadata": version_of(subscription)});
@@ -416,7 +487,7 @@ impl<'e> Engine<'e> {
             }
             Step::Approve { plan, .. } => {
                 let Some(plan) = observed.plans.iter().find(|found| found.name() == plan) else {
-                    return Ok(());
+                    return Ok(false);
                 };
                 let csvs = &plan.spec.cluster_service_version_names;
                 if csvs.len() > 1 {
@@ -428,10 +499,10 @@ impl<'e> Engine<'e> {
         };
         match done {
             // Somebody else was at it: what is there now is looked at again.
-            Err(EngineError::Cluster(ClusterError::Conflict { .. } | ClusterError::NotFound { .. })) => {
-                Ok(())
-            }
-            done => done,
+            Err(EngineError::Cluster(
+                error @ (ClusterError::Conflict { .. } | ClusterError::NotFound { .. }),
+            )) => self.overtaken(error).map(|()| false),
+            done => done.map(|()| true),
         }
     }
 
@@ -464,7 +535,7 @@ impl<'e> Engine<'e> {
             });
             merge(&mut patch, &json!({"metadata": version_of(found)}));
             match self.patch(&known::SUBSCRIPTION, &found.key(), patch) {
-                Err(EngineError::Cluster(ClusterError::Conflict { .. })) => {}
+                Err(EngineError::Cluster(error @ ClusterError::Conflict { .. })) => self.overtaken(error)?,
                 done => done?,
             }
             if self.options.dry_run {
@@ -476,13 +547,20 @@ impl<'e> Engine<'e> {
     /// Waits until an object is gone.
     pub(super) fn gone(&mut self, resource: &Resource, key: &Key) -> Result<(), EngineError> {
         let deadline = self.deadline();
-        while !self.options.dry_run && self.cluster.get(resource, &key.namespace, &key.name)?.is_some() {
+        let mut finalizers = None;
+        while !self.options.dry_run {
+            let found = match self.cluster.get(resource, &key.namespace, &key.name) {
+                Err(error) => return Err(self.while_waiting(error.into(), finalizers)),
+                Ok(found) => found,
+            };
+            let Some(found) = found else { break };
+            finalizers = waits_for_finalizers(&found);
+            self.awaited = format!("{} to be deleted", key.placed());
             let now = self.cluster.now();
             if now >= deadline {
-                let (after, awaited) = (self.options.timeout, format!("{key} to go"));
-                return Err(EngineError::TimedOut { after, awaited, suspicion: None });
+                let (after, awaited) = (self.options.timeout, self.awaited.clone());
+                return Err(EngineError::TimedOut { after, awaited, suspicion: finalizers });
             }
-            self.awaited = format!("{key} to go");
             // It may be of a kind that is not watched.
             self.cluster.wait((deadline - now).min(UNWATCHED))?;
         }
@@ -531,6 +609,15 @@ impl<'e> Engine<'e> {
         let names: Vec<String> = documents.iter().map(|document| Key::of(document).name).collect();
         let place = namespace.map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default();
         let what = format!("there is no Subscription `{name}`{place}");
+        let away = self.rolling_back(namespace)?;
+        if let Some(away) = away.iter().find(|away| [away.name(), away.spec.package.as_str()].contains(&name))
+        {
+            let (name, namespace, to) = (away.name(), away.namespace(), &away.spec.starting_csv);
+            return Err(EngineError::refused_help(
+                format!("{what}: its rollback to `{to}` was interrupted"),
+                format!("run `olmkit operator rollback {name} -n {namespace} --to {to}` to resume"),
+            ));
+        }
         let help =
             olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str)).or_else(|| {
                 namespace.map(|_| "`olmkit operator list -A` shows those of all namespaces".to_owned())
@@ -564,14 +651,53 @@ fn version_of<T: super::api::Named>(object: &Object<T>) -> Value {
     json!({"resourceVersion": object.metadata().resource_version})
 }
 
-fn sentence(awaited: &Awaited) -> String {
-    match awaited {
-        Awaited::Plan(csv) => format!("a plan that leads to `{csv}`"),
-        Awaited::Steps(plan) => format!("the steps of installplan/{plan}"),
-        Awaited::Approval(plan) => format!("somebody's approval of installplan/{plan}"),
-        Awaited::Install(plan) => format!("installplan/{plan} to install"),
-        Awaited::Success(csv) => format!("`{csv}` to succeed"),
-        Awaited::Replacement(csv) => format!("`{csv}` to be replaced"),
-        Awaited::Bookkeeping(csv) => format!("the Subscription to know `{csv}`"),
+/// What an object that was deleted waits for.
+pub(super) fn waits_for_finalizers(object: &Value) -> Option<Stuck> {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array)?;
+    let names: Vec<String> =
+        finalizers.iter().filter_map(|name| Some(format!("`{}`", name.as_str()?))).collect();
+    let sentence = match &names[..] {
+        [] => return None,
+        [one] => format!("its finalizer {one} has to be removed by its controller"),
+        several => format!("its finalizers {} have to be removed by their controllers", several.join(", ")),
+    };
+    Some(Stuck { code: "finalizers", sentence, help: None })
+}
+
+/// What is waited for when a step that was done shows no effect.
+fn without_effect(step: &Step, observed: &Observed) -> String {
+    let what = match step {
+        Step::Approve { plan, .. } => format!("installplan/{plan} to be approved"),
+        Step::Hold { .. } => {
+            let key = observed.subscription.as_ref().map(|found| found.key().to_string());
+            format!("{} to be held", key.unwrap_or_default())
+        }
+    };
+    format!("{what}, although the server has accepted the patch")
+}
+
+impl Engine<'_> {
+    fn sentence(&self, awaited: &Awaited) -> String {
+        match awaited {
+            Awaited::Plan(csv) => format!("a plan that leads to `{csv}`"),
+            Awaited::Steps(plan) => format!("the steps of installplan/{plan}"),
+            Awaited::Approval(plan) => {
+                let is_it = |one: &Planned| {
+                    one.key.kind == known::INSTALL_PLAN.kind
+                        && one.key.name == *plan
+                        && one.document.pointer("/spec/approved") == Some(&Value::Bool(true))
+                };
+                match self.planned.iter().any(is_it) {
+                    true => format!(
+                        "installplan/{plan} to be approved, although the server has accepted the patch"
+                    ),
+                    false => format!("somebody's approval of installplan/{plan}"),
+                }
+            }
+            Awaited::Install(plan) => format!("installplan/{plan} to install"),
+            Awaited::Success(csv) => format!("`{csv}` to succeed"),
+            Awaited::Replacement(csv) => format!("`{csv}` to be replaced"),
+            Awaited::Bookkeeping(csv) => format!("the Subscription to know `{csv}`"),
+        }
     }
 }

@@ -11,14 +11,16 @@ use serde_json::{Value, json};
 
 use super::api::{
     Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup,
-    Subscription, known, label,
+    Resource, Subscription, known, label,
 };
 use super::cluster::{ClusterError, difference, merge};
 use super::decide::{Accept, Goal, remembered};
 use super::engine::{Engine, EngineError, GRACE, UNWATCHED};
+use super::health;
 use super::look::{Operator, targets};
 use super::observe::Observed;
 use super::offer::{Offer, OfferedChannel, OfferedPackage};
+use super::rights::Right;
 use super::simulate::package_of;
 use super::throw_away::{ThrowAway, way_to_bundle};
 use super::upgrade::{bundle_of, channel_of, find_way};
@@ -82,6 +84,7 @@ impl Engine<'_> {
         let channel_name = request.channel.clone().unwrap_or_else(|| package.default_channel.clone());
         let channel = channel_of(package, &request.package, &channel_name)?;
         let observed = self.look(namespace, &name)?;
+        health::check(&observed)?;
         let existing = observed.subscription.as_ref();
         let begins_with = existing.map(|found| found.spec.starting_csv.as_str()).unwrap_or_default();
         let csv = match &request.version {
@@ -117,7 +120,24 @@ impl Engine<'_> {
         let new: Vec<&str> =
             way.iter().map(String::as_str).filter(|name| Some(*name) != installed.as_deref()).collect();
         self.preflight(package, &new, request.accept_missing_images)?;
-        if self.is_missing(namespace)? {
+        let missing = self.is_missing(namespace)?;
+        let changes = existing.map(|existing| wish.changes(existing));
+        let create =
+            |kind: &Resource, is_new: bool| is_new.then(|| Right::new("create", kind, namespace, ""));
+        let patches = changes.as_ref().is_some_and(|patch| *patch != json!({}));
+        self.need(
+            [
+                create(&known::NAMESPACE, missing),
+                create(&known::OPERATOR_GROUP, group.is_some()),
+                create(&known::SUBSCRIPTION, existing.is_none()),
+                patches.then(|| Right::new("patch", &known::SUBSCRIPTION, namespace, &name)),
+                (existing.is_none() && wish.approves())
+                    .then(|| Right::new("patch", &known::INSTALL_PLAN, namespace, "")),
+            ]
+            .into_iter()
+            .flatten(),
+        )?;
+        if missing {
             let document = json!({
                 "apiVersion": "v1", "kind": "Namespace",
                 "metadata": {"name": namespace, "labels": {label::CREATED_BY: label::OLMKIT}},
@@ -130,14 +150,12 @@ impl Engine<'_> {
         if request.throw_away.is_some() {
             self.serve(&source.catalog, served.as_ref())?;
         }
-        match existing {
-            None => self.create(&known::SUBSCRIPTION, wish.subscription())?,
-            Some(existing) => {
-                let patch = wish.changes(existing);
-                if patch != json!({}) {
-                    self.patch(&known::SUBSCRIPTION, &existing.key(), patch)?;
-                }
+        match (existing, changes) {
+            (Some(existing), Some(patch)) if patches => {
+                self.patch(&known::SUBSCRIPTION, &existing.key(), patch)?;
             }
+            (Some(_), _) => {}
+            (None, _) => self.create(&known::SUBSCRIPTION, wish.subscription())?,
         }
         if self.options.dry_run {
             return Ok(Operator {
@@ -181,6 +199,12 @@ impl Engine<'_> {
     /// Whether a namespace has to be made. Who may not look works in one that somebody else has made.
     fn is_missing(&mut self, namespace: &str) -> Result<bool, EngineError> {
         match self.cluster.get(&known::NAMESPACE, "", namespace) {
+            Ok(Some(found)) if found.pointer("/metadata/deletionTimestamp").is_some() => {
+                Err(EngineError::refused_help(
+                    format!("the namespace `{namespace}` is being deleted"),
+                    "wait until it is gone, or choose another namespace",
+                ))
+            }
             Ok(found) => Ok(found.is_none()),
             Err(ClusterError::Forbidden { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -488,7 +512,7 @@ impl Engine<'_> {
                     several.len(),
                     names.join(", ")
                 );
-                Err(EngineError::refused_help(what, "leave one"))
+                Err(EngineError::refused_help(what, "delete all but one"))
             }
         }
     }

@@ -2,32 +2,32 @@
 //!
 //! Kinds that the engine looks at in a namespace are watched from the first wait on, and read from memory afterwards; all else
 //! is asked for. The client is asynchronous and has a runtime of its own, so that nobody else needs to be: a call blocks until
-//! it is answered. What may pass by itself (a server that restarts, rate limits) is tried again for a while, but not a
+//! it is answered. What may pass by itself (a server that restarts, rate limits, a new leader of etcd) is tried again for a while, but not a
 //! server that was never reached; and nothing goes on after the deadline of the command.
 
-use std::collections::BTreeMap;
+mod answer;
+mod watch;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use backon::ExponentialBuilder;
-use futures_util::StreamExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::Status;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::utils::ResetTimerBackoff;
-use kube::runtime::watcher::{self, Event, ExponentialBackoff, watcher};
 use kube::{Client, Config};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::watch::{Receiver, Sender};
 
 use super::api::{Key, Resource};
-use super::cluster::{Cluster, ClusterError};
+use super::cluster::{Cluster, ClusterError, Said};
 use super::observe;
 use crate::interrupt;
+use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, passing};
+use watch::{Watched, lock};
 
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;
@@ -37,6 +37,8 @@ const FIRST_ANSWER: Duration = Duration::from_secs(15);
 const SILENCE: Duration = Duration::from_secs(70);
 /// How long what may pass by itself is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server error that says nothing of its cause is tried again.
+const MOMENT: Duration = Duration::from_secs(10);
 /// The pauses between two tries begin with this and double.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longer than this no pause gets.
@@ -90,8 +92,8 @@ pub struct Kubernetes {
     /// What was listed, by kind and namespace.
     watched: BTreeMap<(String, String), Listed>,
     /// Counts changes of what is watched.
-    changes: watch::Sender<u64>,
-    seen: watch::Receiver<u64>,
+    changes: Sender<u64>,
+    seen: Receiver<u64>,
     begun: Instant,
     runtime: Runtime,
 }
@@ -101,14 +103,6 @@ struct Listed {
     resource: Resource,
     objects: Arc<Mutex<Watched>>,
     is_watched: bool,
-}
-
-/// The objects of a kind in a namespace, as the watch tells them.
-#[derive(Default)]
-struct Watched {
-    objects: BTreeMap<Key, Value>,
-    /// Those of a list that is being told.
-    fresh: BTreeMap<Key, Value>,
 }
 
 impl Kubernetes {
@@ -124,11 +118,13 @@ impl Kubernetes {
             .enable_all()
             .build()
             .map_err(ConnectError::Runtime)?;
-        let (config, namespace) = runtime.block_on(config(choice))?;
+        let (mut config, namespace) = runtime.block_on(config(choice))?;
+        // What may pass by itself is tried again here, where it is known for a message what was heard last.
+        config.default_retry = false;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let _inside = runtime.enter();
         let client = Client::try_from(config).map_err(ConnectError::Client)?;
-        let (changes, seen) = watch::channel(0);
+        let (changes, seen) = tokio::sync::watch::channel(0);
         drop(_inside);
         Ok(Self {
             context: choice.context.clone().unwrap_or_default(),
@@ -164,10 +160,9 @@ impl Kubernetes {
     pub fn patch_status(&self, resource: &Resource, key: &Key, patch: &Value) -> Result<(), ClusterError> {
         let api = self.api(resource, Some(&key.namespace));
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let answer = self.ask(|| api.patch_status(&key.name, &parameters, &patch))?;
-        answer
-            .map_err(|error| self.fault(error, "patch", resource, Some(&key.namespace), Some(key)))
-            .map(drop)
+        let asked = Asked { verb: "patch", resource, namespace: Some(&key.namespace), key: Some(key) };
+        let answer = self.ask(asked, || api.patch_status(&key.name, &parameters, &patch))?;
+        answer.map_err(|error| self.fault(error, asked)).map(drop)
     }
 
     fn api(&self, resource: &Resource, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -187,8 +182,10 @@ impl Kubernetes {
     /// Waits for an answer, until there is a signal or the time is over; asks again what may pass by itself.
     fn ask<T, F: Future<Output = kube::Result<T>>>(
         &self,
+        asked: Asked<'_>,
         call: impl Fn() -> F,
     ) -> Result<kube::Result<T>, ClusterError> {
+        let last: RefCell<Option<Said>> = RefCell::default();
         let answered = async {
             let begun = Instant::now();
             let mut pause = FIRST_PAUSE;
@@ -202,7 +199,8 @@ impl Kubernetes {
                     self.reached.store(true, Ordering::Relaxed);
                 }
                 match answer {
-                    Err(error) if self.may_pass(&error) && begun.elapsed() < PATIENCE => {
+                    Err(error) if begun.elapsed() < self.patience(&error) => {
+                        last.replace(heard(&self.server, &error));
                         tokio::time::sleep(pause.max(asked_for(&error)).min(PATIENCE)).await;
                         pause = (pause * 2).min(LONGEST_PAUSE);
                     }
@@ -210,6 +208,17 @@ impl Kubernetes {
                 }
             }
         };
+        let answer = self.until_over(answered)?;
+        answer.map_err(|limit| ClusterError::TimedOut {
+            server: self.server.clone(),
+            limit,
+            doing: format!("{} `{}`", asked.verb, asked.resource.full_name()),
+            last: last.take(),
+        })
+    }
+
+    /// Waits for something, until there is a signal; says how long the command had when its time is over.
+    fn until_over<T>(&self, what: impl Future<Output = T>) -> Result<Result<T, Duration>, ClusterError> {
         let over = async {
             match self.deadline {
                 Some(deadline) => {
@@ -223,68 +232,73 @@ impl Kubernetes {
             tokio::select! {
                 biased;
                 () = interrupt::signalled() => Err(ClusterError::Interrupted),
-                limit = over => Err(ClusterError::TimedOut { server: self.server.clone(), limit }),
-                answer = answered => Ok(answer),
+                limit = over => Ok(Err(limit)),
+                done = what => Ok(Ok(done)),
             }
         })
     }
 
-    /// Whether what went wrong may pass by itself. A server that was never reached is not waited for.
-    fn may_pass(&self, error: &kube::Error) -> bool {
+    /// How long what went wrong is tried again. A server that was never reached is not waited for.
+    fn patience(&self, error: &kube::Error) -> Duration {
         match error {
-            kube::Error::Api(status) => matches!(status.code, 429 | 502..=504),
-            error => !is_answer(error) && (self.reached.load(Ordering::Relaxed) || !is_about_reaching(error)),
+            kube::Error::Api(status) => match passing(status) {
+                Passing::No => Duration::ZERO,
+                Passing::Moment => MOMENT,
+                Passing::While => PATIENCE,
+            },
+            error if is_answer(error) => Duration::ZERO,
+            error if !self.reached.load(Ordering::Relaxed) && is_about_reaching(error) => Duration::ZERO,
+            _ => PATIENCE,
         }
     }
 
     /// What an error means.
-    fn fault(
-        &self,
-        error: kube::Error,
-        verb: &'static str,
-        resource: &Resource,
-        namespace: Option<&str>,
-        key: Option<&Key>,
-    ) -> ClusterError {
-        let about = || key.cloned().unwrap_or_else(|| Key::new(resource, namespace.unwrap_or(""), "*"));
-        let unreachable =
-            |reason: String| ClusterError::Unreachable { server: self.server.clone(), source: reason.into() };
-        let kube::Error::Api(status) = error else { return unreachable(innermost(&error)) };
-        let Status { code, reason, message, .. } = *status;
-        match code {
-            401 => unreachable(message),
-            403 => ClusterError::Forbidden {
-                verb,
-                resource: resource.full_name(),
-                namespace: namespace.filter(|_| resource.namespaced).map(str::to_owned),
-            },
-            404 if key.is_none() => ClusterError::NotServed { resource: resource.full_name() },
-            404 => ClusterError::NotFound { key: about() },
-            409 if reason == "AlreadyExists" => ClusterError::Exists { key: about() },
-            409 => ClusterError::Conflict { key: about() },
-            _ => ClusterError::Refused { key: about(), message },
-        }
+    fn fault(&self, error: kube::Error, asked: Asked<'_>) -> ClusterError {
+        answer::fault(error, &self.server, &self.context, asked)
     }
 
     fn list_now(&self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
         let api = self.api(resource, namespace);
-        let mut found = Vec::new();
+        let asked = Asked { verb: "list", resource, namespace, key: None };
+        let (mut found, mut tokens) = (Vec::new(), BTreeSet::new());
         let mut page = ListParams::default().limit(PAGE);
         let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        let mut expired: Option<Said> = None;
         loop {
-            let answer = self.ask(|| api.list(&page))?;
+            let answer = match self.ask(asked, || api.list(&page)) {
+                Err(ClusterError::TimedOut { server, limit, doing, last }) => {
+                    return Err(ClusterError::TimedOut { server, limit, doing, last: last.or(expired) });
+                }
+                answer => answer?,
+            };
             let list = match answer {
                 // What the next page would go on from is no longer known: all of them again.
-                Err(kube::Error::Api(status)) if status.code == 410 && begun.elapsed() < PATIENCE => {
+                Err(error @ kube::Error::Api(_))
+                    if matches!(&error, kube::Error::Api(status) if status.code == 410)
+                        && begun.elapsed() < PATIENCE =>
+                {
+                    expired = heard(&self.server, &error);
+                    self.rest(pause)?;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                     found.clear();
+                    tokens.clear();
                     page = ListParams::default().limit(PAGE);
                     continue;
                 }
-                answer => answer.map_err(|error| self.fault(error, "list", resource, namespace, None))?,
+                answer => answer.map_err(|error| self.fault(error, asked))?,
             };
             found.extend(list.items.into_iter().map(|object| document(object, resource)));
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = ListParams::default().limit(PAGE).continue_token(&token),
+                Some(token) if tokens.insert(token.clone()) => {
+                    page = ListParams::default().limit(PAGE).continue_token(&token);
+                }
+                Some(_) => {
+                    let source =
+                        Said("the list goes round in a circle: a page names one that was read before".into());
+                    let resource = resource.full_name();
+                    return Err(ClusterError::Failed { verb: "list", resource, source });
+                }
                 None => break,
             }
         }
@@ -292,28 +306,17 @@ impl Kubernetes {
         Ok(found)
     }
 
+    /// Asks nothing for a while; not for longer than the command has.
+    fn rest(&self, pause: Duration) -> Result<(), ClusterError> {
+        // That the time is over is told by the next question.
+        self.until_over(tokio::time::sleep(pause)).map(drop)
+    }
+
     /// Begins to watch a kind that was listed.
     fn watch(&self, listed: &Listed, namespace: &str) {
-        let pauses: ExponentialBackoff = ExponentialBuilder::default()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_jitter()
-            .without_max_times()
-            .into();
-        let mut events = watcher(self.api(&listed.resource, Some(namespace)), watcher::Config::default())
-            .backoff(ResetTimerBackoff::new(pauses, PATIENCE))
-            .boxed();
-        let (shared, changes) = (Arc::clone(&listed.objects), self.changes.clone());
-        let kind = listed.resource.clone();
-        self.runtime.spawn(async move {
-            while let Some(event) = events.next().await {
-                // The watcher starts over by itself after an error.
-                if let Ok(event) = event {
-                    lock(&shared).apply(event, &kind);
-                    changes.send_modify(|count| *count += 1);
-                }
-            }
-        });
+        let api = self.api(&listed.resource, Some(namespace));
+        let (objects, changes) = (Arc::clone(&listed.objects), self.changes.clone());
+        self.runtime.spawn(watch::follow(api, listed.resource.clone(), objects, changes));
     }
 
     /// What was written is seen at once, not only when the watch tells it.
@@ -323,42 +326,6 @@ impl Kubernetes {
             lock(&listed.objects).put(key, object.clone());
         }
     }
-}
-
-impl Watched {
-    fn apply(&mut self, event: Event<DynamicObject>, resource: &Resource) {
-        match event {
-            Event::Init => self.fresh.clear(),
-            Event::InitApply(object) => {
-                let object = document(object, resource);
-                self.fresh.insert(Key::of(&object), object);
-            }
-            Event::InitDone => self.objects = std::mem::take(&mut self.fresh),
-            Event::Apply(object) => {
-                let object = document(object, resource);
-                self.put(Key::of(&object), object);
-            }
-            Event::Delete(object) => {
-                self.objects.remove(&Key::of(&document(object, resource)));
-            }
-        }
-    }
-
-    /// Stores an object, unless a newer state of it is there.
-    fn put(&mut self, key: Key, object: Value) {
-        let version = |object: &Value| {
-            object.pointer("/metadata/resourceVersion").and_then(Value::as_str)?.parse::<u64>().ok()
-        };
-        let older = self.objects.get(&key).is_some_and(|known| version(&object) < version(known));
-        if !older {
-            self.objects.insert(key, object);
-        }
-    }
-}
-
-fn lock(watched: &Mutex<Watched>) -> MutexGuard<'_, Watched> {
-    // Objects are put in whole, so a panic elsewhere leaves nothing half made.
-    watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The client's configuration, and the namespace of the context where it has one.
@@ -399,48 +366,6 @@ fn document(mut object: DynamicObject, resource: &Resource) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Nothing came back for a request.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer within {} s", .0.as_secs())]
-struct Silent(Duration);
-
-/// Whether the server has said something, be it that it refuses.
-fn is_answer(error: &kube::Error) -> bool {
-    !matches!(error, kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_))
-}
-
-/// Whether the server could not even be reached: nobody listens, it has no address, it shows no certificate that is trusted,
-/// or it says nothing.
-fn is_about_reaching(error: &kube::Error) -> bool {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        let connecting = error
-            .downcast_ref::<hyper_util::client::legacy::Error>()
-            .is_some_and(hyper_util::client::legacy::Error::is_connect);
-        if connecting || error.is::<Silent>() {
-            return true;
-        }
-        next = error.source();
-    }
-    false
-}
-
-/// The innermost reason: those around it only say that something went wrong.
-fn innermost(error: &kube::Error) -> String {
-    let mut innermost: &dyn std::error::Error = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
-}
-
-/// How long the server asks to be left alone.
-fn asked_for(error: &kube::Error) -> Duration {
-    let kube::Error::Api(status) = error else { return Duration::ZERO };
-    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-    Duration::from_secs(seconds.into())
-}
-
 impl Cluster for Kubernetes {
     fn context(&self) -> &str {
         &self.context
@@ -455,7 +380,7 @@ impl Cluster for Kubernetes {
                 }
                 let found = self.list_now(resource, Some(namespace))?;
                 let objects = found.iter().map(|object| (Key::of(object), object.clone())).collect();
-                let objects = Arc::new(Mutex::new(Watched { objects, ..Watched::default() }));
+                let objects = Arc::new(Mutex::new(Watched { objects }));
                 let listed = Listed { resource: resource.clone(), objects, is_watched: false };
                 self.watched.insert(name, listed);
                 Ok(found)
@@ -471,10 +396,9 @@ impl Cluster for Kubernetes {
         name: &str,
     ) -> Result<Option<Value>, ClusterError> {
         let api = self.api(resource, Some(namespace));
-        let answer = self.ask(|| api.get_opt(name))?;
         let key = Key::new(resource, namespace, name);
-        let found =
-            answer.map_err(|error| self.fault(error, "get", resource, Some(namespace), Some(&key)))?;
+        let asked = Asked { verb: "get", resource, namespace: Some(namespace), key: Some(&key) };
+        let found = self.ask(asked, || api.get_opt(name))?.map_err(|error| self.fault(error, asked))?;
         Ok(found.map(|object| document(object, resource)))
     }
 
@@ -485,9 +409,9 @@ impl Cluster for Kubernetes {
         let typed: DynamicObject = serde_json::from_value(object.clone()).map_err(refused)?;
         let api = self.api(resource, Some(&key.namespace));
         let parameters = PostParams::default();
-        let answer = self.ask(|| api.create(&parameters, &typed))?;
-        let made = answer
-            .map_err(|error| self.fault(error, "create", resource, Some(&key.namespace), Some(&key)))?;
+        let asked = Asked { verb: "create", resource, namespace: Some(&key.namespace), key: Some(&key) };
+        let answer = self.ask(asked, || api.create(&parameters, &typed))?;
+        let made = answer.map_err(|error| self.fault(error, asked))?;
         let made = document(made, resource);
         self.wrote(resource, &made);
         Ok(made)
@@ -496,9 +420,9 @@ impl Cluster for Kubernetes {
     fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
         let api = self.api(resource, Some(&key.namespace));
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let answer = self.ask(|| api.patch(&key.name, &parameters, &patch))?;
-        let changed =
-            answer.map_err(|error| self.fault(error, "patch", resource, Some(&key.namespace), Some(key)))?;
+        let asked = Asked { verb: "patch", resource, namespace: Some(&key.namespace), key: Some(key) };
+        let answer = self.ask(asked, || api.patch(&key.name, &parameters, &patch))?;
+        let changed = answer.map_err(|error| self.fault(error, asked))?;
         let changed = document(changed, resource);
         self.wrote(resource, &changed);
         Ok(changed)
@@ -507,10 +431,44 @@ impl Cluster for Kubernetes {
     fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
         let api = self.api(resource, Some(&key.namespace));
         let parameters = DeleteParams::background();
-        let answer = self.ask(|| api.delete(&key.name, &parameters))?;
-        match answer.map_err(|error| self.fault(error, "delete", resource, Some(&key.namespace), Some(key))) {
+        let asked = Asked { verb: "delete", resource, namespace: Some(&key.namespace), key: Some(key) };
+        match self
+            .ask(asked, || api.delete(&key.name, &parameters))?
+            .map_err(|error| self.fault(error, asked))
+        {
             Ok(_) | Err(ClusterError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Asks the server itself, by a SelfSubjectAccessReview.
+    fn may(
+        &mut self,
+        verb: &str,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool, ClusterError> {
+        let reviews = Resource {
+            group: "authorization.k8s.io".into(),
+            version: "v1".into(),
+            kind: "SelfSubjectAccessReview".into(),
+            plural: "selfsubjectaccessreviews".into(),
+            namespaced: false,
+        };
+        let namespace = if resource.namespaced { namespace } else { "" };
+        let review = json!({
+            "apiVersion": reviews.api_version(), "kind": reviews.kind, "metadata": {},
+            "spec": {"resourceAttributes": {
+                "verb": verb, "group": resource.group, "version": resource.version, "resource": resource.plural,
+                "namespace": namespace, "name": name,
+            }},
+        });
+        match self.create(&reviews, &review) {
+            // Who is not told is not kept from trying.
+            Ok(answer) => Ok(answer.pointer("/status/allowed") != Some(&Value::Bool(false))),
+            Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => Err(error),
+            Err(_) => Ok(true),
         }
     }
 

@@ -15,8 +15,10 @@ use super::checks;
 use super::cluster::ClusterError;
 use super::decide::problems;
 use super::engine::{Engine, EngineError};
+use super::health;
 use super::observe::Observed;
 use super::offer::Offer;
+use super::rollback::taken_away;
 
 /// An operator: a Subscription and what has become of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -54,7 +56,8 @@ pub struct Operator {
     pub install_mode: String,
     /// These namespaces; one empty name means all.
     pub target_namespaces: Vec<String>,
-    /// What is wrong besides the phase of what is installed: a failed plan, a bundle that cannot be unpacked.
+    /// What is wrong besides the phase of what is installed: a failed plan, a bundle that cannot be unpacked, a Deployment that
+    /// is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -117,7 +120,8 @@ impl Operator {
             !plan.is_over()
                 && (plan.name() == status.plan() || owners.any(|name| name == subscription.name()))
         });
-        let problems = problems(observed, &head);
+        let mut problems = problems(observed, &head);
+        problems.extend(health::problems(observed));
         let mode = match observed.groups.len() {
             1 => InstallModeKind::of(&observed.namespace, &targets).to_string(),
             _ => String::new(),
@@ -242,7 +246,9 @@ impl Engine<'_> {
         let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
         let fresh = observed.subscription.clone().unwrap_or_else(|| subscription.clone());
         let head = Heads::default().of(self, &fresh)?;
-        Ok(Operator::of(&observed, &fresh, head))
+        let mut operator = Operator::of(&observed, &fresh, head);
+        operator.problems.extend(health::deployments(&observed));
+        Ok(operator)
     }
 
     /// The rows of a namespace, or of all.
@@ -268,6 +274,19 @@ impl Engine<'_> {
             let head = heads.of(self, subscription)?;
             rows.push(Operator::of(&observed, subscription, head));
         }
+        let groups =
+            documents.values().flatten().filter(|found| found["kind"] == known::OPERATOR_GROUP.kind.as_str());
+        let is_there =
+            |away: &Object<Subscription>| subscriptions.iter().any(|found| found.key() == away.key());
+        let away: Vec<_> = taken_away(groups).filter(|away| !is_there(away)).collect();
+        for away in away {
+            let beside = documents.get(away.namespace()).into_iter().flatten();
+            let observed = Observed::of(beside, away.namespace(), away.name());
+            let head = heads.of(self, &away)?;
+            let problem = format!("its rollback to `{}` was interrupted", away.spec.starting_csv);
+            rows.push(Operator { problems: vec![problem], ..Operator::of(&observed, &away, head) });
+        }
+        rows.sort_by(|a, b| (&a.namespace, &a.subscription).cmp(&(&b.namespace, &b.subscription)));
         Ok(rows)
     }
 
@@ -287,12 +306,8 @@ impl Engine<'_> {
         if let Some(csv) = csv {
             crds = self.crds(csv)?;
         }
-        let deployments = observed
-            .deployments
-            .iter()
-            .filter(|workload| csv.is_some_and(|csv| csv.name() == workload.owner))
-            .map(|workload| format!("{}: {} of {}", workload.name, workload.available, workload.wanted))
-            .collect();
+        let deployments = csv.map(|csv| health::states(&observed, csv)).unwrap_or_default();
+        let deployments = deployments.into_iter().map(|(state, _)| state).collect();
         let events = self.events(&observed)?;
         Ok(Description { operator, conditions, crds, deployments, events })
     }

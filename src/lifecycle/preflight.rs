@@ -176,7 +176,8 @@ impl Engine<'_> {
                 Err(
                     error @ (ClusterError::Forbidden { .. }
                     | ClusterError::NotServed { .. }
-                    | ClusterError::Refused { .. }),
+                    | ClusterError::Refused { .. }
+                    | ClusterError::Failed { .. }),
                 ) => {
                     unchecked.add(format!("custom resources of `{name}`"), error.to_string());
                 }

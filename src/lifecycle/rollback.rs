@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::api::{Approval, ClusterServiceVersion, Key, Named as _, Object, Resource, Subscription, known};
+use super::api::{
+    Approval, ClusterServiceVersion, Key, Named as _, Object, Resource, Subscription, known, label,
+};
 use super::checks;
+use super::cluster::ClusterError;
 use super::decide::{Accept, Goal};
 use super::engine::{Engine, EngineError};
+use super::health;
 use super::look::Operator;
 use super::observe::Observed;
+use super::rights::Right;
 use super::schema::{judge, lost_version, schema_of};
 use super::upgrade::{bundle_of, channel_of};
 
@@ -61,6 +66,9 @@ impl Engine<'_> {
         };
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
+        if !is_away {
+            health::check(&observed)?;
+        }
         let spec = &subscription.spec;
         let offer = self.offer(&subscription)?;
         let package = offer.packages.get(&spec.package).ok_or_else(|| {
@@ -71,16 +79,19 @@ impl Engine<'_> {
         })?;
         let channel = channel_of(package, &spec.package, &spec.channel)?;
         let target = bundle_of(package, channel, &request.to)?;
-        let fresh = again(&subscription, &target);
+        // Without its Subscription the operator may still run.
+        let installed = observed.installed().or_else(|| csvs_of(&observed, &spec.package).next());
+        // A rollback that was interrupted has taken it away, and noted it.
+        let before = installed.map(|csv| csv.name()).or(subscription.annotation(label::ROLLED_BACK_FROM));
+        let fresh = again(&subscription, &target, before);
         let begun =
             is_away || observed.installed().is_none() && is_made_again(&observed, &subscription, &target);
         if begun && spec.starting_csv == target {
             self.say(format!("continuing the rollback to `{target}`, which was interrupted"));
+            self.may_reinstall(&namespace, &name)?;
             return self.reinstall(&namespace, &fresh, &request.accept);
         }
-        // Without its Subscription the operator may still run.
-        let installed = observed.installed().or_else(|| csvs_of(&observed, &spec.package).next());
-        if installed.is_none() && !is_away {
+        if before.is_none() && !is_away {
             let (name, to) = (subscription.name(), package.version(&target));
             return Err(EngineError::refused_help(
                 format!("{} has nothing installed", subscription.key()),
@@ -91,18 +102,17 @@ impl Engine<'_> {
                 ),
             ));
         }
-        let versions = |name: &str| package.bundles.get(name).and_then(|bundle| bundle.version.clone());
-        if let Some(now) = installed.filter(|now| versions(now.name()) < versions(&target))
-            && versions(now.name()).is_some()
-        {
-            let name = subscription.name();
-            return Err(EngineError::refused_help(
-                format!("`{target}` is newer than `{}`, which is installed", now.name()),
-                format!(
-                    "run `olmkit operator upgrade {name} -n {namespace} --to {}`",
-                    package.version(&target)
-                ),
-            ));
+        let version = |name: &str| package.bundles.get(name).and_then(|bundle| bundle.version.clone());
+        if let Some(now) = before.filter(|now| version(now).is_some() && version(now) < version(&target)) {
+            let to = package.version(&target);
+            let (state, help) = match installed {
+                Some(_) => {
+                    ("is", format!("run `olmkit operator upgrade {name} -n {namespace} --to {to}`"))
+                }
+                None => ("was", format!("a rollback goes to `{now}` or an older version")),
+            };
+            let what = format!("`{target}` is newer than `{now}`, which {state} installed");
+            return Err(EngineError::refused_help(what, help));
         }
         if !is_away && installed.is_some_and(|installed| installed.name() == target) {
             self.say(format!("`{target}` is what is installed"));
@@ -119,9 +129,10 @@ impl Engine<'_> {
             .map_err(|error| EngineError::Catalog { name: spec.source.clone(), source: error.into() })?;
         let backup = self.nothing_is_lost(request, installed, &manifests)?;
         let [group] = &observed.groups[..] else {
-            return Err(EngineError::refused(format!(
-                "the namespace `{namespace}` has not exactly one OperatorGroup"
-            )));
+            return Err(EngineError::refused_help(
+                format!("the namespace `{namespace}` has {} OperatorGroups", observed.groups.len()),
+                "OLM needs exactly one",
+            ));
         };
         if let Some(other) = noted(group.document()).filter(|other| {
             other.name() != name && observed.others.iter().all(|found| found.name() != other.name())
@@ -135,14 +146,50 @@ impl Engine<'_> {
                 ),
             ));
         }
+        self.need([Right::new("patch", &known::OPERATOR_GROUP, &namespace, group.name())])?;
+        self.may_reinstall(&namespace, &name)?;
+        let backup: Vec<Value> = backup.into_iter().map(bare).collect();
         let place = archive
             .keep(&format!("{namespace}-{name}"), &backup)
-            .map_err(|error| EngineError::Catalog { name: "backup".into(), source: error })?;
-        self.say(format!("{} custom resources are kept in {place}", backup.len()));
+            .map_err(|source| EngineError::Backup { source })?;
+        let restores = match backup.len() {
+            0 => String::new(),
+            _ => format!("; `kubectl apply -f {place}` restores them"),
+        };
+        self.say(format!("{} custom resources are kept in {place}{restores}", backup.len()));
         self.say(format!("the operator is away for {OUTAGE}; custom resources stay"));
         let remember = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
         self.patch(&known::OPERATOR_GROUP, &group.key(), remember)?;
         self.reinstall(&namespace, &fresh, &request.accept)
+    }
+
+    /// Refuses when the rights are missing to take an operator away and to bring it back: the latter would be missed too late.
+    fn may_reinstall(&mut self, namespace: &str, name: &str) -> Result<(), EngineError> {
+        self.need([
+            Right::new("delete", &known::SUBSCRIPTION, namespace, name),
+            Right::new("delete", &known::CSV, namespace, ""),
+            Right::new("create", &known::SUBSCRIPTION, namespace, ""),
+            Right::new("patch", &known::INSTALL_PLAN, namespace, ""),
+        ])
+    }
+
+    /// The Subscriptions that interrupted rollbacks have taken away, as they are to be made again; those that are there are not
+    /// among them. Who may not look at OperatorGroups hears of none.
+    pub(super) fn rolling_back(
+        &mut self,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Object<Subscription>>, EngineError> {
+        let groups = match self.cluster.list(&known::OPERATOR_GROUP, namespace) {
+            Err(ClusterError::Forbidden { .. } | ClusterError::NotServed { .. }) => return Ok(Vec::new()),
+            groups => groups?,
+        };
+        let mut away = Vec::new();
+        for noted in taken_away(groups.iter()) {
+            if self.cluster.get(&known::SUBSCRIPTION, noted.namespace(), noted.name())?.is_none() {
+                away.push(noted);
+            }
+        }
+        Ok(away)
     }
 
     /// The Subscription that an interrupted rollback has deleted and not created again: as it is to be created.
@@ -313,6 +360,38 @@ impl Engine<'_> {
     }
 }
 
+/// The Subscriptions that OperatorGroups remember; some may be there again.
+pub(super) fn taken_away<'g>(
+    groups: impl Iterator<Item = &'g Value>,
+) -> impl Iterator<Item = Object<Subscription>> {
+    groups.filter_map(|group| noted(group).filter(|noted| noted.namespace() == Key::of(group).namespace))
+}
+
+/// What is to be said of a rollback that is not finished, and how it is; none when there is none.
+pub(super) fn unfinished(subscription: &Object<Subscription>) -> Option<(String, String)> {
+    let (spec, status) = (&subscription.spec, &subscription.status);
+    subscription.annotation(label::ROLLED_BACK_FROM)?;
+    let (name, namespace, to) = (subscription.name(), subscription.namespace(), &spec.starting_csv);
+    (status.installed_csv.is_empty() && !to.is_empty()).then(|| {
+        (
+            format!("the rollback of {} to `{to}` is not finished", subscription.key()),
+            format!("run `olmkit operator rollback {name} -n {namespace} --to {to}` to resume"),
+        )
+    })
+}
+
+/// An object without what a server writes, so that it can be applied over what is there, or created.
+fn bare(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in
+            ["resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink"]
+        {
+            metadata.remove(field);
+        }
+    }
+    object
+}
+
 /// The Subscription that an OperatorGroup remembers.
 fn noted(group: &Value) -> Option<Object<Subscription>> {
     let text = group.pointer("/metadata/annotations")?.get(UNDER_WAY)?.as_str()?;
@@ -336,14 +415,18 @@ fn is_made_again(observed: &Observed, found: &Subscription, target: &str) -> boo
 }
 
 /// A Subscription as it is made again: it begins with the old version and goes nowhere by itself.
-fn again(subscription: &Object<Subscription>, target: &str) -> Value {
+fn again(subscription: &Object<Subscription>, target: &str, before: Option<&str>) -> Value {
     let document = subscription.document();
     let mut spec = document["spec"].clone();
     spec["startingCSV"] = json!(target);
     spec["installPlanApproval"] = json!(Approval::Manual.as_str());
     let labels = document.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-    json!({
+    let mut fresh = json!({
         "apiVersion": document["apiVersion"], "kind": document["kind"], "spec": spec,
         "metadata": {"name": subscription.name(), "namespace": subscription.namespace(), "labels": labels},
-    })
+    });
+    if let Some(before) = before {
+        fresh["metadata"]["annotations"] = json!({label::ROLLED_BACK_FROM: before});
+    }
+    fresh
 }

@@ -14,9 +14,10 @@ use super::api::{
 };
 use super::checks;
 use super::cluster::ClusterError;
-use super::engine::{Engine, EngineError};
+use super::engine::{Engine, EngineError, waits_for_finalizers};
 use super::observe::Observed;
 use super::offer::Need;
+use super::rights::Right;
 use super::simulate;
 use super::throw_away;
 
@@ -41,6 +42,9 @@ pub struct Removed {
     pub dry_run: bool,
     /// What was removed, in that order.
     pub removed: Vec<Part>,
+    /// What is being deleted and was not waited for, with what it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleting: Vec<Part>,
     /// What was kept.
     pub kept: Vec<Part>,
 }
@@ -54,12 +58,14 @@ pub struct Part {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Why it was kept; empty for what was removed.
+    /// Why it was kept, or what it waits for; empty for what was removed.
     pub reason: String,
 }
 
 /// Why a CRD stays that may go.
 const WITHOUT_CRD: &str = "without it its custom resources go too; --delete-crds removes both";
+/// Why the rest stays while a custom resource waits for its finalizers.
+pub const UNFINISHED: &str = "the operator still has to finalize";
 
 /// A part with the way to it.
 struct Item {
@@ -67,13 +73,16 @@ struct Item {
     key: Key,
     /// Why it stays; none when it goes.
     keep: Option<String>,
+    /// What it waits for, when it was deleted and is there still.
+    going: Option<String>,
     /// Whether it is one of the operator's custom resources.
     is_custom_resource: bool,
 }
 
 impl Item {
     fn new(resource: &Resource, key: Key, keep: Option<impl Into<String>>) -> Self {
-        Self { resource: resource.clone(), key, keep: keep.map(Into::into), is_custom_resource: false }
+        let keep = keep.map(Into::into);
+        Self { resource: resource.clone(), key, keep, going: None, is_custom_resource: false }
     }
 }
 
@@ -106,12 +115,17 @@ impl Engine<'_> {
             // Not even something that an interrupted run has left.
             self.expect(&request.name, Some(&namespace))?;
         }
+        let rights: Vec<Right> = items
+            .iter()
+            .filter(|item| item.keep.is_none())
+            .map(|item| Right::new("delete", &item.resource, &item.key.namespace, &item.key.name))
+            .collect();
+        self.need(rights)?;
         let mut unfinished: Option<Key> = None;
         for item in items.iter_mut().filter(|item| item.keep.is_none()) {
             // A custom resource with a finalizer goes only while its operator runs.
             if let Some(key) = unfinished.as_ref().filter(|_| !item.is_custom_resource) {
-                item.keep =
-                    Some(format!("the operator still has to finalize {key}: run the same command again"));
+                item.keep = Some(format!("{UNFINISHED} {}: run the same command again", key.placed()));
                 continue;
             }
             self.delete(&item.resource, &item.key)?;
@@ -122,24 +136,33 @@ impl Engine<'_> {
                 || item.resource.kind == known::CRD.kind;
             if self.options.wait && waited_for {
                 self.gone(&item.resource, &item.key)?;
-            } else if item.is_custom_resource && !self.options.dry_run {
+            } else if waited_for && !self.options.dry_run {
                 let stays = self.cluster.get(&item.resource, &item.key.namespace, &item.key.name)?;
-                unfinished = unfinished.or(stays.map(|_| item.key.clone()));
+                item.going = stays.as_ref().map(|stays| {
+                    let waits = waits_for_finalizers(stays).map(|stuck| stuck.sentence);
+                    waits.unwrap_or_else(|| "it is on its way out".to_owned())
+                });
+                if item.is_custom_resource {
+                    unfinished = unfinished.or(stays.map(|_| item.key.clone()));
+                }
             }
         }
         if !self.options.dry_run {
             self.look(&namespace, &name)?;
         }
-        let (kept, removed): (Vec<Item>, Vec<Item>) = items.into_iter().partition(|item| item.keep.is_some());
+        let (kept, gone): (Vec<Item>, Vec<Item>) = items.into_iter().partition(|item| item.keep.is_some());
+        let (deleting, removed): (Vec<Item>, Vec<Item>) =
+            gone.into_iter().partition(|item| item.going.is_some());
         let part = |item: Item| Part {
             kind: item.key.kind,
             namespace: item.key.namespace,
             name: item.key.name,
-            reason: item.keep.unwrap_or_default(),
+            reason: item.keep.or(item.going).unwrap_or_default(),
         };
         Ok(Removed {
             dry_run: self.options.dry_run,
             removed: removed.into_iter().map(part).collect(),
+            deleting: deleting.into_iter().map(part).collect(),
             kept: kept.into_iter().map(part).collect(),
         })
     }
@@ -416,7 +439,7 @@ impl Engine<'_> {
                     group.namespace()
                 )),
                 Some(user) => Some(format!("{user} needs it")),
-                None if !made_here(group.document()) => Some("somebody else made it".to_owned()),
+                None if !made_here(group.document()) => Some("it was not created by olmkit".to_owned()),
                 None => None,
             };
             items.push(Item::new(&known::OPERATOR_GROUP, group.key(), keep.clone()));

@@ -8,11 +8,15 @@ use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
 use super::api::{Approval, ClusterServiceVersion, Named as _, Object, Subscription, known, label};
-use super::decide::{Accept, Goal, remembered};
+use super::cluster::ClusterError;
+use super::decide::{self, Accept, Decision, Goal, remembered};
 use super::engine::{Engine, EngineError};
+use super::health;
 use super::look::Operator;
 use super::observe::Observed;
 use super::offer::{OfferedChannel, OfferedPackage};
+use super::rights::Right;
+use super::rollback::unfinished;
 
 /// What to upgrade, and how far.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +55,7 @@ impl Engine<'_> {
         let subscription = self.expect(&request.name, request.namespace.as_deref())?;
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
+        health::check(&observed)?;
         if let Some(approval) = &request.approval
             && request.to.is_none()
             && request.channel.is_none()
@@ -78,6 +83,12 @@ impl Engine<'_> {
         }
         let new: Vec<&str> = way.bundles.iter().skip(1).map(String::as_str).collect();
         self.preflight(package, &new, request.accept_missing_images)?;
+        if hops > 0 {
+            self.need([
+                Right::new("patch", &known::SUBSCRIPTION, &namespace, &name),
+                Right::new("patch", &known::INSTALL_PLAN, &namespace, ""),
+            ])?;
+        }
         if let Some(approval) = &request.approval {
             self.restore_later(&subscription, approval)?;
         }
@@ -141,8 +152,14 @@ impl Engine<'_> {
         self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)?;
         for csv in goal.way.iter().skip(1) {
             let observed = self.look(subscription.namespace(), subscription.name())?;
-            let plan =
-                observed.open_plan(csv).map_or_else(|| format!("(for {csv})"), |plan| plan.name().to_owned());
+            let open = observed.open_plan(csv);
+            // One that is there already is refused here as it would be then.
+            if let Some(plan) = open.filter(|plan| plan.waits_for_approval())
+                && let Decision::Stuck(stuck) = decide::approve(goal, plan, csv)
+            {
+                return Err(EngineError::Stuck(stuck));
+            }
+            let plan = open.map_or_else(|| format!("(for {csv})"), |plan| plan.name().to_owned());
             let key = super::api::Key::new(&known::INSTALL_PLAN, subscription.namespace(), &plan);
             self.patch(&known::INSTALL_PLAN, &key, json!({"spec": {"approved": true}}))?;
         }
@@ -171,38 +188,53 @@ impl Engine<'_> {
         accept: &Accept,
     ) -> Result<Operator, EngineError> {
         let subscription = self.expect(name, namespace)?;
-        let observed = self.look(subscription.namespace(), subscription.name())?;
-        let current =
-            observed.subscription.as_ref().map(|found| found.status.current_csv.clone()).unwrap_or_default();
         let (name, namespace) = (subscription.name(), subscription.namespace());
-        let Some(plan) = observed.open_plan(&current) else {
-            return Err(EngineError::refused_help(
-                format!("no plan of {} waits for approval", subscription.key()),
-                format!("see `olmkit operator status {name} -n {namespace}`"),
-            ));
-        };
-        let goal = Goal { way: vec![current.clone()], approve: true, channel: None, accept: accept.clone() };
-        if plan.waits_for_approval() {
-            let csvs = plan.spec.cluster_service_version_names.join(" ");
-            self.say(format!("approving {}: {csvs}", plan.key()));
-            match super::decide::approve(&goal, plan, &current) {
-                super::decide::Decision::Act(_) => {
-                    let patch = json!({
-                        "metadata": {"resourceVersion": plan.metadata.resource_version}, "spec": {"approved": true},
-                    });
-                    self.patch(&known::INSTALL_PLAN, &plan.key(), patch)?;
-                }
-                super::decide::Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
-                _ => {}
+        let goal = loop {
+            let observed = self.look(namespace, name)?;
+            health::check(&observed)?;
+            let known = observed.subscription.as_ref();
+            let current = known.map(|found| found.status.current_csv.clone()).unwrap_or_default();
+            let Some(plan) = observed.open_plan(&current) else {
+                return Err(EngineError::refused_help(
+                    format!("no plan of {} waits for approval", subscription.key()),
+                    format!("see `olmkit operator status {name} -n {namespace}`"),
+                ));
+            };
+            let way = vec![current.clone()];
+            let goal = Goal { way, approve: true, channel: None, accept: accept.clone() };
+            if !plan.waits_for_approval() {
+                self.say(format!("{} is approved already", plan.key()));
+                break goal;
             }
-        } else {
-            self.say(format!("{} is approved already", plan.key()));
-        }
+            let csvs = &plan.spec.cluster_service_version_names;
+            self.say(format!("approving {}: {}", plan.key(), csvs.join(" ")));
+            self.say_unused(accept, csvs, &plan.key().to_string());
+            if let Decision::Stuck(stuck) = decide::approve(&goal, plan, &current) {
+                return Err(EngineError::Stuck(stuck));
+            }
+            let patch = json!({
+                "metadata": {"resourceVersion": plan.metadata.resource_version}, "spec": {"approved": true},
+            });
+            match self.patch(&known::INSTALL_PLAN, &plan.key(), patch) {
+                // It may carry something else by now.
+                Err(EngineError::Cluster(error @ ClusterError::Conflict { .. })) => self.overtaken(error)?,
+                done => break done.map(|()| goal)?,
+            }
+        };
         if self.options.wait && !self.options.dry_run {
             let goal = Goal { approve: false, ..goal };
             self.reach(namespace, name, &goal)?;
         }
         self.row(&subscription)
+    }
+}
+
+impl Engine<'_> {
+    /// Names what was accepted and nothing carries, which is most likely misspelt.
+    fn say_unused(&self, accept: &Accept, csvs: &[String], plan: &str) {
+        for name in accept.csvs.iter().filter(|name| !csvs.contains(name)) {
+            self.say(format!("--accept {name}: {plan} does not carry it; it carries {}", csvs.join(" ")));
+        }
     }
 }
 
@@ -217,10 +249,13 @@ fn way(
     let channel_name = request.channel.as_deref().unwrap_or(&spec.channel);
     let channel = channel_of(package, &spec.package, channel_name)?;
     let Some(csv) = observed.installed() else {
-        return Err(EngineError::refused_help(
-            format!("{} has nothing installed", subscription.key()),
-            "see `olmkit operator status`",
-        ));
+        let (name, namespace) = (subscription.name(), subscription.namespace());
+        let help = match unfinished(subscription) {
+            Some((sentence, help)) => format!("{sentence}: {help}"),
+            None => format!("see `olmkit operator status {name} -n {namespace}`"),
+        };
+        let what = format!("{} has nothing installed", subscription.key());
+        return Err(EngineError::refused_help(what, help));
     };
     let version = Version::parse(&csv.spec.version).ok().map(VersionRelease::from);
     find_way(package, channel, csv, version.as_ref(), request.to.as_deref())

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::lifecycle::engine::{Planned, Progress};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
-use crate::lifecycle::uninstall::Removed;
+use crate::lifecycle::uninstall::{Removed, UNFINISHED};
 
 /// Shows what happens to an operator in the way that standard error asks for: a live view on a terminal, a line for each
 /// change of state elsewhere.
@@ -317,10 +317,19 @@ fn removal(removed: &Removed, out: &mut dyn Write) -> io::Result<()> {
     for part in &removed.removed {
         writeln!(out, "{removes} {}", name(part))?;
     }
-    for part in &removed.kept {
+    for part in &removed.deleting {
+        writeln!(out, "deleting {}: {}", name(part), printable(&part.reason))?;
+    }
+    // All that waits for one thing is a line; `--output json` names each.
+    let (waiting, kept): (Vec<_>, Vec<_>) =
+        removed.kept.iter().partition(|part| part.reason.starts_with(UNFINISHED));
+    for part in kept {
         writeln!(out, "{keeps} {}: {}", name(part), printable(&part.reason))?;
     }
-    Ok(())
+    match &waiting[..] {
+        [] => Ok(()),
+        [first, ..] => writeln!(out, "{keeps} {} more objects: {}", waiting.len(), printable(&first.reason)),
+    }
 }
 
 fn dry_run(planned: &Planned, out: &mut dyn Write) -> io::Result<()> {

@@ -19,6 +19,8 @@ const SOON: Duration = Duration::from_secs(40);
 /// What a stand-in does with a request.
 enum Answer {
     Json(Value),
+    /// 200, and nothing.
+    Empty,
     Status(u16),
     Silence,
     Half,
@@ -87,10 +89,17 @@ fn serve(
         let _ = tell.send(path.clone());
         let sent = match answer(&path) {
             Answer::Json(value) => respond(&mut stream, "200 OK", &value.to_string()),
+            Answer::Empty => respond(&mut stream, "200 OK", ""),
             Answer::Status(code) => {
+                let reason = match code {
+                    401 => "Unauthorized",
+                    404 => "NotFound",
+                    500 => "InternalError",
+                    _ => "TooManyRequests",
+                };
                 let body = json!({
                     "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no",
-                    "reason": if code == 404 { "NotFound" } else { "TooManyRequests" },
+                    "reason": reason,
                 });
                 respond(&mut stream, &format!("{code} No"), &body.to_string())
             }
@@ -199,7 +208,12 @@ fn a_refused_connection_is_said_at_once() {
 
 #[test]
 fn a_server_that_does_not_answer_takes_no_longer_than_the_timeout() {
-    for answer in [|_: &str| Answer::Silence, |_: &str| Answer::Half, |_: &str| Answer::Status(429)] {
+    let silent = "did not answer within 1 s";
+    for (answer, expected) in [
+        ((|_: &str| Answer::Silence) as fn(&str) -> Answer, silent),
+        (|_: &str| Answer::Half, silent),
+        (|_: &str| Answer::Status(429), "answers 429 TooManyRequests: no"),
+    ] {
         let server = StandIn::start(answer);
         each(|verb| {
             let begun = Instant::now();
@@ -207,7 +221,7 @@ fn a_server_that_does_not_answer_takes_no_longer_than_the_timeout() {
             assert!(begun.elapsed() < SOON, "{verb:?}: {:?}", begun.elapsed());
             let said = said(&output);
             assert_eq!(output.status.code(), Some(4), "{verb:?}: {said}");
-            assert!(said.contains("did not answer within"), "{verb:?}: {said}");
+            assert!(said.contains(expected), "{verb:?}: {said}");
         });
     }
 }
@@ -219,6 +233,97 @@ fn a_server_that_hangs_up_is_asked_again_until_the_timeout_and_no_longer() {
     let output = run(server.port, &["list", "--timeout", "2s"]);
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     assert!(matches!(output.status.code(), Some(3 | 4)), "{}", said(&output));
+}
+
+#[test]
+fn wrong_credentials_are_no_network_problem() {
+    let server = StandIn::start(|_| Answer::Status(401));
+    let output = run(server.port, &["list", "--context", "team"]);
+    assert_eq!(output.status.code(), Some(3));
+    let port = server.port;
+    let expected = format!(
+        "error: the cluster at `http://127.0.0.1:{port}` rejected the credentials of the context `team`\n  \
+         caused by: 401 Unauthorized: no\n  help: log in again, or choose another context with --context\n"
+    );
+    assert_eq!(said(&output), expected);
+}
+
+#[test]
+fn a_server_error_that_passes_is_tried_again() {
+    let first = std::sync::atomic::AtomicU32::new(0);
+    let server =
+        StandIn::start(move |_| match first.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2 {
+            0 => Answer::Status(500),
+            _ => Answer::Json(json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": []})),
+        });
+    let output = run(server.port, &["list"]);
+    assert!(output.status.success(), "{}", said(&output));
+    // One that stays is told, in time.
+    let server = StandIn::start(|_| Answer::Status(500));
+    let output = run(server.port, &["list", "--timeout", "1s"]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(said(&output).contains("answers 500 InternalError: no"), "{}", said(&output));
+}
+
+#[test]
+fn a_list_that_goes_round_in_a_circle_ends() {
+    let server = StandIn::start(|_| {
+        Answer::Json(
+            json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": "again"}, "items": []}),
+        )
+    });
+    let output = run(server.port, &["list"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(said(&output).contains("the list goes round in a circle"), "{}", said(&output));
+    assert!(server.paths().len() < 10);
+}
+
+#[test]
+fn a_watch_that_ends_at_once_is_not_opened_again_thousands_of_times() {
+    let server = StandIn::start(|path| {
+        if path.contains("watch=true") {
+            return Answer::Empty;
+        }
+        let path = path.split('?').next().unwrap();
+        let object = |version: &str, kind: &str, name: &str, spec: Value, status: Value| {
+            json!({
+                "apiVersion": format!("operators.coreos.com/{version}"), "kind": kind, "spec": spec, "status": status,
+                "metadata": {"name": name, "namespace": "ns", "resourceVersion": "7"},
+            })
+        };
+        let plan = object(
+            "v1alpha1",
+            "InstallPlan",
+            "install-1",
+            json!({"approval": "Manual", "approved": false, "clusterServiceVersionNames": ["demo.v1"], "generation": 1}),
+            json!({"phase": "RequiresApproval"}),
+        );
+        let items = match path.rsplit('/').next().unwrap() {
+            // The patch is taken, and nothing comes of it.
+            "install-1" => return Answer::Json(plan),
+            "installplans" => vec![plan],
+            "subscriptions" => vec![object(
+                "v1alpha1",
+                "Subscription",
+                "demo",
+                json!({"name": "demo", "channel": "stable", "source": "catalog", "sourceNamespace": "olm"}),
+                json!({"currentCSV": "demo.v1", "state": "UpgradePending"}),
+            )],
+            "operatorgroups" => vec![object("v1", "OperatorGroup", "ns", json!({}), json!({}))],
+            "clusterserviceversions" | "operatorconditions" | "deployments" | "pods" => Vec::new(),
+            _ => return Answer::Status(404),
+        };
+        Answer::Json(
+            json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "7"}, "items": items}),
+        )
+    });
+    let output = run(server.port, &["approve", "demo", "-n", "ns", "--timeout", "3s", "--settle", "1s"]);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let waited =
+        "waiting for installplan/install-1 to be approved, although the server has accepted the patch";
+    assert!(said(&output).contains(waited), "{}", said(&output));
+    let watches = server.paths().iter().filter(|path| path.contains("watch=true")).count();
+    assert!((1..80).contains(&watches), "{watches} watches in 3 s");
 }
 
 /// An API server with one Subscription, whose catalog is in a registry.

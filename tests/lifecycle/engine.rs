@@ -334,7 +334,7 @@ fn bad_input_is_said_before_anything_is_changed() {
     choose the namespaces with --watch, or the operator's own with -n
 
     the namespace `ns` has 2 OperatorGroups: a, b
-    leave one
+    delete all but one
 
     the CRD `demos.t01.example.com` belongs to `elsewhere/theirs.v1.0.0`, which watches the same namespaces
     uninstall that operator first, or choose other namespaces with --watch

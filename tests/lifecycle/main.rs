@@ -9,6 +9,7 @@ mod dead;
 mod decisions;
 mod doctor;
 mod engine;
+mod faults;
 mod install;
 mod preflight;
 mod replay;

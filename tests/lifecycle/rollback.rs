@@ -105,3 +105,73 @@ fn a_rollback_to_what_is_installed_changes_nothing() {
     rollback(&mut world, "0.3.0", Options::default()).unwrap();
     assert_eq!(world.cluster.save(), before);
 }
+
+/// A rollback that has taken the operator away, while OLM does nothing.
+fn stopped(world: &mut World, to: &str) {
+    world.cluster.registry().catalogs.clear();
+    let error =
+        rollback(world, to, Options { timeout: Duration::from_secs(20), ..Options::default() }).unwrap_err();
+    assert!(matches!(error, EngineError::TimedOut { .. } | EngineError::Stuck(_)), "{error}");
+    assert_eq!(world.names(&known::CSV), Vec::<String>::new());
+}
+
+#[test]
+fn after_a_rollback_that_timed_out_the_way_back_is_open() {
+    let mut world = World::of("01");
+    let catalogs = world.cluster.registry().catalogs.clone();
+    world.install(demo(Some("0.2.0"))).unwrap();
+    stopped(&mut world, "0.1.0");
+    // Every verb says what is under way.
+    let resume = "the rollback of subscription/demo to `demo.v0.1.0` is not finished: run `olmkit operator rollback demo -n ns \
+                  --to demo.v0.1.0` to resume";
+    assert_eq!(
+        told(world.upgrade(None, None).unwrap_err()),
+        format!("subscription/demo has nothing installed\n{resume}")
+    );
+    let status = world.run(|engine, _| engine.status("demo", None).unwrap());
+    assert_eq!((status.is_well(), status.problems), (false, vec![resume.to_owned()]));
+    // Forward of what was there it does not go.
+    let newer = told(rollback(&mut world, "0.3.0", Options::default()).unwrap_err());
+    assert_eq!(
+        newer,
+        "`demo.v0.3.0` is newer than `demo.v0.2.0`, which was installed\na rollback goes to `demo.v0.2.0` or an older version"
+    );
+    world.cluster.registry().catalogs = catalogs;
+    let operator = rollback(&mut world, "0.2.0", Options::default()).unwrap();
+    assert_eq!((operator.installed_csv.as_str(), operator.is_well()), ("demo.v0.2.0", true));
+}
+
+#[test]
+fn an_operator_whose_rollback_was_interrupted_is_not_invisible() {
+    let mut world = world();
+    let mut away = world.subscription();
+    away["spec"]["startingCSV"] = json!("demo.v0.2.0");
+    let group = Key::new(&known::OPERATOR_GROUP, NS, NS);
+    let patch = json!({"metadata": {"annotations": {NOTE: away.to_string()}}});
+    world.cluster.store().patch(&group, &patch).unwrap();
+    world.cluster.store().delete(&Key::new(&known::SUBSCRIPTION, NS, "demo"));
+    let listed = world.run(|engine, _| engine.list(None).unwrap());
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].problems.last().unwrap(), "its rollback to `demo.v0.2.0` was interrupted");
+    let status = world.run(|engine, _| engine.status("demo", Some(NS)).map(drop).unwrap_err());
+    insta::assert_snapshot!(told(status), @"
+    there is no Subscription `demo` in the namespace `ns`: its rollback to `demo.v0.2.0` was interrupted
+    run `olmkit operator rollback demo -n ns --to demo.v0.2.0` to resume
+    ");
+}
+
+#[test]
+fn the_kept_custom_resources_can_be_applied() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 5);
+    rollback(&mut world, "0.2.0", Options::default()).unwrap();
+    let kept = world.kept.borrow();
+    let metadata = kept[0]["metadata"].as_object().unwrap();
+    for field in ["resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"] {
+        assert!(!metadata.contains_key(field), "{field}");
+    }
+    assert!(
+        world.said.borrow().iter().any(|said| said.ends_with("; `kubectl apply -f ns-demo` restores them"))
+    );
+}

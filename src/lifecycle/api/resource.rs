@@ -56,6 +56,11 @@ impl Key {
             name: name.to_owned(),
         }
     }
+
+    /// Its name and where it is: `demo/example in ns`.
+    pub fn placed(&self) -> String {
+        if self.namespace.is_empty() { self.to_string() } else { format!("{self} in {}", self.namespace) }
+    }
 }
 
 impl fmt::Display for Key {

@@ -1,0 +1,181 @@
+//! What the answers of an API server mean, and what comes instead of one.
+
+use std::time::Duration;
+
+use kube::core::Status;
+
+use crate::lifecycle::api::{Key, Resource};
+use crate::lifecycle::cluster::{ClusterError, Said};
+
+/// Nothing came back for a request.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} s", .0.as_secs())]
+pub(super) struct Silent(pub(super) Duration);
+
+/// A request.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// The verb of the rule that allows it.
+    pub(super) verb: &'static str,
+    pub(super) resource: &'a Resource,
+    pub(super) namespace: Option<&'a str>,
+    /// The object; none for a list.
+    pub(super) key: Option<&'a Key>,
+}
+
+/// How long what went wrong may pass by itself.
+pub(super) enum Passing {
+    /// It does not.
+    No,
+    /// For a moment.
+    Moment,
+    /// For a while.
+    While,
+}
+
+/// Whether the server has said something, be it that it refuses.
+pub(super) fn is_answer(error: &kube::Error) -> bool {
+    !matches!(error, kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_))
+}
+
+/// Whether the server could not even be reached: nobody listens, it has no address, it shows no certificate that is trusted,
+/// or it says nothing.
+pub(super) fn is_about_reaching(error: &kube::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let connecting = error
+            .downcast_ref::<hyper_util::client::legacy::Error>()
+            .is_some_and(hyper_util::client::legacy::Error::is_connect);
+        if connecting || error.is::<Silent>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// Whether what the server says may pass by itself. A webhook that it cannot ask is named by a 500 too, and does not.
+pub(super) fn passing(status: &Status) -> Passing {
+    match status.code {
+        429 | 502..=504 => Passing::While,
+        500 if status.message.contains("etcdserver: ") => Passing::While,
+        500 if !status.message.contains("webhook") => Passing::Moment,
+        _ => Passing::No,
+    }
+}
+
+/// The innermost reason: those around it only say that something went wrong.
+fn innermost(error: &kube::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// An answer in a line.
+fn line(status: &Status) -> String {
+    let words = [status.code.to_string(), status.reason.clone()].join(" ");
+    match status.message.trim() {
+        "" => words.trim().to_owned(),
+        message => format!("{}: {message}", words.trim()),
+    }
+}
+
+/// What was heard last, for a message that the time is over; none when nothing was.
+pub(super) fn heard(server: &str, error: &kube::Error) -> Option<Said> {
+    match error {
+        kube::Error::Api(status) => Some(Said(format!("`{server}` answers {}", line(status)))),
+        error if is_about_reaching(error) => None,
+        error => Some(Said(format!("the connection to `{server}` broke: {}", innermost(error)))),
+    }
+}
+
+/// How long the server asks to be left alone.
+pub(super) fn asked_for(error: &kube::Error) -> Duration {
+    let kube::Error::Api(status) = error else { return Duration::ZERO };
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    Duration::from_secs(seconds.into())
+}
+
+/// What an error means.
+pub(super) fn fault(error: kube::Error, server: &str, context: &str, asked: Asked<'_>) -> ClusterError {
+    let Asked { verb, resource, namespace, key } = asked;
+    let about = || key.cloned().unwrap_or_else(|| Key::new(resource, namespace.unwrap_or(""), "*"));
+    let server = server.to_owned();
+    let kube::Error::Api(status) = error else {
+        return ClusterError::Unreachable { server, source: innermost(&error).into() };
+    };
+    let said = Said(line(&status));
+    let Status { code, reason, message, .. } = *status;
+    match code {
+        401 => ClusterError::Unauthorized { server, context: context.to_owned(), source: said },
+        // A namespace that goes, a quota and an admission plugin are told by the same code.
+        403 if is_about_rights(verb, &message) => ClusterError::Forbidden {
+            verb,
+            resource: resource.full_name(),
+            namespace: namespace.filter(|_| resource.namespaced).map(str::to_owned),
+            source: Some(Said(message)),
+        },
+        404 if key.is_none() => ClusterError::NotServed { resource: resource.full_name() },
+        404 => ClusterError::NotFound { key: about() },
+        409 if reason == "AlreadyExists" => ClusterError::Exists { key: about() },
+        409 => ClusterError::Conflict { key: about() },
+        410 | 429 => ClusterError::Failed { verb, resource: resource.full_name(), source: said },
+        // What is about one object and came from its webhooks is a refusal, whatever the code.
+        400..=499 => ClusterError::Refused { key: about(), message },
+        _ if message.contains("webhook") => ClusterError::Refused { key: about(), message },
+        _ => ClusterError::Failed { verb, resource: resource.full_name(), source: said },
+    }
+}
+
+/// Whether a 403 is about a missing rule: authorizers say who cannot do what. A reader is refused for nothing else.
+fn is_about_rights(verb: &str, message: &str) -> bool {
+    message.contains(&format!(" cannot {verb} ")) || matches!(verb, "get" | "list")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::api::known;
+
+    fn told(code: u16, verb: &'static str, message: &str) -> String {
+        let status = Status::failure(message, "Forbidden").with_code(code).boxed();
+        let key = Key::new(&known::SUBSCRIPTION, "kg", "demo");
+        let asked = Asked { verb, resource: &known::SUBSCRIPTION, namespace: Some("kg"), key: Some(&key) };
+        let error = fault(kube::Error::Api(status), "https://server", "team", asked);
+        format!("{error}\n{}", error.help().unwrap_or_default()).trim_end().to_owned()
+    }
+
+    #[test]
+    fn a_403_is_told_by_its_reason() {
+        let rbac = "subscriptions.operators.coreos.com is forbidden: User \"weak\" cannot create resource \"subscriptions\" \
+                    in API group \"operators.coreos.com\" in the namespace \"kg\"";
+        let going = "subscriptions \"demo\" is forbidden: unable to create new content in namespace kg because it is being \
+                     terminated";
+        let quota = "subscriptions \"demo\" is forbidden: exceeded quota: few, requested: count/x=1, used: 1, limited: 1";
+        let webhook = "admission webhook \"policy.example.com\" denied the request: not on Fridays";
+        let said = [rbac, going, quota, webhook].map(|message| told(403, "create", message));
+        insta::assert_snapshot!(said.join("\n\n"), @"");
+    }
+
+    #[test]
+    fn wrong_credentials_are_no_network_problem() {
+        insta::assert_snapshot!(told(401, "list", "Unauthorized"), @"");
+    }
+
+    #[test]
+    fn a_server_error_that_stays_is_told_by_its_reason() {
+        insta::assert_snapshot!(told(500, "list", "etcd down"), @"");
+        assert!(matches!(
+            passing(&Status::failure("etcdserver: leader changed", "").with_code(500)),
+            Passing::While
+        ));
+        assert!(matches!(
+            passing(&Status::failure("etcd down", "InternalError").with_code(500)),
+            Passing::Moment
+        ));
+        let webhook = "failed calling webhook \"x\": connection refused";
+        assert!(matches!(passing(&Status::failure(webhook, "InternalError").with_code(500)), Passing::No));
+    }
+}

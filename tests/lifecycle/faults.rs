@@ -1,0 +1,391 @@
+//! A cluster that refuses, lets others write first, or takes a write without effect: the verbs say it in time, and begin nothing
+//! that they could not end.
+
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Key, Resource, known};
+use olmkit::lifecycle::cluster::{Cluster, ClusterError};
+use olmkit::lifecycle::decide::Accept;
+use olmkit::lifecycle::engine::{Engine, EngineError, Options};
+use olmkit::lifecycle::install::Install;
+use olmkit::lifecycle::rollback::Rollback;
+use olmkit::lifecycle::simulate::Simulation;
+use olmkit::lifecycle::uninstall::Uninstall;
+use olmkit::lifecycle::upgrade::Upgrade;
+use serde_json::{Value, json};
+
+use crate::engine::{Memory, NS, World, accept, demo, group, told};
+
+/// The simulation, with faults.
+#[derive(Default)]
+struct Faulty {
+    inner: Simulation,
+    /// Rights that are missing, as verb and plural.
+    missing: Vec<(&'static str, &'static str)>,
+    /// How many writes somebody else comes before.
+    conflicts: u32,
+    /// Whether patches of plans are taken and forgotten.
+    deaf: bool,
+    writes: u32,
+}
+
+impl Faulty {
+    fn write(&mut self, key: &Key) -> Result<(), ClusterError> {
+        self.writes += 1;
+        if self.conflicts == 0 {
+            return Ok(());
+        }
+        self.conflicts -= 1;
+        Err(ClusterError::Conflict { key: key.clone() })
+    }
+}
+
+impl Cluster for Faulty {
+    fn context(&self) -> &str {
+        ""
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.inner.list(resource, namespace)
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        self.inner.get(resource, namespace, name)
+    }
+
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.writes += 1;
+        self.inner.create(resource, object)
+    }
+
+    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        self.write(key)?;
+        if self.deaf && *resource == *known::INSTALL_PLAN {
+            return Ok(self.inner.get(resource, &key.namespace, &key.name)?.unwrap());
+        }
+        self.inner.patch(resource, key, patch)
+    }
+
+    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
+        self.write(key)?;
+        self.inner.delete(resource, key)
+    }
+
+    fn may(&mut self, verb: &str, resource: &Resource, _: &str, _: &str) -> Result<bool, ClusterError> {
+        Ok(!self.missing.iter().any(|(one, plural)| *one == verb && *plural == resource.plural))
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        self.inner.wait(timeout)
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+}
+
+impl World {
+    /// Does something with an engine on the cluster as it is with faults.
+    fn run_on<T>(
+        &mut self,
+        faulty: &mut Faulty,
+        options: Options,
+        work: impl FnOnce(&mut Engine<'_>, &World) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        faulty.inner = std::mem::take(&mut self.cluster);
+        let done = work(&mut Engine::new(faulty, self, self, options), self);
+        self.cluster = std::mem::take(&mut faulty.inner);
+        done
+    }
+}
+
+fn rollback(to: &str) -> Rollback {
+    Rollback { name: "demo".into(), to: to.into(), ..Rollback::default() }
+}
+
+fn upgrade() -> Upgrade {
+    Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() }
+}
+
+/// With 0.1.0 installed, and a plan for 0.2.0 that waits.
+fn waiting() -> World {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let later = world.cluster.store().now() + Duration::from_secs(120);
+    world.cluster.run_until(later);
+    world
+}
+
+fn short() -> Options {
+    Options { timeout: Duration::from_secs(30), ..Options::default() }
+}
+
+fn help_of(error: &EngineError) -> String {
+    match error {
+        EngineError::Rights { missing } => {
+            missing.iter().map(|right| right.rule()).collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn rollback_and_uninstall_begin_nothing_when_a_right_for_a_later_step_is_missing() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let before = world.cluster.save();
+    let mut faulty = Faulty { missing: vec![("create", "subscriptions")], ..Faulty::default() };
+    let error = world
+        .run_on(&mut faulty, Options::default(), |engine, world| {
+            engine.rollback(&rollback("0.1.0"), &Memory(world))
+        })
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not allowed to create `subscriptions.operators.coreos.com` in the namespace `ns`"
+    );
+    insta::assert_snapshot!(help_of(&error), @r#"the rule `{apiGroups: ["operators.coreos.com"], resources: ["subscriptions"], verbs: ["create"]}` is missing: add it to a Role there"#);
+    assert!(world.kept.borrow().is_empty(), "a backup was written");
+    faulty.missing = vec![("delete", "clusterroles"), ("delete", "operatorgroups")];
+    let request = Uninstall { name: "demo".into(), namespace: Some(NS.into()), ..Uninstall::default() };
+    let error =
+        world.run_on(&mut faulty, Options::default(), |engine, _| engine.uninstall(&request)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not allowed to delete `operatorgroups.operators.coreos.com` in the namespace `ns`, \
+         delete `clusterroles.rbac.authorization.k8s.io`"
+    );
+    assert_eq!(faulty.writes, 0);
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    // A dry run shows what would be done all the same.
+    let dry = Options { dry_run: true, ..Options::default() };
+    world.run_on(&mut faulty, dry, |engine, _| engine.uninstall(&request)).unwrap();
+    let said = world.said.borrow().join("\n");
+    assert!(said.contains("not allowed to delete `clusterroles.rbac.authorization.k8s.io`"), "{said}");
+}
+
+#[test]
+fn install_and_upgrade_ask_for_their_rights_first() {
+    let mut world = World::of("01");
+    let before = world.cluster.save();
+    let mut faulty = Faulty { missing: vec![("create", "subscriptions")], ..Faulty::default() };
+    let error =
+        world.run_on(&mut faulty, Options::default(), |engine, _| engine.install(&demo(None))).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not allowed to create `subscriptions.operators.coreos.com` in the namespace `ns`"
+    );
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    let mut world = waiting();
+    let before = world.cluster.save();
+    let mut faulty = Faulty { missing: vec![("patch", "installplans")], ..Faulty::default() };
+    let error =
+        world.run_on(&mut faulty, Options::default(), |engine, _| engine.upgrade(&upgrade())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not allowed to patch `installplans.operators.coreos.com` in the namespace `ns`"
+    );
+    assert_eq!(world.cluster.save(), before, "something was changed");
+}
+
+#[test]
+fn writes_of_others_that_come_in_between_are_no_reason_to_give_up() {
+    let mut world = waiting();
+    let mut faulty = Faulty { conflicts: 3, ..Faulty::default() };
+    let approved = world.run_on(&mut faulty, Options::default(), |engine, _| {
+        engine.approve("demo", Some(NS), &Accept::default())
+    });
+    assert_eq!(approved.unwrap().installed_csv, "demo.v0.2.0");
+    faulty.conflicts = 3;
+    let request = Uninstall { name: "demo".into(), namespace: Some(NS.into()), ..Uninstall::default() };
+    world.run_on(&mut faulty, Options::default(), |engine, _| engine.uninstall(&request)).unwrap();
+    assert!(world.names(&known::SUBSCRIPTION).is_empty());
+}
+
+#[test]
+fn writes_of_others_without_end_are_given_up_soon() {
+    for verb in ["approve", "upgrade", "uninstall"] {
+        let mut world = waiting();
+        let mut faulty = Faulty { conflicts: u32::MAX, ..Faulty::default() };
+        let error = world
+            .run_on(&mut faulty, Options::default(), |engine, _| match verb {
+                "approve" => engine.approve("demo", Some(NS), &Accept::default()).map(drop),
+                "upgrade" => engine.upgrade(&upgrade()).map(drop),
+                _ => engine
+                    .uninstall(&Uninstall {
+                        name: "demo".into(),
+                        namespace: Some(NS.into()),
+                        ..Uninstall::default()
+                    })
+                    .map(drop),
+            })
+            .unwrap_err();
+        assert!(matches!(error, EngineError::Cluster(ClusterError::Conflict { .. })), "{verb}: {error}");
+        assert!(faulty.writes < 20, "{verb}: {} writes", faulty.writes);
+    }
+}
+
+#[test]
+fn a_patch_that_is_taken_without_effect_is_not_repeated_for_ever_and_is_told() {
+    let expected = |error: EngineError| {
+        let said = error.to_string();
+        assert!(
+            said.starts_with("timed out after 30 s waiting for installplan/install-")
+                && said.ends_with(" to be approved, although the server has accepted the patch"),
+            "{said}"
+        );
+    };
+    let mut world = waiting();
+    let mut faulty = Faulty { deaf: true, ..Faulty::default() };
+    let approve =
+        world.run_on(&mut faulty, short(), |engine, _| engine.approve("demo", Some(NS), &Accept::default()));
+    expected(approve.unwrap_err());
+    let mut world = waiting();
+    let mut faulty = Faulty { deaf: true, ..Faulty::default() };
+    expected(world.run_on(&mut faulty, short(), |engine, _| engine.upgrade(&upgrade())).unwrap_err());
+    assert!(faulty.writes < 10, "{} writes", faulty.writes);
+}
+
+#[test]
+fn what_is_waited_for_names_its_finalizer() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 3);
+    hold(&mut world);
+    let request = Uninstall { delete_crds: true, ..uninstall() };
+    let error = world.run_with(short(), |engine, _| engine.uninstall(&request)).unwrap_err();
+    assert_eq!(error.to_string(), "timed out after 30 s waiting for demo/example in ns to be deleted");
+    let EngineError::TimedOut { suspicion: Some(stuck), .. } = error else { panic!("{error}") };
+    assert_eq!(stuck.sentence, "its finalizer `example.com/hold` has to be removed by its controller");
+    // Without waiting it is not called removed.
+    let options = Options { wait: false, ..Options::default() };
+    let removed = world.run_with(options, |engine, _| engine.uninstall(&request)).unwrap();
+    let deleting: Vec<_> =
+        removed.deleting.iter().map(|part| (part.name.as_str(), part.reason.as_str())).collect();
+    assert_eq!(deleting, [("example", stuck.sentence.as_str())]);
+    assert!(removed.removed.is_empty(), "{removed:?}");
+    assert!(
+        removed.kept.iter().any(|part| part.reason.contains("finalize demo/example in ns")),
+        "{removed:?}"
+    );
+}
+
+fn uninstall() -> Uninstall {
+    Uninstall { name: "demo".into(), namespace: Some(NS.into()), ..Uninstall::default() }
+}
+
+/// A finalizer that nobody removes, on the custom resource.
+fn hold(world: &mut World) {
+    let mut key = Key::new(&known::SUBSCRIPTION, NS, "example");
+    (key.group, key.kind) = ("t01.example.com".into(), "Demo".into());
+    world.cluster.store().patch(&key, &json!({"metadata": {"finalizers": ["example.com/hold"]}})).unwrap();
+}
+
+#[test]
+fn status_is_not_healthy_without_the_deployment_however_the_version_is_said_to_be() {
+    let mut world = waiting();
+    let name = world.names(&known::DEPLOYMENT).remove(0);
+    world.cluster.store().delete(&Key::new(&known::DEPLOYMENT, NS, &name));
+    let (status, described) = world.run(|engine, _| {
+        (engine.status("demo", Some(NS)).unwrap(), engine.describe("demo", Some(NS)).unwrap())
+    });
+    assert_eq!(status.csv_phase, "Succeeded");
+    assert!(!status.is_well());
+    assert_eq!(status.problems, [format!("deployment/{name}: not found")]);
+    assert_eq!(described.deployments, [format!("{name}: not found")]);
+}
+
+#[test]
+fn two_operator_groups_are_a_problem_and_stop_upgrade_and_approve() {
+    let mut world = waiting().with(group("other", &[NS]));
+    let before = world.cluster.save();
+    let problem = "the namespace `ns` has 2 OperatorGroups: ns, other";
+    let status = world.run(|engine, _| engine.status("demo", Some(NS)).unwrap());
+    assert_eq!((status.is_well(), status.problems.join("")), (false, problem.to_owned()));
+    let dry = Options { dry_run: true, ..Options::default() };
+    let refused = format!("{problem}\ndelete all but one");
+    assert_eq!(told(world.run_with(dry, |engine, _| engine.upgrade(&upgrade())).unwrap_err()), refused);
+    let approve = world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default()));
+    assert_eq!(told(approve.unwrap_err()), refused);
+    assert_eq!(world.cluster.save(), before, "something was changed");
+}
+
+#[test]
+fn a_dry_run_refuses_a_plan_that_the_upgrade_would_refuse() {
+    let mut world = waiting();
+    let plan = world.names(&known::INSTALL_PLAN).into_iter().find_map(|name| {
+        let key = Key::new(&known::INSTALL_PLAN, NS, &name);
+        let found = world.cluster.store().get(&key)?;
+        (found["spec"]["approved"] == false).then_some(key)
+    });
+    let patch = json!({"spec": {"clusterServiceVersionNames": ["demo.v0.2.0", "second.v1.0.0"]}});
+    world.cluster.store().patch(&plan.unwrap(), &patch).unwrap();
+    let dry = Options { dry_run: true, ..Options::default() };
+    let said = told(world.run_with(dry, |engine, _| engine.upgrade(&upgrade())).unwrap_err());
+    assert!(said.contains("carries `second.v1.0.0` besides `demo.v0.2.0`"), "{said}");
+}
+
+#[test]
+fn a_subscription_that_is_being_deleted_is_not_alive() {
+    let mut world = waiting();
+    let key = Key::new(&known::SUBSCRIPTION, NS, "demo");
+    world.cluster.store().patch(&key, &json!({"metadata": {"finalizers": ["example.com/hold"]}})).unwrap();
+    world.cluster.store().delete(&key);
+    let going = "subscription/demo is being deleted (finalizer `example.com/hold`)";
+    let status = world.run(|engine, _| engine.status("demo", Some(NS)).unwrap());
+    assert_eq!((status.is_well(), status.problems.join("")), (false, going.to_owned()));
+    let refused = format!("{going}\nwait until it is gone, then run the command again");
+    assert_eq!(told(world.upgrade(None, None).unwrap_err()), refused);
+    assert_eq!(told(world.install(demo(None)).unwrap_err()), refused);
+    let rolled = world.run(|engine, world| engine.rollback(&rollback("0.1.0"), &Memory(world)));
+    assert_eq!(told(rolled.unwrap_err()), refused);
+}
+
+#[test]
+fn a_version_that_somebody_deleted_is_told_by_every_verb() {
+    let mut world = waiting();
+    let subscription = Key::new(&known::SUBSCRIPTION, NS, "demo");
+    world.cluster.store().delete(&Key::new(&known::CSV, NS, "demo.v0.1.0"));
+    world
+        .cluster
+        .store()
+        .patch(&Key::new(&known::CSV, NS, "demo.v0.1.0"), &json!({"metadata": {"finalizers": null}}))
+        .ok();
+    let lost = "subscription/demo says that `demo.v0.1.0` is installed, but that ClusterServiceVersion does not exist; OLM does \
+                not install it again\nrun `olmkit operator uninstall demo -n ns`, then install it again; custom resources stay";
+    assert!(world.cluster.store().get(&Key::new(&known::CSV, NS, "demo.v0.1.0")).is_none());
+    assert!(world.cluster.store().get(&subscription).is_some());
+    let dry = || Options { dry_run: true, ..Options::default() };
+    assert_eq!(told(world.upgrade(None, None).unwrap_err()), lost);
+    assert_eq!(told(world.run_with(dry(), |engine, _| engine.install(&demo(None))).unwrap_err()), lost);
+    let rolled = world.run(|engine, world| engine.rollback(&rollback("0.1.0"), &Memory(world)));
+    assert_eq!(told(rolled.unwrap_err()), lost);
+}
+
+#[test]
+fn a_namespace_that_is_being_deleted_is_said_before_anything() {
+    let mut world = World::of("01");
+    let key = Key::new(&known::NAMESPACE, "", NS);
+    world.cluster.store().patch(&key, &json!({"metadata": {"finalizers": ["example.com/hold"]}})).unwrap();
+    world.cluster.store().delete(&key);
+    let before = world.cluster.save();
+    assert_eq!(
+        told(world.install(Install { ..demo(None) }).unwrap_err()),
+        "the namespace `ns` is being deleted\nwait until it is gone, or choose another namespace"
+    );
+    assert_eq!(world.cluster.save(), before, "something was changed");
+}
+
+#[test]
+fn what_was_accepted_and_nothing_carries_is_named() {
+    let mut world = waiting();
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["nope"])).unwrap());
+    let said = world.said.borrow().join("\n");
+    assert!(said.contains("--accept nope: installplan/install-"), "{said}");
+    assert!(said.contains("does not carry it; it carries demo.v0.2.0"), "{said}");
+}
