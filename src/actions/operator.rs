@@ -1,5 +1,6 @@
 //! The operator verbs: which cluster, which catalogs, and what is kept of it.
 
+mod held;
 mod made;
 mod simulated;
 mod sources;
@@ -177,11 +178,13 @@ pub fn run(
         (files, _) => {
             let mut outcomes = Vec::new();
             for path in files {
-                let keep = !options.dry_run;
-                let done = simulated::with(path, target, access, errand.made, keep, |cluster, sources| {
-                    one(cluster, sources, &errand, progress)
+                let name = path.display().to_string();
+                let named = Within { context: name.clone(), progress };
+                let progress: &dyn Progress = if files.len() == 1 { progress } else { &named };
+                let done = simulated::with(path, target, access, &errand, |cluster, sources| {
+                    one(cluster, sources, &errand, progress, &name)
                 });
-                outcomes.push((path.display().to_string(), done));
+                outcomes.push((name, done));
             }
             outcomes
         }
@@ -229,6 +232,11 @@ impl Verb {
         };
         namespace.get_or_insert_with(|| default.to_owned());
         verb
+    }
+
+    /// Whether it changes a cluster.
+    fn writes(&self) -> bool {
+        !matches!(self, Self::Status { .. } | Self::Describe { .. } | Self::List { .. })
     }
 
     /// An operator is installed into a namespace; the other verbs find theirs.
@@ -323,7 +331,8 @@ fn real(
             made.push(errand.access, progress)?;
         }
     }
-    one(&mut cluster, &sources, errand, progress)
+    let name = context.map_or("the current context", String::as_str);
+    one(&mut cluster, &sources, errand, progress, name)
 }
 
 fn one(
@@ -331,6 +340,7 @@ fn one(
     sources: &Sources,
     errand: &Errand<'_>,
     progress: &dyn Progress,
+    name: &str,
 ) -> Result<Outcome, Failure> {
     let Errand { verb, made, options, .. } = *errand;
     let mut engine = Engine::new(cluster, sources, progress, options.clone());
@@ -353,7 +363,7 @@ fn one(
         }
         Verb::Uninstall(request) => engine.uninstall(request).map(Outcome::Removed),
         Verb::Rollback { request, backup } => {
-            let archive = sources::Backup { directory: backup, dry_run: options.dry_run };
+            let archive = sources::Backup { directory: backup, dry_run: options.dry_run, cluster: name };
             engine.rollback(request, &archive).map(Outcome::Operator)
         }
     };

@@ -106,9 +106,7 @@ impl Engine<'_> {
         if let Some(now) = before.filter(|now| version(now).is_some() && version(now) < version(&target)) {
             let to = package.version(&target);
             let (state, help) = match installed {
-                Some(_) => {
-                    ("is", format!("run `olmkit operator upgrade {name} -n {namespace} --to {to}`"))
-                }
+                Some(_) => ("is", format!("run `olmkit operator upgrade {name} -n {namespace} --to {to}`")),
                 None => ("was", format!("a rollback goes to `{now}` or an older version")),
             };
             let what = format!("`{target}` is newer than `{now}`, which {state} installed");

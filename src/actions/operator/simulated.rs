@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Target;
-use super::made::Made;
+use super::held::Held;
 use super::sources::{Sources, manifests};
+use super::{Errand, Target};
 use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
@@ -24,6 +25,11 @@ const CATALOG: &str = "catalog";
 /// Where its bundles are.
 const BUNDLES: &str = "olmkit.io/bundles-from";
 
+/// How long another command may have the file.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How much time passes in a simulated cluster between two commands that do not wait.
+const BETWEEN: Duration = Duration::from_secs(60);
+
 /// A file that is no simulated cluster.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use `{path}` as a simulated cluster")]
@@ -37,12 +43,15 @@ pub(super) fn with<T>(
     path: &Path,
     target: &Target,
     access: &Access,
-    made: Option<&Made>,
-    keep: bool,
+    errand: &Errand<'_>,
     work: impl FnOnce(&mut dyn Cluster, &Sources) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let Errand { made, options, .. } = *errand;
+    let held = Held::take(path, errand.verb.writes() && !options.dry_run, PATIENCE)?;
+    let mut before = String::new();
     let mut cluster = if path.exists() {
         let text = files::read_text(path)?;
+        before.clone_from(&text);
         Simulation::load(&text, Registry::default()).map_err(|error| {
             let help = match &error {
                 SavedError::Json(_) => "it is damaged or something else: restore it, or name another file",
@@ -61,9 +70,15 @@ pub(super) fn with<T>(
         cluster.registry().pushed.insert(made.catalog.clone(), made.pushed());
     }
     let sources = serve(&mut cluster, target, access)?;
+    if errand.verb.writes() && !options.wait {
+        // Whoever does not wait comes back later, and finds what OLM has done meanwhile.
+        let later = cluster.store().now() + BETWEEN;
+        cluster.run_until(later);
+    }
     let done = work(&mut cluster, &sources);
-    if keep {
-        files::write(path, cluster.save().as_bytes())?;
+    let after = cluster.save();
+    if !options.dry_run && after != before {
+        held.write(path, &after)?;
     }
     done
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use olmkit_bundle::parse::Bundle;
 use olmkit_catalog::fbc::Catalog;
@@ -180,10 +180,15 @@ pub(super) fn manifests(input: &Input, access: &Access) -> Result<Vec<Value>, Fa
 pub(super) struct Backup<'b> {
     pub(super) directory: &'b Path,
     pub(super) dry_run: bool,
+    /// The cluster that they are of.
+    pub(super) cluster: &'b str,
 }
 
 impl Archive for Backup<'_> {
     fn keep(&self, name: &str, objects: &[Value]) -> Result<String, Box<dyn Error + Send + Sync>> {
+        let now = httpdate::fmt_http_date(SystemTime::now());
+        let cluster: String = self.cluster.chars().filter(|letter| !letter.is_control()).collect();
+        let head = format!("# {name}, from {cluster}, {now}\n");
         let mut text = String::new();
         for object in objects {
             text += "---\n";
@@ -194,13 +199,18 @@ impl Archive for Backup<'_> {
         let mut paths =
             std::iter::once(format!("{name}.yaml")).chain(numbered).map(|name| self.directory.join(name));
         let is_free = |path: &PathBuf| match std::fs::read(path) {
-            Ok(found) => found == text.as_bytes(),
+            Ok(found) => {
+                let end = found.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+                let (first, rest) = found.split_at(end);
+                let from = format!("# {name}, from {cluster}, ");
+                first.starts_with(from.as_bytes()) && rest == text.as_bytes()
+            }
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         };
         let path = paths.find(is_free).ok_or("too many backups in the directory")?;
         if !self.dry_run {
             std::fs::create_dir_all(self.directory)?;
-            files::write(&path, text.as_bytes())?;
+            files::write(&path, (head + &text).as_bytes())?;
         }
         Ok(path.display().to_string())
     }
@@ -291,7 +301,7 @@ mod tests {
     #[test]
     fn a_second_backup_leaves_the_first_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let backup = Backup { directory: directory.path(), dry_run: false };
+        let backup = Backup { directory: directory.path(), dry_run: false, cluster: "team" };
         let keep = |size: u64| {
             let place = backup.keep("ns-demo", &[json!({"kind": "Demo", "size": size})]).unwrap();
             Path::new(&place).file_name().unwrap().to_string_lossy().into_owned()
@@ -302,5 +312,10 @@ mod tests {
         );
         let first = std::fs::read_to_string(directory.path().join("ns-demo.yaml")).unwrap();
         assert!(first.contains("size: 1"), "{first}");
+        assert!(first.starts_with("# ns-demo, from team, "), "{first}");
+        // The same of another cluster is a file of its own.
+        let other = Backup { directory: directory.path(), dry_run: false, cluster: "other" };
+        let place = other.keep("ns-demo", &[json!({"kind": "Demo", "size": 1})]).unwrap();
+        assert!(place.ends_with("ns-demo-4.yaml"), "{place}");
     }
 }

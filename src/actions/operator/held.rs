@@ -1,0 +1,115 @@
+//! The file of a simulated cluster: one command at a time has it, as the others would lose its work.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::exit::Failure;
+use crate::files::{self, FileError};
+
+/// How often to look whether another command has ended.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A file that is ours until the value is gone.
+pub(super) struct Held {
+    /// None for a file that is not there yet.
+    file: Option<File>,
+}
+
+impl Held {
+    /// Waits until no other command has the file; says at once when it cannot be written, where that is needed.
+    pub(super) fn take(path: &Path, is_kept: bool, wait: Duration) -> Result<Self, Failure> {
+        if is_kept {
+            writable(path).map_err(|source| {
+                let error = FileError::Write { path: path.to_owned(), source };
+                Failure::from(error)
+                    .help("nothing was done; make the file and its directory writable, or name another")
+            })?;
+        }
+        let deadline = Instant::now() + wait;
+        loop {
+            let file = match File::open(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { file: None }),
+                file => file.map_err(|source| FileError::Read { path: path.to_owned(), source })?,
+            };
+            match file.try_lock() {
+                // Whoever had it has put a new file in its place.
+                Ok(()) if !is_at(&file, path) => {}
+                // Some file systems have no locks.
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Self { file: Some(file) }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(POLL),
+                Err(TryLockError::WouldBlock) => return Err(FileError::Busy { path: path.to_owned() }.into()),
+            }
+        }
+    }
+
+    /// Writes the file, unless another command has made it meanwhile.
+    pub(super) fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
+        if self.file.is_none() && path.exists() {
+            let what = format!("another command has made `{}` meanwhile", path.display());
+            return Err(Failure::unknown(what).help("nothing of this one was kept: run it again"));
+        }
+        Ok(files::write(path, text.as_bytes())?)
+    }
+}
+
+/// Whether an open file is what a path leads to.
+fn is_at(file: &File, path: &Path) -> bool {
+    let both = file.metadata().and_then(|own| Ok((own, fs::metadata(path)?)));
+    both.is_ok_and(|(own, found)| (own.dev(), own.ino()) == (found.dev(), found.ino()))
+}
+
+/// Tries to write, and changes nothing.
+fn writable(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+            // A directory that is still to be made is not tried.
+            if !parent.is_dir() {
+                return Ok(());
+            }
+            File::options().write(true).create_new(true).open(path)?;
+            fs::remove_file(path)
+        }
+        done => done.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_waited_for_and_read_as_the_other_has_left_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.json");
+        fs::write(&path, "old").unwrap();
+        let first = Held::take(&path, true, Duration::ZERO).unwrap();
+        assert!(Held::take(&path, true, Duration::from_millis(50)).is_err());
+        let second = thread::spawn({
+            let path = path.clone();
+            move || {
+                let _held = Held::take(&path, true, Duration::from_secs(60)).unwrap();
+                fs::read_to_string(&path).unwrap()
+            }
+        });
+        first.write(&path, "new").unwrap();
+        drop(first);
+        assert_eq!(second.join().unwrap(), "new");
+    }
+
+    #[test]
+    fn a_file_that_another_command_has_made_meanwhile_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.json");
+        let held = Held::take(&path, true, Duration::ZERO).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "theirs").unwrap();
+        let error = held.write(&path, "mine").unwrap_err();
+        assert!(error.to_string().ends_with("meanwhile"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+    }
+}
