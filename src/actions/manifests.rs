@@ -117,7 +117,7 @@ fn fill(directory: &Path, written: Vec<(String, String)>) -> Result<Box<dyn Answ
         tree.insert(path, Some(text.into_bytes()));
     }
     OutputDir::open(directory)?.fill(&tree)?;
-    Ok(Box::new(WrittenAnswer { directory: directory.clone(), files: paths }))
+    Ok(Box::new(WrittenAnswer { directory: directory.to_owned(), files: paths }))
 }
 
 fn yaml(object: &Value) -> Result<String, Failure> {

@@ -236,7 +236,7 @@ impl Verb {
 
     /// Whether it changes a cluster.
     fn writes(&self) -> bool {
-        !matches!(self, Self::Status { .. } | Self::Describe { .. } | Self::List { .. })
+        !matches!(self, Self::Status { .. } | Self::Describe { .. } | Self::List { .. } | Self::Doctor { .. })
     }
 
     /// An operator is installed into a namespace; the other verbs find theirs.
@@ -392,7 +392,7 @@ fn examine(
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     });
-    let seen = doctor::observe(cluster, &scope, now).map_err(|error| failure(error.into(), &[], ""))?;
+    let seen = doctor::observe(cluster, &scope, now).map_err(|error| failure(error.into(), &[], "", None))?;
     super::doctor::found(&seen, &scope)?;
     Ok(Outcome::Diagnosis(diagnose(&seen, &scope)))
 }
