@@ -50,6 +50,7 @@ pub use generated::GeneratedAnswer;
 pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, InspectedLayer, UnpackedAnswer};
 pub use index::IndexAnswer;
 pub use initial::InitAnswer;
+pub use markdown::ChangelogAnswer;
 pub use operator::{OperatorAnswer, operators};
 pub use paths::PathsAnswer;
 pub use progress::{busy, counted, transfers};

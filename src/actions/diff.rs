@@ -1,5 +1,6 @@
 //! `bundle diff`: reads two versions of a bundle or of a CRD, from disk, from images or from git, and compares them.
 
+mod edges;
 mod git;
 
 use std::fmt;
@@ -13,6 +14,8 @@ use olmkit_bundle::parse::{Bundle, Texts};
 use olmkit_bundle::source::Source;
 
 use self::git::Revision;
+
+pub use self::edges::{EdgesRequest, edges};
 use crate::exit::Failure;
 use crate::files::{self, read_text};
 use crate::image::{Access, PlaceError};

@@ -1,10 +1,12 @@
 //! `bundle manifests`: a bundle as the objects that OLM v1 applies, printed or written as a kustomization or a chart.
 
+mod certificates;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::load::BundleFiles;
-use olmkit_bundle::manifests::{Certificates, Options, RenderError, render};
+use olmkit_bundle::manifests::{Certificates, Options, RenderError, render, webhook_services};
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::yaml::{first_document, write};
 use serde_json::{Value, json};
@@ -22,6 +24,8 @@ pub enum Issuer {
     CertManager,
     /// OpenShift's service CA.
     ServiceCa,
+    /// Nobody: a new authority for this bundle alone.
+    SelfSigned,
 }
 
 /// What becomes of the objects.
@@ -73,18 +77,18 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
     let options = Options {
         namespace: request.namespace.clone(),
         watch_namespace: request.watch_namespace.clone(),
-        certificates: request.issuer.map(|issuer| match issuer {
-            Issuer::CertManager => Certificates::CertManager,
-            Issuer::ServiceCa => Certificates::ServiceCa,
-        }),
+        certificates: match request.issuer {
+            None => None,
+            Some(Issuer::CertManager) => Some(Certificates::CertManager),
+            Some(Issuer::ServiceCa) => Some(Certificates::ServiceCa),
+            Some(Issuer::SelfSigned) => {
+                let services = webhook_services(&files).map_err(|error| refused(request, &error))?;
+                Some(Certificates::Given(certificates::issue(&services, &request.namespace)?))
+            }
+        },
         config,
     };
-    let objects = render(&files, &options).map_err(|error| {
-        let help = error.help().map(str::to_owned);
-        let exit = if let RenderError::Namespace { .. } = error { Exit::Misuse } else { Exit::No };
-        let refused = format!("cannot render `{}`: {error}", request.bundle);
-        Failure { help, exit, ..Failure::unknown(refused) }
-    })?;
+    let objects = render(&files, &options).map_err(|error| refused(request, &error))?;
     match &request.form {
         Form::Yaml => Ok(Box::new(StreamAnswer { text: stream(&objects)? })),
         Form::Json => {
@@ -105,6 +109,12 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
         }
         Form::HelmChart(directory) => fill(directory, chart(&files, &objects, &request.namespace)?),
     }
+}
+
+fn refused(request: &Request, error: &RenderError) -> Failure {
+    let help = error.help().map(str::to_owned);
+    let exit = if let RenderError::Namespace { .. } = error { Exit::Misuse } else { Exit::No };
+    Failure { help, exit, ..Failure::unknown(format!("cannot render `{}`: {error}", request.bundle)) }
 }
 
 fn fill(directory: &Path, written: Vec<(String, String)>) -> Result<Box<dyn Answer>, Failure> {

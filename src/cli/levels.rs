@@ -22,6 +22,17 @@ pub(super) struct LevelFlags {
 }
 
 impl LevelFlags {
+    /// The same, with a word among the denied replaced by the codes that it stands for.
+    pub(super) fn expand(mut self, word: &str, codes: impl Iterator<Item = &'static str>) -> Self {
+        if self.deny.iter().any(|denied| denied == word) {
+            self.deny.retain(|denied| denied != word);
+            let others = |code: &&str| !self.warn.iter().chain(&self.allow).any(|other| other == *code);
+            let codes: Vec<_> = codes.filter(others).map(str::to_owned).collect();
+            self.deny.extend(codes);
+        }
+        self
+    }
+
     /// The levels as the flags say.
     ///
     /// # Errors

@@ -49,6 +49,8 @@ enum IssuerFlag {
     CertManager,
     /// OpenShift's service CA
     ServiceCa,
+    /// A new authority for this bundle alone: valid for ten years, other keys in every run
+    SelfSigned,
 }
 
 /// How manifests are printed.
@@ -72,6 +74,7 @@ impl Manifests {
         let issuer = self.webhook_certs.map(|issuer| match issuer {
             IssuerFlag::CertManager => Issuer::CertManager,
             IssuerFlag::ServiceCa => Issuer::ServiceCa,
+            IssuerFlag::SelfSigned => Issuer::SelfSigned,
         });
         let form = match (self.kustomize, self.helm_chart, self.format) {
             (Some(directory), ..) => Form::Kustomization(directory),

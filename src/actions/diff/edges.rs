@@ -1,0 +1,133 @@
+//! `bundle diff --catalog`: every upgrade that OLM makes in a channel, compared like any two bundles.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use olmkit_bundle::annotations::PACKAGE;
+use olmkit_bundle::diff::{Comparison, bundles_with};
+use olmkit_bundle::finding::Levels;
+use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
+use olmkit_bundle::parse::{Bundle, Texts};
+use olmkit_catalog::fbc::property::BUNDLE_OBJECT;
+use olmkit_catalog::fbc::{Bundle as Blob, Catalog};
+use olmkit_catalog::path::{Query, Rules, paths};
+use serde_json::json;
+
+use crate::exit::Failure;
+use crate::image::Access;
+use crate::input::Input;
+use crate::report::FindingsAnswer;
+
+/// Which edges to compare, and how.
+#[derive(Debug)]
+pub struct EdgesRequest {
+    /// The catalog.
+    pub catalog: Input,
+    /// Of this package only.
+    pub package: Option<String>,
+    /// In this channel only.
+    pub channel: Option<String>,
+    /// Directories of bundles, which are not pulled then.
+    pub bundles: Vec<PathBuf>,
+    /// What findings weigh.
+    pub levels: Levels,
+}
+
+/// Compares both ends of every edge that OLM takes.
+///
+/// # Errors
+/// When the catalog or a bundle cannot be read, or there is no such channel.
+pub fn edges(request: &EdgesRequest, access: &Access) -> Result<FindingsAnswer, Failure> {
+    let files = request.catalog.catalog(access)?;
+    let catalog = Catalog::parse(&files);
+    let (package, channel) = (request.package.as_deref(), request.channel.as_deref());
+    let query = Query { package, channel, rules: Rules::V0, ..Query::default() };
+    let found = paths(&catalog, &query).map_err(|error| {
+        Failure::no(error).help(format!("run `olmkit catalog validate {}`", request.catalog))
+    })?;
+    let hop = |path: olmkit_catalog::path::Path<'_>| {
+        Some((path.package.to_owned(), path.from.to_owned(), (*path.hops.first()?).to_owned()))
+    };
+    let edges: BTreeSet<(String, String, String)> = found.iter().filter_map(hop).collect();
+    let local = local(&request.bundles, access)?;
+    let mut loaded: BTreeMap<(&str, &str), BundleFiles> = BTreeMap::new();
+    for (package, from, to) in &edges {
+        for name in [from, to] {
+            if loaded.contains_key(&(package.as_str(), name.as_str())) {
+                continue;
+            }
+            let is_it = |blob: &&Blob<'_>| blob.package.as_str() == package && blob.name.as_str() == name;
+            let files = match (local.get(name), catalog.bundles.iter().find(is_it)) {
+                (Some(files), _) => files.clone(),
+                (None, Some(blob)) => read(blob, access)?,
+                // A bundle that is skipped need not be in the catalog.
+                (None, None) => continue,
+            };
+            loaded.insert((package, name), files);
+        }
+    }
+    let mut texts = Texts::default();
+    let parsed: BTreeMap<_, _> =
+        loaded.iter().map(|(key, files)| (*key, Bundle::parse_sharing(files, &mut texts))).collect();
+    let mut answer = FindingsAnswer::new("upgrade");
+    for (package, from, to) in &edges {
+        let old = parsed.get(&(package.as_str(), from.as_str()));
+        let new = parsed.get(&(package.as_str(), to.as_str()));
+        let (Some(old), Some(new)) = (old, new) else { continue };
+        let edge = format!("{from} -> {to}");
+        let compared = bundles_with(old, new, &[]);
+        let Comparison { mut findings } = compared.map_err(|error| {
+            let help = error.help().to_owned();
+            Failure { help: Some(help), ..Failure::unknown(error) }
+        })?;
+        for finding in &mut findings {
+            finding.input.clone_from(&edge);
+        }
+        answer.inputs.push(edge);
+        answer.findings.extend(request.levels.apply(findings));
+    }
+    Ok(answer)
+}
+
+/// Bundles in directories, by the names of their ClusterServiceVersions.
+fn local(directories: &[PathBuf], access: &Access) -> Result<BTreeMap<String, BundleFiles>, Failure> {
+    let mut found = BTreeMap::new();
+    for directory in directories {
+        let files = Input::Disk(directory.clone()).bundle(access)?;
+        let name = Bundle::parse(&files).csv().map(|csv| csv.typed.name().to_owned());
+        let Some(name) = name else {
+            let error = format!("`{}` has no ClusterServiceVersion that can be read", directory.display());
+            return Err(Failure::unknown(error).help("give directories of bundles"));
+        };
+        found.insert(name, files);
+    }
+    Ok(found)
+}
+
+/// A bundle of a catalog: what the catalog itself has of it, else its image.
+fn read(blob: &Blob<'_>, access: &Access) -> Result<BundleFiles, Failure> {
+    let name = blob.name.as_str();
+    let objects = blob.properties.iter().filter(|property| property.kind.as_str() == BUNDLE_OBJECT);
+    let mut files = Vec::new();
+    for (at, property) in objects.enumerate() {
+        let data = property.value.as_ref().map(|value| value.to_json()["data"].clone()).unwrap_or_default();
+        let bytes = BASE64.decode(data.as_str().unwrap_or_default()).map_err(|error| {
+            Failure::unknown(format!("the manifests of `{name}` in the catalog cannot be read: {error}"))
+        })?;
+        files.push(BundleFile {
+            path: format!("manifests/{at:03}.json"),
+            content: Content::from_bytes(bytes),
+        });
+    }
+    if files.is_empty() {
+        let place = format!("docker://{}", blob.image.as_str()).parse();
+        let place =
+            place.map_err(|error| Failure::unknown(error).help(format!("pass --bundles with `{name}`")))?;
+        return Input::Image(place).bundle(access);
+    }
+    let annotations = json!({"annotations": {PACKAGE: blob.package.as_str()}}).to_string();
+    files.push(BundleFile { path: "metadata/annotations.yaml".into(), content: Content::Text(annotations) });
+    Ok(BundleFiles { name: name.to_owned(), files })
+}
