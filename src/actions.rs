@@ -4,6 +4,7 @@
 pub mod build;
 pub mod build_index;
 pub mod catalog;
+pub mod catalog_diff;
 pub mod convert;
 pub mod diff;
 pub mod doctor;

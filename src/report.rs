@@ -4,6 +4,7 @@
 //! without control characters, so that no file can drive a terminal.
 
 mod added;
+mod catalog_diff;
 mod codes;
 mod converted;
 mod doctor;
@@ -40,6 +41,7 @@ use serde_json::Value;
 use crate::exit::{Exit, Failure};
 
 pub use added::AddedAnswer;
+pub use catalog_diff::{CatalogDiffAnswer, Denied};
 pub use codes::{CodeAnswer, CodesAnswer};
 pub use converted::ConvertedAnswer;
 pub use doctor::DoctorAnswer;

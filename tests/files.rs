@@ -638,3 +638,90 @@ fn a_file_of_installed_versions_without_any_is_refused() {
     }
     run(root.path(), &[&resolve[..], &["list"]].concat(), 0);
 }
+
+/// A repository with one commit of a catalog, and a later state of it in the work tree.
+fn catalog_in_git(root: &Path) {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/edit.in/catalog");
+    for file in ["redis-operator/catalog.yaml", "etcd-operator/catalog.json"] {
+        let to = root.join("catalog").join(file);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(fixture.join(file), to).unwrap();
+    }
+    let git = |args: &[&str]| {
+        let names = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
+        let output = Command::new("git").args(names).args(args).current_dir(root).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "first"]);
+}
+
+#[test]
+fn a_catalog_is_compared_with_a_revision_of_git() {
+    let root = tempfile::tempdir().unwrap();
+    catalog_in_git(root.path());
+    let same = run(root.path(), &["catalog", "diff", "git:HEAD:catalog", "catalog"], 0);
+    assert_eq!(String::from_utf8_lossy(&same.stdout), "no differences\n");
+    run(
+        root.path(),
+        &["catalog", "remove", "catalog", "--package", "redis-operator", "--version", "0.3.0"],
+        0,
+    );
+    let deny = ["--deny", "lost-paths", "--output", "json"];
+    let lost =
+        run(root.path(), &[&["catalog", "diff", "git:HEAD:catalog", "catalog"], &deny[..]].concat(), 1);
+    let lost = String::from_utf8_lossy(&lost.stdout).into_owned();
+    assert!(lost.contains("\"pathsLost\": [\n"), "{lost}");
+    // A path is below the current directory, or below the top of the repository; a file is a catalog too.
+    let below = root.path().join("catalog/redis-operator");
+    let file = "git:HEAD:catalog.yaml";
+    assert_eq!(
+        run(&below, &["catalog", "diff", file, "git:HEAD:catalog/redis-operator/catalog.yaml"], 0).stdout,
+        same.stdout
+    );
+    let error = said(&run(root.path(), &["catalog", "diff", "git:nowhere:catalog", "catalog"], 3));
+    assert!(error.contains("cannot read `git:nowhere:catalog`") && error.contains("git ls-tree"), "{error}");
+}
+
+#[test]
+fn the_diff_of_a_dry_run_can_be_applied() {
+    let root = tempfile::tempdir().unwrap();
+    catalog_in_git(root.path());
+    let path = root.path().join("catalog/redis-operator/catalog.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    for text in [text.clone(), text.replace('\n', "\r\n"), text.trim_end().to_owned()] {
+        fs::write(&path, &text).unwrap();
+        let args = ["catalog", "deprecate", "catalog", "--package", "redis-operator", "--message", "old"];
+        let shown = run(root.path(), &[&args[..], &["--dry-run"]].concat(), 0);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        let patch = root.path().join("patch");
+        fs::write(&patch, &shown.stdout).unwrap();
+        let applied = Command::new("git").args(["apply", "patch"]).current_dir(root.path()).output().unwrap();
+        assert!(applied.status.success(), "{}", said(&applied));
+        let by_patch = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &text).unwrap();
+        run(root.path(), &args, 0);
+        assert_eq!(fs::read_to_string(&path).unwrap(), by_patch);
+    }
+}
+
+/// Nothing of a catalog changes when an edit is refused, and a removed package leaves no empty directory.
+#[test]
+fn edits_of_a_catalog_touch_only_its_files() {
+    let root = tempfile::tempdir().unwrap();
+    catalog_in_git(root.path());
+    let before = tree(root.path());
+    run(
+        root.path(),
+        &["catalog", "remove", "catalog", "--package", "redis-operator", "--channel", "stable"],
+        1,
+    );
+    assert_eq!(tree(root.path()), before);
+    run(root.path(), &["catalog", "remove", "catalog", "--package", "etcd-operator"], 0);
+    let after = tree(root.path());
+    let gone: Vec<&String> = before.keys().filter(|path| !after.contains_key(*path)).collect();
+    assert_eq!(gone, ["catalog/etcd-operator", "catalog/etcd-operator/catalog.json"]);
+    run(root.path(), &["catalog", "remove", "nowhere", "--package", "p"], 3);
+    assert!(!root.path().join("nowhere").exists());
+}

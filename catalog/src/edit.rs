@@ -11,10 +11,11 @@ pub(crate) mod document;
 mod draft;
 mod package;
 mod promote;
+mod prune;
 mod remove;
 pub(crate) mod texts;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_bundle::finding::{Finding, Level, Place};
 use olmkit_bundle::load::Content;
@@ -29,6 +30,7 @@ use crate::load::{CatalogFile, CatalogFiles};
 use crate::path::{Query, paths};
 use crate::validate;
 
+pub use prune::Keep;
 pub use texts::{ChangedFile, TextError};
 
 /// What to edit.
@@ -73,6 +75,8 @@ pub enum Request {
         /// Whether its successors skip it from now on, so that clusters which have it installed can still upgrade.
         keep_path: bool,
     },
+    /// Keep some packages, channels and versions, and remove everything else.
+    Prune(Keep),
     /// Choose the channel that a Subscription without one gets.
     SetDefault {
         /// The package.
@@ -92,15 +96,16 @@ pub enum Request {
 }
 
 impl Request {
-    /// The package that it is about.
-    pub fn package(&self) -> &str {
+    /// The package that it is about, if it is about one.
+    pub fn package(&self) -> Option<&str> {
         match self {
+            Self::Prune(_) => None,
             Self::Promote { package, .. }
             | Self::Deprecate { package, .. }
             | Self::Undeprecate { package, .. }
             | Self::Remove { package, .. }
             | Self::SetDefault { package, .. }
-            | Self::RenameChannel { package, .. } => package,
+            | Self::RenameChannel { package, .. } => Some(package),
         }
     }
 }
@@ -376,6 +381,7 @@ pub fn edit(files: &CatalogFiles, request: &Request) -> Result<Change, EditError
         Request::Remove { package, channel, version, keep_path } => {
             remove::remove(&index, package, channel.as_deref(), version.as_deref(), *keep_path)
         }
+        Request::Prune(keep) => prune::prune(&index, keep),
         Request::SetDefault { package, channel } => package::set_default(&index, package, channel),
         Request::RenameChannel { package, channel, to } => {
             package::rename_channel(&index, package, channel, to)
@@ -431,7 +437,9 @@ fn check(files: &CatalogFiles, catalog: &Catalog<'_>, change: &Change) -> Result
 
 /// The files of a catalog after a change.
 pub fn changed(files: &CatalogFiles, changes: &[ChangedFile]) -> CatalogFiles {
-    let change_of = |path: &str| changes.iter().find(|change| change.path == path);
+    let by_path: BTreeMap<&str, &ChangedFile> =
+        changes.iter().map(|change| (change.path.as_str(), change)).collect();
+    let change_of = |path: &str| by_path.get(path).copied();
     let file = |path: &str, text: &str| CatalogFile {
         path: path.to_owned(),
         content: Content::Text(text.to_owned()),

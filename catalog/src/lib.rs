@@ -5,6 +5,7 @@
 //! - [`load`] reads a directory, [`fbc`] takes its text apart without losing any of it, and writes it again;
 //! - [`validate`](mod@validate) says what opm would refuse, all at once, each with its place;
 //! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
+//! - [`edit`](mod@edit) changes it in place, [`diff`](mod@diff) compares two;
 //! - [`list`] and [`draw`] show what is there;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
 //! - [`compiled`] is a catalog as servers want it, and `serve` the server (feature `serve`);
@@ -27,6 +28,7 @@
 pub mod add;
 mod base64;
 pub mod compiled;
+pub mod diff;
 pub mod draw;
 pub mod edit;
 pub mod fbc;

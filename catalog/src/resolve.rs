@@ -9,6 +9,7 @@
 //!
 //! Start at [`resolve`].
 
+mod closure;
 mod demand;
 mod existing;
 mod namespace;
@@ -17,6 +18,7 @@ mod proof;
 mod requirement;
 mod search;
 
+pub(crate) use closure::required_packages;
 use olmkit_bundle::expression::EvaluationError;
 use olmkit_bundle::version::Version;
 use schemars::JsonSchema;

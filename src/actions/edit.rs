@@ -31,8 +31,14 @@ pub struct EditRequest {
 pub fn edit(request: &EditRequest) -> Result<EditedAnswer, Failure> {
     let EditRequest { catalog, request, dry_run } = request;
     edit_with(catalog, *dry_run, || {
-        let files = load_for(catalog, request)?;
-        edit::edit(&files, request).map_err(edit_failure)
+        let edited = match edit::edit(&load_for(catalog, request)?, request) {
+            // Files that were left out may hold the rest of a package which is only mentioned.
+            Err(EditError::Invalid { .. } | EditError::Unreadable { .. }) => {
+                edit::edit(&load(catalog)?, request)
+            }
+            edited => edited,
+        };
+        edited.map_err(edit_failure)
     })
 }
 
@@ -74,7 +80,7 @@ fn write(directory: &mut OutputDir, file: &str, changes: &[ChangedFile]) -> Resu
 /// The files of a catalog that an edit is about. Those that do not mention its package are left out, since to read a large catalog
 /// takes longer than to edit it.
 fn load_for(catalog: &Path, request: &Request) -> Result<CatalogFiles, Failure> {
-    let package = request.package();
+    let Some(package) = request.package() else { return load(catalog) };
     let fail = |error| Failure::unknown(error).help("give the directory that holds the catalog's files");
     let files = CatalogFiles::load_mentioning(catalog, package).map_err(fail)?;
     if files.files.is_empty() { load(catalog) } else { Ok(files) }

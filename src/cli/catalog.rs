@@ -1,5 +1,6 @@
 //! `olmkit catalog …`
 
+mod diff;
 mod edit;
 
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub enum Verb {
     Validate(Box<Validate>),
     #[command(flatten)]
     Edit(edit::Verb),
+    /// Compare two catalogs: packages, channels, bundles and upgrade paths
+    Diff(Box<diff::Diff>),
     /// Show each version's upgrade path to the head of its channel
     Path(Box<Path>),
     /// Render bundles and catalogs as one catalog, as opm does
@@ -60,6 +63,7 @@ impl Verb {
                 Ok(Box::new(catalog::add(&request, &registry.access()?)?))
             }
             Self::Edit(verb) => verb.run(),
+            Self::Diff(flags) => flags.run(),
             Self::Validate(flags) => {
                 let Validate { catalogs, levels, registry } = *flags;
                 Ok(Box::new(catalog::validate(&catalogs, &levels.levels()?, &registry.access()?)?))

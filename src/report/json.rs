@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_catalog::add::Account;
+use olmkit_catalog::diff::Diff;
 use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
 use olmkit_catalog::path::Path;
 use olmkit_catalog::resolve::Install;
@@ -576,6 +577,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("converted-v1", schema_for!(Converted)),
         ("digest-v1", schema_for!(ImageDigest)),
         ("dry-run-v1", schema_for!(DryRun)),
+        ("catalog-diff-v1", schema_for!(Diff)),
         ("edit-v1", schema_for!(Edited)),
         ("error-v1", schema_for!(Error)),
         ("explained-v1", schema_for!(Explained)),

@@ -14,6 +14,7 @@ mod catalogs;
     reason = "the tests of the server use the rest, and fail by panicking"
 )]
 mod client;
+mod edits;
 mod generate;
 mod grpc;
 mod known;
@@ -33,6 +34,7 @@ use support::Part;
 fn main() {
     let answers = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/answers");
     let mut trials = catalogs::kept(&answers);
+    trials.extend(edits::kept(&answers));
     trials.extend(grpc::kept(&answers));
 
     let corpus = find();
@@ -44,6 +46,7 @@ fn main() {
         .into_iter()
         .chain(operators::trials(&corpus))
         .chain(catalogs::trials(&corpus))
+        .chain(edits::trials(&corpus))
         .chain(validate::trials(&corpus))
         .chain(upgrade_safety::trials(&corpus))
         .chain(rendering::trials(&corpus));

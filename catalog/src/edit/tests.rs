@@ -360,7 +360,7 @@ fn removing_a_channel_and_a_package() {
     assert_eq!(
         edited(&other, &remove("", "")),
         format!(
-            "# The catalog of redis.\n# Bundles follow.\n# The end.\n---\n{}",
+            "# The catalog of redis.\n# Bundles follow.\n# The end.\n{}",
             CATALOG.replace("redis", "valkey")
         )
     );
@@ -537,6 +537,98 @@ fn files_of_a_directory() {
     assert_eq!(change.files, [gone]);
     let again = edit(&changed(&files, &change.files), &remove("", "")).unwrap();
     assert_eq!(again.summary, ["the catalog has no package `redis`: nothing to remove"]);
+}
+
+/// What a catalog of two packages keeps: `redis` requires `db`, which requires nothing.
+fn pruned(keep: Keep) -> Change {
+    let db = CATALOG.replace("redis", "db");
+    let other = CATALOG.replace("redis", "other");
+    let redis = CATALOG.replace(
+        "{packageName: redis, version: 1.1.1}}]",
+        "{packageName: redis, version: 1.1.1}}, {type: olm.package.required, value: {packageName: db, versionRange: '>=1.0.0'}}]",
+    );
+    let file =
+        |path: &str, text: &str| CatalogFile { path: path.into(), content: Content::Text(text.into()) };
+    let files = CatalogFiles {
+        name: "catalog".into(),
+        files: vec![file("db.yaml", &db), file("other.yaml", &other), file("redis.yaml", &redis)],
+    };
+    let request = Request::Prune(keep);
+    let change = edit(&files, &request).unwrap();
+    let again = edit(&changed(&files, &change.files), &request).unwrap();
+    assert!(again.files.is_empty());
+    change
+}
+
+#[test]
+fn pruning_keeps_what_is_named_and_what_that_requires() {
+    let keep = || Keep { packages: vec!["redis".into()], ..Keep::default() };
+    let gone = |change: &Change| -> Vec<String> {
+        change.files.iter().filter(|file| file.new.is_none()).map(|file| file.path.clone()).collect()
+    };
+    assert_eq!(gone(&pruned(keep())), ["db.yaml", "other.yaml"]);
+    let change = pruned(Keep { with_dependencies: true, ..keep() });
+    assert_eq!(gone(&change), ["other.yaml"]);
+    assert_eq!(change.summary, ["kept `db`, which others require", "removed `other`"]);
+    // The version that requires it is not kept, and so neither is what it requires.
+    let change = pruned(Keep { with_dependencies: true, heads_only: true, ..keep() });
+    assert_eq!(gone(&change), ["db.yaml", "other.yaml"]);
+    let text = change.files[2].new.as_deref().unwrap();
+    insta::assert_snapshot!(text, @r#"
+    # The catalog of redis.
+    name: redis   # the package
+    schema: olm.package
+    defaultChannel: stable
+    ---
+    # Slow and safe.
+    schema: olm.channel
+    package: redis
+    name: stable
+    entries:
+      # the first one
+      - {name: "redis.v1.1.0", replaces: 'redis.v1.0.0'}   # in flow style
+    ---
+    schema: olm.channel
+    package: redis
+    name: fast
+    entries:
+    - name: redis.v1.2.0 # new
+      replaces: redis.v1.1.1
+      skipRange: '>=1.0.0 <1.2.0'
+    # Bundles follow.
+    ---
+    {schema: olm.bundle, package: redis, name: redis.v1.1.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.1.0}}]}
+    ---
+    {schema: olm.bundle, package: redis, name: redis.v1.2.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.2.0}}]}
+    # The end.
+    "#);
+}
+
+#[test]
+fn pruning_by_channel_and_version() {
+    let request = |keep: Keep| Request::Prune(Keep { packages: vec!["redis".into()], ..keep });
+    let channels = |names: &[&str]| Keep {
+        channels: names.iter().map(|name| (*name).into()).collect(),
+        ..Keep::default()
+    };
+    assert_eq!(edited(CATALOG, &request(channels(&["redis/stable"]))), edited(CATALOG, &remove("fast", "")));
+    assert_eq!(refused(CATALOG, &request(channels(&["fast"]))), "`stable` is the default channel of `redis`");
+    assert_eq!(refused(CATALOG, &request(channels(&["stable", "slow"]))), "`redis` has no channel `slow`");
+    let least =
+        |version: &str| request(Keep { min_version: Some(version.parse().unwrap()), ..Keep::default() });
+    insta::assert_snapshot!(diff(CATALOG, &edited(CATALOG, &least("1.1.0"))), @r#"
+       # the first one
+    -  - name: redis.v1.0.0
+       - {name: "redis.v1.1.0", replaces: 'redis.v1.0.0'}   # in flow style
+     entries:
+    -- name: redis.v1.0.0
+     - name: redis.v1.1.0
+     ---
+    -{schema: olm.bundle, package: redis, name: redis.v1.0.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.0.0}}]}
+    ----
+     {schema: olm.bundle, package: redis, name: redis.v1.1.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.1.0}}]}
+    "#);
+    assert_eq!(refused(CATALOG, &least("1.2.0")), "`stable` is the default channel of `redis`");
 }
 
 proptest! {

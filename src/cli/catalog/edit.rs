@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use olmkit_bundle::names::ChannelName;
+use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
-use olmkit_catalog::edit::{Request, Target};
+use olmkit_catalog::edit::{Keep, Request, Target};
 
 use crate::actions::edit::{self, EditRequest};
 use crate::exit::Failure;
@@ -22,6 +23,8 @@ pub enum Verb {
     Undeprecate(Undeprecate),
     /// Remove a package, a channel or a version, and join the edges of what stays
     Remove(Remove),
+    /// Keep some packages, channels and versions, and remove everything else
+    Prune(Prune),
     /// Choose the default channel of a package
     SetDefault(SetDefault),
     /// Rename a channel of a package
@@ -42,6 +45,17 @@ impl Verb {
             }
             Self::Remove(Remove { catalog, package, channel, version, keep_path }) => {
                 (catalog, Request::Remove { package, channel, version, keep_path })
+            }
+            Self::Prune(Prune {
+                catalog,
+                packages,
+                channels,
+                min_version,
+                heads_only,
+                with_dependencies,
+            }) => {
+                let keep = Keep { packages, channels, min_version, heads_only, with_dependencies };
+                (catalog, Request::Prune(keep))
             }
             Self::SetDefault(SetDefault { catalog, package, channel }) => {
                 (catalog, Request::SetDefault { package, channel })
@@ -174,6 +188,34 @@ Examples:
   olmkit catalog remove catalog --package redis-operator --version 0.2.0
   olmkit catalog remove catalog --package redis-operator --channel alpha
   olmkit catalog remove catalog --package redis-operator --dry-run";
+
+/// Flags of `catalog prune`.
+#[derive(Debug, Args)]
+#[command(after_help = PRUNE_EXAMPLES)]
+pub struct Prune {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Packages to keep
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', required = true)]
+    packages: Vec<String>,
+    /// Channels of these packages to keep, as NAME or PACKAGE/NAME [default: all]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    channels: Vec<String>,
+    /// Lowest version to keep
+    #[arg(long, value_name = "VERSION", value_parser = crate::cli::version)]
+    min_version: Option<Version>,
+    /// Keep only the head of each channel
+    #[arg(long)]
+    heads_only: bool,
+    /// Keep the packages that these require, too, and those that they require
+    #[arg(long)]
+    with_dependencies: bool,
+}
+
+const PRUNE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog prune catalog --packages redis-operator,etcd-operator
+  olmkit catalog prune catalog --packages redis-operator --channels stable --min-version 0.2.0 --with-dependencies";
 
 /// Flags of `catalog set-default`.
 #[derive(Debug, Args)]

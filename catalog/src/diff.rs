@@ -1,0 +1,469 @@
+//! What differs between two catalogs: packages, channels, entries, edges, bundles, deprecations, and upgrade paths.
+//!
+//! [`diff`] is pure. An upgrade path leads from a version to the head of a channel by one hop or more, as OLM v0 takes them;
+//! [`crate::path`] shows each. A version is stranded when clusters that have it installed were at the head of its channel or could get
+//! there, and now neither is so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use olmkit_bundle::parallel::in_parallel;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::fbc::{self, At, Catalog, schema};
+use crate::graph::VersionRelease;
+use crate::index::{self, Index};
+use crate::path::{About, Rules, Ways};
+
+/// `olmkit.catalog-diff/v1`: what differs between two catalogs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Diff {
+    /// `olmkit.catalog-diff/v1`
+    pub schema: &'static str,
+    /// The packages that differ, by name.
+    pub packages: Vec<PackageDiff>,
+}
+
+/// How something differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Kind {
+    /// Only the new catalog has it.
+    Added,
+    /// Only the old catalog has it.
+    Removed,
+    /// Both have it, and it is not the same.
+    Changed,
+}
+
+/// A package that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageDiff {
+    /// Its name.
+    pub name: String,
+    /// How it differs.
+    pub change: Kind,
+    /// The default channel, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_channel: Option<Texts>,
+    /// Other fields of the package that differ, such as `description`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// The channels that differ, by name.
+    pub channels: Vec<ChannelDiff>,
+    /// The bundles that differ, by version.
+    pub bundles: Vec<BundleDiff>,
+    /// The deprecations that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deprecations: Vec<DeprecationDiff>,
+    /// The versions that can now upgrade to the head of a channel and could not before, by channel and version.
+    pub paths_gained: Vec<PathDiff>,
+    /// The versions that could upgrade to the head of a channel and no longer can.
+    pub paths_lost: Vec<PathDiff>,
+    /// The versions whose clusters no longer reach the head of their channel.
+    pub stranded: Vec<Stranded>,
+}
+
+/// A text before and after; empty where it is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Texts {
+    /// In the old catalog.
+    pub old: String,
+    /// In the new one.
+    pub new: String,
+}
+
+/// A channel that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChannelDiff {
+    /// Its name.
+    pub name: String,
+    /// How it differs.
+    pub change: Kind,
+    /// The head, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<Texts>,
+    /// The entries that differ, by version.
+    pub entries: Vec<EntryDiff>,
+}
+
+/// An entry of a channel that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EntryDiff {
+    /// The bundle.
+    pub name: String,
+    /// How it differs.
+    pub change: Kind,
+    /// Its edges in the old catalog.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<Edges>,
+    /// Its edges in the new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<Edges>,
+}
+
+/// The edges that lead to an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Edges {
+    /// The bundle it replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// The bundles it skips.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skips: Vec<String>,
+    /// The versions that may jump to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_range: Option<String>,
+}
+
+/// A bundle that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleDiff {
+    /// Its name.
+    pub name: String,
+    /// Its version; none when it cannot be read.
+    pub version: Option<String>,
+    /// How it differs.
+    pub change: Kind,
+    /// The fields that differ: `image`, `relatedImages`, `properties` and others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+}
+
+/// A deprecation that differs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeprecationDiff {
+    /// What is deprecated: `olm.package`, `olm.channel` or `olm.bundle`.
+    pub schema: String,
+    /// Its name; empty for the package.
+    pub name: String,
+    /// What users are told in the old catalog.
+    pub old: Option<String>,
+    /// What they are told in the new one.
+    pub new: Option<String>,
+}
+
+/// An upgrade path from a version to the head of a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PathDiff {
+    /// The channel.
+    pub channel: String,
+    /// The installed bundle.
+    pub from: String,
+    /// The channel's head, where the path ends.
+    pub to: String,
+    /// The bundles that are installed one after another, `from` not among them.
+    pub hops: Vec<String>,
+}
+
+/// A version whose clusters no longer reach the head.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Stranded {
+    /// The channel.
+    pub channel: String,
+    /// The installed bundle.
+    pub from: String,
+    /// Where its upgrades end now; `from` itself when there are none.
+    pub stops_at: String,
+}
+
+/// Compares two catalogs.
+///
+/// ```
+/// use olmkit_catalog::{diff::diff, fbc::Catalog, load::CatalogFiles};
+/// let text = |entries: &str| CatalogFiles::from_text("catalog.yaml", format!("
+/// {{schema: olm.package, name: redis, defaultChannel: stable}}
+/// ---
+/// {{schema: olm.channel, package: redis, name: stable, entries: [{entries}]}}"));
+/// let (old, new) = (text("{name: v1}, {name: v2, replaces: v1}"), text("{name: v1}, {name: v3}, {name: v4, replaces: v3}"));
+/// let found = diff(&Catalog::parse(&old), &Catalog::parse(&old));
+/// assert!(found.packages.is_empty());
+/// let found = diff(&Catalog::parse(&old), &Catalog::parse(&text("{name: v1}, {name: v3, replaces: v2}")));
+/// assert_eq!(found.packages[0].paths_lost[0].from, "v1");
+/// ```
+pub fn diff(old: &Catalog<'_>, new: &Catalog<'_>) -> Diff {
+    let (before, after) = (Index::new(old), Index::new(new));
+    let names: BTreeSet<&str> = before.packages.keys().chain(after.packages.keys()).copied().collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let packages = in_parallel(&names, |name| {
+        let sides = Sides { before: &before, after: &after };
+        sides.package(name)
+    });
+    Diff { schema: "olmkit.catalog-diff/v1", packages: packages.into_iter().flatten().collect() }
+}
+
+struct Sides<'i, 'o, 'a, 'n, 'b> {
+    before: &'i Index<'o, 'a>,
+    after: &'i Index<'n, 'b>,
+}
+
+impl Sides<'_, '_, '_, '_, '_> {
+    fn package(&self, name: &str) -> Option<PackageDiff> {
+        let none = index::Package::default();
+        let (old, new) = (self.before.packages.get(name), self.after.packages.get(name));
+        let change = kind(old.is_some(), new.is_some());
+        let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
+        let bundles = self.bundles(old, new);
+        let channels = channels(old, new);
+        let (old_blob, new_blob) = (old.blobs.first(), new.blobs.first());
+        let (mut default_channel, mut fields) = (None, Vec::new());
+        if let (Some(a), Some(b)) = (old_blob, new_blob) {
+            if a.default_channel != b.default_channel {
+                default_channel =
+                    Some(Texts { old: a.default_channel.to_string(), new: b.default_channel.to_string() });
+            }
+            fields = self.fields(a.at, || a.to_json(), b.at, || b.to_json());
+            fields.retain(|field| field != "defaultChannel");
+        }
+        let deprecations = deprecations(old, new);
+        let same = change == Kind::Changed
+            && bundles.is_empty()
+            && channels.is_empty()
+            && deprecations.is_empty()
+            && default_channel.is_none()
+            && fields.is_empty();
+        if same {
+            return None;
+        }
+        let mut found = PackageDiff {
+            name: name.to_owned(),
+            change,
+            default_channel,
+            fields,
+            channels,
+            bundles,
+            deprecations,
+            paths_gained: Vec::new(),
+            paths_lost: Vec::new(),
+            stranded: Vec::new(),
+        };
+        compare_paths(old, new, &mut found);
+        Some(found)
+    }
+
+    /// The fields in which two blobs differ. Blobs that are written in the same way are the same.
+    fn fields(
+        &self,
+        old: At,
+        old_json: impl FnOnce() -> serde_json::Value,
+        new: At,
+        new_json: impl FnOnce() -> serde_json::Value,
+    ) -> Vec<String> {
+        if self.before.catalog.text(old) == self.after.catalog.text(new) {
+            return Vec::new();
+        }
+        let (old, new) = (old_json(), new_json());
+        let empty = serde_json::Map::new();
+        let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
+        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        keys.into_iter().filter(|key| old.get(*key) != new.get(*key)).cloned().collect()
+    }
+
+    fn bundles(&self, old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> Vec<BundleDiff> {
+        let mut found: Vec<(Option<&VersionRelease>, BundleDiff)> = Vec::new();
+        let diff = |bundle: &index::Bundle<'_, '_>, change, fields| BundleDiff {
+            name: bundle.blob.name.to_string(),
+            version: bundle.version.as_ref().map(ToString::to_string),
+            change,
+            fields,
+        };
+        for bundle in &new.bundles {
+            let Some(before) = old.bundle(&bundle.blob.name) else {
+                found.push((bundle.version.as_ref(), diff(bundle, Kind::Added, Vec::new())));
+                continue;
+            };
+            let (a, b) = (before.blob, bundle.blob);
+            let fields = self.fields(a.at, || a.to_json(), b.at, || b.to_json());
+            if !fields.is_empty() {
+                found.push((bundle.version.as_ref(), diff(bundle, Kind::Changed, fields)));
+            }
+        }
+        for bundle in old.bundles.iter().filter(|bundle| new.bundle(&bundle.blob.name).is_none()) {
+            found.push((bundle.version.as_ref(), diff(bundle, Kind::Removed, Vec::new())));
+        }
+        found.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.name.cmp(&y.name)));
+        found.into_iter().map(|(_, diff)| diff).collect()
+    }
+}
+
+fn kind(is_old: bool, is_new: bool) -> Kind {
+    match (is_old, is_new) {
+        (false, _) => Kind::Added,
+        (_, false) => Kind::Removed,
+        _ => Kind::Changed,
+    }
+}
+
+/// The names of the channels of both sides, and the first channel of each name.
+fn pairs<'p, 'o, 'a, 'n, 'b>(
+    old: &'p index::Package<'o, 'a>,
+    new: &'p index::Package<'n, 'b>,
+) -> BTreeMap<&'p str, (Option<&'p index::Channel<'o, 'a>>, Option<&'p index::Channel<'n, 'b>>)> {
+    let mut pairs: BTreeMap<&str, (Option<_>, Option<_>)> = BTreeMap::new();
+    for channel in &old.channels {
+        pairs.entry(channel.blob.name.as_str()).or_default().0.get_or_insert(channel);
+    }
+    for channel in &new.channels {
+        pairs.entry(channel.blob.name.as_str()).or_default().1.get_or_insert(channel);
+    }
+    pairs
+}
+
+fn channels(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> Vec<ChannelDiff> {
+    let mut found = Vec::new();
+    for (name, (a, b)) in pairs(old, new) {
+        let head = |channel: Option<&index::Channel<'_, '_>>| {
+            channel.and_then(|channel| channel.linked.as_ref().ok()).map(|linked| linked.head().name.clone())
+        };
+        let (old_head, new_head) = (head(a).unwrap_or_default(), head(b).unwrap_or_default());
+        let mut names: BTreeMap<&str, (Option<Edges>, Option<Edges>)> = BTreeMap::new();
+        for entry in a.into_iter().flat_map(|channel| &channel.blob.entries) {
+            names.entry(entry.name.as_str()).or_default().0 = Some(Edges::of(entry));
+        }
+        for entry in b.into_iter().flat_map(|channel| &channel.blob.entries) {
+            names.entry(entry.name.as_str()).or_default().1 = Some(Edges::of(entry));
+        }
+        let mut entries: Vec<_> = names.into_iter().filter(|(_, (old, new))| old != new).collect();
+        let version = |name: &str| new.version(name).or(old.version(name));
+        entries.sort_by(|(a, _), (b, _)| version(a).cmp(&version(b)).then_with(|| a.cmp(b)));
+        let entries: Vec<EntryDiff> = entries
+            .into_iter()
+            .map(|(name, (old, new))| EntryDiff {
+                name: name.to_owned(),
+                change: kind(old.is_some(), new.is_some()),
+                old,
+                new,
+            })
+            .collect();
+        if a.is_some() && b.is_some() && entries.is_empty() {
+            continue;
+        }
+        found.push(ChannelDiff {
+            name: name.to_owned(),
+            change: kind(a.is_some(), b.is_some()),
+            head: (old_head != new_head).then_some(Texts { old: old_head, new: new_head }),
+            entries,
+        });
+    }
+    found
+}
+
+impl Edges {
+    fn of(entry: &fbc::Entry<'_>) -> Self {
+        let some = |text: &fbc::Text<'_>| (!text.is_empty()).then(|| text.to_string());
+        Self {
+            replaces: some(&entry.replaces),
+            skips: entry.skips.iter().map(ToString::to_string).collect(),
+            skip_range: some(&entry.skip_range),
+        }
+    }
+}
+
+fn deprecations(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> Vec<DeprecationDiff> {
+    let all = |package: &index::Package<'_, '_>| -> BTreeMap<(String, String), String> {
+        let entries = package.deprecations.iter().flat_map(|blob| &blob.entries);
+        let item = |entry: &fbc::Deprecation<'_>| {
+            let reference = &entry.reference;
+            ((reference.schema.to_string(), reference.name.to_string()), entry.message.to_string())
+        };
+        entries.map(item).collect()
+    };
+    let (mut before, mut after) = (all(old), all(new));
+    let keys: BTreeSet<(String, String)> = before.keys().chain(after.keys()).cloned().collect();
+    let diff = |key: (String, String)| {
+        let (old, new) = (before.remove(&key), after.remove(&key));
+        (old != new).then_some(DeprecationDiff { schema: key.0, name: key.1, old, new })
+    };
+    keys.into_iter().filter_map(diff).collect()
+}
+
+/// Where a channel leads each version, under the rules of OLM v0.
+struct Leads<'p, 'c, 'a> {
+    ways: Option<Ways>,
+    package: &'p index::Package<'c, 'a>,
+}
+
+impl<'p, 'c, 'a> Leads<'p, 'c, 'a> {
+    fn of(package: &'p index::Package<'c, 'a>, channel: Option<&index::Channel<'_, '_>>) -> Self {
+        let deprecated: BTreeSet<&str> = package
+            .deprecations
+            .iter()
+            .flat_map(|blob| &blob.entries)
+            .filter(|entry| *entry.reference.schema == *schema::BUNDLE)
+            .map(|entry| entry.reference.name.as_str())
+            .collect();
+        let about = |name: &str| About {
+            version: package.version(name).cloned(),
+            deprecated: deprecated.contains(name),
+        };
+        let ways = channel.and_then(|channel| Ways::of(&channel.blob.entries, about, Rules::V0).ok());
+        Self { ways, package }
+    }
+
+    /// The hops from a bundle on, and whether they end at the head.
+    fn follow(&self, from: &str, version: Option<&VersionRelease>) -> (Vec<String>, bool) {
+        let Some(ways) = &self.ways else { return (Vec::new(), false) };
+        let mut hops: Vec<String> = Vec::new();
+        let mut seen = BTreeSet::from([from.to_owned()]);
+        let mut at = from.to_owned();
+        while at != ways.head() {
+            let version = self.package.version(&at).or(version.filter(|_| hops.is_empty()));
+            match ways.next(&at, version) {
+                Some(next) if seen.insert(next.to_owned()) => {
+                    hops.push(next.to_owned());
+                    at = next.to_owned();
+                }
+                _ => return (hops, false),
+            }
+        }
+        (hops, true)
+    }
+}
+
+fn compare_paths(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>, found: &mut PackageDiff) {
+    for (name, (a, b)) in pairs(old, new) {
+        let names = |channel: Option<&index::Channel<'_, '_>>| -> BTreeSet<String> {
+            let entries = channel.into_iter().flat_map(|channel| &channel.blob.entries);
+            entries.map(|entry| entry.name.to_string()).collect()
+        };
+        let (before, after) = (Leads::of(old, a), Leads::of(new, b));
+        let released = names(a);
+        let mut all: Vec<String> = released.union(&names(b)).cloned().collect();
+        let version = |name: &str| new.version(name).or(old.version(name));
+        all.sort_by(|a, b| version(a).cmp(&version(b)).then_with(|| a.cmp(b)));
+        for from in all {
+            let (old_hops, old_reaches) = before.follow(&from, version(&from));
+            let (new_hops, new_reaches) = after.follow(&from, version(&from));
+            let (had, has) = (old_reaches && !old_hops.is_empty(), new_reaches && !new_hops.is_empty());
+            let path = |hops: &[String]| PathDiff {
+                channel: name.to_owned(),
+                from: from.clone(),
+                to: hops.last().cloned().unwrap_or_default(),
+                hops: hops.to_vec(),
+            };
+            match (had, has) {
+                (false, true) => found.paths_gained.push(path(&new_hops)),
+                (true, false) => found.paths_lost.push(path(&old_hops)),
+                _ => {}
+            }
+            if released.contains(&from) && old_reaches && !new_reaches {
+                found.stranded.push(Stranded {
+                    channel: name.to_owned(),
+                    stops_at: new_hops.last().unwrap_or(&from).clone(),
+                    from,
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

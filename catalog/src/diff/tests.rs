@@ -1,0 +1,86 @@
+//! Catalogs that differ, and what is said of it.
+
+use super::*;
+use crate::load::CatalogFiles;
+
+fn catalog(entries: &str, bundles: &[&str]) -> CatalogFiles {
+    let mut text = format!(
+        "{{schema: olm.package, name: p, defaultChannel: c}}\n---\n{{schema: olm.channel, package: p, name: c, entries: [{entries}]}}\n"
+    );
+    for version in bundles {
+        text += &format!(
+            "---\n{{schema: olm.bundle, package: p, name: p.v{version}, image: x/y, properties: [{{type: olm.package, value: {{packageName: p, version: {version}}}}}]}}\n"
+        );
+    }
+    CatalogFiles::from_text("catalog.yaml", text)
+}
+
+fn found(old: &CatalogFiles, new: &CatalogFiles) -> Diff {
+    diff(&Catalog::parse(old), &Catalog::parse(new))
+}
+
+const TWO: &str = "{name: p.v1.0.0}, {name: p.v1.1.0, replaces: p.v1.0.0}";
+const THREE: &str =
+    "{name: p.v1.0.0}, {name: p.v1.1.0, replaces: p.v1.0.0}, {name: p.v1.2.0, replaces: p.v1.1.0}";
+
+#[test]
+fn a_release_gains_paths_and_loses_none() {
+    let old = catalog(TWO, &["1.0.0", "1.1.0"]);
+    let new = catalog(THREE, &["1.0.0", "1.1.0", "1.2.0"]);
+    assert_eq!(found(&old, &old).packages, []);
+    let there = found(&old, &new).packages.remove(0);
+    let from = |paths: &[PathDiff]| paths.iter().map(|path| path.from.clone()).collect::<Vec<_>>();
+    assert_eq!((from(&there.paths_gained), from(&there.paths_lost)), (vec!["p.v1.1.0".to_owned()], vec![]));
+    assert_eq!(there.stranded, []);
+    assert_eq!(there.bundles[0].name, "p.v1.2.0");
+    let head = Texts { old: "p.v1.1.0".into(), new: "p.v1.2.0".into() };
+    assert_eq!(there.channels[0].head, Some(head));
+    let back = found(&new, &old).packages.remove(0);
+    assert_eq!(back.paths_lost, there.paths_gained);
+    assert_eq!(back.stranded[0].from, "p.v1.2.0");
+}
+
+#[test]
+fn versions_that_are_removed_from_the_middle_are_stranded_unless_they_are_skipped() {
+    let old = catalog(THREE, &["1.0.0", "1.1.0", "1.2.0"]);
+    let without = |skips: &str| {
+        let entries = format!("{{name: p.v1.0.0}}, {{name: p.v1.2.0, replaces: p.v1.0.0{skips}}}");
+        found(&old, &catalog(&entries, &["1.0.0", "1.2.0"])).packages.remove(0)
+    };
+    let lost = without("");
+    assert_eq!((lost.paths_lost.len(), lost.stranded.len()), (1, 1));
+    assert_eq!(lost.paths_lost[0].hops, ["p.v1.2.0"]);
+    assert_eq!(lost.stranded[0].stops_at, "p.v1.1.0");
+    let kept = without(", skips: [p.v1.1.0]");
+    assert_eq!((kept.paths_lost.len(), kept.stranded.len()), (0, 0));
+    let range = without(", skipRange: '>=1.1.0 <1.2.0'");
+    assert_eq!((range.paths_lost.len(), range.stranded.len()), (0, 0));
+}
+
+#[test]
+fn packages_channels_and_bundles() {
+    let old = catalog(TWO, &["1.0.0", "1.1.0"]);
+    let empty = CatalogFiles::default();
+    let added = found(&empty, &old).packages.remove(0);
+    assert_eq!((added.change, added.bundles.len(), added.paths_gained.len()), (Kind::Added, 2, 1));
+    let removed = found(&old, &empty).packages.remove(0);
+    assert_eq!((removed.change, removed.stranded.len(), removed.paths_lost.len()), (Kind::Removed, 2, 1));
+    // Another way to write the same is no difference.
+    let text = old.files[0].content.text().unwrap();
+    let same = CatalogFiles::from_text("catalog.yaml", text.replace(", image: x/y", ",   image: 'x/y'"));
+    assert_eq!(found(&old, &same).packages, []);
+    let other = text
+        .replace("image: x/y", "image: x/z")
+        .replace("defaultChannel: c", "defaultChannel: c, description: d");
+    let changed = found(&old, &CatalogFiles::from_text("catalog.yaml", other)).packages.remove(0);
+    assert_eq!(
+        (&changed.fields[..], &changed.bundles[0].fields[..]),
+        (&["description".to_owned()][..], &["image".to_owned()][..])
+    );
+    assert_eq!(changed.channels, []);
+    let deprecated = format!(
+        "{text}---\n{{schema: olm.deprecations, package: p, entries: [{{reference: {{schema: olm.package}}, message: old}}]}}\n"
+    );
+    let deprecated = found(&old, &CatalogFiles::from_text("catalog.yaml", deprecated)).packages.remove(0);
+    assert_eq!(deprecated.deprecations[0].new.as_deref(), Some("old"));
+}

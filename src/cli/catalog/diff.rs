@@ -1,0 +1,91 @@
+//! `olmkit catalog diff`
+
+use clap::{Args, ValueEnum};
+
+use crate::actions::catalog_diff::{self, Request, Side};
+use crate::cli::registry::RegistryFlags;
+use crate::exit::Failure;
+use crate::report::{Answer, Denied};
+
+/// Flags of `catalog diff`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Diff {
+    /// Old catalog: a directory, a file, an image, or git:REV:PATH
+    #[arg(value_name = "OLD")]
+    old: Side,
+    /// New catalog
+    #[arg(value_name = "NEW")]
+    new: Side,
+    /// Filter by package
+    #[arg(long, value_name = "NAME")]
+    package: Option<String>,
+    /// Exit with 1 on these differences
+    #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',')]
+    deny: Vec<Deny>,
+    /// Format of the text
+    #[arg(long, value_enum, default_value_t = Shown::Text)]
+    format: Shown,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// How differences are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Shown {
+    /// Lines for a terminal
+    Text,
+    /// Markdown for a pull request
+    Markdown,
+}
+
+/// A difference that is a failure.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Deny {
+    /// A version can no longer upgrade to the head of its channel
+    LostPaths,
+    /// Clusters with a version no longer reach the head of its channel
+    Stranded,
+    /// A package is gone
+    RemovedPackages,
+    /// A channel is gone
+    RemovedChannels,
+    /// A bundle is gone
+    RemovedBundles,
+    /// A published bundle is not what it was
+    ChangedBundles,
+    /// The default channel of a package is another one
+    DefaultChannel,
+    /// Anything differs
+    Any,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  olmkit catalog diff git:main:catalog catalog
+  olmkit catalog diff quay.io/example/catalog:v1 catalog --deny lost-paths,changed-bundles
+  olmkit catalog diff git:main:catalog catalog --format markdown > comment.md";
+
+impl Diff {
+    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+        let deny = |deny: Deny| match deny {
+            Deny::LostPaths => Denied::LostPaths,
+            Deny::Stranded => Denied::Stranded,
+            Deny::RemovedPackages => Denied::RemovedPackages,
+            Deny::RemovedChannels => Denied::RemovedChannels,
+            Deny::RemovedBundles => Denied::RemovedBundles,
+            Deny::ChangedBundles => Denied::ChangedBundles,
+            Deny::DefaultChannel => Denied::DefaultChannel,
+            Deny::Any => Denied::Any,
+        };
+        let Self { old, new, package, deny: denied, format, registry } = self;
+        let request = Request {
+            old,
+            new,
+            package,
+            deny: denied.into_iter().map(deny).collect(),
+            markdown: format == Shown::Markdown,
+        };
+        Ok(Box::new(catalog_diff::run(&request, &registry.access()?)?))
+    }
+}
