@@ -86,7 +86,7 @@ fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
         .repair(
             format!(
                 "kubectl -n {namespace} get installplan.operators.coreos.com {name} -o \
-                 custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name"
+                 'custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name'"
             ),
             "lists what the plan creates and changes; nothing is changed by that",
         )

@@ -208,7 +208,7 @@ fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Ca
             "resources",
         ),
         What::Pressure => cause
-            .repair("kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key", "names the nodes under pressure: free memory or disk on them, or add a node")
+            .repair("kubectl get nodes -o 'custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key'", "names the nodes under pressure: free memory or disk on them, or add a node")
             .safe_repair(retry, "then starts the pod anew; the pod does not run anyway"),
         What::Setup => cause.repair(format!("kubectl -n {namespace} describe pod {pod}"), "names the volume, Secret or network that is missing"),
         What::NotReady => cause.repair(logs, "shows what the operator waits for"),
