@@ -239,6 +239,20 @@ impl Verb {
         !matches!(self, Self::Status { .. } | Self::Describe { .. } | Self::List { .. } | Self::Doctor { .. })
     }
 
+    /// The operator that is waited for.
+    fn subject(&self) -> Option<(String, Option<String>)> {
+        match self {
+            Self::Install { request, .. } => {
+                let name = request.name.clone().unwrap_or_else(|| request.package.clone());
+                (!name.is_empty()).then(|| (name, Some(request.namespace.clone())))
+            }
+            Self::Upgrade(request) => Some((request.name.clone(), request.namespace.clone())),
+            Self::Rollback { request, .. } => Some((request.name.clone(), request.namespace.clone())),
+            Self::Approve { name, namespace, .. } => Some((name.clone(), namespace.clone())),
+            _ => None,
+        }
+    }
+
     /// An operator is installed into a namespace; the other verbs find theirs.
     fn has_namespace(&self) -> Result<(), Failure> {
         match self {
@@ -332,7 +346,61 @@ fn real(
         }
     }
     let name = context.map_or("the current context", String::as_str);
-    one(&mut cluster, &sources, errand, progress, name)
+    match one(&mut cluster, &sources, errand, progress, name) {
+        Err(failure) if is_stuck(&failure) && !errand.options.dry_run => {
+            // The time of the command may be over, and why is still to be said.
+            let limit = cluster.now() + LAST_LOOK;
+            Err(explained(&mut cluster.within(limit), errand.verb, failure))
+        }
+        done => done,
+    }
+}
+
+/// How long the cluster is asked why a verb got stuck.
+const LAST_LOOK: Duration = Duration::from_secs(3);
+
+/// Whether a verb waited for what did not come.
+fn is_stuck(failure: &Failure) -> bool {
+    let error = failure.error.downcast_ref::<EngineError>();
+    matches!(error, Some(EngineError::Stuck(_) | EngineError::TimedOut { .. }))
+}
+
+/// A failure with its root cause.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+struct Explained {
+    what: String,
+    source: RootCause,
+}
+
+/// The sentence of a root cause.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct RootCause(String);
+
+/// Names the root cause of a wait that failed, and its repairs, if the doctor finds one.
+fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Failure) -> Failure {
+    let Some((name, namespace)) = verb.subject() else { return failure };
+    let scope = Scope { name: Some(name), namespace };
+    let Ok(seen) = doctor::observe(cluster, &scope, Some(milliseconds())) else { return failure };
+    let diagnosis = diagnose(&seen, &scope);
+    let Some(cause) = diagnosis.causes.first() else { return failure };
+    let repairs = cause.repair.iter().filter(|repair| !repair.command.contains('\n'));
+    let mut help: Vec<String> =
+        repairs.take(2).map(|repair| format!("`{}`: {}", repair.command, repair.effect)).collect();
+    help.extend(failure.help.take());
+    failure.help = Some(help.join("\n"));
+    failure.error = Box::new(Explained {
+        what: failure.error.to_string(),
+        source: RootCause(format!("{} [{}]", cause.sentence, cause.code)),
+    });
+    failure
+}
+
+/// The time, in milliseconds since 1970.
+fn milliseconds() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn one(
@@ -388,10 +456,7 @@ fn examine(
 ) -> Result<Outcome, Failure> {
     let scope = Scope { name, namespace };
     // A simulated cluster has a clock of its own.
-    let now = (!errand.is_simulated).then(|| {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    });
+    let now = (!errand.is_simulated).then(milliseconds);
     let seen = doctor::observe(cluster, &scope, now).map_err(|error| failure(error.into(), &[], "", None))?;
     super::doctor::found(&seen, &scope)?;
     Ok(Outcome::Diagnosis(diagnose(&seen, &scope)))
