@@ -64,7 +64,7 @@ fn a_simulated_cluster_means_the_same_from_every_directory() {
     fs::write(sub.join("cat/catalog.yaml"), "schema: olm.package\nname: other\n").unwrap();
     run(&sub, &["upgrade", "demo", "--simulate", "../c.json"], 0);
     let list = olmkit(&sub, &["list", "--simulate", "../c.json"]);
-    assert!(String::from_utf8_lossy(&list.stdout).contains("demo.v0.3.0"), "{list:?}");
+    assert!(String::from_utf8_lossy(&list.stdout).contains("0.3.0    Succeeded"), "{list:?}");
     fs::rename(root.path().join("cat"), root.path().join("moved")).unwrap();
     let told = run(root.path(), &["list", "--simulate", "c.json"], 3);
     assert!(told.contains("name it again with `--catalog-from CATALOG`"), "{told}");
@@ -146,4 +146,54 @@ fn what_was_named_wrongly_is_named_rightly() {
     );
     let told = install(&["demo", "--catalog", "nope"]);
     assert!(told.contains("there are `olm/catalog`"), "{told}");
+}
+
+#[test]
+fn a_cluster_that_is_named_twice_or_not_at_all_is_refused() {
+    let root = installed();
+    for (words, what) in [
+        (&["list", "--contexts", "test,test"][..], "the context `test` is given twice"),
+        (&["list", "--contexts", ","][..], "a context without a name"),
+        (&["list", "--simulate", "c.json", "--simulate", "./c.json"][..], "is given twice"),
+    ] {
+        let told = run(root.path(), words, 2);
+        assert!(told.contains(what), "{told}");
+    }
+}
+
+#[test]
+fn a_bundle_is_pushed_to_a_registry_alone() {
+    let root = installed();
+    for place in ["oci:x", "oci-archive:x.tar", "docker-archive:x.tar"] {
+        let words =
+            ["install", "--bundle", "bundles/demo.v0.2.0", "-n", "other", "--push-to", place, "--dry-run"];
+        let told = run(root.path(), &words, 2);
+        assert!(told.contains("expected a repository of a registry"), "{told}");
+    }
+}
+
+#[test]
+fn two_commands_on_one_simulated_cluster_lose_nothing() {
+    let root = installed();
+    std::thread::scope(|scope| {
+        for to in ["0.2.0", "0.3.0"] {
+            let root = &root;
+            // Whichever is first: the other one sees what it has done.
+            scope
+                .spawn(move || olmkit(root.path(), &["upgrade", "demo", "--to", to, "--simulate", "c.json"]));
+        }
+    });
+    let listed = olmkit(root.path(), &["list", "--simulate", "c.json"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("0.3.0    Succeeded"), "{listed}");
+}
+
+#[test]
+fn scripts_that_do_not_wait_come_to_an_end_in_the_simulation() {
+    let root = installed();
+    run(root.path(), &["upgrade", "demo", "--simulate", "c.json"], 0);
+    for _ in 0..4 {
+        run(root.path(), &["rollback", "demo", "--to", "0.1.0", "--wait=false", "--simulate", "c.json"], 0);
+    }
+    run(root.path(), &["status", "demo", "--simulate", "c.json"], 0);
 }

@@ -156,17 +156,35 @@ mod tests {
         let quota = "subscriptions \"demo\" is forbidden: exceeded quota: few, requested: count/x=1, used: 1, limited: 1";
         let webhook = "admission webhook \"policy.example.com\" denied the request: not on Fridays";
         let said = [rbac, going, quota, webhook].map(|message| told(403, "create", message));
-        insta::assert_snapshot!(said.join("\n\n"), @"");
+        insta::assert_snapshot!(said.join("\n\n"), @r#"
+        not allowed to create `subscriptions.operators.coreos.com` in the namespace `kg`
+        the rule `{apiGroups: ["operators.coreos.com"], resources: ["subscriptions"], verbs: ["create"]}` is missing: add it to a Role there
+
+        subscription/demo was refused: subscriptions "demo" is forbidden: unable to create new content in namespace kg because it is being terminated
+        wait until the namespace is gone, or choose another one
+
+        subscription/demo was refused: subscriptions "demo" is forbidden: exceeded quota: few, requested: count/x=1, used: 1, limited: 1
+        free some of the namespace's quota, or have it raised
+
+        subscription/demo was refused: admission webhook "policy.example.com" denied the request: not on Fridays
+        ask whoever runs that webhook what it demands
+        "#);
     }
 
     #[test]
     fn wrong_credentials_are_no_network_problem() {
-        insta::assert_snapshot!(told(401, "list", "Unauthorized"), @"");
+        insta::assert_snapshot!(told(401, "list", "Unauthorized"), @"
+        the cluster at `https://server` rejected the credentials of the context `team`
+        log in again, or choose another context with --context
+        ");
     }
 
     #[test]
     fn a_server_error_that_stays_is_told_by_its_reason() {
-        insta::assert_snapshot!(told(500, "list", "etcd down"), @"");
+        insta::assert_snapshot!(told(500, "list", "etcd down"), @"
+        the cluster failed to list `subscriptions.operators.coreos.com`
+        try again later
+        ");
         assert!(matches!(
             passing(&Status::failure("etcdserver: leader changed", "").with_code(500)),
             Passing::While
