@@ -110,11 +110,6 @@ impl Verb {
                 }
                 let Graph { catalog, package, channel, minimum_edge, draw_v0_semantics, format, registry } =
                     *flags;
-                if output != Format::Text {
-                    return Err(Failure::misuse("a picture has no other --output than text").help(
-                        "choose the picture with --format, or run `olmkit catalog list channels --output json`",
-                    ));
-                }
                 let format = match format {
                     Picture::Mermaid => draw::Format::Mermaid,
                     Picture::Dot => draw::Format::Dot,

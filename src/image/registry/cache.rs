@@ -68,6 +68,8 @@ impl Cache {
     /// A blob that is kept. Damaged ones are removed.
     pub(super) fn get(&self, digest: Digest, size: u64) -> Option<File> {
         let path = self.dir.as_ref()?.join(digest.hex());
+        // Opening a FIFO would wait for ever.
+        fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let mut file = File::open(&path).ok()?;
         let mut content = Hashing::new((&mut file).take(size + 1));
         let read = io::copy(&mut content, &mut io::sink());
@@ -89,7 +91,11 @@ impl Cache {
     /// No file can be made.
     pub(super) fn incoming(&self) -> io::Result<Incoming> {
         match &self.dir {
-            Some(dir) => tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir).map(Incoming::Named),
+            // A cache that somebody else made may be read and not written.
+            Some(dir) => match tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir) {
+                Ok(file) => Ok(Incoming::Named(file)),
+                Err(_) => tempfile::tempfile().map(Incoming::Unnamed),
+            },
             None => tempfile::tempfile().map(Incoming::Unnamed),
         }
     }
@@ -178,6 +184,26 @@ mod tests {
         fs::write(&path, "c0ntent").unwrap();
         assert_eq!(get(&cache, digest, 7), None);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_blob_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(dir.path().into()), 100);
+        let digest = Digest::of(b"content");
+        let path = cache.dir.as_ref().unwrap().join(digest.hex());
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        assert_eq!(get(&cache, digest, 7), None);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_done_without() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(dir.path().into()), 100);
+        // For root every directory can be written, unless it is gone.
+        fs::remove_dir_all(cache.dir.as_ref().unwrap()).unwrap();
+        let digest = keep(&cache, "content");
+        assert_eq!(get(&cache, digest, 7), None);
     }
 
     #[test]
