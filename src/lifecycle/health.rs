@@ -68,7 +68,7 @@ fn lost(observed: &Observed, subscription: &Object<Subscription>) -> Option<Stri
     })
 }
 
-/// Refuses where a verb could come to no good end: the Subscription is being deleted, OLM resolves nothing in the namespace, or
+/// Refuses where a verb cannot succeed: the Subscription is being deleted, OLM resolves nothing in the namespace, or
 /// what is installed was deleted.
 pub(super) fn check(observed: &Observed) -> Result<(), EngineError> {
     if let Some(subscription) = &observed.subscription {

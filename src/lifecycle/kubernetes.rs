@@ -294,8 +294,9 @@ impl Kubernetes {
                     page = ListParams::default().limit(PAGE).continue_token(&token);
                 }
                 Some(_) => {
-                    let source =
-                        Said("the list goes round in a circle: a page names one that was read before".into());
+                    let source = Said(
+                        "the pages of the list are a cycle: a page names one that was read before".into(),
+                    );
                     let resource = resource.full_name();
                     return Err(ClusterError::Failed { verb: "list", resource, source });
                 }

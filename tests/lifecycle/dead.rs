@@ -274,7 +274,7 @@ fn a_list_that_goes_round_in_a_circle_ends() {
     });
     let output = run(server.port, &["list"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(said(&output).contains("the list goes round in a circle"), "{}", said(&output));
+    assert!(said(&output).contains("the pages of the list are a cycle"), "{}", said(&output));
     assert!(server.paths().len() < 10);
 }
 

@@ -25,7 +25,7 @@ use crate::report::FindingsAnswer;
 pub struct EdgesRequest {
     /// The catalog.
     pub catalog: Input,
-    /// Of this package only.
+    /// Filter by package.
     pub package: Option<String>,
     /// In this channel only.
     pub channel: Option<String>,
