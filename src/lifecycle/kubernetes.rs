@@ -310,7 +310,7 @@ impl Kubernetes {
     /// Asks nothing for a while; not for longer than the command has.
     fn rest(&self, pause: Duration) -> Result<(), ClusterError> {
         // That the time is over is told by the next question.
-        self.until_over(tokio::time::sleep(pause)).map(drop)
+        self.until_over(async { tokio::time::sleep(pause).await }).map(drop)
     }
 
     /// Begins to watch a kind that was listed.

@@ -279,6 +279,20 @@ fn a_list_that_goes_round_in_a_circle_ends() {
 }
 
 #[test]
+fn a_list_whose_next_page_is_always_forgotten_ends_with_the_time() {
+    let server = StandIn::start(|path| match path.contains("continue=") {
+        true => Answer::Status(410),
+        false => Answer::Json(
+            json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": "next"}, "items": []}),
+        ),
+    });
+    let output = run(server.port, &["list", "--timeout", "2s"]);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(said(&output).contains("answers 410"), "{}", said(&output));
+    assert!(server.paths().len() < 30);
+}
+
+#[test]
 fn a_watch_that_ends_at_once_is_not_opened_again_thousands_of_times() {
     let server = StandIn::start(|path| {
         if path.contains("watch=true") {
