@@ -192,6 +192,8 @@ fn the_output_directory_is_never_input() {
             let output =
                 run(at, &["bundle", "generate", input, "--version", "0.1.0", "--output-dir", output_dir], 0);
             let talk = said(&output).replace(&format!("{}/", at.display()), "./");
+            // The next step names the directory as it was given.
+            let talk = talk.replace(&format!("validate {output_dir}`"), "validate DIR`");
             let result = (talk, tree(&at.join(output_dir)));
             assert_eq!(*first.get_or_insert_with(|| result.clone()), result, "{input} to {output_dir}");
         }

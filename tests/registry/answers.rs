@@ -1,5 +1,8 @@
 //! Registries, and what answers in their place, that say yes to what they did not do.
 
+use std::io::{self, Write as _};
+use std::net::TcpStream;
+
 use libtest_mimic::{Failed, Trial};
 use olmkit::image::{Options, Patience, Root};
 
@@ -20,6 +23,11 @@ fn one() -> Root {
     image("linux/amd64", &[("a", b"a".to_vec())]).into()
 }
 
+/// Answers a HEAD without saying how long the content is.
+fn without_length(stream: &mut TcpStream, status: &str) -> io::Result<()> {
+    write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\n\r\n")
+}
+
 /// A registry that has every blob, and says this of a manifest once it was put.
 fn with_manifest(
     put: &'static str,
@@ -28,7 +36,7 @@ fn with_manifest(
     let asked = std::sync::atomic::AtomicUsize::new(0);
     StandIn::start(move |request, stream| {
         match (request.method.as_str(), request.path.contains("/manifests/")) {
-            ("HEAD", false) => say(stream, "200 OK", &[], b""),
+            ("HEAD", false) => without_length(stream, "200 OK"),
             ("PUT", true) => say(stream, put, &[], b"<html>"),
             ("HEAD", true) => {
                 let (status, fields) = head(asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
@@ -80,7 +88,7 @@ fn late() -> Result<(), Failed> {
 /// Where a registry sends those who ask for a blob decides whether it is there.
 fn elsewhere() -> Result<(), Failed> {
     let with_blobs = |status: &'static str| {
-        let storage = StandIn::start(move |_, stream| say(stream, status, &[], b""));
+        let storage = StandIn::start(move |_, stream| without_length(stream, status));
         let to = format!("http://{}/there", storage.host);
         let registry = StandIn::start(move |request, stream| {
             match (request.method.as_str(), request.path.contains("/manifests/")) {

@@ -319,7 +319,11 @@ fn answer(stream: TcpStream, state: &Mutex<State>, script: &Mutex<Script>) -> st
             state.blobs.push(digest);
             say("201 Created", "", "")
         }
-        "PUT" => say("201 Created", "", ""),
+        "PUT" => {
+            // The name of a manifest.
+            state.blobs.push(path.rsplit('/').next().unwrap_or_default().to_owned());
+            say("201 Created", "", "")
+        }
         _ => say("202 Accepted", "", ""),
     }
 }
