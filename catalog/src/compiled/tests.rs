@@ -185,7 +185,7 @@ fn catalogs_with_errors_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let files = CatalogFiles::from_text("c", r#"{"schema": "olm.package", "name": "x"}"#);
     let error = build(&files, &dir.path().join("out")).unwrap_err();
-    assert_eq!(error.to_string(), "`c` has 2 errors that keep it from being served");
+    assert_eq!(error.to_string(), "cannot compile `c`: it has 2 errors");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
