@@ -3,7 +3,7 @@
 //! [`edit`] is pure: it takes a catalog and a [`Request`], and gives the files that change. The result has been validated: an
 //! edit that `opm validate` would refuse, or after which a version no longer reaches the head of its channel, is an error.
 //!
-//! A [`draft`] holds the blobs of a package under change, [`texts`] turns it into texts, and [`document`] changes one document
+//! A `draft` holds the blobs of a package under change, `texts` turns it into texts, and `document` changes one document
 //! of YAML or JSON. Each verb has a module of its own.
 
 mod deprecate;

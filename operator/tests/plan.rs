@@ -378,6 +378,23 @@ fn no_pod_is_removed_while_nobody_answers() {
     }
 }
 
+/// A pod that has left and is still being deleted does not answer: the StatefulSet is not made larger again for it.
+#[test]
+fn what_has_left_does_not_come_back() {
+    let model = formed(3, 0, true);
+    let mut observed = model.observe();
+    let mut leaver = observed.pods[2].clone();
+    (leaver.ordinal, leaver.uid, leaver.redis) = (3, "leaver".into(), None);
+    leaver.name = leaver.name.replace("-2", "-3");
+    for (terminating, replicas) in [(true, 3), (false, 4)] {
+        leaver.terminating = terminating;
+        observed.pods.truncate(3);
+        observed.pods.push(leaver.clone());
+        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        assert_eq!(plan.replicas, replicas);
+    }
+}
+
 /// Somebody scales the StatefulSet to nothing in the middle of a change: the volumes are there, and so are the pods again.
 #[test]
 fn what_others_scale_away_comes_back() {

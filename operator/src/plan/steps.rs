@@ -65,8 +65,9 @@ fn may_be_removed(topology: &Topology<'_>, ordinal: u32) -> bool {
         Some(Pod { redis: Some(node), .. }) => node.blank(),
         // A pod without an address has no process.
         Some(Pod { ip: None, .. }) => nothing_is_missing(topology),
-        Some(_) => false,
-        None => {
+        Some(Pod { terminating: false, .. }) => false,
+        // It is gone, or about to go: a node that was made to leave is known to nobody any more.
+        Some(_) | None => {
             let named = topology.core.iter().flat_map(|member| &member.node.table).any(|peer| {
                 let name = peer.pod.as_deref().and_then(|name| name.rsplit_once('-'));
                 name.is_some_and(|(_, number)| number.parse() == Ok(ordinal))
