@@ -386,8 +386,8 @@ fn what_has_left_does_not_come_back() {
     let mut leaver = observed.pods[2].clone();
     (leaver.ordinal, leaver.uid, leaver.redis) = (3, "leaver".into(), None);
     leaver.name = leaver.name.replace("-2", "-3");
-    for (terminating, replicas) in [(true, 3), (false, 4)] {
-        leaver.terminating = terminating;
+    for (terminating, now, replicas) in [(true, 4, 3), (false, 3, 3), (false, 4, 4)] {
+        (leaver.terminating, observed.replicas) = (terminating, Some(now));
         observed.pods.truncate(3);
         observed.pods.push(leaver.clone());
         let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));

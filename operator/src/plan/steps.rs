@@ -65,7 +65,7 @@ fn may_be_removed(topology: &Topology<'_>, ordinal: u32) -> bool {
         Some(Pod { redis: Some(node), .. }) => node.blank(),
         // A pod without an address has no process.
         Some(Pod { ip: None, .. }) => nothing_is_missing(topology),
-        Some(Pod { terminating: false, .. }) => false,
+        Some(pod) if !pod.terminating && topology.observed.replicas.is_none_or(|now| ordinal < now) => false,
         // It is gone, or about to go: a node that was made to leave is known to nobody any more.
         Some(_) | None => {
             let named = topology.core.iter().flat_map(|member| &member.node.table).any(|peer| {
