@@ -119,7 +119,7 @@ impl<'b, 'a> Crd<'b, 'a> {
         self.0.at_folded(path).filter(|node| !node.is_null())
     }
 
-    /// The list at a path, empty when there is none.
+    /// The list at a path; empty if missing.
     pub fn list(self, path: &[Step<'_>]) -> &'b [Node<'a>] {
         self.get(path).and_then(Node::as_sequence).unwrap_or(&[])
     }

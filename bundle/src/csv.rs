@@ -453,7 +453,7 @@ impl CrdDescription {
 }
 
 impl ClusterServiceVersion {
-    /// The name, empty when there is none.
+    /// The name; empty if missing.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or("")
     }

@@ -32,7 +32,7 @@ pub struct File<'a> {
     pub path: &'a str,
     /// What the file is there for.
     pub role: Role,
-    /// The text, empty when there is none.
+    /// The text; empty if missing.
     pub source: Source<'a>,
     /// What was read of it.
     pub content: &'a Content,
@@ -246,7 +246,7 @@ impl<'a> File<'a> {
 }
 
 impl<'b, 'a> Object<'b, 'a> {
-    /// The kind, empty when there is none.
+    /// The kind; empty if missing.
     pub fn kind(&self) -> &'b str {
         self.text(&["kind".into()])
     }
@@ -256,7 +256,7 @@ impl<'b, 'a> Object<'b, 'a> {
         self.text(&["apiVersion".into()])
     }
 
-    /// `metadata.name`, empty when there is none.
+    /// `metadata.name`; empty if missing.
     pub fn name(&self) -> &'b str {
         self.text(&["metadata".into(), "name".into()])
     }
@@ -276,7 +276,7 @@ impl<'b, 'a> Object<'b, 'a> {
         }
     }
 
-    /// The text at a path, empty when there is none.
+    /// The text at a path; empty if missing.
     pub fn text(&self, path: &[Step<'_>]) -> &'b str {
         self.root.at(path).and_then(Node::as_str).unwrap_or("")
     }
@@ -321,7 +321,7 @@ impl Annotations<'_, '_> {
         self.map.get(key).and_then(Node::to_text).map(Into::into)
     }
 
-    /// The package, empty when there is none.
+    /// The package; empty if missing.
     pub fn package(&self) -> String {
         self.get(annotations::PACKAGE).unwrap_or_default()
     }

@@ -643,8 +643,8 @@ fn within_limits(shape: Shape) -> Result<(), Error> {
     }
 }
 
-/// Least, most and length of a repetition such as `{2,5}`; none for what is not one, and then stands for itself. Numbers that
-/// are too large are just that.
+/// Minimum, maximum and text length of a repetition such as `{2,5}`. `None` if the text is not a repetition: Go then reads the
+/// brace as a literal. Numbers that do not fit are returned as `u32::MAX`.
 fn repeat_counts(text: &str) -> Option<(u32, Option<u32>, usize)> {
     let (least, rest) = number(text.strip_prefix('{')?)?;
     let (most, rest) = match rest.strip_prefix(',') {

@@ -66,17 +66,17 @@ impl<'b, 'a> Schema<'b, 'a> {
         self.0.as_mapping()?.get_folded(keyword).filter(|node| !node.is_null())
     }
 
-    /// A text, empty when there is none.
+    /// A text; empty if missing.
     pub fn text(self, keyword: &str) -> Cow<'b, str> {
         self.get(keyword).and_then(Node::to_text).unwrap_or_default()
     }
 
-    /// A boolean, false when there is none.
+    /// A boolean; false if missing.
     pub fn flag(self, keyword: &str) -> bool {
         self.get(keyword).and_then(Node::as_bool) == Some(true)
     }
 
-    /// A list, empty when there is none.
+    /// A list; empty if missing.
     pub fn list(self, keyword: &str) -> &'b [Node<'a>] {
         self.get(keyword).and_then(Node::as_sequence).unwrap_or(&[])
     }

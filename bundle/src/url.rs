@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 /// The parts of an address, as they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Url<'a> {
-    /// Such as `https`; empty when there is none.
+    /// Such as `https`; empty if missing.
     pub scheme: &'a str,
     /// What stands before `@` in the authority.
     pub user: Option<&'a str>,

@@ -78,7 +78,7 @@ pub struct Catalog<'a> {
 pub struct File<'a> {
     /// The path below the catalog's directory.
     pub path: &'a str,
-    /// The text; empty when there is none.
+    /// The text; empty if missing.
     pub source: Source<'a>,
 }
 

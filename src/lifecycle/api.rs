@@ -146,12 +146,12 @@ pub trait Named {
     /// Its metadata.
     fn metadata(&self) -> &ObjectMeta;
 
-    /// Its name, empty when there is none.
+    /// Its name; empty if missing.
     fn name(&self) -> &str {
         self.metadata().name.as_deref().unwrap_or("")
     }
 
-    /// Its namespace, empty when there is none.
+    /// Its namespace; empty if missing.
     fn namespace(&self) -> &str {
         self.metadata().namespace.as_deref().unwrap_or("")
     }

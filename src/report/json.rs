@@ -142,7 +142,7 @@ pub struct OlmV1 {
 pub struct Generated {
     /// `olmkit.generated/v1`
     pub schema: &'static str,
-    /// The name of the ClusterServiceVersion; empty when there is none.
+    /// The name of the ClusterServiceVersion; empty if missing.
     pub csv: String,
     /// The files of the bundle, below the output directory; none when a finding is an error.
     pub files: Vec<String>,

@@ -300,7 +300,7 @@ impl<'a> Draft<'a> {
         self.get(key).map(Self::items).unwrap_or_default()
     }
 
-    /// The text under a key, empty when there is none.
+    /// The text under a key; empty if missing.
     pub(super) fn text(&self, key: &str) -> &str {
         self.get(key).and_then(Self::as_str).unwrap_or("")
     }

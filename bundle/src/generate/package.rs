@@ -196,7 +196,7 @@ pub struct Package<'f> {
     pub name: PackageName,
     /// The version of this bundle.
     pub version: Version,
-    /// The release of the version; empty when there is none.
+    /// The release of the version; empty if missing.
     pub release: String,
     /// The channels, at least one.
     pub channels: Vec<ChannelName>,

@@ -244,7 +244,7 @@ impl<'o, 'm> Join<'o, 'm> {
                 }
             }
             if self.compat.is_some() {
-                // A binding to somebody else's account, or to a role that is not here, still has work to do.
+                // The binding still grants rights: to accounts of others, or those of a role outside the manifests.
                 if role.is_none() || mine.len() < subjects.len() {
                     self.leftovers.push(*binding);
                 }
@@ -256,8 +256,8 @@ impl<'o, 'm> Join<'o, 'm> {
         granted.map(|granted| entry(granted.to, Draft::list(granted.rules, granted.to.origin))).collect()
     }
 
-    /// What becomes of the rights that a ClusterServiceVersion does not grant: those of somebody else's account, and those
-    /// of a role that is not here. The binding goes into the bundle, where it still means the same, or is reported.
+    /// Handles rights that a ClusterServiceVersion cannot grant: those of other accounts, and those of a role outside the
+    /// manifests. Puts the binding into the bundle if it means the same there, and reports it otherwise.
     fn keep_or_report(
         &mut self,
         binding: &Object<'m, 'm>,

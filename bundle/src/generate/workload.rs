@@ -31,7 +31,7 @@ pub(super) struct Workload<'m> {
     pub(super) accounts: Vec<Account<'m>>,
     /// The namespaces of the Deployments, those that name one; else those of their service accounts.
     pub(super) namespaces: BTreeSet<&'m str>,
-    /// The one of them where most of the Deployments are: it stands for the namespace that OLM installs into.
+    /// The namespace with the most Deployments, taken for the one that OLM installs into.
     main: Option<&'m str>,
     compat: Option<Compat>,
 }

@@ -140,7 +140,7 @@ fn has_all(item: &Json, required: &[&str]) -> bool {
     item.is_object() && required.iter().all(|key| item.get(key).is_some())
 }
 
-/// Whether a value is of a type; null stands for nothing that is set.
+/// Whether a value is of a type. One with a `null` in it is of no type.
 fn fits<T: DeserializeOwned>(value: &Json) -> bool {
     !has_null(value) && serde_json::from_value::<T>(value.clone()).is_ok()
 }
@@ -214,7 +214,7 @@ fn within_pod(key: &str, value: Json) -> Json {
     pod(Json::Object(wrapped)).get(key).cloned().unwrap_or_default()
 }
 
-/// The map under a key, made when there is none.
+/// The map under a key; created if missing.
 fn object<'m>(map: &'m mut Map<String, Json>, key: &str) -> &'m mut Map<String, Json> {
     let value = map.entry(key).or_insert_with(|| Json::Object(Map::new()));
     if !value.is_object() {

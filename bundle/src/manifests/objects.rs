@@ -264,7 +264,7 @@ impl Renderer<'_, '_, '_> {
         Ok(object)
     }
 
-    /// Annotates what gets the authority's certificate from somebody else.
+    /// Annotates the objects into which a controller injects the CA certificate.
     fn inject(&self, object: &mut Json, deployment: &str) {
         let (key, value) = match &self.options.certificates {
             Some(Certificates::CertManager) => {
@@ -362,7 +362,7 @@ fn account(name: &str) -> &str {
     if name.is_empty() { "default" } else { name }
 }
 
-/// A rule of a role: its lists in the order that Go writes them; a list that is absent is none.
+/// A rule of a role: its lists in the order in which Go writes them; `None` for a missing list.
 struct Rule([Option<Vec<String>>; 5]);
 
 const RULE_FIELDS: [&str; 5] = ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"];

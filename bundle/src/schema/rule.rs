@@ -449,7 +449,7 @@ impl<'a, 's> Reader<'_, 'a, 's> {
         let (key, value) =
             if is_optional { (Type::Dyn, unwrapped(part.of.clone(), true)?) } else { part.of.items()? };
         let of = match names[..] {
-            // One variable stands for the items of a list, and for the keys of a map.
+            // With one variable, it is the item of a list or the key of a map.
             [_] if matches!(part.of, Type::Map(..)) => vec![key.clone()],
             [_] => vec![value],
             _ => vec![key.clone(), value],

@@ -27,7 +27,7 @@ const TYPES: [(&str, &[&[&str]]); 4] = [
 pub(super) struct Dependency<'b, 'a> {
     file: &'b File<'a>,
     node: &'b Node<'a>,
-    /// Such as [`PACKAGE`]; empty when there is none.
+    /// Such as [`PACKAGE`]; empty if missing.
     pub(super) kind: Cow<'b, str>,
     /// What stands under `value`, or why that cannot be read.
     pub(super) value: Result<Fields<'b, 'a>, Unreadable>,
@@ -131,7 +131,7 @@ impl<'b, 'a> Fields<'b, 'a> {
         self.0?.get_folded(key)
     }
 
-    /// The text at a path, empty when there is none.
+    /// The text at a path; empty if missing.
     pub(super) fn text(self, path: &[&str]) -> &'b str {
         let Some((last, above)) = path.split_last() else { return "" };
         let inner = above.iter().try_fold(self, |at, key| Fields::of(at.get(key)?));

@@ -159,9 +159,10 @@ fn what_cannot_be_promoted() {
         "no upgrade path leads from `redis.v1.2.0`, the head of `fast`, to `redis.v1.0.0`"
     );
     assert_eq!(refused(CATALOG, &promote("1.3.0", "stable")), "`redis` has no version `1.3.0`");
-    let other = promote("1.2.0", "stable");
-    let Request::Promote { version, to, policy, .. } = other else { unreachable!() };
-    let other = Request::Promote { package: "valkey".into(), version, to, policy };
+    let mut other = promote("1.2.0", "stable");
+    if let Request::Promote { package, .. } = &mut other {
+        *package = "valkey".into();
+    }
     assert_eq!(refused(CATALOG, &other), "the catalog has no package `valkey`");
 }
 

@@ -112,7 +112,7 @@ impl SubscriptionStatus {
         self.conditions.iter().find(|condition| condition.kind == kind && condition.is_true())
     }
 
-    /// The name of the plan, empty when there is none.
+    /// The name of the plan; empty if missing.
     pub fn plan(&self) -> &str {
         self.install_plan_ref.as_ref().map_or("", |plan| plan.name.as_str())
     }

@@ -219,7 +219,7 @@ pub(super) struct Cond<'o> {
 }
 
 impl<'o> Doc<'o> {
-    /// Text at a path; empty when there is none.
+    /// Text at a path; empty if missing.
     pub fn text(self, path: &str) -> &'o str {
         self.0.pointer(path).and_then(Value::as_str).unwrap_or("")
     }

@@ -84,7 +84,7 @@ pub(super) fn field<'b, 'a>(schema: &'b Node<'a>, name: &str) -> Option<&'b Node
     schema.get(name).filter(|value| !value.is_null())
 }
 
-/// The text of a field, empty when there is none.
+/// The text of a field; empty if missing.
 pub(super) fn text<'b>(schema: &'b Node<'_>, name: &str) -> &'b str {
     field(schema, name).and_then(Node::as_str).unwrap_or("")
 }
@@ -104,7 +104,7 @@ pub(super) fn number(schema: &Node<'_>, name: &str) -> Option<f64> {
     }
 }
 
-/// The list of a field, empty when there is none.
+/// The list of a field; empty if missing.
 pub(super) fn list<'b, 'a>(schema: &'b Node<'a>, name: &str) -> &'b [Node<'a>] {
     field(schema, name).and_then(Node::as_sequence).unwrap_or(&[])
 }
