@@ -16,6 +16,7 @@ use olmkit_catalog::load::CatalogFiles;
 
 use crate::exit::Failure;
 use crate::files;
+use crate::git::Revision;
 use crate::image::{
     Access, FileTree, Image, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError, names_registry,
 };
@@ -122,6 +123,35 @@ impl fmt::Display for Input {
 /// A path that means the same in every directory.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// One of two that are compared.
+#[derive(Clone, Debug)]
+pub enum Side {
+    /// What is on disk, or an image.
+    Input(Input),
+    /// What a revision of a git repository has: `git:REV:PATH`.
+    Git(Revision),
+}
+
+impl FromStr for Side {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        match Revision::parse(text) {
+            Some(revision) if !Path::new(text).exists() => Ok(Self::Git(revision)),
+            _ => text.parse().map(Self::Input),
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(input) => input.fmt(f),
+            Self::Git(revision) => revision.fmt(f),
+        }
+    }
 }
 
 fn names_transport(text: &str) -> bool {

@@ -7,6 +7,7 @@ pub mod actions;
 pub mod cli;
 pub mod exit;
 pub mod files;
+pub mod git;
 pub mod image;
 pub mod input;
 pub mod interrupt;

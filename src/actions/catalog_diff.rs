@@ -1,57 +1,55 @@
 //! `catalog diff`: reads two catalogs, from disk, from images or from git, and compares them.
 
-mod git;
-
-use std::fmt;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::str::FromStr;
 
 use olmkit_catalog::diff::{self, Diff};
 use olmkit_catalog::fbc::Catalog;
-use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::load::{CatalogFiles, MAX_BYTES, MAX_FILES};
 
-use self::git::Revision;
 use crate::exit::Failure;
-use crate::image::{Access, PlaceError};
-use crate::input::Input;
+use crate::git::{Kind, Limits, Object};
+use crate::image::Access;
+use crate::input::Side;
 use crate::report::{CatalogDiffAnswer, Denied};
 
-/// One of the two catalogs.
-#[derive(Clone, Debug)]
-pub enum Side {
-    /// A directory, a file or an image.
-    Input(Input),
-    /// What a revision of a git repository has: `git:REV:PATH`.
-    Git(Revision),
+/// Reads one of the two catalogs.
+fn load(side: &Side, access: &Access) -> Result<CatalogFiles, Failure> {
+    let revision = match side {
+        Side::Input(input) => return input.catalog(access),
+        Side::Git(revision) => revision,
+    };
+    let object = revision.read(Limits { files: MAX_FILES, bytes: MAX_BYTES })?;
+    // By way of a directory: which files count is the catalog's own business.
+    let dir = tempfile::tempdir().map_err(Failure::unknown)?;
+    let root = dir.path().join("catalog");
+    write(&object, &root).map_err(Failure::unknown)?;
+    let files = CatalogFiles::load(&root).map_err(Failure::unknown)?;
+    Ok(CatalogFiles { name: revision.to_string(), ..files })
 }
 
-impl FromStr for Side {
-    type Err = PlaceError;
-
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
-        match Revision::parse(text) {
-            Some(revision) if !Path::new(text).exists() => Ok(Self::Git(revision)),
-            _ => text.parse().map(Self::Input),
+fn write(object: &Object, root: &Path) -> io::Result<()> {
+    let entries = match object {
+        Object::File(bytes) => return fs::write(root, bytes),
+        Object::Directory(entries) => entries,
+    };
+    fs::create_dir(root)?;
+    // Links last, so that nothing is written through one; the reader follows none that leads out.
+    for kind in [Kind::File, Kind::Link] {
+        for entry in entries.iter().filter(|entry| entry.kind == kind) {
+            let target = root.join(&entry.path);
+            fs::create_dir_all(target.parent().unwrap_or(root))?;
+            match kind {
+                Kind::Link => symlink(OsStr::from_bytes(&entry.content), &target)?,
+                Kind::File | Kind::Other => fs::write(&target, &entry.content)?,
+            }
         }
     }
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(input) => input.fmt(f),
-            Self::Git(revision) => revision.fmt(f),
-        }
-    }
-}
-
-impl Side {
-    fn load(&self, access: &Access) -> Result<CatalogFiles, Failure> {
-        match self {
-            Self::Input(input) => input.catalog(access),
-            Self::Git(revision) => revision.catalog(),
-        }
-    }
+    Ok(())
 }
 
 /// What to compare.
@@ -74,7 +72,7 @@ pub struct Request {
 /// # Errors
 /// When one cannot be read completely: what is missing would look removed.
 pub fn run(request: &Request, access: &Access) -> Result<CatalogDiffAnswer, Failure> {
-    let (old, new) = (request.old.load(access)?, request.new.load(access)?);
+    let (old, new) = (load(&request.old, access)?, load(&request.new, access)?);
     let (before, after) = (Catalog::parse(&old), Catalog::parse(&new));
     for (side, catalog) in [(&request.old, &before), (&request.new, &after)] {
         if let Some(fault) = catalog.faults.first() {

@@ -1,55 +1,22 @@
 //! `bundle diff`: reads two versions of a bundle or of a CRD, from disk, from images or from git, and compares them.
 
 mod edges;
-mod git;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::PathBuf;
 
 use olmkit_bundle::diff::{Comparison, bundles_with, files_with};
 use olmkit_bundle::finding::Levels;
-use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
+use olmkit_bundle::load::{BundleFile, BundleFiles, Content, MAX_BUNDLE_BYTES, MAX_FILES};
 use olmkit_bundle::parse::{Bundle, Texts};
 use olmkit_bundle::source::Source;
-
-use self::git::Revision;
 
 pub use self::edges::{EdgesRequest, edges};
 use crate::exit::Failure;
 use crate::files::{self, read_text};
-use crate::image::{Access, PlaceError};
-use crate::input::Input;
+use crate::git::{Entry, Kind, Limits, Object};
+use crate::image::Access;
+use crate::input::{Input, Side};
 use crate::report::FindingsAnswer;
-
-/// One of the two versions.
-#[derive(Clone, Debug)]
-pub enum Side {
-    /// What is on disk, or an image.
-    Input(Input),
-    /// What a revision of a git repository has.
-    Git(Revision),
-}
-
-impl FromStr for Side {
-    type Err = PlaceError;
-
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
-        match Revision::parse(text) {
-            Some(revision) if !Path::new(text).exists() => Ok(Self::Git(revision)),
-            _ => text.parse().map(Self::Input),
-        }
-    }
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(input) => input.fmt(f),
-            Self::Git(revision) => revision.fmt(f),
-        }
-    }
-}
 
 /// What to compare, and how.
 #[derive(Debug)]
@@ -73,17 +40,36 @@ pub(crate) enum Loaded {
     File(BundleFiles),
 }
 
-impl Side {
-    /// Reads the version.
-    fn load(&self, access: &Access) -> Result<Loaded, Failure> {
-        match self {
-            Self::Input(Input::Disk(path)) if path.is_file() => {
-                Ok(Loaded::File(single(&path.display().to_string(), read_text(path)?)))
-            }
-            Self::Input(input) => input.bundle(access).map(Loaded::Bundle),
-            Self::Git(revision) => revision.load(),
+/// Reads one of the two versions.
+fn load(side: &Side, access: &Access) -> Result<Loaded, Failure> {
+    let revision = match side {
+        Side::Input(Input::Disk(path)) if path.is_file() => {
+            return Ok(Loaded::File(single(&path.display().to_string(), read_text(path)?)));
+        }
+        Side::Input(input) => return input.bundle(access).map(Loaded::Bundle),
+        Side::Git(revision) => revision,
+    };
+    let name = revision.to_string();
+    match revision.read(Limits { files: MAX_FILES, bytes: MAX_BUNDLE_BYTES })? {
+        Object::File(bytes) => {
+            let text = String::from_utf8(bytes)
+                .map_err(|_| Failure::unknown(format!("`{name}` is not text in UTF-8")))?;
+            Ok(Loaded::File(single(&name, text)))
+        }
+        Object::Directory(entries) => {
+            let files = entries.into_iter().map(bundle_file).collect();
+            Ok(Loaded::Bundle(BundleFiles { name, files }))
         }
     }
+}
+
+fn bundle_file(entry: Entry) -> BundleFile {
+    let content = match entry.kind {
+        Kind::File => Content::from_bytes(entry.content),
+        Kind::Link => Content::Unread("it is a symbolic link".into()),
+        Kind::Other => Content::Unread("it is not a plain file".into()),
+    };
+    BundleFile { path: entry.path, content }
 }
 
 /// A file as the only one of its input.
@@ -118,7 +104,7 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
 /// # Errors
 /// When one cannot be read, or they cannot be compared: a bundle with a file, or bundles of two packages.
 pub fn run(request: &Request, access: &Access) -> Result<FindingsAnswer, Failure> {
-    let (old, new) = (request.old.load(access)?, request.new.load(access)?);
+    let (old, new) = (load(&request.old, access)?, load(&request.new, access)?);
     let samples = read_samples(&request.samples)?;
     let samples: Vec<_> = samples.iter().map(|(path, text)| Source::new(path, text)).collect();
     let Comparison { findings } = match (&old, &new) {

@@ -8,9 +8,9 @@ use olmkit_bundle::finding::Level;
 
 use super::levels::LevelFlags;
 use super::registry::RegistryFlags;
-use crate::actions::diff::{self, Side};
+use crate::actions::diff;
 use crate::exit::Failure;
-use crate::input::Input;
+use crate::input::{Input, Side};
 use crate::report::{Answer, ChangelogAnswer};
 
 /// Flags of `bundle diff`.

@@ -2,9 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::actions::catalog_diff::{self, Request, Side};
+use crate::actions::catalog_diff::{self, Request};
 use crate::cli::registry::RegistryFlags;
 use crate::exit::Failure;
+use crate::input::Side;
 use crate::report::{Answer, Denied};
 
 /// Flags of `catalog diff`.
