@@ -176,6 +176,16 @@ fn codes_are_sorted_and_unique() {
 }
 
 #[test]
+fn every_file_of_rules_is_in_the_table() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/validate/rules");
+    let names =
+        std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let files: BTreeSet<_> = names.filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect();
+    let in_table: BTreeSet<_> = rules().iter().map(|rule| rule.code.name.replace('-', "_")).collect();
+    assert_eq!(files, in_table);
+}
+
+#[test]
 fn suites_are_known() {
     for Rule { code, .. } in rules() {
         assert!(SUITES.contains(&code.suite), "{}: {}", code.name, code.suite);

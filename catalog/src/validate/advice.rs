@@ -4,27 +4,32 @@ use super::Rule;
 use crate::index::{Channel, Index, Package};
 use crate::path::{About, Rules, Ways};
 
-macro_rules! table {
-    ($($module:ident)*) => {
-        $(mod $module;)*
-        /// Every piece of advice, sorted by code.
-        pub(super) static ALL: &[&Rule] = &[$(&$module::RULE),*];
-    };
-}
+mod channel_edge_backwards;
+mod channel_edges_differ;
+mod channel_entry_without_way;
+mod channel_head_deprecated;
+mod channel_head_left;
+mod channel_replaces_absent;
+mod channel_skip_range_odd;
+mod default_channel_prerelease;
+mod dependency_unsatisfied;
+mod edge_differs_from_csv;
+mod package_large;
 
-table! {
-    channel_edge_backwards
-    channel_edges_differ
-    channel_entry_without_way
-    channel_head_deprecated
-    channel_head_left
-    channel_replaces_absent
-    channel_skip_range_odd
-    default_channel_prerelease
-    dependency_unsatisfied
-    edge_differs_from_csv
-    package_large
-}
+/// Every piece of advice, sorted by code.
+pub(super) static ALL: &[&Rule] = &[
+    &channel_edge_backwards::RULE,
+    &channel_edges_differ::RULE,
+    &channel_entry_without_way::RULE,
+    &channel_head_deprecated::RULE,
+    &channel_head_left::RULE,
+    &channel_replaces_absent::RULE,
+    &channel_skip_range_odd::RULE,
+    &default_channel_prerelease::RULE,
+    &dependency_unsatisfied::RULE,
+    &edge_differs_from_csv::RULE,
+    &package_large::RULE,
+];
 
 /// The channels that have a head, each with what OLM v0 installs after each of its entries.
 fn walked<'i, 'c, 'a>(

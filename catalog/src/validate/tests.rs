@@ -1,5 +1,8 @@
 //! Every rule's cases: the examples of its documentation.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use olmkit_bundle::load::Content;
 
 use super::*;
@@ -57,6 +60,20 @@ fn codes_are_sorted_and_unique() {
     for table in [rules(), advice()] {
         let names: Vec<_> = table.iter().map(|rule| rule.code.name).collect();
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+    }
+}
+
+#[test]
+fn every_file_of_rules_is_in_its_table() {
+    for (directory, table) in [("rules", rules()), ("advice", advice())] {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/validate").join(directory);
+        let names = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap());
+        let files: BTreeSet<_> =
+            names.filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect();
+        let in_table: BTreeSet<_> = table.iter().map(|rule| rule.code.name.replace('-', "_")).collect();
+        assert_eq!(files, in_table);
     }
 }
 

@@ -1,7 +1,7 @@
 use crate::annotations::{METADATA, METADATA_DIR, is_directory};
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::validate::facts::Facts;
-use crate::validate::{STRICT, Rule};
+use crate::validate::{Rule, STRICT};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -18,9 +18,12 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let value = annotations.get(METADATA).filter(|value| !is_directory(value, METADATA_DIR));
     let Some(value) = value else { return };
     findings.push(
-        Finding::new(&RULE.code, format!("the metadata is said to be in `{value}`, expected `{METADATA_DIR}`"))
-            .at(annotations.place(METADATA))
-            .subject(annotations.file.path)
-            .help(format!("write `{METADATA}: {METADATA_DIR}`")),
+        Finding::new(
+            &RULE.code,
+            format!("the metadata is said to be in `{value}`, expected `{METADATA_DIR}`"),
+        )
+        .at(annotations.place(METADATA))
+        .subject(annotations.file.path)
+        .help(format!("write `{METADATA}: {METADATA_DIR}`")),
     );
 }

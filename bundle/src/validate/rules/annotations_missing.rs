@@ -16,7 +16,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let mut files = facts.metadata();
     let is_annotations = |path: &str| path.starts_with("metadata/annotations.");
     // A file of that name which cannot be read has been reported as such.
-    let found = facts.annotations().is_some() || files.any(|file| is_annotations(file.path) && !file.is_read());
+    let found =
+        facts.annotations().is_some() || files.any(|file| is_annotations(file.path) && !file.is_read());
     let Some(any) = facts.metadata().next().filter(|_| !found) else { return };
     let file = facts.metadata().find(|file| is_annotations(file.path));
     findings.push(

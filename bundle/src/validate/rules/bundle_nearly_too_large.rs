@@ -18,7 +18,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if total > MAX_PACKED_BYTES {
         return;
     }
-    let message = format!("the manifests take {total} bytes when packed, of {MAX_PACKED_BYTES} that are allowed");
+    let message =
+        format!("the manifests take {total} bytes when packed, of {MAX_PACKED_BYTES} that are allowed");
     findings.push(
         Finding::new(&RULE.code, message)
             .at(facts.place())

@@ -17,9 +17,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (total, (path, share)) = (packed.total, packed.largest);
     let message = format!("the manifests take {total} bytes when packed, more than {MAX_PACKED_BYTES}");
     findings.push(
-        Finding::new(&RULE.code, message)
-            .at(facts.place())
-            .subject(facts.name)
-            .help(format!("shorten the largest, `{path}` ({share} bytes); descriptions in CRDs take most room")),
+        Finding::new(&RULE.code, message).at(facts.place()).subject(facts.name).help(format!(
+            "shorten the largest, `{path}` ({share} bytes); descriptions in CRDs take most room"
+        )),
     );
 }

@@ -22,7 +22,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             other => format!("`{other}` is not a version of CustomResourceDefinitions"),
         };
         findings.push(
-            object.finding(&RULE.code, message, steps!("apiVersion"))
+            object
+                .finding(&RULE.code, message, steps!("apiVersion"))
                 .help("write `apiVersion: apiextensions.k8s.io/v1`"),
         );
     }

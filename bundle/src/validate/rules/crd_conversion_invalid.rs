@@ -54,7 +54,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         match client {
             None => report(&path(&[]), "the conversion has no webhook to call".into(), CLIENT_HELP),
             Some(client) => check_client(client, |more, message, help| {
-                let path: Vec<_> = path(&[Step::Key(field)]).into_iter().chain(more.iter().copied()).collect();
+                let path: Vec<_> =
+                    path(&[Step::Key(field)]).into_iter().chain(more.iter().copied()).collect();
                 report(&path, message, help);
             }),
         }
@@ -63,8 +64,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             continue;
         }
         check_versions(versions, |more, message, help| {
-            let path: Vec<_> =
-                path(&[Step::Key("conversionReviewVersions")]).into_iter().chain(more.iter().copied()).collect();
+            let path: Vec<_> = path(&[Step::Key("conversionReviewVersions")])
+                .into_iter()
+                .chain(more.iter().copied())
+                .collect();
             report(&path, message, help);
         });
     }
@@ -83,10 +86,16 @@ fn check_client(client: Crd<'_, '_>, mut report: impl FnMut(&[Step<'_>], String,
                 Ok(url) if !url.scheme.eq_ignore_ascii_case("https") => "its scheme is not `https`",
                 Ok(url) if url.host.is_empty() => "it has no host",
                 Ok(url) if url.user.is_some() => "it names a user",
-                Ok(url) if !url.fragment.is_empty() || !url.query.is_empty() => "it has a query or a fragment",
+                Ok(url) if !url.fragment.is_empty() || !url.query.is_empty() => {
+                    "it has a query or a fragment"
+                }
                 Ok(_) => return,
             };
-            report(steps!("url"), format!("`{text}` cannot be the address of a webhook: {why}"), "write `https://HOST/PATH`");
+            report(
+                steps!("url"),
+                format!("`{text}` cannot be the address of a webhook: {why}"),
+                "write `https://HOST/PATH`",
+            );
         }
         (None, Some(service)) => check_service(service, report),
     }
@@ -95,13 +104,21 @@ fn check_client(client: Crd<'_, '_>, mut report: impl FnMut(&[Step<'_>], String,
 fn check_service(service: Crd<'_, '_>, mut report: impl FnMut(&[Step<'_>], String, &str)) {
     for field in ["name", "namespace"] {
         if service.text(steps!(field)).is_empty() {
-            report(steps!("service", field), format!("the service of the webhook has no {field}"), "name the service");
+            report(
+                steps!("service", field),
+                format!("the service of the webhook has no {field}"),
+                "name the service",
+            );
         }
     }
     if let Some(Value::Int(port)) = service.get(steps!("port")).map(|node| &node.value)
         && !(1..=65_535).contains(port)
     {
-        report(steps!("service", "port"), format!("`{port}` is not a port"), "write a number from 1 to 65535");
+        report(
+            steps!("service", "port"),
+            format!("`{port}` is not a port"),
+            "write a number from 1 to 65535",
+        );
     }
     let path = service.text(steps!("path"));
     if matches!(path.as_ref(), "" | "/") {
@@ -111,7 +128,11 @@ fn check_service(service: Crd<'_, '_>, mut report: impl FnMut(&[Step<'_>], Strin
     let segments = rest.unwrap_or(path.get(1..).unwrap_or(""));
     let segments = segments.strip_suffix('/').unwrap_or(segments);
     if rest.is_none() || segments.split('/').any(|segment| why_not_subdomain(segment).is_some()) {
-        report(steps!("service", "path"), format!("`{path}` is not a path of a webhook"), "write a path such as `/convert`");
+        report(
+            steps!("service", "path"),
+            format!("`{path}` is not a path of a webhook"),
+            "write a path such as `/convert`",
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::suggest::did_you_mean;
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -16,13 +16,20 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, fit) in facts.crd_fits() {
         for unknown in &fit.unknown {
-            let within = if unknown.path.is_empty() { String::new() } else { format!(" of `{}`", unknown.path.replace('`', "'")) };
+            let within = if unknown.path.is_empty() {
+                String::new()
+            } else {
+                format!(" of `{}`", unknown.path.replace('`', "'"))
+            };
             let help = did_you_mean(&unknown.key, unknown.within.fields.iter().map(|field| field.name));
             findings.push(
-                Finding::new(&RULE.code, format!("`{}` is not a field{within}", unknown.key.replace('`', "'")))
-                    .at(object.place_at(unknown.span))
-                    .subject(object.subject())
-                    .help(help.unwrap_or_else(|| "remove it, or move it to where it belongs".into())),
+                Finding::new(
+                    &RULE.code,
+                    format!("`{}` is not a field{within}", unknown.key.replace('`', "'")),
+                )
+                .at(object.place_at(unknown.span))
+                .subject(object.subject())
+                .help(help.unwrap_or_else(|| "remove it, or move it to where it belongs".into())),
             );
         }
     }

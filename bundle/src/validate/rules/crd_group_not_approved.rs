@@ -22,7 +22,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         });
         let path = steps!("metadata", "annotations", APPROVED);
         let approval = crd.text(path);
-        let is_address = |text| Url::parse_request(text).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty());
+        let is_address =
+            |text| Url::parse_request(text).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty());
         if !protected || approval.starts_with("unapproved") || is_address(&approval) {
             continue;
         }

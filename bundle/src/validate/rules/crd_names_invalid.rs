@@ -35,7 +35,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             } else if let Some(why) = why_not_dns_1035_label(&label) {
                 report(path, format!("`{name}` cannot be the {field}: {why}"), NAME_HELP);
             } else if field == "listKind" && name == kind {
-                report(path, format!("`{name}` is the kind and the kind of lists too"), "add `List` to the kind of lists");
+                report(
+                    path,
+                    format!("`{name}` is the kind and the kind of lists too"),
+                    "add `List` to the kind of lists",
+                );
             }
         }
         for list in ["shortNames", "categories"] {

@@ -21,9 +21,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let owned: BTreeSet<GroupVersionKind> = owned.collect();
     // Of a kind that is owned in one version, the CRD may have others.
     let versions = facts.crd_versions();
-    let kinds: BTreeSet<_> = versions.iter().map(|version| &version.gvk).filter(|gvk| owned.contains(gvk)).collect();
+    let kinds: BTreeSet<_> =
+        versions.iter().map(|version| &version.gvk).filter(|gvk| owned.contains(gvk)).collect();
     let kinds: BTreeSet<_> = kinds.into_iter().map(|gvk| (&gvk.group, &gvk.kind)).collect();
-    for version in versions.iter().filter(|version| !kinds.contains(&(&version.gvk.group, &version.gvk.kind))) {
+    for version in versions.iter().filter(|version| !kinds.contains(&(&version.gvk.group, &version.gvk.kind)))
+    {
         findings.push(
             Finding::new(&RULE.code, format!("`{}` is in the bundle but not owned", version.gvk))
                 .at(version.crd.place_at(version.span))

@@ -27,7 +27,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let versions = crd.versions();
         let schemas = versions.iter().filter_map(|version| crd.schema(version)).map(Schema);
         if schemas.into_iter().any(Schema::has_defaults) {
-            let message = "the schema has defaults, which clusters apply only where unknown fields are pruned";
+            let message =
+                "the schema has defaults, which clusters apply only where unknown fields are pruned";
             findings.push(object.finding(&RULE.code, message, path).help(HELP));
         }
     }

@@ -19,7 +19,12 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {
         check_columns(object, crd, steps!("spec", "additionalPrinterColumns"), findings);
         for index in 0..crd.list(steps!("spec", "versions")).len() {
-            check_columns(object, crd, steps!("spec", "versions", index, "additionalPrinterColumns"), findings);
+            check_columns(
+                object,
+                crd,
+                steps!("spec", "versions", index, "additionalPrinterColumns"),
+                findings,
+            );
         }
     }
 }
@@ -51,7 +56,9 @@ fn check_columns(object: Object<'_, '_>, crd: Crd<'_, '_>, path: &[Step<'_>], fi
         if !json_path.starts_with('.') {
             let message = match json_path.as_ref() {
                 "" => format!("the column `{name}` has no `jsonPath`"),
-                path => format!("`{path}` is not a path for the column `{name}`, it does not start with a dot"),
+                path => {
+                    format!("`{path}` is not a path for the column `{name}`, it does not start with a dot")
+                }
             };
             report("jsonPath", message, "write a path such as `.status.phase`");
         }

@@ -31,7 +31,12 @@ fn check_scale(object: Object<'_, '_>, crd: Crd<'_, '_>, path: &[Step<'_>], find
     for (field, optional, roots, help) in [
         ("specReplicasPath", false, &[".spec."][..], "write a path such as `.spec.replicas`"),
         ("statusReplicasPath", false, &[".status."], "write a path such as `.status.replicas`"),
-        ("labelSelectorPath", true, &[".spec.", ".status."], "write a path such as `.status.selector`, or leave it out"),
+        (
+            "labelSelectorPath",
+            true,
+            &[".spec.", ".status."],
+            "write a path such as `.status.selector`, or leave it out",
+        ),
     ] {
         let json_path = scale.text(steps!(field));
         if json_path.is_empty() && optional || roots.iter().any(|root| json_path.starts_with(root)) {

@@ -46,8 +46,12 @@ fn check_fields(
             _ if !is_new => "it is listed twice",
             (None, _) => "the version has no schema",
             (_, None) => "the schema has no such field",
-            _ if json_path == ".metadata" || json_path.starts_with(".metadata.") => "it points into `metadata`",
-            (_, Some(Some(at))) if matches!(at.text("type").as_ref(), "string" | "boolean" | "integer") => continue,
+            _ if json_path == ".metadata" || json_path.starts_with(".metadata.") => {
+                "it points into `metadata`"
+            }
+            (_, Some(Some(at))) if matches!(at.text("type").as_ref(), "string" | "boolean" | "integer") => {
+                continue;
+            }
             _ => "the field is not of type string, boolean or integer",
         };
         let path: Vec<_> = path.iter().copied().chain([Step::Index(index), Step::Key("jsonPath")]).collect();

@@ -24,7 +24,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let whole = crd.get(steps!("spec", above)).filter(|node| !is_empty_list(node));
             let message = if whole.is_some() && !own.is_empty() {
                 format!("`spec.{above}` and `{field}` of a version exclude each other")
-            } else if !own.is_empty() && own.len() == versions.len() && own.iter().all(|node| node.value == own[0].value) {
+            } else if !own.is_empty()
+                && own.len() == versions.len()
+                && own.iter().all(|node| node.value == own[0].value)
+            {
                 format!("`{field}` is the same in every version")
             } else {
                 continue;

@@ -30,14 +30,22 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let name = view.text(steps!("name"));
             if let Some(why) = why_not_dns_1035_label(&name) {
                 let message = format!("`{name}` cannot be the name of a version: {why}");
-                report(steps!("spec", "versions", index, "name"), message, "write `v1`, `v1beta1` or the like");
+                report(
+                    steps!("spec", "versions", index, "name"),
+                    message,
+                    "write `v1`, `v1beta1` or the like",
+                );
             }
             if view.get(steps!("storage")).and_then(Node::as_bool) == Some(true) {
                 stored.push(name.clone());
             }
             if let Some(why) = why_not_warning(view) {
                 let path = steps!("spec", "versions", index, "deprecationWarning");
-                report(path, format!("the deprecation warning of `{name}` {why}"), "shorten, correct or remove it");
+                report(
+                    path,
+                    format!("the deprecation warning of `{name}` {why}"),
+                    "shorten, correct or remove it",
+                );
             }
             if !names.insert(name.clone()) {
                 let message = format!("the version `{name}` is listed twice");
@@ -51,7 +59,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 let message = format!("`{single}` cannot be the name of a version: {why}");
                 report(steps!("spec", "version"), message, "write `v1`, `v1beta1` or the like");
             } else if let Some(first) = first.filter(|first| *first != single) {
-                let message = format!("`spec.version` is `{single}`, but the first of `spec.versions` is `{first}`");
+                let message =
+                    format!("`spec.version` is `{single}`, but the first of `spec.versions` is `{first}`");
                 report(steps!("spec", "version"), message, "remove `spec.version`");
             }
             if versions.is_empty() {
@@ -59,9 +68,17 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             }
         }
         if stored.len() != 1 {
-            let found = if stored.is_empty() { "none is".to_owned() } else { format!("`{}` are", stored.join("`, `")) };
+            let found = if stored.is_empty() {
+                "none is".to_owned()
+            } else {
+                format!("`{}` are", stored.join("`, `"))
+            };
             let message = format!("exactly one version is stored in the cluster, {found} marked so");
-            report(steps!("spec", "versions"), message, "write `storage: true` for one version, and `false` for the others");
+            report(
+                steps!("spec", "versions"),
+                message,
+                "write `storage: true` for one version, and `false` for the others",
+            );
         }
     }
 }

@@ -23,7 +23,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                     "the ClusterServiceVersion has no annotations",
                     steps!("metadata", "annotations"),
                 )
-                .help("add `metadata.annotations`; `alm-examples` is the one that OLM's tools look for first"),
+                .help(
+                    "add `metadata.annotations`; `alm-examples` is the one that OLM's tools look for first",
+                ),
         );
     }
 }

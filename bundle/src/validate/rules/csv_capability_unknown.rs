@@ -1,8 +1,8 @@
 use crate::csv::annotation::CAPABILITIES as KEY;
 use crate::finding::{Code, Findings, Level};
 use crate::suggest::nearest;
-use crate::validate::{CAPABILITIES, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{CAPABILITIES, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -26,4 +26,5 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     findings.push(csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", KEY)).help(help));
 }
 
-const LEVELS: [&str; 5] = ["Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"];
+const LEVELS: [&str; 5] =
+    ["Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"];

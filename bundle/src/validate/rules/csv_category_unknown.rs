@@ -1,8 +1,8 @@
 use crate::csv::annotation::CATEGORIES as KEY;
 use crate::finding::{Code, Findings, Level};
 use crate::suggest::nearest;
-use crate::validate::{CATEGORIES, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{CATEGORIES, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -35,7 +35,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             None => format!("write one of `{}`", all().join("`, `")),
         };
         let message = format!("`{}` is not a category", category.replace('`', "'"));
-        findings.push(csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", KEY)).help(help));
+        findings
+            .push(csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", KEY)).help(help));
     }
 }
 

@@ -22,7 +22,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for example in list.iter().filter(|example| !provided.contains(&example.gvk)) {
         // An `apiVersion` with more than one slash names no API at all.
         let (message, subject) = match &example.gvk {
-            gvk if gvk.kind.is_empty() => ("an example has a malformed `apiVersion`".into(), csv.object.subject()),
+            gvk if gvk.kind.is_empty() => {
+                ("an example has a malformed `apiVersion`".into(), csv.object.subject())
+            }
             gvk => (format!("`{gvk}` has an example but is not an owned API"), gvk.to_string()),
         };
         findings.push(

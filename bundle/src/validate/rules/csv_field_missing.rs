@@ -40,7 +40,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         (true, [false, false, false]) => {
             missing(steps!("spec", "install"), "add `strategy: deployment` and the operator's deployments");
         }
-        (true, _) => missing(steps!("spec", "install", "strategy"), "the one strategy there is: `deployment`"),
+        (true, _) => {
+            missing(steps!("spec", "install", "strategy"), "the one strategy there is: `deployment`")
+        }
         _ => {}
     }
     if let [false, true, _] | [false, _, true] = strategy_is_set {

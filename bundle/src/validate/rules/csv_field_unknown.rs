@@ -1,7 +1,7 @@
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::suggest::did_you_mean;
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OPERATORHUB, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPERATORHUB, Rule};
 use crate::yaml::{Node, steps};
 
 pub(crate) static RULE: Rule = Rule {
@@ -19,6 +19,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(icons) = csv.object.root.at_folded(path).and_then(Node::as_sequence) else { return };
     if icons.len() != 1 {
         let message = format!("`spec.icon` holds {} icons, expected one", icons.len());
-        findings.push(csv.object.finding(&RULE.code, message, path).help("keep one, or remove `icon` as a whole"));
+        findings.push(
+            csv.object.finding(&RULE.code, message, path).help("keep one, or remove `icon` as a whole"),
+        );
     }
 }

@@ -19,7 +19,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         findings.push(
             csv.object
                 .finding(&RULE.code, "there are no install modes", steps!("spec", "installModes"))
-                .help("list the install modes under `spec.installModes`, at least one with `supported: true`"),
+                .help(
+                    "list the install modes under `spec.installModes`, at least one with `supported: true`",
+                ),
         );
     }
 }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OPERATORHUB, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPERATORHUB, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {

@@ -1,7 +1,7 @@
 use crate::email::why_not_address;
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OPERATORHUB, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPERATORHUB, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OPERATORHUB, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPERATORHUB, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -24,7 +24,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         };
         findings.push(
             csv.object
-                .finding(&RULE.code, format!("a maintainer has {missing}"), steps!("spec", "maintainers", index))
+                .finding(
+                    &RULE.code,
+                    format!("a maintainer has {missing}"),
+                    steps!("spec", "maintainers", index),
+                )
                 .help("give both, or leave the maintainer out"),
         );
     }

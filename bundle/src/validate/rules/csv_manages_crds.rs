@@ -1,7 +1,7 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{GOOD_PRACTICES, Rule};
 use crate::validate::access::AccessRule;
 use crate::validate::facts::Facts;
+use crate::validate::{GOOD_PRACTICES, Rule};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -16,9 +16,10 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let creates = |rule: &&AccessRule<'_, '_>| {
         rule.is_in_csv()
-            && 
-        rule.groups().any(|group| group == "apiextensions.k8s.io")
-            && rule.resources().any(|resource| matches!(resource.as_ref(), "customresourcedefinitions" | "*" | "[*]"))
+            && rule.groups().any(|group| group == "apiextensions.k8s.io")
+            && rule
+                .resources()
+                .any(|resource| matches!(resource.as_ref(), "customresourcedefinitions" | "*" | "[*]"))
             && rule.verbs().any(|verb| matches!(verb.as_ref(), "create" | "patch" | "*" | "[*]"))
     };
     // Once, however many rules allow it.

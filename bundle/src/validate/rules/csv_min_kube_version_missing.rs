@@ -19,7 +19,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         findings.push(
             csv.object
                 .finding(&RULE.code, "`spec.minKubeVersion` is not set", steps!("spec", "minKubeVersion"))
-                .help("name the oldest Kubernetes that the operator runs on, such as `minKubeVersion: 1.25.0`"),
+                .help(
+                    "name the oldest Kubernetes that the operator runs on, such as `minKubeVersion: 1.25.0`",
+                ),
         );
     }
 }

@@ -3,12 +3,7 @@ use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_missing.md"),
-    },
+    code: Code { name: "csv-missing", level: Level::Error, suite: OLM, docs: include_str!("csv_missing.md") },
     check,
 };
 

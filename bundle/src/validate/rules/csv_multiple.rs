@@ -19,9 +19,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(first) = csvs.next() else { return };
     for csv in csvs {
         findings.push(
-            csv.finding(&RULE.code, "a bundle has one ClusterServiceVersion, this is another", steps!("kind"))
-                .and(first.place(steps!("kind")).label("the first one"))
-                .help("keep the ClusterServiceVersion of this version, and remove the others"),
+            csv.finding(
+                &RULE.code,
+                "a bundle has one ClusterServiceVersion, this is another",
+                steps!("kind"),
+            )
+            .and(first.place(steps!("kind")).label("the first one"))
+            .help("keep the ClusterServiceVersion of this version, and remove the others"),
         );
     }
 }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{GOOD_PRACTICES, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{GOOD_PRACTICES, Rule};
 use crate::version::Version;
 use crate::yaml::steps;
 
@@ -32,7 +32,9 @@ fn version_at_end(name: &str) -> Option<&str> {
 }
 
 fn looks_like_a_version(text: &str) -> bool {
-    let words = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let words = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
     let (text, build) = text.split_once('+').map_or((text, None), |(text, build)| (text, Some(build)));
     let (numbers, pre) = text.split_once('-').map_or((text, None), |(numbers, pre)| (numbers, Some(pre)));
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

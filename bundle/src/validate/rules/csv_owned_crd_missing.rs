@@ -19,7 +19,8 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     // The CRD may be in the very file that cannot be read.
     let Some(csv) = facts.csv().filter(|_| facts.all_manifests_are_read()) else { return };
-    let present: BTreeSet<&GroupVersionKind> = facts.crd_versions().iter().map(|version| &version.gvk).collect();
+    let present: BTreeSet<&GroupVersionKind> =
+        facts.crd_versions().iter().map(|version| &version.gvk).collect();
     for (index, owned) in csv.typed.spec.custom_resource_definitions.owned.iter().enumerate() {
         let gvk = owned.gvk();
         if present.contains(&gvk) {
@@ -31,7 +32,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 .finding(&RULE.code, format!("`{gvk}` is owned but not in the bundle"), path)
                 .label("owned here")
                 .subject(gvk.to_string())
-                .help("add the CRD to `manifests/`, or remove it from `spec.customresourcedefinitions.owned`"),
+                .help(
+                    "add the CRD to `manifests/`, or remove it from `spec.customresourcedefinitions.owned`",
+                ),
         );
     }
 }

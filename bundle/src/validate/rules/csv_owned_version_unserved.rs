@@ -20,7 +20,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let mut versions = facts.crd_versions().iter().filter(|version| version.gvk == gvk);
         let Some(unserved) = versions.next().filter(|version| !version.served) else { continue };
         let path = steps!("spec", "customresourcedefinitions", "owned", index, "version");
-        let message = format!("`{gvk}` is owned, but its CRD does not serve this version: OLM waits for it forever");
+        let message =
+            format!("`{gvk}` is owned, but its CRD does not serve this version: OLM waits for it forever");
         findings.push(
             csv.object
                 .finding(&RULE.code, message, path)

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
 use crate::validate::facts::Facts;
-use crate::validate::{STRICT, Rule};
+use crate::validate::{Rule, STRICT};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -26,7 +26,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
 
 fn why_not_release(release: &str) -> Option<&'static str> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let is_padded = |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
+    let is_padded =
+        |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
     if release.len() > 20 {
         Some("it is longer than 20 characters")
     } else if release.split('.').any(|part| part.is_empty() || !part.chars().all(is_inner)) {

@@ -1,7 +1,7 @@
 use crate::csv::annotation::SUBSTITUTES_FOR;
 use crate::finding::{Code, Findings, Level};
 use crate::validate::facts::Facts;
-use crate::validate::{STRICT, Rule};
+use crate::validate::{Rule, STRICT};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {

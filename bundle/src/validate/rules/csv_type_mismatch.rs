@@ -27,7 +27,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     }
     let Some(csv) = facts.csv() else { return };
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
-        let Some(PodSpec { containers, init_containers, .. }) = &deployment.spec.template.spec else { continue };
+        let Some(PodSpec { containers, init_containers, .. }) = &deployment.spec.template.spec else {
+            continue;
+        };
         check_quantities(csv, index, "containers", containers, findings);
         check_quantities(csv, index, "initContainers", init_containers.as_deref().unwrap_or(&[]), findings);
     }
@@ -46,7 +48,8 @@ fn check_quantities(
         for (kind, quantities) in [("limits", &resources.limits), ("requests", &resources.requests)] {
             for (name, quantity) in quantities.iter().flatten() {
                 let Some(why) = why_not_quantity(&quantity.0) else { continue };
-                let pod = steps!("spec", "install", "spec", "deployments", deployment, "spec", "template", "spec");
+                let pod =
+                    steps!("spec", "install", "spec", "deployments", deployment, "spec", "template", "spec");
                 let path = [pod.as_slice(), steps!(list, index, "resources", kind, name.as_str())].concat();
                 let message = format!("`{}` is not a quantity: {why}", quantity.0);
                 findings.push(

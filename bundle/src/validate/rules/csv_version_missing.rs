@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OPERATORHUB, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPERATORHUB, Rule};
 use crate::version::{Version, parse_tolerant};
 use crate::yaml::steps;
 
@@ -17,7 +17,9 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let version = csv.typed.spec.version.as_str();
-    let is_zero = || parse_tolerant(version).is_ok_and(|version| version.cmp_precedence(&Version::new(0, 0, 0)).is_eq());
+    let is_zero = || {
+        parse_tolerant(version).is_ok_and(|version| version.cmp_precedence(&Version::new(0, 0, 0)).is_eq())
+    };
     if version.is_empty() || is_zero() {
         findings.push(
             csv.object

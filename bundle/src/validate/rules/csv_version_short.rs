@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
 use crate::validate::facts::Facts;
-use crate::validate::{STRICT, Rule};
+use crate::validate::{Rule, STRICT};
 use crate::version::{Version, parse_tolerant};
 use crate::yaml::steps;
 

@@ -16,10 +16,15 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (dependency, fields) in facts.dependencies_of(GVK) {
-        for field in ["group", "version", "kind"].into_iter().filter(|field| fields.text(&[field]).is_empty()) {
+        for field in ["group", "version", "kind"].into_iter().filter(|field| fields.text(&[field]).is_empty())
+        {
             findings.push(
                 dependency
-                    .finding(&RULE.code, format!("a dependency on an API has no `{field}`"), steps!("value", field))
+                    .finding(
+                        &RULE.code,
+                        format!("a dependency on an API has no `{field}`"),
+                        steps!("value", field),
+                    )
                     .help("name `group`, `version` and `kind` of the API that another operator provides"),
             );
         }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {

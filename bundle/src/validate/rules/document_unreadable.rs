@@ -1,6 +1,6 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -21,10 +21,16 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 continue;
             }
             findings.push(
-                Finding::new(&RULE.code, format!("this document cannot be read: {}", error.message.replace('`', "'").replace('\n', " ")))
-                    .at(file.place_at(error.span))
-                    .subject(file.source.path())
-                    .help("correct or remove it"),
+                Finding::new(
+                    &RULE.code,
+                    format!(
+                        "this document cannot be read: {}",
+                        error.message.replace('`', "'").replace('\n', " ")
+                    ),
+                )
+                .at(file.place_at(error.span))
+                .subject(file.source.path())
+                .help("correct or remove it"),
             );
         }
     }

@@ -1,7 +1,7 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{Rule, SCHEMA};
 use crate::validate::facts::Facts;
 use crate::validate::schemas::each_example;
+use crate::validate::{Rule, SCHEMA};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -16,12 +16,19 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     each_example(facts, |csv, examples, gvk, checked| {
         for problem in checked.problems {
-            let at = if problem.path.is_empty() { String::new() } else { format!(" at `{}`", problem.path.replace('`', "'")) };
+            let at = if problem.path.is_empty() {
+                String::new()
+            } else {
+                format!(" at `{}`", problem.path.replace('`', "'"))
+            };
             findings.push(
-                Finding::new(&RULE.code, format!("the example of `{gvk}` does not fit its schema{at}: {}", problem.message))
-                    .at(examples.place(csv, problem.span))
-                    .subject(gvk.to_string())
-                    .help("correct the example, or the schema"),
+                Finding::new(
+                    &RULE.code,
+                    format!("the example of `{gvk}` does not fit its schema{at}: {}", problem.message),
+                )
+                .at(examples.place(csv, problem.span))
+                .subject(gvk.to_string())
+                .help("correct the example, or the schema"),
             );
         }
     });

@@ -1,8 +1,8 @@
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::suggest::did_you_mean;
-use crate::validate::{Rule, SCHEMA};
 use crate::validate::facts::Facts;
 use crate::validate::schemas::each_example;
+use crate::validate::{Rule, SCHEMA};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -19,7 +19,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for (problem, names) in checked.unknown {
             let key = problem.message.split('`').nth(1).unwrap_or_default();
             let help = did_you_mean(key, names.iter().map(String::as_str));
-            let at = if problem.path.is_empty() { String::new() } else { format!(" at `{}`", problem.path.replace('`', "'")) };
+            let at = if problem.path.is_empty() {
+                String::new()
+            } else {
+                format!(" at `{}`", problem.path.replace('`', "'"))
+            };
             findings.push(
                 Finding::new(&RULE.code, format!("the example of `{gvk}`{at}: {}", problem.message))
                     .at(examples.place(csv, problem.span))

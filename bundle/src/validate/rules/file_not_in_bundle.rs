@@ -1,7 +1,7 @@
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::parse::Role;
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -14,15 +14,19 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    for file in facts.files.iter().filter(|file| file.role == Role::Other && !file.path.starts_with("tests/")) {
+    for file in facts.files.iter().filter(|file| file.role == Role::Other && !file.path.starts_with("tests/"))
+    {
         let text = file.source.text();
         let starts_line = |word: &str| text.lines().take(MOST_LINES).any(|line| line.starts_with(word));
         if starts_line("apiVersion:") && starts_line("kind:") {
             findings.push(
-                Finding::new(&RULE.code, "this object lies outside of `manifests/`, where nobody looks for it")
-                    .at(file.place())
-                    .subject(file.source.path())
-                    .help("move it to `manifests/`, or out of the bundle's directory"),
+                Finding::new(
+                    &RULE.code,
+                    "this object lies outside of `manifests/`, where nobody looks for it",
+                )
+                .at(file.place())
+                .subject(file.source.path())
+                .help("move it to `manifests/`, or out of the bundle's directory"),
             );
         }
     }

@@ -17,9 +17,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| facts.must_be_readable(file)) {
         let (message, help) = match file.content {
             Content::Text(_) | Content::Directory => continue,
-            Content::Unread(why) => (format!("the file could not be read: {why}"), "put a plain, readable file there"),
+            Content::Unread(why) => {
+                (format!("the file could not be read: {why}"), "put a plain, readable file there")
+            }
             Content::Binary { bytes, valid_up_to } => (
-                format!("the file is not UTF-8: byte {valid_up_to} of {bytes} is the first that does not fit"),
+                format!(
+                    "the file is not UTF-8: byte {valid_up_to} of {bytes} is the first that does not fit"
+                ),
                 "save the file in UTF-8; what is not YAML does not belong here",
             ),
         };

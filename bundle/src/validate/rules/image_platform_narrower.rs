@@ -1,7 +1,7 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{MULTIARCH, Rule};
 use crate::validate::facts::Facts;
 use crate::validate::platforms::{HALVES, Platforms};
+use crate::validate::{MULTIARCH, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -19,7 +19,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (image, of) in platforms.images() {
         for (half, what) in HALVES.into_iter().enumerate() {
             for word in platforms.lacking(half, &platforms.of_manager[half], of) {
-                let message = format!("`{}` is not made for the {what} `{word}`, which the operator is made for", image.replace('`', "'"));
+                let message = format!(
+                    "`{}` is not made for the {what} `{word}`, which the operator is made for",
+                    image.replace('`', "'")
+                );
                 findings.push(
                     csv.object
                         .finding(&RULE.code, message, steps!("spec", "relatedImages"))

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{MULTIARCH, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{MULTIARCH, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -17,7 +17,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     for (image, answer) in facts.options.platforms.iter().flatten() {
         if let Err(why) = answer {
-            let message = format!("it is not known what `{}` is made for: {}", image.replace('`', "'"), why.replace('`', "'"));
+            let message = format!(
+                "it is not known what `{}` is made for: {}",
+                image.replace('`', "'"),
+                why.replace('`', "'")
+            );
             findings.push(
                 csv.object
                     .finding(&RULE.code, message, steps!("spec", "relatedImages"))

@@ -1,7 +1,7 @@
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::suggest::did_you_mean;
-use crate::validate::{Rule, STRICT, typed};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT, typed};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {

@@ -18,15 +18,15 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.manifests() {
         let Some((message, help, span)) = problem(file) else { continue };
-        findings.push(
-            Finding::new(&RULE.code, message).at(file.place_at(span)).subject(file.path).help(help),
-        );
+        findings
+            .push(Finding::new(&RULE.code, message).at(file.place_at(span)).subject(file.path).help(help));
     }
 }
 
 /// Why the first document of a file is no object with a kind, if it is none.
 fn problem(file: &File<'_>) -> Option<(String, &'static str, Span)> {
-    const MOVE: &str = "every file in `manifests/` is a Kubernetes object: remove this one, or move it elsewhere";
+    const MOVE: &str =
+        "every file in `manifests/` is a Kubernetes object: remove this one, or move it elsewhere";
     const SPLIT: &str = "only the first document counts: remove the `---` in front of the object";
     // What could not be read at all is the business of other rules.
     let text = file.content.text()?;
@@ -47,7 +47,9 @@ fn problem(file: &File<'_>) -> Option<(String, &'static str, Span)> {
         Some(("the object has no `kind`".into(), MOVE, root.locate(steps!("kind"))))
     } else {
         // With more than one slash neither group, version nor kind can be told.
-        let node = root.get("apiVersion").filter(|node| node.as_str().is_some_and(|text| text.matches('/').count() > 1))?;
+        let node = root
+            .get("apiVersion")
+            .filter(|node| node.as_str().is_some_and(|text| text.matches('/').count() > 1))?;
         let message = format!("`{}` is not an API version", node.as_str().unwrap_or(""));
         Some((message, "write `GROUP/VERSION`, or `v1` for the core group", node.span))
     }

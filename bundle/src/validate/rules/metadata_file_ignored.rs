@@ -2,7 +2,7 @@ use crate::finding::{Code, Finding, Findings, Level};
 use crate::load::Content;
 use crate::validate::dependencies;
 use crate::validate::facts::Facts;
-use crate::validate::{STRICT, Rule};
+use crate::validate::{Rule, STRICT};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {

@@ -1,9 +1,9 @@
-use std::collections::BTreeSet;
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{MULTIARCH, Rule};
 use crate::validate::facts::Facts;
 use crate::validate::platforms::{Platforms, affinity};
+use crate::validate::{MULTIARCH, Rule};
 use crate::yaml::steps;
+use std::collections::BTreeSet;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -27,8 +27,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let list = |platforms: &BTreeSet<_>| {
             platforms.iter().map(|(os, arch)| format!("`{os}/{arch}`")).collect::<Vec<_>>().join(", ")
         };
-        let found = if wanted.is_empty() { "names no platform".into() } else { format!("names {}", list(&wanted)) };
-        let message = format!("`{}` is made for {}, and the node affinity of its pod {found}", image.replace('`', "'"), list(&made_for));
+        let found =
+            if wanted.is_empty() { "names no platform".into() } else { format!("names {}", list(&wanted)) };
+        let message = format!(
+            "`{}` is made for {}, and the node affinity of its pod {found}",
+            image.replace('`', "'"),
+            list(&made_for)
+        );
         findings.push(
             csv.object
                 .finding(&RULE.code, message, steps!("spec", "install", "spec", "deployments"))

@@ -1,7 +1,7 @@
 use crate::annotations;
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{OPENSHIFT, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPENSHIFT, Rule};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -18,10 +18,16 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for channel in annotations.channels() {
         if !["candidate", "fast", "stable"].iter().any(|start| channel.starts_with(start)) {
             findings.push(
-                Finding::new(&RULE.code, format!("the name `{}` does not say what users can expect of the channel", channel.replace('`', "'")))
-                    .at(annotations.place(annotations::CHANNELS))
-                    .subject(format!("channel {channel}"))
-                    .help("start it with `candidate`, `fast` or `stable`"),
+                Finding::new(
+                    &RULE.code,
+                    format!(
+                        "the name `{}` does not say what users can expect of the channel",
+                        channel.replace('`', "'")
+                    ),
+                )
+                .at(annotations.place(annotations::CHANNELS))
+                .subject(format!("channel {channel}"))
+                .help("start it with `candidate`, `fast` or `stable`"),
             );
         }
     }

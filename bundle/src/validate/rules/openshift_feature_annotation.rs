@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OPENSHIFT, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPENSHIFT, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -25,8 +25,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         } else {
             continue;
         };
-        let help = help.unwrap_or_else(|| "write `\"true\"` or `\"false\"` for a feature that OpenShift knows".into());
-        findings.push(csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", key.as_str())).help(help));
+        let help = help
+            .unwrap_or_else(|| "write `\"true\"` or `\"false\"` for a feature that OpenShift knows".into());
+        findings.push(
+            csv.object
+                .finding(&RULE.code, message, steps!("metadata", "annotations", key.as_str()))
+                .help(help),
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OPENSHIFT, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPENSHIFT, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -22,13 +22,27 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let mut report = |path: &[crate::yaml::Step<'_>], image: &str| {
         if !image.is_empty() && !image.contains("@sha256:") && said.insert(image.to_owned()) {
             let message = format!("`{}` is named by tag, which mirrors cannot hold", image.replace('`', "'"));
-            findings.push(csv.object.finding(&RULE.code, message, path).help("name it by digest: `NAME@sha256:…`"));
+            findings.push(
+                csv.object.finding(&RULE.code, message, path).help("name it by digest: `NAME@sha256:…`"),
+            );
         }
     };
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
         let Some(pod) = &deployment.spec.template.spec else { continue };
         for (at, container) in pod.containers.iter().enumerate() {
-            let path = steps!("spec", "install", "spec", "deployments", index, "spec", "template", "spec", "containers", at, "image");
+            let path = steps!(
+                "spec",
+                "install",
+                "spec",
+                "deployments",
+                index,
+                "spec",
+                "template",
+                "spec",
+                "containers",
+                at,
+                "image"
+            );
             report(path, container.image.as_deref().unwrap_or_default());
         }
     }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::validate::facts::Facts;
+use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 use crate::csv::annotation::PROPERTIES;
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::validate::facts::Facts;
 use crate::validate::openshift::MaxVersion;
+use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 use crate::csv::annotation::PROPERTIES;
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::validate::facts::Facts;
 use crate::validate::openshift::MaxVersion;
+use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -20,7 +20,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if let MaxVersion::Version(version) = openshift::max_version(csv)
         && !openshift::is_major_minor(&version)
     {
-        let message = format!("`olm.maxOpenShiftVersion` is `{version}`, of which `{}.{}` counts", version.major, version.minor);
+        let message = format!(
+            "`olm.maxOpenShiftVersion` is `{version}`, of which `{}.{}` counts",
+            version.major, version.minor
+        );
         findings.push(
             csv.object
                 .finding(&RULE.code, message, steps!("metadata", "annotations", PROPERTIES))

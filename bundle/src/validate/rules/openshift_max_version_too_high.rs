@@ -1,8 +1,8 @@
 use crate::csv::annotation::PROPERTIES;
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::validate::facts::Facts;
 use crate::validate::openshift::MaxVersion;
+use crate::validate::{COMMUNITY, Rule, openshift};
 use crate::version::precedence;
 use crate::yaml::steps;
 
@@ -22,7 +22,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         && openshift::is_major_minor(&version)
         && precedence(&version, &openshift::V4_9).is_ge()
     {
-        let message = format!("`olm.maxOpenShiftVersion` is `{version}`, but the bundle uses APIs that OpenShift 4.9 removed");
+        let message = format!(
+            "`olm.maxOpenShiftVersion` is `{version}`, but the bundle uses APIs that OpenShift 4.9 removed"
+        );
         findings.push(
             csv.object
                 .finding(&RULE.code, message, steps!("metadata", "annotations", PROPERTIES))

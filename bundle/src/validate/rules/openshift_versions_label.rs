@@ -1,6 +1,6 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{OPENSHIFT, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OPENSHIFT, Rule};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -17,7 +17,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(text) = annotations.get(KEY) else { return };
     let is_version = |text: &str| {
         let text = text.strip_prefix('v').unwrap_or(text);
-        text.split_once('.').is_some_and(|(major, minor)| major.parse::<u8>().is_ok() && minor.parse::<u8>().is_ok())
+        text.split_once('.')
+            .is_some_and(|(major, minor)| major.parse::<u8>().is_ok() && minor.parse::<u8>().is_ok())
     };
     let is_sound = match text.split_once('-') {
         Some((first, last)) => is_version(first) && is_version(last),
@@ -26,10 +27,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     // The older form: versions with commas between.
     if !is_sound && !text.split(',').all(|version| is_version(version.trim())) {
         findings.push(
-            Finding::new(&RULE.code, format!("`{}` does not name versions of OpenShift", text.replace('`', "'")))
-                .at(annotations.place(KEY))
-                .subject(KEY)
-                .help("write `v4.12`, `=v4.12` or `v4.12-v4.16`"),
+            Finding::new(
+                &RULE.code,
+                format!("`{}` does not name versions of OpenShift", text.replace('`', "'")),
+            )
+            .at(annotations.place(KEY))
+            .subject(KEY)
+            .help("write `v4.12`, `=v4.12` or `v4.12-v4.16`"),
         );
     }
 }

@@ -1,7 +1,7 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{MULTIARCH, Rule};
 use crate::validate::facts::Facts;
 use crate::validate::platforms::{HALVES, Platforms};
+use crate::validate::{MULTIARCH, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -21,7 +21,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let label = format!("operatorframework.io/{}.{word}", ["os", "arch"][half]);
             findings.push(
                 csv.object
-                    .finding(&RULE.code, format!("the operator is made for the {what} `{word}`, which no label names"), steps!("metadata", "labels"))
+                    .finding(
+                        &RULE.code,
+                        format!("the operator is made for the {what} `{word}`, which no label names"),
+                        steps!("metadata", "labels"),
+                    )
                     .help(format!("add the label `{label}: supported`")),
             );
         }

@@ -49,8 +49,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 continue;
             }
             let (kind, own) = (needed.kind, &needed.name);
-            let message =
-                format!("the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle makes");
+            let message = format!(
+                "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle makes"
+            );
             let path: Vec<_> = path.iter().chain(&needed.path).copied().collect();
             findings.push(csv.object.finding(&RULE.code, message, &path).subject(format!("{kind}/{own}")).help(format!(
                 "add the {kind} to `manifests/`, or set `optional: true`; otherwise the pods wait until somebody creates it"

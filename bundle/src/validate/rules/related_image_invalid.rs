@@ -1,7 +1,7 @@
 use crate::finding::{Code, Findings, Level};
 use crate::names::ImageRef;
 use crate::validate::facts::Facts;
-use crate::validate::{STRICT, Rule};
+use crate::validate::{Rule, STRICT};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {

@@ -1,7 +1,7 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{REMOVED_APIS, Rule, removals};
 use crate::validate::facts::Facts;
 use crate::validate::removals::Table;
+use crate::validate::{REMOVED_APIS, Rule, removals};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -18,7 +18,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     for object in facts.objects() {
         let (api_version, kind) = (object.api_version(), object.kind());
-        let Some(removal) = removals::find(api_version, kind).filter(|removal| removal.table != Table::Wider) else { continue };
+        let Some(removal) = removals::find(api_version, kind).filter(|removal| removal.table != Table::Wider)
+        else {
+            continue;
+        };
         let mut finding = object.finding(&RULE.code, removal.message(), steps!("apiVersion"));
         finding.level = removal.level(facts);
         findings.push(finding.help(removal.help()).subject(object.id()));
@@ -35,7 +38,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 if removal.table != Table::V1_25 {
                     continue;
                 }
-                let path = steps!("spec", "customresourcedefinitions", list, index, "resources", at, "version");
+                let path =
+                    steps!("spec", "customresourcedefinitions", list, index, "resources", at, "version");
                 let mut finding = csv.object.finding(&RULE.code, removal.message(), path);
                 finding.level = removal.level(facts);
                 let subject = format!("{} in {list}[{index}].resources[{at}]", removal.kind);

@@ -1,9 +1,9 @@
-use std::collections::BTreeSet;
 use crate::csv::API_VERSION;
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{REMOVED_APIS, Rule, removals};
 use crate::parse::Csv;
 use crate::validate::facts::Facts;
+use crate::validate::{REMOVED_APIS, Rule, removals};
+use std::collections::BTreeSet;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -23,12 +23,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let named: BTreeSet<_> = named.map(|resource| resource.kind.to_lowercase() + "s").collect();
     for rule in facts.access_rules().iter().filter(|rule| rule.is_in_csv()) {
         for resource in rule.resources().filter(|resource| !named.contains(resource.as_ref())) {
-            if rule.groups().any(|group| removals::OLD_IN_1_25.contains(&(group.as_ref(), resource.as_ref()))) {
+            if rule.groups().any(|group| removals::OLD_IN_1_25.contains(&(group.as_ref(), resource.as_ref())))
+            {
                 let message = format!("of `{resource}` an API version was removed in Kubernetes 1.25");
                 findings.push(
-                    rule.finding(&RULE.code, message)
-                        .subject(format!("{resource} in {}", rule.name()))
-                        .help("check that the operator uses the newer version; then `--allow` this kind of finding"),
+                    rule.finding(&RULE.code, message).subject(format!("{resource} in {}", rule.name())).help(
+                        "check that the operator uses the newer version; then `--allow` this kind of finding",
+                    ),
                 );
             }
         }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{REMOVED_APIS, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{REMOVED_APIS, Rule};
 use crate::version::parse_tolerant;
 use crate::yaml::steps;
 
@@ -18,7 +18,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let version = csv.typed.spec.min_kube_version.as_str();
     if !version.is_empty() && parse_tolerant(version).is_err() {
-        let message = format!("`{}` is not a version, so that removed APIs cannot be weighed", version.replace('`', "'"));
+        let message = format!(
+            "`{}` is not a version, so that removed APIs cannot be weighed",
+            version.replace('`', "'")
+        );
         findings.push(
             csv.object
                 .finding(&RULE.code, message, steps!("spec", "minKubeVersion"))

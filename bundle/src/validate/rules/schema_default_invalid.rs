@@ -1,7 +1,7 @@
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::schema::{Schema, value};
-use crate::validate::{Rule, SCHEMA};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SCHEMA};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -21,12 +21,19 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 let checked = value::check(default, schema, schema.flag("x-kubernetes-embedded-resource"));
                 let unknown = checked.unknown.into_iter().map(|(problem, _)| problem);
                 for problem in checked.problems.into_iter().chain(unknown) {
-                    let at = if problem.path.is_empty() { String::new() } else { format!(" at `{}`", problem.path.replace('`', "'")) };
+                    let at = if problem.path.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" at `{}`", problem.path.replace('`', "'"))
+                    };
                     findings.push(
-                        Finding::new(&RULE.code, format!("the default does not fit its schema{at}: {}", problem.message))
-                            .at(object.place_at(problem.span))
-                            .subject(object.subject())
-                            .help("correct the default or the schema"),
+                        Finding::new(
+                            &RULE.code,
+                            format!("the default does not fit its schema{at}: {}", problem.message),
+                        )
+                        .at(object.place_at(problem.span))
+                        .subject(object.subject())
+                        .help("correct the default or the schema"),
                     );
                 }
             });

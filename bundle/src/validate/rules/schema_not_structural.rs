@@ -1,8 +1,8 @@
 use crate::crd::Crd;
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::schema::{Schema, structural};
-use crate::validate::{Rule, SCHEMA};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SCHEMA};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -27,10 +27,15 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 continue;
             };
             let subresources = crd.of_version(version, "subresources");
-            let has_status = subresources.and_then(|of| of.get("status")).is_some_and(|status| !status.is_null());
+            let has_status =
+                subresources.and_then(|of| of.get("status")).is_some_and(|status| !status.is_null());
             let beside_status = structural::problem_beside_status(Schema(schema)).filter(|_| has_status);
             for problem in structural::problems(Schema(schema)).into_iter().chain(beside_status) {
-                let at = if problem.path.is_empty() { String::new() } else { format!("`{}`: ", problem.path.replace('`', "'")) };
+                let at = if problem.path.is_empty() {
+                    String::new()
+                } else {
+                    format!("`{}`: ", problem.path.replace('`', "'"))
+                };
                 findings.push(
                     Finding::new(&RULE.code, format!("{at}{}", problem.message))
                         .at(object.place_at(problem.span))

@@ -2,8 +2,8 @@ use crate::finding::{Code, Finding, Findings, Level};
 use crate::parse::Object;
 use crate::schema::rule::{MAX_COST, MAX_COST_OF_ALL, Old, Scope, Wanted, check_rule};
 use crate::schema::{At, Schema};
-use crate::validate::{Rule, SCHEMA};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SCHEMA};
 use crate::yaml::Node;
 
 pub(crate) static RULE: Rule = Rule {
@@ -38,7 +38,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     }
 }
 
-const COST_HELP: &str = "set `maxItems`, `maxProperties` and `maxLength` for what the rule goes through, or simplify it";
+const COST_HELP: &str =
+    "set `maxItems`, `maxProperties` and `maxLength` for what the rule goes through, or simplify it";
 
 /// How many times as much as clusters allow something costs.
 fn times(cost: u64, most: u64) -> String {
@@ -49,7 +50,13 @@ fn times(cost: u64, most: u64) -> String {
 }
 
 /// Checks a rule, and says what it costs at most.
-fn check_one(rule: Schema<'_, '_>, schema: Schema<'_, '_>, at: At, object: Object<'_, '_>, findings: &mut Findings) -> u64 {
+fn check_one(
+    rule: Schema<'_, '_>,
+    schema: Schema<'_, '_>,
+    at: At,
+    object: Object<'_, '_>,
+    findings: &mut Findings,
+) -> u64 {
     let mut cost_of_all = 0u64;
     let mut report = |node: &Node<'_>, message: String| {
         findings.push(
@@ -63,7 +70,9 @@ fn check_one(rule: Schema<'_, '_>, schema: Schema<'_, '_>, at: At, object: Objec
     let old = Old { can_correlate: at.can_correlate, optional };
     let Some(scope) = Scope::new(schema, at.is_resource, old) else { return 0 };
     for (keyword, wanted) in [("rule", Wanted::Truth), ("messageExpression", Wanted::Text)] {
-        let Some((node, text)) = rule.get(keyword).and_then(|node| Some((node, node.as_str()?))) else { continue };
+        let Some((node, text)) = rule.get(keyword).and_then(|node| Some((node, node.as_str()?))) else {
+            continue;
+        };
         if wanted == Wanted::Text && text.is_empty() {
             continue;
         }
@@ -78,7 +87,8 @@ fn check_one(rule: Schema<'_, '_>, schema: Schema<'_, '_>, at: At, object: Objec
         };
         cost_of_all = cost_of_all.saturating_add(cost);
         if cost > MAX_COST {
-            let message = format!("the expression under `{keyword}` may cost {}; {COST_HELP}", times(cost, MAX_COST));
+            let message =
+                format!("the expression under `{keyword}` may cost {}; {COST_HELP}", times(cost, MAX_COST));
             report(node, message);
         }
     }
@@ -94,16 +104,21 @@ fn check_one(rule: Schema<'_, '_>, schema: Schema<'_, '_>, at: At, object: Objec
     }
     let path = rule.text("fieldPath");
     if path.contains(['\n', '\r']) || !path.is_empty() && schema.at_path(&path, true).is_none() {
-        let message = format!("the `fieldPath` `{}` is not that of a field of the schema", path.replace('`', "'"));
+        let message =
+            format!("the `fieldPath` `{}` is not that of a field of the schema", path.replace('`', "'"));
         report(rule.get("fieldPath").unwrap_or(rule.0), message);
     }
     let reason = rule.text("reason");
     if rule.get("reason").is_some() && !REASONS.contains(&reason.as_ref()) {
         let node = rule.get("reason").unwrap_or(rule.0);
-        report(node, format!("a `reason` is one of {}", REASONS.map(|reason| format!("`{reason}`")).join(", ")));
+        report(
+            node,
+            format!("a `reason` is one of {}", REASONS.map(|reason| format!("`{reason}`")).join(", ")),
+        );
     }
     cost_of_all
 }
 
 /// The reasons that clusters know for refusing a value.
-const REASONS: [&str; 4] = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
+const REASONS: [&str; 4] =
+    ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];

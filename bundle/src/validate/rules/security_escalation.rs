@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{Rule, SECURITY};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SECURITY};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -31,8 +31,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         }
         if !ways.is_empty() {
             findings.push(
-                rule.finding(&RULE.code, format!("the operator can get more rights than it has, by {}", ways.join(", ")))
-                    .help("limit the rule to names with `resourceNames`, or leave it to an administrator"),
+                rule.finding(
+                    &RULE.code,
+                    format!("the operator can get more rights than it has, by {}", ways.join(", ")),
+                )
+                .help("limit the rule to names with `resourceNames`, or leave it to an administrator"),
             );
         }
     }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{Rule, SECURITY};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SECURITY};
 use crate::yaml::{Step, steps};
 
 pub(crate) static RULE: Rule = Rule {
@@ -20,19 +20,38 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let mut report = |path: &[Step<'_>], message: String| {
             let above = steps!("spec", "install", "spec", "deployments", index, "spec", "template", "spec");
             let path: Vec<_> = above.iter().chain(path).copied().collect();
-            findings.push(csv.object.finding(&RULE.code, message, &path).help("remove it, unless the operator cannot do without"));
+            findings.push(
+                csv.object
+                    .finding(&RULE.code, message, &path)
+                    .help("remove it, unless the operator cannot do without"),
+            );
         };
-        for (field, set) in [("hostNetwork", pod.host_network), ("hostPID", pod.host_pid), ("hostIPC", pod.host_ipc)] {
+        for (field, set) in
+            [("hostNetwork", pod.host_network), ("hostPID", pod.host_pid), ("hostIPC", pod.host_ipc)]
+        {
             if set == Some(true) {
-                report(steps!(field), format!("the pods of `{}` use `{field}` of their node", deployment.name));
+                report(
+                    steps!(field),
+                    format!("the pods of `{}` use `{field}` of their node", deployment.name),
+                );
             }
         }
         for (at, volume) in pod.volumes.iter().flatten().enumerate() {
             if let Some(host) = &volume.host_path {
-                report(steps!("volumes", at, "hostPath"), format!("the pods of `{}` use `{}` of their node", deployment.name, host.path.replace('`', "'")));
+                report(
+                    steps!("volumes", at, "hostPath"),
+                    format!(
+                        "the pods of `{}` use `{}` of their node",
+                        deployment.name,
+                        host.path.replace('`', "'")
+                    ),
+                );
             }
         }
-        let lists = [("initContainers", pod.init_containers.as_deref().unwrap_or_default()), ("containers", pod.containers.as_slice())];
+        let lists = [
+            ("initContainers", pod.init_containers.as_deref().unwrap_or_default()),
+            ("containers", pod.containers.as_slice()),
+        ];
         for (list, containers) in lists {
             for (at, container) in containers.iter().enumerate() {
                 let Some(context) = &container.security_context else { continue };
@@ -44,8 +63,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                     report(path, format!("the container `{}` runs as root", container.name));
                 }
                 let added = context.capabilities.iter().flat_map(|all| all.add.iter().flatten());
-                for capability in added.filter(|name| matches!(name.as_str(), "ALL" | "SYS_ADMIN" | "NET_ADMIN" | "SYS_PTRACE")) {
-                    report(path, format!("the container `{}` has the capability `{capability}`", container.name));
+                for capability in added
+                    .filter(|name| matches!(name.as_str(), "ALL" | "SYS_ADMIN" | "NET_ADMIN" | "SYS_PTRACE"))
+                {
+                    report(
+                        path,
+                        format!("the container `{}` has the capability `{capability}`", container.name),
+                    );
                 }
             }
         }

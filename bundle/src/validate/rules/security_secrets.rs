@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{Rule, SECURITY};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SECURITY};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -14,7 +14,8 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for rule in facts.access_rules().iter().filter(|rule| rule.cluster_wide && !rule.is_limited_to_names()) {
-        let is_secret = rule.groups().any(|group| group.is_empty()) && rule.resources().any(|resource| resource == "secrets");
+        let is_secret = rule.groups().any(|group| group.is_empty())
+            && rule.resources().any(|resource| resource == "secrets");
         if is_secret && rule.verbs().any(|verb| matches!(verb.as_ref(), "get" | "list" | "watch" | "*")) {
             findings.push(
                 rule.finding(&RULE.code, "the operator can read every Secret of the cluster")

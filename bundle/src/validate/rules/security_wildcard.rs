@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{Rule, SECURITY};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SECURITY};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -23,7 +23,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         if wild.is_empty() {
             continue;
         }
-        let scope = if rule.cluster_wide { "in the whole cluster" } else { "in the namespaces that it watches" };
+        let scope =
+            if rule.cluster_wide { "in the whole cluster" } else { "in the namespaces that it watches" };
         findings.push(
             rule.finding(&RULE.code, format!("the operator is allowed {} {scope}", wild.join(", ")))
                 .help("name what the operator needs"),

@@ -29,8 +29,21 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             continue;
         }
         let Some(index) = accounts.get(object.name()) else { continue };
-        let pod = steps!("spec", "install", "spec", "deployments", *index, "spec", "template", "spec", "serviceAccountName");
-        let message = format!("the service account `{}` is also a deployment's in the ClusterServiceVersion", object.name());
+        let pod = steps!(
+            "spec",
+            "install",
+            "spec",
+            "deployments",
+            *index,
+            "spec",
+            "template",
+            "spec",
+            "serviceAccountName"
+        );
+        let message = format!(
+            "the service account `{}` is also a deployment's in the ClusterServiceVersion",
+            object.name()
+        );
         findings.push(
             object
                 .finding(&RULE.code, message, steps!("metadata", "name"))

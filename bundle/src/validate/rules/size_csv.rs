@@ -1,20 +1,17 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{Rule, SIZE};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SIZE};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "size-csv",
-        level: Level::Warning,
-        suite: SIZE,
-        docs: include_str!("size_csv.md"),
-    },
+    code: Code { name: "size-csv", level: Level::Warning, suite: SIZE, docs: include_str!("size_csv.md") },
     check,
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let is_csv = |object: &crate::parse::Object<'_, '_>| object.kind() == crate::csv::KIND;
-    for (object, bytes) in facts.object_sizes().iter().filter(|(object, bytes)| is_csv(object) && *bytes > MANY_BYTES) {
+    for (object, bytes) in
+        facts.object_sizes().iter().filter(|(object, bytes)| is_csv(object) && *bytes > MANY_BYTES)
+    {
         findings.push(
             object
                 .finding(&RULE.code, format!("the ClusterServiceVersion takes {bytes} bytes in JSON, in every namespace that it is copied to"), &[])

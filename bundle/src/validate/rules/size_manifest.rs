@@ -1,6 +1,6 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{Rule, SIZE};
 use crate::validate::facts::{Facts, MAX_PACKED_BYTES};
+use crate::validate::{Rule, SIZE};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -15,10 +15,15 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (file, bytes) in facts.packed_files().iter().filter(|(_, bytes)| *bytes > MAX_PACKED_BYTES) {
         findings.push(
-            Finding::new(&RULE.code, format!("the manifest takes {bytes} bytes when packed, of {MAX_PACKED_BYTES} that are allowed"))
-                .at(file.place())
-                .subject(file.source.path())
-                .help("shorten the descriptions, or split the object"),
+            Finding::new(
+                &RULE.code,
+                format!(
+                    "the manifest takes {bytes} bytes when packed, of {MAX_PACKED_BYTES} that are allowed"
+                ),
+            )
+            .at(file.place())
+            .subject(file.source.path())
+            .help("shorten the descriptions, or split the object"),
         );
     }
 }

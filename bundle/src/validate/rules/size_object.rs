@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{Rule, SIZE};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, SIZE};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{Rule, SIZE};
 use crate::validate::facts::{Facts, packed};
+use crate::validate::{Rule, SIZE};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -21,10 +21,15 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let bytes: u64 = texts().map(packed).sum::<u64>() * 2;
     if bytes > MAX_SECRET_BYTES {
         findings.push(
-            Finding::new(&RULE.code, format!("the release of OLM v1 takes about {bytes} bytes, and a Secret holds {MAX_SECRET_BYTES}"))
-                .at(facts.place())
-                .subject(facts.name)
-                .help("shorten the descriptions of CRDs"),
+            Finding::new(
+                &RULE.code,
+                format!(
+                    "the release of OLM v1 takes about {bytes} bytes, and a Secret holds {MAX_SECRET_BYTES}"
+                ),
+            )
+            .at(facts.place())
+            .subject(facts.name)
+            .help("shorten the descriptions of CRDs"),
         );
     }
 }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OLM_V1, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OLM_V1, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -16,7 +16,10 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     const HELP: &str = "tell users to install it first, and let the operator work without it until then";
     for dependency in facts.dependencies().iter().filter(|dependency| dependency.kind.starts_with("olm.")) {
-        let message = format!("OLM v1 refuses bundles with dependencies, such as this `{}`", dependency.kind.replace('`', "'"));
+        let message = format!(
+            "OLM v1 refuses bundles with dependencies, such as this `{}`",
+            dependency.kind.replace('`', "'")
+        );
         findings.push(dependency.finding(&RULE.code, message, &[]).help(HELP));
     }
     let Some(csv) = facts.csv() else { return };

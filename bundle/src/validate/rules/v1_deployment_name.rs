@@ -1,9 +1,9 @@
-use std::collections::BTreeSet;
 use crate::finding::{Code, Findings, Level};
 use crate::names::why_not_subdomain;
-use crate::validate::{OLM_V1, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OLM_V1, Rule};
 use crate::yaml::steps;
+use std::collections::BTreeSet;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -26,6 +26,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             None => continue,
         };
         let path = steps!("spec", "install", "spec", "deployments", index, "name");
-        findings.push(csv.object.finding(&RULE.code, message, path).help("give every deployment a name of its own"));
+        findings.push(
+            csv.object.finding(&RULE.code, message, path).help("give every deployment a name of its own"),
+        );
     }
 }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Findings, Level};
-use crate::validate::{OLM_V1, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OLM_V1, Rule};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -19,7 +19,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if !modes.is_empty() && !modes.iter().any(|mode| mode.supported && mode.kind == "AllNamespaces") {
         findings.push(
             csv.object
-                .finding(&RULE.code, "the operator cannot watch all namespaces, as OLM v1 wants it to", steps!("spec", "installModes"))
+                .finding(
+                    &RULE.code,
+                    "the operator cannot watch all namespaces, as OLM v1 wants it to",
+                    steps!("spec", "installModes"),
+                )
                 .help("support `AllNamespaces`"),
         );
     }

@@ -1,9 +1,9 @@
-use std::collections::BTreeSet;
 use crate::finding::{Code, Findings, Level};
 use crate::names::why_not_subdomain;
-use crate::validate::{OLM_V1, Rule};
 use crate::validate::facts::Facts;
+use crate::validate::{OLM_V1, Rule};
 use crate::yaml::{Step, steps};
+use std::collections::BTreeSet;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -18,11 +18,13 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let spec = &csv.typed.spec;
-    let owned: BTreeSet<_> = spec.custom_resource_definitions.owned.iter().map(|crd| crd.name.as_str()).collect();
+    let owned: BTreeSet<_> =
+        spec.custom_resource_definitions.owned.iter().map(|crd| crd.name.as_str()).collect();
     let (mut names, mut converted) = (BTreeSet::new(), BTreeSet::new());
     for (index, webhook) in spec.webhook_definitions.iter().enumerate() {
         let mut report = |path: &[Step<'_>], message: String, help: &str| {
-            let path: Vec<_> = steps!("spec", "webhookdefinitions", index).iter().chain(path).copied().collect();
+            let path: Vec<_> =
+                steps!("spec", "webhookdefinitions", index).iter().chain(path).copied().collect();
             findings.push(csv.object.finding(&RULE.code, message, &path).help(help));
         };
         let deployment = webhook.deployment_name.as_str();
@@ -32,14 +34,26 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         }
         let name = webhook.generate_name.as_str();
         if let Some(why) = why_not_subdomain(name) {
-            report(steps!("generateName"), format!("`{name}` cannot be the name of a webhook: {why}"), NAME_HELP);
+            report(
+                steps!("generateName"),
+                format!("`{name}` cannot be the name of a webhook: {why}"),
+                NAME_HELP,
+            );
         } else if !names.insert((webhook.kind.as_str(), name)) {
-            report(steps!("generateName"), format!("a second webhook of this type is named `{name}`"), NAME_HELP);
+            report(
+                steps!("generateName"),
+                format!("a second webhook of this type is named `{name}`"),
+                NAME_HELP,
+            );
         }
         for (at, crd) in webhook.conversion_crds.iter().enumerate() {
             if !owned.contains(crd.as_str()) {
                 let message = format!("`{crd}` is converted but not owned");
-                report(steps!("conversionCRDs", at), message, "list it under `spec.customresourcedefinitions.owned`");
+                report(
+                    steps!("conversionCRDs", at),
+                    message,
+                    "list it under `spec.customresourcedefinitions.owned`",
+                );
             } else if !converted.insert(crd.as_str()) {
                 let message = format!("`{crd}` is converted by two webhooks");
                 report(steps!("conversionCRDs", at), message, "leave it to one of them");
@@ -49,7 +63,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             for group in rule.api_groups.iter().flatten() {
                 let resources = || rule.resources.iter().flatten();
                 let is_webhook = |resource: &String| {
-                    matches!(resource.as_str(), "*" | "mutatingwebhookconfigurations" | "validatingwebhookconfigurations")
+                    matches!(
+                        resource.as_str(),
+                        "*" | "mutatingwebhookconfigurations" | "validatingwebhookconfigurations"
+                    )
                 };
                 let message = match group.as_str() {
                     "*" => "the webhook is asked about every group",
@@ -59,7 +76,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                     }
                     _ => continue,
                 };
-                report(steps!("rules", at, "apiGroups"), message.into(), "name the groups and resources that the webhook is for");
+                report(
+                    steps!("rules", at, "apiGroups"),
+                    message.into(),
+                    "name the groups and resources that the webhook is for",
+                );
             }
         }
     }

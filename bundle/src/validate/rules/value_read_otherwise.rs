@@ -1,7 +1,7 @@
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::parse::File;
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 use crate::yaml::{Entry, Node, Value};
 
 pub(crate) static RULE: Rule = Rule {
@@ -18,12 +18,20 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| file.is_manifest() || file.is_metadata()) {
         let Some(root) = file.root() else { continue };
         walk(file, root, findings);
-        for annotation in facts.annotations().filter(|annotations| annotations.file.path == file.path).into_iter().flat_map(|a| a.map) {
+        for annotation in facts
+            .annotations()
+            .filter(|annotations| annotations.file.path == file.path)
+            .into_iter()
+            .flat_map(|a| a.map)
+        {
             as_text(file, &annotation.value, findings);
         }
     }
     let csv = facts.csv().into_iter().flat_map(|csv| csv.as_text.iter().map(move |span| (csv.object, *span)));
-    let crds = facts.crd_fits().iter().flat_map(|(object, fit)| fit.as_text.iter().map(move |span| (*object, *span)));
+    let crds = facts
+        .crd_fits()
+        .iter()
+        .flat_map(|(object, fit)| fit.as_text.iter().map(move |span| (*object, *span)));
     for (object, span) in csv.chain(crds) {
         if let Some(file) = facts.files.iter().find(|file| std::ptr::eq(&file.source, object.source)) {
             let written = span.slice(file.source.text());
@@ -53,7 +61,9 @@ fn walk(file: &File<'_>, node: &Node<'_>, findings: &mut Findings) {
 
 fn check_key(file: &File<'_>, entry: &Entry<'_>, findings: &mut Findings) {
     let written = entry.key_span.slice(file.source.text());
-    if matches!(entry.key.as_ref(), "true" | "false") && !written.trim_matches(['"', '\'']).eq_ignore_ascii_case(&entry.key) {
+    if matches!(entry.key.as_ref(), "true" | "false")
+        && !written.trim_matches(['"', '\'']).eq_ignore_ascii_case(&entry.key)
+    {
         report(file, entry.key_span, written, &entry.key, findings);
     }
 }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 use crate::yaml::Note;
 
 pub(crate) static RULE: Rule = Rule {
@@ -18,11 +18,14 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for note in file.documents.iter().flatten().flat_map(|document| &document.notes) {
             if let Note::DuplicateKey { key, first, second } = note {
                 findings.push(
-                    Finding::new(&RULE.code, format!("`{}` stands twice, and the later one counts", key.replace('`', "'")))
-                        .at(file.place_at(*second).label("this counts"))
-                        .and(file.place_at(*first).label("this is overwritten"))
-                        .subject(file.source.path())
-                        .help("remove one of them"),
+                    Finding::new(
+                        &RULE.code,
+                        format!("`{}` stands twice, and the later one counts", key.replace('`', "'")),
+                    )
+                    .at(file.place_at(*second).label("this counts"))
+                    .and(file.place_at(*first).label("this is overwritten"))
+                    .subject(file.source.path())
+                    .help("remove one of them"),
                 );
             }
         }

@@ -1,6 +1,6 @@
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::{Rule, STRICT};
 use crate::validate::facts::Facts;
+use crate::validate::{Rule, STRICT};
 use crate::yaml::Note;
 
 pub(crate) static RULE: Rule = Rule {
@@ -18,10 +18,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for note in file.documents.iter().flatten().flat_map(|document| &document.notes) {
             if let Note::OldSyntax { message, span } = note {
                 findings.push(
-                    Finding::new(&RULE.code, format!("this is not YAML 1.2: {}", message.replace('`', "'").replace('\n', " ")))
-                        .at(file.place_at(*span))
-                        .subject(file.source.path())
-                        .help("indent the lines of the text more than its key"),
+                    Finding::new(
+                        &RULE.code,
+                        format!("this is not YAML 1.2: {}", message.replace('`', "'").replace('\n', " ")),
+                    )
+                    .at(file.place_at(*span))
+                    .subject(file.source.path())
+                    .help("indent the lines of the text more than its key"),
                 );
             }
         }

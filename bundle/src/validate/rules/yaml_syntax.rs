@@ -3,12 +3,7 @@ use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "yaml-syntax",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("yaml_syntax.md"),
-    },
+    code: Code { name: "yaml-syntax", level: Level::Error, suite: OLM, docs: include_str!("yaml_syntax.md") },
     check,
 };
 
@@ -19,7 +14,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             Finding::new(&RULE.code, error.message.clone())
                 .at(file.place_at(error.span))
                 .subject(file.path)
-                .help("correct the YAML here or shortly before; until then no other rule can look at the file"),
+                .help(
+                    "correct the YAML here or shortly before; until then no other rule can look at the file",
+                ),
         );
     }
 }

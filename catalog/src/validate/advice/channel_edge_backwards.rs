@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-edge-backwards", level: Level::Warning, suite: ADVICE, docs: include_str!("channel_edge_backwards.md") },
+    code: Code {
+        name: "channel-edge-backwards",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("channel_edge_backwards.md"),
+    },
     check,
 };
 
@@ -15,10 +20,15 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 let Some(own) = package.version(&entry.name) else { continue };
                 let edges = std::iter::once(("replaces", &entry.replaces));
                 for (word, old) in edges.chain(entry.skips.iter().map(|skip| ("skips", skip))) {
-                    let Some(version) = package.version(old).filter(|version| *version > own) else { continue };
-                    let message = format!("`{}` {word} `{old}`, whose version {version} is higher", entry.name);
+                    let Some(version) = package.version(old).filter(|version| *version > own) else {
+                        continue;
+                    };
+                    let message =
+                        format!("`{}` {word} `{old}`, whose version {version} is higher", entry.name);
                     findings.push(
-                        index.finding(&RULE.code, channel.blob.at.with(old.span), message).subject(channel.id()),
+                        index
+                            .finding(&RULE.code, channel.blob.at.with(old.span), message)
+                            .subject(channel.id()),
                     );
                 }
             }

@@ -6,7 +6,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-edges-differ", level: Level::Info, suite: ADVICE, docs: include_str!("channel_edges_differ.md") },
+    code: Code {
+        name: "channel-edges-differ",
+        level: Level::Info,
+        suite: ADVICE,
+        docs: include_str!("channel_edges_differ.md"),
+    },
     check,
 };
 

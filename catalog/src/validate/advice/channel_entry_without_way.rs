@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-entry-without-way", level: Level::Warning, suite: ADVICE, docs: include_str!("channel_entry_without_way.md") },
+    code: Code {
+        name: "channel-entry-without-way",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("channel_entry_without_way.md"),
+    },
     check,
 };
 
@@ -13,7 +18,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for (_, channel, ways) in walked(index) {
         for entry in ways.without_way() {
             let name = channel.entry_name(entry);
-            let message = format!("`{name}` has no way to the head `{}` of the channel `{}`", ways.head(), channel.blob.name);
+            let message = format!(
+                "`{name}` has no way to the head `{}` of the channel `{}`",
+                ways.head(),
+                channel.blob.name
+            );
             let help = format!("let an entry on the way to the head replace or skip `{name}`");
             findings.push(
                 index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id()).help(help),

@@ -7,7 +7,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-head-deprecated", level: Level::Warning, suite: ADVICE, docs: include_str!("channel_head_deprecated.md") },
+    code: Code {
+        name: "channel-head-deprecated",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("channel_head_deprecated.md"),
+    },
     check,
 };
 
@@ -23,7 +28,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 bundle.blob.properties.iter().any(|property| *property.kind == *"olm.deprecated")
             });
             if by_property || named.contains(head.name.as_str()) {
-                let message = format!("the head `{}` of the channel `{}` is deprecated", head.name, channel.blob.name);
+                let message =
+                    format!("the head `{}` of the channel `{}` is deprecated", head.name, channel.blob.name);
                 findings.push(index.finding(&RULE.code, channel.at(), message).subject(channel.id()));
             }
         }

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-head-left", level: Level::Warning, suite: ADVICE, docs: include_str!("channel_head_left.md") },
+    code: Code {
+        name: "channel-head-left",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("channel_head_left.md"),
+    },
     check,
 };
 
@@ -14,7 +19,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         let head = ways.head();
         let Some(next) = ways.next(head, package.version(head)) else { continue };
         let at = channel.blob.entries.iter().position(|entry| *entry.name == *next).unwrap_or(0);
-        let message = format!("OLM goes on from the head `{head}` of the channel `{}` to `{next}`", channel.blob.name);
+        let message =
+            format!("OLM goes on from the head `{head}` of the channel `{}` to `{next}`", channel.blob.name);
         findings.push(
             index
                 .finding(&RULE.code, channel.entry_at(at), message)

@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-replaces-absent", level: Level::Info, suite: ADVICE, docs: include_str!("channel_replaces_absent.md") },
+    code: Code {
+        name: "channel-replaces-absent",
+        level: Level::Info,
+        suite: ADVICE,
+        docs: include_str!("channel_replaces_absent.md"),
+    },
     check,
 };
 

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-skip-range-odd", level: Level::Warning, suite: ADVICE, docs: include_str!("channel_skip_range_odd.md") },
+    code: Code {
+        name: "channel-skip-range-odd",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("channel_skip_range_odd.md"),
+    },
     check,
 };
 

@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "default-channel-prerelease", level: Level::Warning, suite: ADVICE, docs: include_str!("default_channel_prerelease.md") },
+    code: Code {
+        name: "default-channel-prerelease",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("default_channel_prerelease.md"),
+    },
     check,
 };
 
@@ -12,11 +17,16 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {
         let Some(blob) = package.blobs.first() else { continue };
         let default = package.channels.iter().find(|channel| *channel.blob.name == *blob.default_channel);
-        let Some(head) = default.and_then(|channel| channel.linked.as_ref().ok()).map(|channel| channel.head()) else {
+        let Some(head) =
+            default.and_then(|channel| channel.linked.as_ref().ok()).map(|channel| channel.head())
+        else {
             continue;
         };
         if head.version.as_ref().is_some_and(|version| !version.version.pre.is_empty()) {
-            let message = format!("the head `{}` of the default channel `{}` is a pre-release", head.name, blob.default_channel);
+            let message = format!(
+                "the head `{}` of the default channel `{}` is a pre-release",
+                head.name, blob.default_channel
+            );
             findings.push(
                 index
                     .finding(&RULE.code, blob.at.with(blob.default_channel.span), message)

@@ -5,7 +5,12 @@ use crate::resolve;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "dependency-unsatisfied", level: Level::Warning, suite: ADVICE, docs: include_str!("dependency_unsatisfied.md") },
+    code: Code {
+        name: "dependency-unsatisfied",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("dependency_unsatisfied.md"),
+    },
     check,
 };
 
@@ -15,7 +20,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         let property = &bundle.properties[missing.property];
         let message = format!("`{}` requires {}", bundle.name, missing.why);
         findings.push(
-            index.finding(&RULE.code, bundle.at.with(property.span), message).subject(bundle.name.to_string()),
+            index
+                .finding(&RULE.code, bundle.at.with(property.span), message)
+                .subject(bundle.name.to_string()),
         );
     }
 }

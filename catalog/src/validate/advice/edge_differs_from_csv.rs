@@ -9,7 +9,12 @@ use crate::render;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "edge-differs-from-csv", level: Level::Warning, suite: ADVICE, docs: include_str!("edge_differs_from_csv.md") },
+    code: Code {
+        name: "edge-differs-from-csv",
+        level: Level::Warning,
+        suite: ADVICE,
+        docs: include_str!("edge_differs_from_csv.md"),
+    },
     check,
 };
 
@@ -48,13 +53,17 @@ fn differences(index: &Index<'_, '_>, package: &Package<'_, '_>) -> Vec<Finding>
             };
             let message = format!(
                 "`{}` has {own} in the channel `{}`, and {} in its ClusterServiceVersion",
-                entry.name, channel.blob.name, quoted(&there[at])
+                entry.name,
+                channel.blob.name,
+                quoted(&there[at])
             );
             findings.push(
                 index
                     .finding(&RULE.code, channel.blob.at.with(entry.name.span), message)
                     .subject(bundle.blob.name.to_string())
-                    .help("the channel counts: make the ClusterServiceVersion say the same in the next version"),
+                    .help(
+                        "the channel counts: make the ClusterServiceVersion say the same in the next version",
+                    ),
             );
         }
     }
@@ -62,7 +71,11 @@ fn differences(index: &Index<'_, '_>, package: &Package<'_, '_>) -> Vec<Finding>
 }
 
 /// What is said of each kind of edge.
-fn said<'s>(replaces: &'s str, skips: impl Iterator<Item = &'s str>, skip_range: &'s str) -> [BTreeSet<&'s str>; 3] {
+fn said<'s>(
+    replaces: &'s str,
+    skips: impl Iterator<Item = &'s str>,
+    skip_range: &'s str,
+) -> [BTreeSet<&'s str>; 3] {
     let one = |text: &'s str| Some(text).filter(|text| !text.is_empty()).into_iter().collect();
     [one(replaces), skips.filter(|name| !name.is_empty()).collect(), one(skip_range)]
 }

@@ -6,7 +6,12 @@ use crate::index::Index;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "package-large", level: Level::Info, suite: ADVICE, docs: include_str!("package_large.md") },
+    code: Code {
+        name: "package-large",
+        level: Level::Info,
+        suite: ADVICE,
+        docs: include_str!("package_large.md"),
+    },
     check,
 };
 
@@ -26,7 +31,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     catalog.others.iter().for_each(|blob| add(&blob.package, blob.at));
     for (name, size) in sizes.into_iter().filter(|(_, size)| *size >= LARGE) {
         let Some(blob) = index.packages.get(name).and_then(|package| package.blobs.first()) else { continue };
-        let message = format!("the package `{name}` takes {:.1} MiB of the catalog", size as f64 / f64::from(1 << 20));
+        let message =
+            format!("the package `{name}` takes {:.1} MiB of the catalog", size as f64 / f64::from(1 << 20));
         findings.push(index.finding(&RULE.code, blob.at.with(blob.name.span), message).subject(name));
     }
 }

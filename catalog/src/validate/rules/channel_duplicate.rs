@@ -6,7 +6,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-duplicate", level: Level::Error, suite: OPM, docs: include_str!("channel_duplicate.md") },
+    code: Code {
+        name: "channel-duplicate",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_duplicate.md"),
+    },
     check,
 };
 
@@ -16,7 +21,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for channel in package.channels.iter().filter(|channel| !channel.blob.name.is_empty()) {
             let Some(other) = first.insert(channel.blob.name.as_str(), channel) else { continue };
             first.insert(other.blob.name.as_str(), other);
-            let message = format!("the channel `{}` of `{}` stands here again", channel.blob.name, channel.blob.package);
+            let message = format!(
+                "the channel `{}` of `{}` stands here again",
+                channel.blob.name, channel.blob.package
+            );
             findings.push(
                 index
                     .finding(&RULE.code, channel.at(), message)

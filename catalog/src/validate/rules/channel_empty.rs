@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-empty", level: Level::Error, suite: OPM, docs: include_str!("channel_empty.md") },
+    code: Code {
+        name: "channel-empty",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_empty.md"),
+    },
     check,
 };
 

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-entry-duplicate", level: Level::Error, suite: OPM, docs: include_str!("channel_entry_duplicate.md") },
+    code: Code {
+        name: "channel-entry-duplicate",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_entry_duplicate.md"),
+    },
     check,
 };
 
@@ -13,7 +18,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for channel in index.channels() {
         for error in channel.errors() {
             let GraphError::Duplicate { first, second } = *error else { continue };
-            let message = format!("`{}` is already in the channel `{}`", channel.entry_name(second), channel.blob.name);
+            let message =
+                format!("`{}` is already in the channel `{}`", channel.entry_name(second), channel.blob.name);
             findings.push(
                 index
                     .finding(&RULE.code, channel.entry_at(second), message)

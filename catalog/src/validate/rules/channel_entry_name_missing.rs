@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-entry-name-missing", level: Level::Error, suite: OPM, docs: include_str!("channel_entry_name_missing.md") },
+    code: Code {
+        name: "channel-entry-name-missing",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_entry_name_missing.md"),
+    },
     check,
 };
 

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-entry-stranded", level: Level::Error, suite: OPM, docs: include_str!("channel_entry_stranded.md") },
+    code: Code {
+        name: "channel-entry-stranded",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_entry_stranded.md"),
+    },
     check,
 };
 

@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-entry-without-bundle", level: Level::Error, suite: OPM, docs: include_str!("channel_entry_without_bundle.md") },
+    code: Code {
+        name: "channel-entry-without-bundle",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_entry_without_bundle.md"),
+    },
     check,
 };
 
@@ -15,7 +20,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 if package.bundle(&entry.name).is_some() {
                     continue;
                 }
-                let message = format!("`{}` is in the channel `{}`, but the package has no such bundle", entry.name, channel.blob.name);
+                let message = format!(
+                    "`{}` is in the channel `{}`, but the package has no such bundle",
+                    entry.name, channel.blob.name
+                );
                 findings.push(
                     index
                         .finding(&RULE.code, channel.blob.at.with(entry.name.span), message)

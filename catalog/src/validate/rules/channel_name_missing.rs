@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-name-missing", level: Level::Error, suite: OPM, docs: include_str!("channel_name_missing.md") },
+    code: Code {
+        name: "channel-name-missing",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_name_missing.md"),
+    },
     check,
 };
 
@@ -13,7 +18,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         if channel.blob.name.is_empty() && !index.is_faulty(channel.blob.at) {
             let message = format!("a channel of `{}` has no name", channel.blob.package);
             findings.push(
-                index.finding(&RULE.code, channel.blob.at, message).subject(channel.blob.package.as_str()).help("add `name`"),
+                index
+                    .finding(&RULE.code, channel.blob.at, message)
+                    .subject(channel.blob.package.as_str())
+                    .help("add `name`"),
             );
         }
     }

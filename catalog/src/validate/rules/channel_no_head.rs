@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-no-head", level: Level::Error, suite: OPM, docs: include_str!("channel_no_head.md") },
+    code: Code {
+        name: "channel-no-head",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_no_head.md"),
+    },
     check,
 };
 
@@ -14,7 +19,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for error in channel.errors() {
             let GraphError::NoHead { cycle } = error else { continue };
             let newest_first: Vec<_> = cycle.iter().chain(cycle.first()).rev().copied().collect();
-            let message = format!("the channel `{}` has no head: every entry is replaced or skipped by another one", channel.blob.name);
+            let message = format!(
+                "the channel `{}` has no head: every entry is replaced or skipped by another one",
+                channel.blob.name
+            );
             let at = cycle.first().map_or(channel.at(), |entry| channel.entry_at(*entry));
             findings.push(
                 index

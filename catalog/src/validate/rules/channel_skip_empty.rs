@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-skip-empty", level: Level::Error, suite: OPM, docs: include_str!("channel_skip_empty.md") },
+    code: Code {
+        name: "channel-skip-empty",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_skip_empty.md"),
+    },
     check,
 };
 
@@ -16,7 +21,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let span = channel.blob.entries[entry].skips[skip].span;
             let message = format!("`{}` skips an empty name", channel.entry_name(entry));
             findings.push(
-                index.finding(&RULE.code, channel.blob.at.with(span), message).subject(channel.id()).help("remove the item"),
+                index
+                    .finding(&RULE.code, channel.blob.at.with(span), message)
+                    .subject(channel.id())
+                    .help("remove the item"),
             );
         }
     }

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "channel-skip-range-invalid", level: Level::Error, suite: OPM, docs: include_str!("channel_skip_range_invalid.md") },
+    code: Code {
+        name: "channel-skip-range-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("channel_skip_range_invalid.md"),
+    },
     check,
 };
 

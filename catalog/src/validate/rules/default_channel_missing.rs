@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "default-channel-missing", level: Level::Error, suite: OPM, docs: include_str!("default_channel_missing.md") },
+    code: Code {
+        name: "default-channel-missing",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("default_channel_missing.md"),
+    },
     check,
 };
 

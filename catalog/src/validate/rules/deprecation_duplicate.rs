@@ -6,7 +6,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "deprecation-duplicate", level: Level::Error, suite: OPM, docs: include_str!("deprecation_duplicate.md") },
+    code: Code {
+        name: "deprecation-duplicate",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("deprecation_duplicate.md"),
+    },
     check,
 };
 

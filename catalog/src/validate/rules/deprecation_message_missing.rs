@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "deprecation-message-missing", level: Level::Error, suite: OPM, docs: include_str!("deprecation_message_missing.md") },
+    code: Code {
+        name: "deprecation-message-missing",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("deprecation_message_missing.md"),
+    },
     check,
 };
 

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "deprecation-reference-invalid", level: Level::Error, suite: OPM, docs: include_str!("deprecation_reference_invalid.md") },
+    code: Code {
+        name: "deprecation-reference-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("deprecation_reference_invalid.md"),
+    },
     check,
 };
 
@@ -20,14 +25,23 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                     format!("the package is deprecated without a name, found `{}`", entry.reference.name),
                     "remove `name`; `package` says which one",
                 ),
-                "" => (entry.span, "a deprecation does not say what it is about".to_owned(), "add `reference` with `schema` and `name`"),
+                "" => (
+                    entry.span,
+                    "a deprecation does not say what it is about".to_owned(),
+                    "add `reference` with `schema` and `name`",
+                ),
                 other => (
                     entry.reference.schema.span,
                     format!("`{other}` cannot be deprecated"),
                     "use `olm.package`, `olm.channel` or `olm.bundle`",
                 ),
             };
-            findings.push(index.finding(&RULE.code, blob.at.with(span), message).subject(blob.package.as_str()).help(help));
+            findings.push(
+                index
+                    .finding(&RULE.code, blob.at.with(span), message)
+                    .subject(blob.package.as_str())
+                    .help(help),
+            );
         }
     }
 }

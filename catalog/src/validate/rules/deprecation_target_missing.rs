@@ -7,13 +7,19 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "deprecation-target-missing", level: Level::Error, suite: OPM, docs: include_str!("deprecation_target_missing.md") },
+    code: Code {
+        name: "deprecation-target-missing",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("deprecation_target_missing.md"),
+    },
     check,
 };
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {
-        let channels: HashSet<&str> = package.channels.iter().map(|channel| channel.blob.name.as_str()).collect();
+        let channels: HashSet<&str> =
+            package.channels.iter().map(|channel| channel.blob.name.as_str()).collect();
         for blob in &package.deprecations {
             for entry in &blob.entries {
                 let name = entry.reference.name.as_str();
@@ -23,7 +29,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                     _ => continue,
                 };
                 if !there {
-                    let message = format!("the {what} `{name}` is deprecated, but `{}` has none of that name", blob.package);
+                    let message = format!(
+                        "the {what} `{name}` is deprecated, but `{}` has none of that name",
+                        blob.package
+                    );
                     findings.push(
                         index
                             .finding(&RULE.code, blob.at.with(entry.reference.name.span), message)

@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "deprecations-duplicate", level: Level::Error, suite: OPM, docs: include_str!("deprecations_duplicate.md") },
+    code: Code {
+        name: "deprecations-duplicate",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("deprecations_duplicate.md"),
+    },
     check,
 };
 
@@ -14,7 +19,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for other in others {
             findings.push(
                 index
-                    .finding(&RULE.code, other.at.with(other.package.span), format!("`{name}` has deprecations already"))
+                    .finding(
+                        &RULE.code,
+                        other.at.with(other.package.span),
+                        format!("`{name}` has deprecations already"),
+                    )
                     .and(index.catalog.place(first.at.with(first.package.span)).label("first here"))
                     .subject(*name)
                     .help("put the entries of both into one blob"),

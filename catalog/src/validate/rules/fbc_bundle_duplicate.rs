@@ -4,17 +4,25 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-duplicate", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_duplicate.md") },
+    code: Code {
+        name: "fbc-bundle-duplicate",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_duplicate.md"),
+    },
     check,
 };
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {
         for bundle in package.bundles.iter().filter(|bundle| !bundle.blob.name.is_empty()) {
-            let Some(first) = package.bundle(&bundle.blob.name).filter(|first| first.blob.at != bundle.blob.at) else {
+            let Some(first) =
+                package.bundle(&bundle.blob.name).filter(|first| first.blob.at != bundle.blob.at)
+            else {
                 continue;
             };
-            let message = format!("the bundle `{}` of `{}` stands here again", bundle.blob.name, bundle.blob.package);
+            let message =
+                format!("the bundle `{}` of `{}` stands here again", bundle.blob.name, bundle.blob.package);
             findings.push(
                 index
                     .finding(&RULE.code, bundle.at(&bundle.blob.name), message)

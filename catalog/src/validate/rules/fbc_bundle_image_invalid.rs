@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-image-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_image_invalid.md") },
+    code: Code {
+        name: "fbc-bundle-image-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_image_invalid.md"),
+    },
     check,
 };
 
@@ -20,10 +25,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             if let Err(error) = image.parse::<ImageRef>() {
                 let message = format!("{what} of `{name}`: {error}");
                 findings.push(
-                    index
-                        .finding(&RULE.code, bundle.at(image), message)
-                        .subject(name.as_str())
-                        .help("write `REGISTRY/REPOSITORY:TAG` or `REGISTRY/REPOSITORY@DIGEST`, without a scheme"),
+                    index.finding(&RULE.code, bundle.at(image), message).subject(name.as_str()).help(
+                        "write `REGISTRY/REPOSITORY:TAG` or `REGISTRY/REPOSITORY@DIGEST`, without a scheme",
+                    ),
                 );
             }
         }

@@ -5,13 +5,19 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-image-missing", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_image_missing.md") },
+    code: Code {
+        name: "fbc-bundle-image-missing",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_image_missing.md"),
+    },
     check,
 };
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles().filter(|bundle| !index.is_faulty(bundle.blob.at)) {
-        let objects = bundle.blob.properties.iter().any(|found| found.kind.as_str() == property::BUNDLE_OBJECT);
+        let objects =
+            bundle.blob.properties.iter().any(|found| found.kind.as_str() == property::BUNDLE_OBJECT);
         if bundle.blob.image.is_empty() && !objects {
             let message = format!("the bundle `{}` has no image", bundle.blob.name);
             findings.push(

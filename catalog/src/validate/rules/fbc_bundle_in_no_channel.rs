@@ -6,7 +6,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-in-no-channel", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_in_no_channel.md") },
+    code: Code {
+        name: "fbc-bundle-in-no-channel",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_in_no_channel.md"),
+    },
     check,
 };
 
@@ -18,7 +23,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             if entered.contains(bundle.blob.name.as_str()) {
                 continue;
             }
-            let message = format!("the bundle `{}` is in no channel of `{}`", bundle.blob.name, bundle.blob.package);
+            let message =
+                format!("the bundle `{}` is in no channel of `{}`", bundle.blob.name, bundle.blob.package);
             findings.push(
                 index
                     .finding(&RULE.code, bundle.at(&bundle.blob.name), message)

@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-name-missing", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_name_missing.md") },
+    code: Code {
+        name: "fbc-bundle-name-missing",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_name_missing.md"),
+    },
     check,
 };
 

@@ -7,7 +7,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-object-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_object_invalid.md") },
+    code: Code {
+        name: "fbc-bundle-object-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_object_invalid.md"),
+    },
     check,
 };
 
@@ -20,7 +25,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let data = property.value.as_ref().and_then(|value| value.text_of("data")).unwrap_or_default();
             let Some(why) = why_no_object(&data) else { continue };
             let message = format!("an object of the bundle `{}` cannot be read: {why}", bundle.blob.name);
-            findings.push(index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()));
+            findings.push(
+                index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()),
+            );
         }
     }
 }

@@ -5,13 +5,19 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-package-property", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_package_property.md") },
+    code: Code {
+        name: "fbc-bundle-package-property",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_package_property.md"),
+    },
     check,
 };
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles().filter(|bundle| !index.is_faulty(bundle.blob.at)) {
-        let properties = || bundle.blob.properties.iter().filter(|found| found.kind.as_str() == property::PACKAGE);
+        let properties =
+            || bundle.blob.properties.iter().filter(|found| found.kind.as_str() == property::PACKAGE);
         let name = &bundle.blob.name;
         let finding = |at, message: String| index.finding(&RULE.code, at, message).subject(name.as_str());
         match properties().count() {
@@ -21,8 +27,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             ),
             1 => {}
             count => findings.push(
-                finding(bundle.at(name), format!("the bundle `{name}` has {count} `olm.package` properties instead of one"))
-                    .help("keep the one with the version of its ClusterServiceVersion"),
+                finding(
+                    bundle.at(name),
+                    format!("the bundle `{name}` has {count} `olm.package` properties instead of one"),
+                )
+                .help("keep the one with the version of its ClusterServiceVersion"),
             ),
         }
         if let [(at, package)] = &bundle.packages[..]

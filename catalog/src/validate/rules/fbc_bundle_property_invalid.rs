@@ -5,7 +5,12 @@ use crate::property;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-property-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_property_invalid.md") },
+    code: Code {
+        name: "fbc-bundle-property-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_property_invalid.md"),
+    },
     check,
 };
 
@@ -20,7 +25,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             };
             let Some(why) = why.filter(|_| !index.is_faulty(bundle.property_at(at))) else { continue };
             let message = format!("the property `{}` of `{}`: {why}", property.kind, bundle.blob.name);
-            findings.push(index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()));
+            findings.push(
+                index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()),
+            );
         }
     }
 }

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-release-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_release_invalid.md") },
+    code: Code {
+        name: "fbc-bundle-release-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_release_invalid.md"),
+    },
     check,
 };
 
@@ -18,20 +23,28 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             findings.push(finding.help(help));
         };
         match Release::parse(&package.release) {
-            Err(error) => push(error.to_string(), "use identifiers of letters, digits and `-` with dots between"),
+            Err(error) => {
+                push(error.to_string(), "use identifiers of letters, digits and `-` with dots between")
+            }
             Ok(None) => {}
             Ok(Some(_)) => {
                 let Some(version) = &bundle.version else { continue };
                 let wanted = format!("{}-v{version}", bundle.blob.package);
                 if *wanted != **name {
                     push(
-                        format!("a bundle of release `{}` must be named `{wanted}`, found `{name}`", package.release),
+                        format!(
+                            "a bundle of release `{}` must be named `{wanted}`, found `{name}`",
+                            package.release
+                        ),
                         "rename the ClusterServiceVersion, or drop the release",
                     );
                 }
                 if !version.version.build.is_empty() {
                     push(
-                        format!("the version `{}` has build metadata beside the release `{}`", package.version, package.release),
+                        format!(
+                            "the version `{}` has build metadata beside the release `{}`",
+                            package.version, package.release
+                        ),
                         "say it in the release alone",
                     );
                 }

@@ -7,7 +7,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-version-duplicate", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_version_duplicate.md") },
+    code: Code {
+        name: "fbc-bundle-version-duplicate",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_version_duplicate.md"),
+    },
     check,
 };
 

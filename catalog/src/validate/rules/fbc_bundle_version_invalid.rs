@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-bundle-version-invalid", level: Level::Error, suite: OPM, docs: include_str!("fbc_bundle_version_invalid.md") },
+    code: Code {
+        name: "fbc-bundle-version-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_bundle_version_invalid.md"),
+    },
     check,
 };
 
@@ -13,7 +18,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles() {
         for (at, package) in &bundle.packages {
             if let Err(error) = package.version.parse::<Version>() {
-                let message = format!("the version `{}` of `{}` is not semantic: {error}", package.version, bundle.blob.name);
+                let message = format!(
+                    "the version `{}` of `{}` is not semantic: {error}",
+                    package.version, bundle.blob.name
+                );
                 findings.push(
                     index
                         .finding(&RULE.code, bundle.property_at(*at), message)

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-field-type", level: Level::Error, suite: OPM, docs: include_str!("fbc_field_type.md") },
+    code: Code {
+        name: "fbc-field-type",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_field_type.md"),
+    },
     check,
 };
 

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-file-unreadable", level: Level::Error, suite: OPM, docs: include_str!("fbc_file_unreadable.md") },
+    code: Code {
+        name: "fbc-file-unreadable",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_file_unreadable.md"),
+    },
     check,
 };
 

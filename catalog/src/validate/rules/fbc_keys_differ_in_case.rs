@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-keys-differ-in-case", level: Level::Error, suite: OPM, docs: include_str!("fbc_keys_differ_in_case.md") },
+    code: Code {
+        name: "fbc-keys-differ-in-case",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_keys_differ_in_case.md"),
+    },
     check,
 };
 

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-not-a-map", level: Level::Error, suite: OPM, docs: include_str!("fbc_not_a_map.md") },
+    code: Code {
+        name: "fbc-not-a-map",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("fbc_not_a_map.md"),
+    },
     check,
 };
 

@@ -4,7 +4,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "package-duplicate", level: Level::Error, suite: OPM, docs: include_str!("package_duplicate.md") },
+    code: Code {
+        name: "package-duplicate",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("package_duplicate.md"),
+    },
     check,
 };
 
@@ -14,7 +19,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for other in others.iter().filter(|_| !name.is_empty()) {
             findings.push(
                 index
-                    .finding(&RULE.code, other.at.with(other.name.span), format!("the package `{name}` stands here again"))
+                    .finding(
+                        &RULE.code,
+                        other.at.with(other.name.span),
+                        format!("the package `{name}` stands here again"),
+                    )
                     .and(index.catalog.place(first.at.with(first.name.span)).label("first here"))
                     .subject(*name)
                     .help("remove one of them; all files below the directory belong to the same catalog"),

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "package-icon-invalid", level: Level::Error, suite: OPM, docs: include_str!("package_icon_invalid.md") },
+    code: Code {
+        name: "package-icon-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("package_icon_invalid.md"),
+    },
     check,
 };
 
@@ -15,7 +20,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         if let Err(error) = decode(&icon.data) {
             let message = format!("the icon is not in base64: {error}");
             findings.push(
-                index.finding(&RULE.code, package.at.with(icon.data.span), message).subject(package.name.as_str()),
+                index
+                    .finding(&RULE.code, package.at.with(icon.data.span), message)
+                    .subject(package.name.as_str()),
             );
         }
     }

@@ -5,7 +5,12 @@ use crate::index::Index;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "package-name-invalid", level: Level::Error, suite: OPM, docs: include_str!("package_name_invalid.md") },
+    code: Code {
+        name: "package-name-invalid",
+        level: Level::Error,
+        suite: OPM,
+        docs: include_str!("package_name_invalid.md"),
+    },
     check,
 };
 
