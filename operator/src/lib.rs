@@ -14,5 +14,6 @@ pub mod metrics;
 pub mod plan;
 pub mod run;
 pub mod server;
-pub mod telemetry;
 pub mod webhook;
+
+pub use operator_process::telemetry;

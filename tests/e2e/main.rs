@@ -10,18 +10,22 @@
 mod catalogs;
 mod cluster;
 mod diagnostics;
+mod examples;
 mod harness;
 mod images;
 mod junit;
 mod network;
 mod olm;
 mod operators;
+mod pages;
 #[path = "../support/program.rs"]
 mod program;
 mod redis;
 mod registry;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/walk.rs"]
+mod walk;
 
 use std::process::ExitCode;
 
@@ -31,10 +35,12 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = harness::trials();
     trials.extend(catalogs::trials());
+    trials.extend(examples::trials());
     trials.extend(images::trials());
     trials.extend(network::trials());
     trials.extend(olm::trials());
     trials.extend(operators::trials());
+    trials.extend(pages::trials());
     trials.extend(redis::trials());
     trials.extend(registry::trials());
     let conclusion = support::run(&arguments, trials);

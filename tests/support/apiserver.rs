@@ -28,6 +28,13 @@ fn programs() -> Option<[PathBuf; 2]> {
     places.iter().map(both).find(|both| both.iter().all(|program| program.is_file()))
 }
 
+/// Another program that is kept with the server, such as `kube-controller-manager`.
+#[allow(dead_code, reason = "of the programs that include this file, not every one asks")]
+pub(crate) fn beside(name: &str) -> Option<PathBuf> {
+    let [_, server] = programs()?;
+    Some(server.with_file_name(name)).filter(|program| program.is_file())
+}
+
 /// Why tests cannot have a server, if they cannot.
 pub(crate) fn missing() -> Option<String> {
     programs()

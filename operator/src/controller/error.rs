@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use operator_lease::Leadership;
 
-use super::backoff::{FIRST, LAST};
 use crate::server::act::ActError;
+use operator_process::backoff::{FIRST, LAST};
 
 /// How long one call of the API server may take.
 const API_DEADLINE: Duration = Duration::from_secs(5);

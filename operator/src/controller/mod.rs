@@ -5,7 +5,6 @@
 //! cluster keeps them from working on the same one at once, and a slot move makes way for a repair. Start at
 //! `reconcile`, and go on in `turn.rs`.
 
-pub mod backoff;
 pub mod cache;
 pub mod children;
 mod error;
@@ -34,11 +33,11 @@ use kube::{
     },
 };
 use operator_lease::Leadership;
+use operator_process::backoff::Backoff;
 use tracing::{Instrument, debug, error, info_span, warn};
 
 pub use self::error::ReconcileError;
 use self::{
-    backoff::Backoff,
     cache::{Caches, Key, key},
     children::Defaults,
     status::News,

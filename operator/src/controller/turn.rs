@@ -23,13 +23,13 @@ use kube::{
     runtime::{controller::Action, reflector::Store},
 };
 use operator_lease::Leadership;
+use operator_process::backoff::{Backoff, jittered};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tracing::info;
 
 use super::{
     Memory, Object, Scope,
-    backoff::{Backoff, jittered},
     cache::{Caches, Key},
     children::{self, DRAINED_ANNOTATION, IN_SYNC, Names},
     error::{ReconcileError, call},

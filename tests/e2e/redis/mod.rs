@@ -11,7 +11,6 @@ mod operator;
 mod rediscluster;
 mod scope;
 mod succession;
-mod walk;
 mod writer;
 
 use std::thread;
@@ -21,12 +20,25 @@ use libtest_mimic::{Failed, Trial};
 use self::operator::Operator;
 use crate::cluster::{Namespace, message};
 use crate::harness::{Company, part, trial};
+use crate::pages::{self, Page};
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        Trial::test("what_a_page_shows_and_what_a_command_says", walk::check),
-        trial("the_redis_operator", Company::Alone, all),
-    ]
+    vec![trial("the_redis_operator", Company::Alone, all)]
+}
+
+/// The walk through `docs/redis-operator.md`.
+fn walked(namespace: &Namespace) -> Result<(), Failed> {
+    let image = operator::image();
+    pages::walked(
+        namespace,
+        Page {
+            path: "docs/redis-operator.md",
+            fence: "console",
+            images: &[("redis-operator:0.5.0", &image)],
+            environment: vec![(operator::MANIFESTS, format!("{} manifests", operator::built()?.display()))],
+            asks: &["kubectl -n redis-operator logs"],
+        },
+    )
 }
 
 fn all(namespace: &Namespace) -> Result<(), Failed> {
@@ -36,7 +48,7 @@ fn all(namespace: &Namespace) -> Result<(), Failed> {
         vec![("a_redis_cluster_is_left_in_peace", |_, namespace| growth::quiet(namespace))],
         vec![
             ("a_redis_cluster_lives", growth::lives),
-            ("the_redis_operator_as_its_page_shows_it", |_, namespace| walk::walked(namespace)),
+            ("the_redis_operator_as_its_page_shows_it", |_, namespace| walked(namespace)),
         ],
         vec![
             ("a_redis_cluster_heals_without_volumes", healing::without_volumes),
