@@ -134,7 +134,7 @@ fn arrows_between_crates_never_turn_back() {
     never("redis-operator", &["olmkit-bundle", "olmkit-catalog", "olmkit"]);
     never("olmkit", &["redis-operator"]);
     // Operators to copy, and what they share, are ordinary kube-rs operators.
-    for name in ["operator-lease", "operator-process", "memcached-operator"] {
+    for name in ["operator-lease", "operator-process", "memcached-operator", "echo-operator"] {
         never(name, &["olmkit-bundle", "olmkit-catalog", "olmkit", "redis-operator"]);
     }
 }

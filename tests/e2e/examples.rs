@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
 use olmkit::image::Config;
 
-use crate::cluster::{Cluster, Namespace};
+use crate::cluster::{Cluster, Namespace, finished};
 use crate::harness::{Company, trial_with};
 use crate::images::olmkit;
 use crate::pages::{Page, walked};
@@ -18,6 +19,10 @@ struct Example {
     name: &'static str,
     /// Its releases, oldest first.
     releases: [&'static str; 2],
+    /// Whether a Helm chart installs it, or else the manifests of each release.
+    chart: bool,
+    /// The image of what it runs, as Docker Hub has it; a program of this machine, and its place in that image.
+    operand: (&'static str, &'static str, &'static str),
     /// Its CRD.
     crd: &'static str,
     /// A custom resource, which its sample creates, and what `kubectl wait` is to wait for.
@@ -28,13 +33,26 @@ struct Example {
 const MEMCACHED: Example = Example {
     name: "memcached",
     releases: ["0.1.0", "0.2.0"],
+    chart: false,
+    operand: ("memcached:1.6.39", "memcached", "memcached"),
     crd: "memcacheds.cache.example.com",
     sample: "memcached/memcached-sample",
     ready: "condition=Available",
 };
 
+const ECHO: Example = Example {
+    name: "echo",
+    releases: ["0.1.0", "0.2.0"],
+    chart: true,
+    operand: ("busybox:1.37.0", "printf", "usr/bin/printf"),
+    crd: "echoes.echo.example.com",
+    sample: "echo/hello",
+    ready: "condition=Complete",
+};
+
 pub(crate) fn trials() -> Vec<Trial> {
     let memcached = || Some(Part::program("memcached"));
+    let with_helm = || Some(Part::new("helm", helm().is_none().then(|| "helm is not installed".into())));
     // Alone: they bring CRDs and namespaces.
     vec![
         trial_with("the_memcached_example_as_its_page_shows_it", Company::Alone, memcached(), |namespace| {
@@ -46,7 +64,19 @@ pub(crate) fn trials() -> Vec<Trial> {
             memcached(),
             |namespace| MEMCACHED.bundles(namespace),
         ),
+        trial_with("the_echo_example_as_its_page_shows_it", Company::Alone, with_helm(), |namespace| {
+            ECHO.page(namespace)
+        }),
+        trial_with("the_echo_example_upgrades_from_its_bundles", Company::Alone, with_helm(), |namespace| {
+            ECHO.bundles(namespace)
+        }),
     ]
+}
+
+/// Where helm is: a cluster from parts has it beside kubectl.
+fn helm() -> Option<PathBuf> {
+    let beside = std::env::var_os("KUBECTL").map(|kubectl| Path::new(&kubectl).with_file_name("helm"));
+    beside.filter(|path| path.is_file()).or_else(|| find("helm"))
 }
 
 impl Example {
@@ -69,7 +99,7 @@ impl Example {
         Err(format!("{} is not there: run `cargo build -p {}`", built.display(), self.operator()).into())
     }
 
-    /// Makes the images of the operator and of Debian's memcached.
+    /// Makes the images of the operator and of what it runs.
     fn images(&self, cluster: &Cluster) -> Result<(), Failed> {
         let failed = |error: Box<dyn std::error::Error>| Failed::from(error.to_string());
         let operator = self.operator();
@@ -80,10 +110,12 @@ impl Example {
         };
         let reference = format!("{}/{}", cluster.registry, self.image());
         program::push_several(&reference, &[(&operator, &self.built()?)], &config).map_err(failed)?;
-        let memcached = find("memcached").ok_or("memcached is not installed")?;
+        let (image, program, path) = self.operand;
+        let found = find(program).ok_or_else(|| format!("{program} is not installed"))?;
+        let config = Config { entrypoint: vec![format!("/{path}")], ..Config::default() };
         // A cluster from parts looks for images of Docker Hub here.
-        program::push(&format!("{}/library/memcached:1.6.39", cluster.registry), &memcached, &[])
-            .map_err(failed)
+        let reference = format!("{}/library/{image}", cluster.registry);
+        program::push_several(&reference, &[(path, &found)], &config).map_err(failed)
     }
 
     /// The walk through its README.
@@ -96,7 +128,10 @@ impl Example {
                 path: &format!("examples/{}/README.md", self.name),
                 fence: "console",
                 images: &[(&format!("{operator}:{}", self.releases[1]), &self.image())],
-                environment: vec![("PROGRAM", self.built()?.display().to_string())],
+                environment: vec![
+                    ("PROGRAM", self.built()?.display().to_string()),
+                    ("HELM", helm().unwrap_or_else(|| "helm".into()).display().to_string()),
+                ],
                 asks: &[&format!("kubectl -n {operator} get"), &format!("kubectl -n {operator} logs")],
             },
         );
@@ -117,26 +152,41 @@ impl Example {
     fn release(&self, namespace: &Namespace, dir: &Path, release: &str) -> Result<(), Failed> {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(self.name);
         let file = |path: String| example.join(path).display().to_string();
+        let (operator, namespace_name) = (self.operator(), &namespace.name);
         let image = format!(
             "registry.example.com/{operator}:{release}={}/{}",
             namespace.cluster.registry,
-            self.image(),
-            operator = self.operator()
+            self.image()
         );
-        let (manifests, samples) =
-            (file(format!("deploy/{release}/install")), file(format!("deploy/{release}/samples")));
-        let package = file("olmkit.yaml".into());
-        let mut words = vec!["bundle", "generate", &manifests, &samples, "--package-file", &package];
-        words.extend(["--version", release, "--image", &image, "--output-dir", release]);
-        olmkit(dir, &words)?;
+        let (package, tag) = (file("olmkit.yaml".into()), format!("image.tag={release}"));
+        let manifests = file(format!("deploy/{release}/install"));
+        let samples = file(if self.chart { "samples".into() } else { format!("deploy/{release}/samples") });
+        let mut words = vec!["bundle", "generate", "--package-file", &package, "--version", release];
+        words.extend(["--image", &image, "--output-dir", release]);
+        if self.chart {
+            words.extend(["--helm-set", &tag]);
+        } else {
+            words.extend([&manifests, &samples].map(String::as_str));
+        }
+        let directory =
+            helm().and_then(|helm| Some(helm.parent()?.display().to_string())).unwrap_or_default();
+        let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
+        let output = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+            .args(&words)
+            .current_dir(dir)
+            .env("PATH", path)
+            .output()?;
+        finished(&words, &output)?;
         olmkit(dir, &["bundle", "validate", release])?;
-        let place = ["--namespace", &namespace.name, "--watch-namespace", &namespace.name];
-        let objects = olmkit(dir, &[&["bundle", "manifests", release], &place[..]].concat())?;
-        fs::write(dir.join("objects.yaml"), objects)?;
+        let mut words = vec!["bundle", "manifests", release, "--namespace", namespace_name];
+        if !self.chart {
+            words.extend(["--watch-namespace", namespace_name]);
+        }
+        fs::write(dir.join("objects.yaml"), olmkit(dir, &words)?)?;
         let objects = dir.join("objects.yaml").display().to_string();
         namespace.kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", &objects])?;
         namespace.wait(&format!("crd/{}", self.crd), "condition=Established")?;
-        let deployment = format!("deployment/{}", self.operator());
+        let deployment = format!("deployment/{operator}");
         namespace.kubectl(&["rollout", "status", &deployment, "--timeout=120s"])?;
         namespace.kubectl(&["apply", "--filename", &samples])?;
         namespace.wait(self.sample, self.ready)

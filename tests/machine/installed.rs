@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial_with("installed_kustomize_builds", &[Part::new("kustomize", missing)], kustomize_builds),
         trial_with("installed_helm_renders", &[Part::program("helm")], helm_renders),
+        trial_with("installed_helm_lets_all_operators_be_one_catalog", &[Part::program("helm")], one_catalog),
     ]
 }
 
@@ -57,5 +58,58 @@ fn helm_renders() -> Result<(), Failed> {
     fs::write(chart.join("templates/all.yaml"), manifests())?;
     let csv = generated(directory.path(), "--helm", "chart")?;
     assert!(csv.contains("deploymentName: echo-operator"), "{csv}");
+    Ok(())
+}
+
+/// Every operator of the project is in one catalog, with an upgrade at least, and nothing is to be said about it.
+fn one_catalog() -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    let olmkit = |words: &[&str]| -> Result<String, Failed> {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_olmkit")).args(words).current_dir(dir.path()).output()?;
+        let said =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        if output.status.success() { Ok(said) } else { Err(format!("{words:?}: {said}").into()) }
+    };
+    let operators = [
+        ("operator", &["0.1.0", "0.2.0", "0.2.1", "0.3.0"][..]),
+        ("examples/memcached", &["0.1.0", "0.2.0"]),
+        ("examples/echo", &["0.1.0", "0.2.0"]),
+    ];
+    for (place, releases) in operators {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(place);
+        let package = place.join("olmkit.yaml").display().to_string();
+        for (number, release) in releases.iter().enumerate() {
+            let manifests = place.join("deploy").join(release);
+            let (tag, manifests) = (format!("image.tag={release}"), manifests.display().to_string());
+            let mut words = vec!["bundle", "generate", "--package-file", &package, "--version", release];
+            // A chart is in the package file.
+            words.extend(if place.join("chart").exists() {
+                vec!["--helm-set", tag.as_str()]
+            } else {
+                vec![manifests.as_str()]
+            });
+            words.extend(["--output-dir", release]);
+            if number > 0 {
+                words.extend(["--catalog", "catalog"]);
+            }
+            olmkit(&words)?;
+            olmkit(&["bundle", "validate", release])?;
+            let template = "registry.example.com/{{.Package}}-bundle:v{{.Version}}";
+            let policy = ["--policy", "semver-skippatch", "--image-ref-template", template];
+            olmkit(&[&["catalog", "add", "catalog", release], &policy[..]].concat())?;
+            fs::remove_dir_all(dir.path().join(release))?;
+        }
+    }
+    let said = olmkit(&["catalog", "validate", "catalog"])?;
+    assert!(said.starts_with("checked 1 catalog: 0 errors, 0 warnings"), "{said}");
+    let paths = olmkit(&["catalog", "path", "catalog"])?;
+    for upgrade in [
+        "echo-operator in stable, head 0.2.0\n  0.1.0 → 0.2.0\n",
+        "memcached-operator in stable, head 0.2.0\n  0.1.0 → 0.2.0\n",
+        "redis-operator in stable, head 0.3.0\n  0.1.0 → 0.2.1 → 0.3.0\n",
+    ] {
+        assert!(paths.contains(upgrade), "{paths}");
+    }
     Ok(())
 }
