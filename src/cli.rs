@@ -79,7 +79,7 @@ impl Noun {
             Self::Bundle(verb) => verb.run(),
             Self::Catalog(verb) => verb.run(output),
             Self::Image(verb) => verb.run(),
-            Self::Operator(verb) => verb.run(),
+            Self::Operator(verb) => verb.run(output),
         }
     }
 }

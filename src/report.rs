@@ -22,6 +22,7 @@ mod junit;
 mod markdown;
 mod operator;
 mod paths;
+mod plan;
 mod progress;
 mod resolution;
 mod sarif;
@@ -29,6 +30,7 @@ mod served;
 mod stream;
 mod tables;
 mod unified;
+mod watched;
 mod written;
 
 use std::io::{self, Write};
@@ -60,6 +62,7 @@ pub use resolution::{ResolutionAnswer, ResolutionResult};
 pub use served::ServedAnswer;
 pub use stream::StreamAnswer;
 pub use tables::ListAnswer;
+pub use watched::watched;
 pub use written::WrittenAnswer;
 
 /// How answers are printed.

@@ -19,6 +19,8 @@ use crate::parse::{Bundle, Object};
 use crate::source::Source;
 use crate::yaml::{Document, documents};
 
+pub use rights::gained_in_all_namespaces;
+
 /// What comparing two versions has found.
 #[derive(Debug)]
 pub struct Comparison {

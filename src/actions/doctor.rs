@@ -57,6 +57,12 @@ pub enum DoctorError {
         /// Why.
         source: doctor::RecordingError,
     },
+    /// It would take too much memory.
+    #[error("`{path}` is larger than {} MiB", MAX_FILE >> 20)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
     /// It cannot be opened.
     #[error("cannot read `{path}`")]
     Unreadable {
@@ -120,7 +126,17 @@ pub fn found(seen: &Observation, scope: &Scope) -> Result<(), Failure> {
     Err(failure.help(help.unwrap_or_else(|| "run it without a name to diagnose all operators".into())))
 }
 
+/// A file that would take too much memory.
+fn too_large(path: &Path) -> Failure {
+    let error = DoctorError::TooLarge { path: path.to_owned() };
+    Failure::unknown(error)
+        .help("collect fewer kinds, or one namespace, or write several files and pass each with --from")
+}
+
 fn trace(path: &Path, at: Option<i64>) -> Result<Observation, Failure> {
+    if std::fs::metadata(path).is_ok_and(|found| found.len() > MAX_FILE) {
+        return Err(too_large(path));
+    }
     let text = files::read_text(path)?;
     doctor::replay(text.lines(), at).map_err(|source| {
         Failure::unknown(DoctorError::Recording { path: path.to_owned(), source })
@@ -137,6 +153,8 @@ fn collected(paths: &[PathBuf]) -> Result<Observation, Failure> {
             gathered.directory(path).map_err(unreadable)?;
         } else if let Some(archive) = Archive::of(path) {
             gathered.archive(path, archive).map_err(unreadable)?;
+        } else if kind.len() > MAX_FILE {
+            return Err(too_large(path));
         } else {
             gathered.text(&path.display().to_string(), &files::read_text(path)?);
         }
@@ -236,6 +254,10 @@ impl Gathered {
             if self.files > MAX_FILES {
                 self.problem(&directory.display().to_string(), format!("it has more than {MAX_FILES} files"));
                 return Ok(());
+            }
+            if std::fs::metadata(&path).is_ok_and(|found| found.len() > MAX_FILE) {
+                self.problem(&name, format!("it is larger than {} MiB", MAX_FILE >> 20));
+                continue;
             }
             match files::read_text(&path) {
                 Ok(text) => self.text(&name, &text),

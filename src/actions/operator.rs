@@ -14,13 +14,15 @@ use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::input::Input;
 use crate::lifecycle::cluster::{Cluster, ClusterError};
-use crate::lifecycle::decide::Accept;
+use crate::lifecycle::decide::{Accept, Stuck};
 use crate::lifecycle::doctor::{self, Diagnosis, Scope, diagnose};
 use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
 use crate::lifecycle::kubernetes::{self, Choice, Kubernetes};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
+use crate::lifecycle::policy::{Policy, Violation};
+use crate::lifecycle::preview::Preview;
 use crate::lifecycle::rights::Right;
 use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::uninstall::{Removed, Uninstall};
@@ -91,6 +93,17 @@ pub enum Verb {
         namespace: Option<String>,
         /// What else the plan may carry.
         accept: Accept,
+        /// What it has to meet.
+        policy: Option<Policy>,
+    },
+    /// `operator plan`
+    Plan {
+        /// The Subscription, or its package.
+        name: String,
+        /// Its namespace.
+        namespace: Option<String>,
+        /// What it is held against.
+        policy: Option<Policy>,
     },
     /// `operator status`
     Status {
@@ -111,12 +124,21 @@ pub enum Verb {
         /// The namespace; none for all.
         namespace: Option<String>,
     },
+    /// `operator watch`
+    Watch {
+        /// The namespace; none for all.
+        namespace: Option<String>,
+        /// How often to look.
+        interval: Duration,
+    },
     /// `operator doctor`
     Doctor {
         /// The Subscription, or its package; none for all.
         name: Option<String>,
         /// The namespace; none for all.
         namespace: Option<String>,
+        /// Whether safe repairs are applied.
+        fix: bool,
     },
     /// `operator uninstall`
     Uninstall(Uninstall),
@@ -142,6 +164,10 @@ pub enum Outcome {
     List(Vec<Operator>),
     /// How operators are, and why.
     Diagnosis(Diagnosis),
+    /// What a plan will change, and what of it does not meet the policy, if there is one.
+    Plan(Box<Preview>, Option<Vec<Violation>>),
+    /// What was shown while it was watched.
+    Watched,
     /// What was removed.
     Removed(Removed),
     /// What would be written.
@@ -162,6 +188,10 @@ pub fn run(
     let begun = Instant::now();
     target.check()?;
     if !target.simulate.is_empty() {
+        if matches!(verb, Verb::Watch { .. }) {
+            return Err(Failure::misuse("a simulated cluster changes only while a command runs on it")
+                .help("see `olmkit operator list`"));
+        }
         verb.has_namespace()?;
     }
     let made = match verb {
@@ -170,8 +200,7 @@ pub fn run(
         }
         _ => None,
     };
-    let is_simulated = !target.simulate.is_empty();
-    let errand = Errand { verb, made: made.as_ref(), options, access, begun, is_simulated };
+    let errand = Errand { verb, made: made.as_ref(), options, access, begun };
     let outcomes = match (&target.simulate[..], &target.contexts[..]) {
         ([], []) => vec![(String::new(), real(target, None, &errand, progress))],
         ([], contexts) => at_once(target, contexts, &errand, progress),
@@ -206,7 +235,6 @@ struct Errand<'e> {
     access: &'e Access,
     /// When the command began.
     begun: Instant,
-    is_simulated: bool,
 }
 
 impl Verb {
@@ -225,9 +253,11 @@ impl Verb {
             Self::Uninstall(request) => &mut request.namespace,
             Self::Rollback { request, .. } => &mut request.namespace,
             Self::Approve { namespace, .. }
+            | Self::Plan { namespace, .. }
             | Self::Status { namespace, .. }
             | Self::Describe { namespace, .. }
             | Self::Doctor { namespace, .. }
+            | Self::Watch { namespace, .. }
             | Self::List { namespace } => namespace,
         };
         namespace.get_or_insert_with(|| default.to_owned());
@@ -236,7 +266,15 @@ impl Verb {
 
     /// Whether it changes a cluster.
     fn writes(&self) -> bool {
-        !matches!(self, Self::Status { .. } | Self::Describe { .. } | Self::List { .. } | Self::Doctor { .. })
+        !matches!(
+            self,
+            Self::Status { .. }
+                | Self::Describe { .. }
+                | Self::List { .. }
+                | Self::Watch { .. }
+                | Self::Doctor { fix: false, .. }
+                | Self::Plan { .. }
+        )
     }
 
     /// The operator that is waited for.
@@ -306,6 +344,10 @@ impl Progress for Within<'_> {
     fn looked(&self, _: &str, rows: &[Row]) {
         self.progress.looked(&self.context, rows);
     }
+
+    fn operators(&self, _: &str, operators: &[Operator]) -> bool {
+        self.progress.operators(&self.context, operators)
+    }
 }
 
 /// A verb on a real cluster.
@@ -347,8 +389,8 @@ fn real(
     }
     let name = context.map_or("the current context", String::as_str);
     match one(&mut cluster, &sources, errand, progress, name) {
-        Err(failure) if is_stuck(&failure) && !errand.options.dry_run => {
-            // The time of the command may be over, and why is still to be said.
+        Err(failure) if is_unexplained(&failure) && !errand.options.dry_run => {
+            // The time of the command is over, and why is still to be said.
             let limit = cluster.now() + LAST_LOOK;
             Err(explained(&mut cluster.within(limit), errand.verb, failure))
         }
@@ -359,48 +401,28 @@ fn real(
 /// How long the cluster is asked why a verb got stuck.
 const LAST_LOOK: Duration = Duration::from_secs(3);
 
-/// Whether a verb waited for what did not come.
-fn is_stuck(failure: &Failure) -> bool {
+/// Whether a verb timed out before the doctor had found out why.
+fn is_unexplained(failure: &Failure) -> bool {
     let error = failure.error.downcast_ref::<EngineError>();
-    matches!(error, Some(EngineError::Stuck(_) | EngineError::TimedOut { .. }))
+    matches!(error, Some(EngineError::TimedOut { suspicion: None, .. }))
 }
 
-/// A failure with its root cause.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-struct Explained {
-    what: String,
-    source: RootCause,
-}
-
-/// The sentence of a root cause.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct RootCause(String);
-
-/// Names the root cause of a wait that failed, and its repairs, if the doctor finds one.
+/// Names the root cause of a wait that timed out, and its repairs, if the doctor finds one.
 fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Failure) -> Failure {
     let Some((name, namespace)) = verb.subject() else { return failure };
     let scope = Scope { name: Some(name), namespace };
-    let Ok(seen) = doctor::observe(cluster, &scope, Some(milliseconds())) else { return failure };
+    let now = cluster.time_of_day();
+    let Ok(seen) = doctor::observe(cluster, &scope, Some(now)) else { return failure };
     let diagnosis = diagnose(&seen, &scope);
-    let Some(cause) = diagnosis.causes.first() else { return failure };
-    let repairs = cause.repair.iter().filter(|repair| !repair.command.contains('\n'));
-    let mut help: Vec<String> =
-        repairs.take(2).map(|repair| format!("`{}`: {}", repair.command, repair.effect)).collect();
-    help.extend(failure.help.take());
-    failure.help = Some(help.join("\n"));
-    failure.error = Box::new(Explained {
-        what: failure.error.to_string(),
-        source: RootCause(format!("{} [{}]", cause.sentence, cause.code)),
-    });
+    let (Some(cause), Some(operator)) = (diagnosis.causes.first(), diagnosis.operators.first()) else {
+        return failure;
+    };
+    let found = Stuck::of(cause, &operator.namespace);
+    if let Some(EngineError::TimedOut { suspicion, .. }) = failure.error.downcast_mut::<EngineError>() {
+        failure.help = found.help.iter().chain(&failure.help).cloned().reduce(|all, more| all + "\n" + &more);
+        *suspicion = Some(found);
+    }
     failure
-}
-
-/// The time, in milliseconds since 1970.
-fn milliseconds() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn one(
@@ -418,16 +440,31 @@ fn one(
             None => engine.install(request).map(Outcome::Operator),
         },
         Verb::Upgrade(request) => engine.upgrade(request).map(Outcome::Operator),
-        Verb::Approve { name, namespace, accept } => {
-            engine.approve(name, namespace.as_deref(), accept).map(Outcome::Operator)
+        Verb::Approve { name, namespace, accept, policy } => {
+            engine.approve_if(name, namespace.as_deref(), accept, policy.as_ref()).map(Outcome::Operator)
+        }
+        Verb::Plan { name, namespace, policy } => {
+            engine.preview(name, namespace.as_deref()).map(|(preview, csv)| {
+                let violations = policy.as_ref().map(|policy| policy.check(&preview, &csv));
+                Outcome::Plan(Box::new(preview), violations)
+            })
         }
         Verb::Status { name, namespace } => engine.status(name, namespace.as_deref()).map(Outcome::Status),
         Verb::Describe { name, namespace } => {
             engine.describe(name, namespace.as_deref()).map(Outcome::Description)
         }
+        Verb::Watch { namespace, interval } => {
+            engine.watch(namespace.as_deref(), *interval).map(|()| Outcome::Watched)
+        }
         Verb::List { namespace } => engine.list(namespace.as_deref()).map(Outcome::List),
-        Verb::Doctor { name, namespace } => {
-            return examine(engine.cluster, errand, name.clone(), namespace.clone());
+        Verb::Doctor { name, namespace, fix } => {
+            let mut diagnosis = examine(engine.cluster, name.clone(), namespace.clone())?;
+            if *fix {
+                diagnosis.fixes = engine
+                    .fix(&diagnosis)
+                    .map_err(|error| failure(error, &engine.planned, engine.awaited(), engine.resume()))?;
+            }
+            return Ok(Outcome::Diagnosis(diagnosis));
         }
         Verb::Uninstall(request) => engine.uninstall(request).map(Outcome::Removed),
         Verb::Rollback { request, backup } => {
@@ -450,16 +487,15 @@ fn one(
 /// Looks at a cluster, and says why operators are stuck.
 fn examine(
     cluster: &mut dyn Cluster,
-    errand: &Errand<'_>,
     name: Option<String>,
     namespace: Option<String>,
-) -> Result<Outcome, Failure> {
+) -> Result<Diagnosis, Failure> {
     let scope = Scope { name, namespace };
-    // A simulated cluster has a clock of its own.
-    let now = (!errand.is_simulated).then(milliseconds);
-    let seen = doctor::observe(cluster, &scope, now).map_err(|error| failure(error.into(), &[], "", None))?;
+    let now = cluster.time_of_day();
+    let seen =
+        doctor::observe(cluster, &scope, Some(now)).map_err(|error| failure(error.into(), &[], "", None))?;
     super::doctor::found(&seen, &scope)?;
-    Ok(Outcome::Diagnosis(diagnose(&seen, &scope)))
+    Ok(diagnose(&seen, &scope))
 }
 
 /// What is said when a verb did something and did not get to its end.
@@ -493,11 +529,7 @@ fn failure(error: EngineError, done: &[Planned], awaited: &str, resume: Option<&
         EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
         EngineError::Refused { help, .. } => (Exit::No, help.clone()),
         EngineError::TimedOut { suspicion, .. } => {
-            let why = suspicion.as_ref().map(|stuck| match &stuck.help {
-                Some(help) => format!("{}: {help}", stuck.sentence),
-                None => stuck.sentence.clone(),
-            });
-            (Exit::TimedOut, why)
+            (Exit::TimedOut, suspicion.as_ref().and_then(|stuck| stuck.help.clone()))
         }
         EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, None),
         EngineError::Cluster(error @ ClusterError::TimedOut { .. }) => (Exit::TimedOut, error.help()),

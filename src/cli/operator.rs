@@ -19,10 +19,11 @@ use crate::lifecycle::decide::Accept;
 use crate::lifecycle::doctor::Scope;
 use crate::lifecycle::engine::Options;
 use crate::lifecycle::install;
+use crate::lifecycle::policy::Policy;
 use crate::lifecycle::rollback;
 use crate::lifecycle::uninstall;
 use crate::lifecycle::upgrade;
-use crate::report::{self, Answer};
+use crate::report::{self, Answer, Format};
 
 /// What to do with operators on a cluster.
 #[derive(Debug, Subcommand)]
@@ -33,12 +34,16 @@ pub enum Verb {
     Upgrade(Box<Upgrade>),
     /// Approve the pending InstallPlan if it contains what is expected
     Approve(Approve),
+    /// Show what the pending InstallPlan will change on this cluster
+    Plan(Plan),
     /// List operators with their versions, phases and channels
     List(List),
     /// Show details of an operator
     Describe(Named),
     /// Show the health of an operator; exit code 1 if it is unhealthy
     Status(Named),
+    /// Show a live table of operators, with the cause of each that does not go on
+    Watch(Watch),
     /// Say in one sentence why operators are stuck, and how to repair them
     Doctor(Doctor),
     /// Remove an operator; lists what is kept and why
@@ -48,8 +53,9 @@ pub enum Verb {
 }
 
 impl Verb {
-    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+    pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         let mut all_namespaces = false;
+        let mut watched = None;
         let (verb, cluster, waiting) = match self {
             Self::Install(flags) => {
                 let Install { cluster, waiting, .. } = &*flags;
@@ -70,14 +76,29 @@ impl Verb {
                 };
                 (operator::Verb::Upgrade(request), cluster, waiting)
             }
-            Self::Approve(Approve { name, accept, cluster, waiting }) => {
+            Self::Approve(Approve { name, policy, accept, cluster, waiting }) => {
                 let namespace = cluster.namespace.clone();
-                (operator::Verb::Approve { name, namespace, accept: accept.into() }, cluster, waiting)
+                let policy = policy.as_deref().map(read_policy).transpose()?;
+                (operator::Verb::Approve { name, namespace, accept: accept.into(), policy }, cluster, waiting)
+            }
+            Self::Plan(Plan { name, policy, reading, cluster }) => {
+                let namespace = reading.namespace(&cluster);
+                all_namespaces = reading.all_namespaces;
+                let policy = policy.as_deref().map(read_policy).transpose()?;
+                (operator::Verb::Plan { name, namespace, policy }, cluster, reading.waiting())
             }
             Self::List(List { reading, cluster }) => {
                 let namespace = reading.namespace(&cluster);
                 all_namespaces = reading.all_namespaces;
                 (operator::Verb::List { namespace }, cluster, reading.waiting())
+            }
+            Self::Watch(Watch { all_namespaces: all, interval, cluster }) => {
+                let namespace = cluster.namespace.clone().filter(|_| !all);
+                all_namespaces = all;
+                watched = Some(output);
+                // It ends when somebody ends it.
+                let waiting = Waiting { timeout: FOREVER, ..Waiting::default() };
+                (operator::Verb::Watch { namespace, interval }, cluster, waiting)
             }
             Self::Describe(Named { name, reading, cluster }) => {
                 let namespace = reading.namespace(&cluster);
@@ -89,14 +110,15 @@ impl Verb {
                 all_namespaces = reading.all_namespaces;
                 (operator::Verb::Status { name, namespace }, cluster, reading.waiting())
             }
-            Self::Doctor(Doctor { name, from, at, reading, cluster }) => {
+            Self::Doctor(Doctor { name, from, at, fix, dry_run, reading, cluster }) => {
                 let namespace = reading.namespace(&cluster);
                 if !from.is_empty() {
                     let diagnosis = doctor::from_files(&from, at, &Scope { name, namespace })?;
                     return Ok(Box::new(report::DoctorAnswer { diagnosis }));
                 }
                 all_namespaces = reading.all_namespaces;
-                (operator::Verb::Doctor { name, namespace }, cluster, reading.waiting())
+                let waiting = Waiting { dry_run, ..reading.waiting() };
+                (operator::Verb::Doctor { name, namespace, fix }, cluster, waiting)
             }
             Self::Uninstall(Uninstall { name, delete_crds, accept_conversion_gap, cluster, waiting }) => {
                 let namespace = cluster.namespace.clone();
@@ -127,7 +149,10 @@ impl Verb {
         };
         let options = waiting.options()?;
         let access = cluster.registry.clone().access(Some(options.timeout), false)?;
-        let progress = report::operators();
+        let progress = match watched {
+            Some(output) => report::watched(output),
+            None => report::operators(),
+        };
         let target = Target { all_namespaces, ..cluster.target() };
         Ok(Box::new(operator::run(&target, &verb, &options, &access, progress.as_ref())?))
     }
@@ -449,17 +474,56 @@ Examples:
 
 /// Flags of `operator approve`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  olmkit operator approve redis-operator -n redis")]
+#[command(
+    after_help = "Examples:\n  olmkit operator approve redis-operator -n redis\n  olmkit operator approve redis-operator -n redis --policy policy.yaml"
+)]
 pub struct Approve {
     /// Subscription, or its package if only one Subscription has it
     #[arg(value_name = "NAME")]
     name: String,
+    /// YAML file that says what an InstallPlan may change; one that does not meet it is not approved
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     #[command(flatten)]
     accept: AcceptFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
     waiting: Waiting,
+}
+
+/// Flags of `operator plan`.
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_EXAMPLES)]
+pub struct Plan {
+    /// Subscription, or its package if only one Subscription has it
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// YAML file that says what an InstallPlan may change; exit code 1 if the plan does not meet it
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+const PLAN_EXAMPLES: &str = "\
+A policy has the keys `registries` (that images may come from), `upgrade` (`patch`, `minor` or `any`) and `deny` (a list of
+`new-cluster-rules`, `new-webhooks`, `unpinned-images`, `other-operators`, `breaking-changes`, `new-installs`).
+
+Examples:
+  olmkit operator plan redis-operator -n redis
+  olmkit operator plan redis-operator -n redis --policy policy.yaml && olmkit operator approve redis-operator -n redis";
+
+/// Reads a policy from a file.
+fn read_policy(path: &std::path::Path) -> Result<Policy, Failure> {
+    let text = files::read_text(path)?;
+    Policy::parse(&text).map_err(|error| {
+        let help = error.help();
+        let what = format!("`{}` is not a policy: {error}", path.display());
+        Failure { help, ..Failure::misuse(what) }
+    })
 }
 
 /// Flags of `operator list`.
@@ -471,6 +535,25 @@ pub struct List {
     #[command(flatten)]
     cluster: ClusterFlags,
 }
+
+/// Flags of `operator watch`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Ends on Ctrl-C. When standard output is not a terminal, prints a line for each operator that changes.\n\nExamples:\n  olmkit operator watch -A"
+)]
+pub struct Watch {
+    /// Watch all namespaces
+    #[arg(short = 'A', long, help_heading = "Cluster", conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// How often to look: seconds, or a number with `s`, `m` or `h`
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    interval: Duration,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+/// Longer than any command runs.
+const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Flags of `operator status` and `operator describe`.
 #[derive(Debug, Args)]
@@ -501,6 +584,13 @@ pub struct Doctor {
     /// Moment of a recorded trace, in milliseconds, inclusive [default: its end]
     #[arg(long, value_name = "MS", requires = "from")]
     at: Option<i64>,
+    /// Apply the repairs that interrupt nothing and lose nothing: unpack a bundle again, retry an InstallPlan once its cause is gone,
+    /// adopt an orphaned ClusterServiceVersion, make a stuck Subscription anew, carry a failed upgrade on
+    #[arg(long, conflicts_with = "from")]
+    fix: bool,
+    /// With --fix, say what it would do and change nothing
+    #[arg(long, requires = "fix")]
+    dry_run: bool,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
@@ -508,11 +598,12 @@ pub struct Doctor {
 }
 
 const DOCTOR_EXAMPLES: &str = "\
-Exit code 0 if all operators are healthy or progressing, 1 if one is waiting or broken.
+Exit code 0 if all operators are healthy or progressing, 1 if one is waiting or broken. With --fix 0 also if every cause was repaired.
 
 Examples:
   olmkit operator doctor -A
   olmkit operator doctor redis-operator -n redis
+  olmkit operator doctor redis-operator -n redis --fix --dry-run
   olmkit operator doctor --from must-gather.tar.gz
   olmkit operator doctor --from objects.json --output json";
 

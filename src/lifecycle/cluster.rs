@@ -6,6 +6,19 @@ use serde_json::Value;
 
 use super::api::{Key, Resource};
 
+/// Which objects of a kind are wanted, and how much of each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Selection<'s> {
+    /// A label selector; empty for all.
+    pub labels: &'s str,
+    /// A field selector; empty for all.
+    pub fields: &'s str,
+    /// Whether names, labels, annotations and owners are enough.
+    pub metadata_only: bool,
+    /// How many objects are asked for at once; 0 for the usual number. Large objects need small pages.
+    pub page: u32,
+}
+
 /// A cluster, real or simulated. Calls block.
 pub trait Cluster {
     /// The name of the context, for messages; empty when there is only one.
@@ -16,6 +29,22 @@ pub trait Cluster {
     /// # Errors
     /// [`ClusterError`]; a kind that the cluster does not serve is [`ClusterError::NotServed`].
     fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError>;
+
+    /// Hands over the objects of a kind one by one, so that no more than a page of them is in memory. A cluster may hand over more
+    /// than was selected, and an object twice if the list had to begin anew.
+    ///
+    /// # Errors
+    /// As [`Cluster::list`].
+    fn each(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        _selection: &Selection<'_>,
+        take: &mut dyn FnMut(Value),
+    ) -> Result<(), ClusterError> {
+        self.list(resource, namespace)?.into_iter().for_each(take);
+        Ok(())
+    }
 
     /// An object, if it is there.
     ///
@@ -46,6 +75,33 @@ pub trait Cluster {
     /// [`ClusterError`]
     fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError>;
 
+    /// Merges a patch into the status of an object, which is what OLM does. A `metadata.resourceVersion` in it must be the one stored.
+    ///
+    /// # Errors
+    /// As [`Cluster::patch`].
+    fn patch_status(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<(), ClusterError> {
+        self.patch(resource, key, patch).map(drop)
+    }
+
+    /// Deletes an object if it is still the very one that was looked at.
+    ///
+    /// # Errors
+    /// [`ClusterError::Conflict`] when it was changed, or another one has its name.
+    fn delete_exactly(&mut self, resource: &Resource, object: &Value) -> Result<(), ClusterError> {
+        let key = Key::of(object);
+        let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+        match self.get(resource, &key.namespace, &key.name)? {
+            Some(found) if version(&found) != version(object) => Err(ClusterError::Conflict { key }),
+            Some(_) => self.delete(resource, &key),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there are pods at all: a simulated cluster has none, and that says nothing about what runs.
+    fn has_pods(&self) -> bool {
+        true
+    }
+
     /// Whether a right is there, as far as the cluster tells; an empty name means any object.
     ///
     /// # Errors
@@ -68,6 +124,9 @@ pub trait Cluster {
 
     /// The time since some moment.
     fn now(&self) -> Duration;
+
+    /// The time of day as objects of the cluster show it, in milliseconds since 1970.
+    fn time_of_day(&self) -> i64;
 
     /// When the command has to be over, by the clock of [`Cluster::now`]; none when only its verbs have a limit.
     fn deadline(&self) -> Option<Duration> {

@@ -1,15 +1,16 @@
-//! What comes next on the way to a goal: one step, a wait, or the reason why nothing will help. Pure: no client, no clock.
+//! What comes next on the way to a goal: one step, a wait, or the reason why the goal is out of reach. Pure: no client, no clock.
 //!
 //! The rules are OLM's (see [`super::simulate`]); what is decided here never goes against them. A plan is approved only when
 //! it waits for that, leads to the next bundle of the way and carries nothing else that was not accepted; nothing is decided by what OLM is known
-//! to leave stale: conditions of Subscriptions only arouse a suspicion, which the engine believes once it has stood a while.
+//! to leave stale. Why OLM does not go on is not decided here: [`super::doctor`] knows, and the engine asks it while it waits.
 
 use std::collections::BTreeSet;
 
 use super::api::{
-    Approval, ClusterServiceVersion, Condition, CsvPhase, InstallPlan, InstallPlanPhase, Named as _, Object,
-    Subscription, SubscriptionState, condition, csv_reason, label,
+    Approval, ClusterServiceVersion, CsvPhase, InstallPlan, InstallPlanPhase, Named as _, Object,
+    Subscription, label,
 };
+use super::doctor::{Cause, FIXABLE};
 use super::observe::Observed;
 
 /// Where to go.
@@ -40,12 +41,7 @@ pub enum Decision {
     /// Something is to be done.
     Act(Step),
     /// OLM has something to do.
-    Wait {
-        /// What is waited for.
-        awaited: Awaited,
-        /// What may be wrong; believed once it has stood for a while.
-        suspicion: Option<Stuck>,
-    },
+    Wait(Awaited),
     /// The last bundle of the way is installed, and its predecessor is gone.
     Arrived,
     /// Nothing will come of waiting.
@@ -74,6 +70,8 @@ pub enum Step {
 /// What OLM is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Awaited {
+    /// The one OperatorGroup that OLM needs.
+    Group,
     /// A plan that leads to a bundle.
     Plan(String),
     /// The steps of a plan.
@@ -90,10 +88,11 @@ pub enum Awaited {
     Bookkeeping(String),
 }
 
-/// Why nothing will come of waiting.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why nothing will come of waiting: a cause that the doctor found, or a goal that is out of reach.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
 pub struct Stuck {
-    /// A word for programs.
+    /// A word for programs; for a cause of the doctor, its code.
     pub code: &'static str,
     /// In a sentence.
     pub sentence: String,
@@ -110,10 +109,33 @@ impl Stuck {
         self.help = Some(help.into());
         self
     }
-}
 
-fn wait(awaited: Awaited) -> Decision {
-    Decision::Wait { awaited, suspicion: None }
+    /// What the doctor found: its sentence and code, the first repairs that fit a line, and where there is more.
+    pub fn of(cause: &Cause, namespace: &str) -> Self {
+        const MOST: usize = 2;
+        const LONGEST: usize = 200;
+        let fits = |command: &str| !command.contains('\n') && command.len() <= LONGEST;
+        let repairs = cause.repair.iter().filter(|repair| fits(&repair.command));
+        let mut help: Vec<String> =
+            repairs.take(MOST).map(|repair| format!("`{}`: {}", repair.command, repair.effect)).collect();
+        let name = match cause.subscription.as_str() {
+            "" => String::new(),
+            name => format!(" {name}"),
+        };
+        if FIXABLE.contains(&cause.code) {
+            help.push(format!(
+                "`olmkit operator doctor{name} -n {namespace} --fix`: repairs it where that interrupts nothing and loses nothing"
+            ));
+        }
+        help.push(format!(
+            "`olmkit operator doctor{name} -n {namespace}`: shows what the cause was seen by, and every repair"
+        ));
+        Self {
+            code: cause.code,
+            sentence: format!("{} [{}]", cause.sentence, cause.code),
+            help: Some(help.join("\n")),
+        }
+    }
 }
 
 /// What comes next.
@@ -121,8 +143,9 @@ pub fn decide(goal: &Goal, observed: &Observed) -> Decision {
     let Some(subscription) = &observed.subscription else {
         return Decision::Stuck(Stuck::new("no-subscription", "the Subscription is not there"));
     };
-    if let Some(stuck) = group_fault(observed) {
-        return Decision::Stuck(stuck);
+    // With none or several OLM does nothing in the namespace.
+    if observed.groups.len() != 1 {
+        return Decision::Wait(Awaited::Group);
     }
     if let Some(step) = hold(goal, subscription) {
         return Decision::Act(step);
@@ -134,7 +157,7 @@ pub fn decide(goal: &Goal, observed: &Observed) -> Decision {
     let reached = goal.way.iter().rposition(|name| observed.csv(name).is_some());
     // What has come up last decides whether it may go on.
     if let Some((at, csv)) = reached.and_then(|at| Some((at, observed.csv(&goal.way[at])?))) {
-        if let Some(decision) = unfinished(observed, csv) {
+        if let Some(decision) = unfinished(csv) {
             return decision;
         }
         // What was installed before is no concern of a hop.
@@ -146,7 +169,7 @@ pub fn decide(goal: &Goal, observed: &Observed) -> Decision {
             return arrived(observed, subscription, csv);
         }
         if subscription.status.installed_csv != csv.name() && subscription.status.current_csv != csv.name() {
-            return stranger(subscription, csv);
+            return Decision::Wait(Awaited::Bookkeeping(csv.name().to_owned()));
         }
     }
     let next = &goal.way[reached.map_or(0, |at| at + 1)];
@@ -165,45 +188,6 @@ fn is_passed(goal: &Goal, observed: &Observed, subscription: &Subscription, dest
         && observed.plans.iter().any(complete)
 }
 
-/// What is wrong with the OperatorGroup; OLM says nothing of it before something is installed.
-pub(super) fn group_fault(observed: &Observed) -> Option<Stuck> {
-    let namespace = &observed.namespace;
-    match &observed.groups[..] {
-        [] => Some(
-            Stuck::new(
-                "no-operator-group",
-                format!("the namespace `{namespace}` has no OperatorGroup, so OLM resolves nothing there"),
-            )
-            .help("create one, or run `olmkit operator install`, which does"),
-        ),
-        [group] => {
-            let missing = group
-                .status
-                .conditions
-                .iter()
-                .find(|found| found.reason == "ServiceAccountNotFound" && found.is_true());
-            missing.map(|found| {
-                Stuck::new("no-service-account", found.message.clone())
-                    .help("create it, with the rights that the operator's install needs")
-            })
-        }
-        several => {
-            let names: Vec<&str> = several.iter().map(|group| group.name()).collect();
-            Some(
-                Stuck::new(
-                    "several-operator-groups",
-                    format!(
-                        "the namespace `{namespace}` has {} OperatorGroups: {}",
-                        several.len(),
-                        names.join(", ")
-                    ),
-                )
-                .help("delete all but one"),
-            )
-        }
-    }
-}
-
 /// Plans must wait for us before anything else is changed.
 fn hold(goal: &Goal, subscription: &Object<Subscription>) -> Option<Step> {
     let spec = &subscription.spec;
@@ -214,65 +198,14 @@ fn hold(goal: &Goal, subscription: &Object<Subscription>) -> Option<Step> {
 }
 
 /// The decision about a ClusterServiceVersion that is not up; none when it is.
-fn unfinished(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Option<Decision> {
-    let status = &csv.status;
-    let awaited = Awaited::Success(csv.name().to_owned());
-    let failed_plan = observed.plans.iter().find(|plan| {
-        plan.status.phase == InstallPlanPhase::Failed
-            && plan.spec.cluster_service_version_names.iter().any(|name| name == csv.name())
-    });
-    match &status.phase {
-        CsvPhase::Succeeded if !csv.is_being_deleted() => return None,
-        _ if csv.is_being_deleted() => {
-            return Some(wait(Awaited::Replacement(csv.name().to_owned())));
-        }
-        CsvPhase::Replacing | CsvPhase::Deleting => {
-            let next = observed.csvs.iter().any(|other| other.spec.replaces == csv.name());
-            let suspicion = (!next).then(|| {
-                Stuck::new(
-                    "replaced-by-nothing",
-                    format!("`{}` gives way to a ClusterServiceVersion that is not there, and OLM does not take it back", csv.name()),
-                )
-                .help("delete the Subscription and the ClusterServiceVersion, and install again; custom resources stay")
-            });
-            return Some(Decision::Wait { awaited: Awaited::Replacement(csv.name().to_owned()), suspicion });
-        }
-        _ => {}
+fn unfinished(csv: &Object<ClusterServiceVersion>) -> Option<Decision> {
+    let name = csv.name().to_owned();
+    match &csv.status.phase {
+        _ if csv.is_being_deleted() => Some(Decision::Wait(Awaited::Replacement(name))),
+        CsvPhase::Succeeded => None,
+        CsvPhase::Replacing | CsvPhase::Deleting => Some(Decision::Wait(Awaited::Replacement(name))),
+        _ => Some(Decision::Wait(Awaited::Success(name))),
     }
-    if let Some(plan) = failed_plan {
-        return Some(Decision::Stuck(plan_failed(plan)));
-    }
-    let suspicion = match (&status.phase, status.reason.as_str()) {
-        (CsvPhase::Failed, reason) => {
-            if let Some((_, help)) = csv_reason::TERMINAL.iter().find(|(known, _)| *known == reason) {
-                let stuck = Stuck::new("csv-failed", format!("`{}` failed: {}", csv.name(), status.message));
-                return Some(Decision::Stuck(stuck.help(*help)));
-            }
-            Some(Stuck::new("csv-failed", format!("`{}` failed: {}", csv.name(), status.message)))
-        }
-        (CsvPhase::Pending, csv_reason::NOT_UPGRADEABLE) => {
-            let old = csv.spec.replaces.as_str();
-            let said = observed.conditions.iter().find(|found| found.name() == old);
-            let why = said
-                .and_then(|found| found.not_upgradeable())
-                .map_or(status.message.as_str(), |found| &found.message);
-            let sentence = format!("`{old}` says that it must not be replaced now: {why}");
-            Some(Stuck::new("not-upgradeable", sentence).help(format!(
-                "let it finish, or set `Upgradeable` to True in `spec.overrides` of operatorcondition/{old}"
-            )))
-        }
-        (CsvPhase::Pending, "RequirementsNotMet") => {
-            let unmet: Vec<String> = csv
-                .unmet()
-                .filter(|found| found.kind != "ServiceAccount")
-                .map(|found| format!("{} `{}`: {}", found.kind, found.name, found.message))
-                .collect();
-            (!unmet.is_empty())
-                .then(|| Stuck::new("requirements", format!("`{}` needs {}", csv.name(), unmet.join("; "))))
-        }
-        _ => never_ready(observed, csv),
-    };
-    Some(Decision::Wait { awaited, suspicion })
 }
 
 /// The decision about the plan of a version that is up, which may come before its plan has failed at a CRD: that keeps its old
@@ -281,53 +214,8 @@ fn incomplete(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Optio
     let mut plans = observed.plans.iter().filter(|plan| plan.spec.approved);
     let plan =
         plans.find(|plan| plan.spec.cluster_service_version_names.iter().any(|name| name == csv.name()))?;
-    match plan.status.phase {
-        InstallPlanPhase::Complete => None,
-        InstallPlanPhase::Failed => Some(Decision::Stuck(plan_failed(plan))),
-        _ => Some(wait(Awaited::Install(plan.name().to_owned()))),
-    }
-}
-
-/// OLM gives an operator five minutes, fails it for a moment, and starts anew; only the history shows it.
-fn never_ready(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Option<Stuck> {
-    let timed_out = csv
-        .status
-        .conditions
-        .iter()
-        .any(|found| found.phase == CsvPhase::Failed && found.reason == "InstallCheckFailed");
-    timed_out.then(|| {
-        let ill: Vec<String> = observed
-            .deployments
-            .iter()
-            .filter(|workload| workload.owner == csv.name() && !workload.is_well())
-            .map(|workload| match workload.trouble.as_str() {
-                "" => workload.name.clone(),
-                trouble => format!("{} ({trouble})", workload.name),
-            })
-            .collect();
-        Stuck::new(
-            "never-ready",
-            format!("`{}` has not come up in five minutes: deployment {}", csv.name(), ill.join(", ")),
-        )
-        .help("`olmkit operator describe` shows its deployments and the newest events")
-    })
-}
-
-/// A plan that failed is done again in place once its cause is gone. One whose unpacked bundle somebody has deleted cannot be:
-/// OLM unpacks a bundle for a new plan alone.
-fn plan_failed(plan: &Object<InstallPlan>) -> Stuck {
-    let (name, namespace) = (plan.name(), plan.namespace());
-    let stuck = Stuck::new("plan-failed", format!("{} failed: {}", plan.key(), plan.status.message));
-    if plan.status.message.contains("unpacked bundle configmap") {
-        return stuck.help(format!(
-            "`kubectl delete installplan {name} -n {namespace}`, then run the command again: OLM unpacks the bundle again and \
-             makes a new plan"
-        ));
-    }
-    stuck.help(format!(
-        "mend the cause, then `kubectl patch installplan {name} -n {namespace} --subresource status --type merge -p \
-         '{{\"status\":{{\"phase\":\"Installing\"}}}}'`"
-    ))
+    (plan.status.phase != InstallPlanPhase::Complete)
+        .then(|| Decision::Wait(Awaited::Install(plan.name().to_owned())))
 }
 
 /// The destination is up; what it replaced has to go, and the Subscription to know it.
@@ -337,28 +225,12 @@ fn arrived(
     csv: &Object<ClusterServiceVersion>,
 ) -> Decision {
     if let Some(old) = observed.csv(&csv.spec.replaces) {
-        return wait(Awaited::Replacement(old.name().to_owned()));
+        return Decision::Wait(Awaited::Replacement(old.name().to_owned()));
     }
     if subscription.status.installed_csv == csv.name() {
         return Decision::Arrived;
     }
-    if subscription.status.current_csv != csv.name() {
-        return stranger(subscription, csv);
-    }
-    wait(Awaited::Bookkeeping(csv.name().to_owned()))
-}
-
-/// A ClusterServiceVersion that the Subscription knows nothing of keeps OLM from resolving anything for it.
-fn stranger(subscription: &Object<Subscription>, csv: &Object<ClusterServiceVersion>) -> Decision {
-    let suspicion = Stuck::new(
-        "unowned-csv",
-        format!("`{}` exists, and {} does not know it", csv.name(), subscription.key()),
-    )
-    .help(format!(
-        "delete clusterserviceversion/{}: OLM installs it again within seconds, and custom resources stay",
-        csv.name()
-    ));
-    Decision::Wait { awaited: Awaited::Bookkeeping(csv.name().to_owned()), suspicion: Some(suspicion) }
+    Decision::Wait(Awaited::Bookkeeping(csv.name().to_owned()))
 }
 
 /// On the way to the next bundle.
@@ -367,9 +239,11 @@ fn hop(goal: &Goal, observed: &Observed, subscription: &Object<Subscription>, ne
         return without_plan(goal, observed, subscription, next);
     };
     match plan.status.phase {
-        InstallPlanPhase::None | InstallPlanPhase::Planning => wait(Awaited::Steps(plan.name().to_owned())),
+        InstallPlanPhase::None | InstallPlanPhase::Planning => {
+            Decision::Wait(Awaited::Steps(plan.name().to_owned()))
+        }
         InstallPlanPhase::RequiresApproval if !plan.spec.approved => approve(goal, plan, next),
-        _ => wait(Awaited::Install(plan.name().to_owned())),
+        _ => Decision::Wait(Awaited::Install(plan.name().to_owned())),
     }
 }
 
@@ -412,7 +286,7 @@ pub(super) fn approve(goal: &Goal, plan: &Object<InstallPlan>, next: &str) -> De
     // A plan that waits only because of a neighbour's Manual approval was approved by naming what it carries.
     let accepted = plan.spec.cluster_service_version_names.iter().any(|name| goal.accept.csvs.contains(name));
     if !goal.approve && !accepted {
-        return wait(Awaited::Approval(plan.name().to_owned()));
+        return Decision::Wait(Awaited::Approval(plan.name().to_owned()));
     }
     let csvs = plan.spec.cluster_service_version_names.clone();
     Decision::Act(Step::Approve { plan: plan.name().to_owned(), csvs })
@@ -430,7 +304,7 @@ fn without_plan(
             && plan.spec.cluster_service_version_names.iter().any(|name| name == next)
     });
     if let Some(plan) = failed {
-        return Decision::Stuck(plan_failed(plan));
+        return Decision::Wait(Awaited::Install(plan.name().to_owned()));
     }
     // A plan of ours that leads somewhere else.
     let elsewhere = observed.open_plan(&status.current_csv).filter(|_| !status.current_csv.is_empty());
@@ -450,117 +324,7 @@ fn without_plan(
             Stuck::new("off-the-way", sentence).help("run the command again: the way is found anew"),
         );
     }
-    let suspicion = gone(observed, subscription).or_else(|| unresolved(observed, subscription));
-    Decision::Wait { awaited: Awaited::Plan(next.to_owned()), suspicion }
-}
-
-/// A ClusterServiceVersion that somebody deleted is not installed again while its Subscription remembers it.
-fn gone(observed: &Observed, subscription: &Object<Subscription>) -> Option<Stuck> {
-    let status = &subscription.status;
-    let lost = !status.installed_csv.is_empty()
-        && status.installed_csv == status.current_csv
-        && status.state == SubscriptionState::UpgradePending
-        && observed.csv(&status.installed_csv).is_none();
-    lost.then(|| {
-        let sentence = format!("`{}` was deleted, and OLM does not install it again", status.installed_csv);
-        Stuck::new("csv-gone", sentence)
-            .help(format!("delete {} and create it again: custom resources stay", subscription.key()))
-    })
-}
-
-/// What the conditions of a Subscription say when no plan comes.
-fn unresolved(observed: &Observed, subscription: &Object<Subscription>) -> Option<Stuck> {
-    let status = &subscription.status;
-    if let Some(found) = unpack_fault(subscription) {
-        return Some(
-            Stuck::new("unpack-failed", format!("the bundle cannot be unpacked: {}", found.message))
-                .help("push the bundle's image, then delete the unpack Job and its ConfigMap"),
-        );
-    }
-    let catalog = &subscription.spec.source;
-    match &observed.catalog {
-        None => {
-            let sentence = format!("the CatalogSource `{catalog}` is not there");
-            return Some(
-                Stuck::new("no-catalog", sentence).help("correct `spec.source` of the Subscription"),
-            );
-        }
-        Some(source) if !source.is_ready() => {
-            let state = if source.connection().is_empty() { "not connected" } else { source.connection() };
-            return Some(Stuck::new(
-                "catalog-down",
-                format!("the CatalogSource `{catalog}` does not answer: {state}"),
-            ));
-        }
-        Some(_) => {}
-    }
-    let found = status.condition(condition::RESOLUTION_FAILED)?;
-    if is_symptom(observed, found) || is_stale(observed, found) {
-        return None;
-    }
-    Some(Stuck::new("unresolvable", format!("OLM can resolve nothing: {}", found.message)))
-}
-
-/// What is wrong with an operator besides the phase of its ClusterServiceVersion, a sentence each: what OLM does not get over
-/// by itself and says nothing of in the ClusterServiceVersion that is installed. `head` is the channel's, empty when unknown.
-pub fn problems(observed: &Observed, head: &str) -> Vec<String> {
-    let Some(subscription) = &observed.subscription else { return Vec::new() };
-    let status = &subscription.status;
-    let carries =
-        |plan: &Object<InstallPlan>| plan.spec.cluster_service_version_names.contains(&status.current_csv);
-    // Of several plans for one ClusterServiceVersion the newest counts.
-    let newest = observed.plans.iter().find(|plan| plan.name() == status.plan() || carries(plan));
-    let failed = newest.filter(|plan| plan.status.phase == InstallPlanPhase::Failed);
-    // Once there is a plan, or nothing newer, the bundle was unpacked, and what is said of it is left behind.
-    let nothing_to_unpack =
-        !head.is_empty() && status.installed_csv == head || newest.is_some_and(|plan| !plan.is_over());
-    let unpacking = unpack_fault(subscription).filter(|_| !nothing_to_unpack);
-    failed
-        .map(|plan| format!("{} failed: {}", plan.key(), plan.status.message))
-        .into_iter()
-        .chain(unpacking.map(|found| format!("the bundle cannot be unpacked: {}", found.message)))
-        .collect()
-}
-
-/// What is said of a bundle that cannot be unpacked. OLM leaves the failure behind when it begins anew.
-fn unpack_fault(subscription: &Subscription) -> Option<&Condition> {
-    let status = &subscription.status;
-    match status.condition(condition::BUNDLE_UNPACKING) {
-        Some(found) => UNPULLABLE.iter().any(|reason| found.message.contains(reason)).then_some(found),
-        None => status.condition(condition::BUNDLE_UNPACK_FAILED),
-    }
-}
-
-/// What OLM and the kubelet say of an image that cannot be pulled.
-const UNPULLABLE: [&str; 5] =
-    ["image pull failed", "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"];
-
-/// During an upgrade OLM complains of the two versions that it is exchanging; that says nothing.
-fn is_symptom(observed: &Observed, found: &Condition) -> bool {
-    let existing = observed.csvs.iter().filter(|csv| {
-        let name = format!("@existing/{}//{}", observed.namespace, csv.name());
-        found.message.contains(&name)
-    });
-    let existing: Vec<_> = existing.collect();
-    existing.len() > 1
-        && existing.iter().any(|csv| matches!(csv.status.phase, CsvPhase::Replacing | CsvPhase::Deleting))
-}
-
-/// OLM clears the condition at its next resolution only: what it says of objects that are gone by now says nothing.
-fn is_stale(observed: &Observed, found: &Condition) -> bool {
-    let existing = format!("@existing/{}//", observed.namespace);
-    let words: Vec<&str> =
-        found.message.split_whitespace().map(|word| word.trim_end_matches([',', '.', '"'])).collect();
-    let installed = words.iter().filter_map(|word| word.trim_start_matches('"').strip_prefix(&existing));
-    let named = |kind: &'static str| {
-        words.windows(3).filter(move |found| found[0] == kind && found[2] == "exists").map(|found| found[1])
-    };
-    let is_subscription = |name: &str| {
-        let all = observed.others.iter().chain(&observed.subscription);
-        all.into_iter().any(|subscription| subscription.name() == name)
-    };
-    installed.chain(named("clusterserviceversion")).any(|name| observed.csv(name).is_none())
-        || named("subscription").any(|name| !is_subscription(name))
+    Decision::Wait(Awaited::Plan(next.to_owned()))
 }
 
 /// The approval that a Subscription had before it was held, if it is to be restored.

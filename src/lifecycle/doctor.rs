@@ -17,6 +17,7 @@ mod cluster;
 mod codes;
 mod documents;
 mod groups;
+mod lean;
 mod moment;
 mod namespaces;
 mod observation;
@@ -30,19 +31,37 @@ mod unpack;
 mod versions;
 mod workloads;
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::api::Key;
 
-pub use cluster::observe;
+pub use cluster::{complete, list, observe};
 pub use codes::{CODES, Code};
 pub use documents::{Read, read};
-pub use moment::parse as parse_time;
+pub use moment::{format as format_time, parse as parse_time};
 pub use observation::{Doc, NotSeen, Observation};
 pub use recording::{Recorder, RecordingError, replay};
 
 use subject::{Subject, Verdict};
+
+/// The codes of causes that `--fix` knows a repair of, which it applies where it does no harm.
+pub const FIXABLE: [&str; 7] = [
+    "bundle-image-pull",
+    "bundle-invalid",
+    "unpack-failed",
+    "crd-invalidates-resources",
+    "crd-stored-version",
+    "csv-orphaned",
+    "csv-deleted",
+];
+
+/// The code of a plan that waits for approval.
+pub const APPROVAL_REQUIRED: &str = "approval-required";
+/// The codes of causes that let no verb succeed, and that none of them removes.
+pub const BLOCKING: [&str; 3] = ["namespace-terminating", "several-operator-groups", "csv-deleted"];
 
 /// How operators are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -90,6 +109,9 @@ pub struct Diagnosis {
     pub causes: Vec<Cause>,
     /// The state of each operator.
     pub operators: Vec<OperatorState>,
+    /// What `--fix` has done about each cause, or why it has not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
     /// What could not be looked at; causes that only it shows are not found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<NotSeen>,
@@ -108,6 +130,9 @@ pub struct OperatorState {
     /// The sentence of its root cause, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentence: Option<String>,
+    /// The code of its root cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
 }
 
 /// An object that is named.
@@ -169,6 +194,9 @@ pub struct Cause {
     pub consequences: Vec<String>,
     /// What to do, the mildest first.
     pub repair: Vec<Repair>,
+    /// Whether it is a fact that only somebody can change, and needs no second look.
+    #[serde(skip)]
+    is_final: bool,
 }
 
 /// Something that shows a cause.
@@ -197,6 +225,22 @@ pub struct Repair {
     pub safe: bool,
 }
 
+/// What `--fix` has done about a cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Fix {
+    /// The code of the cause.
+    pub code: &'static str,
+    /// The object at fault.
+    pub object: ObjectRef,
+    /// Whether a repair was applied; with `--dry-run` it never is.
+    pub done: bool,
+    /// What was done or would be, or why nothing was.
+    pub what: String,
+    /// Whether a repair fits.
+    pub fits: bool,
+}
+
 impl Cause {
     fn new(code: &'static Code, object: ObjectRef, sentence: impl Into<String>) -> Self {
         Self {
@@ -208,7 +252,27 @@ impl Cause {
             evidence: Vec::new(),
             consequences: Vec::new(),
             repair: Vec::new(),
+            is_final: false,
         }
+    }
+
+    /// How long it has to stand before a wait is given up because of it.
+    pub fn patience(&self) -> Duration {
+        match self.is_final {
+            true => Duration::ZERO,
+            false if codes::may_pass(self.code) => Duration::from_secs(30),
+            false => Duration::from_secs(10),
+        }
+    }
+
+    /// Whether it is about finding and unpacking the next version, and not about what is installed.
+    pub fn is_upstream(&self) -> bool {
+        codes::is_upstream(self.code)
+    }
+
+    fn finally(mut self, is_final: bool) -> Self {
+        self.is_final = is_final;
+        self
     }
 
     fn shown(mut self, object: Doc<'_>, field: &str, message: impl Into<String>, since: Option<i64>) -> Self {
@@ -297,7 +361,17 @@ pub fn diagnose(seen: &Observation, scope: &Scope) -> Diagnosis {
         rank(a).cmp(&rank(b)).then_with(|| a.object.cmp(&b.object))
     });
     let state = operators.iter().map(|one| one.state).max().unwrap_or(State::Healthy);
-    Diagnosis { state, causes, operators, not_seen: seen.not_seen() }
+    Diagnosis { state, causes, operators, fixes: Vec::new(), not_seen: seen.not_seen() }
+}
+
+/// What keeps OLM from doing anything in a namespace, whether it has operators yet or not.
+pub fn blocked_namespace(seen: &Observation, namespace: &str) -> Option<Cause> {
+    namespaces::terminating(seen, namespace).or_else(|| groups::several(seen, namespace))
+}
+
+/// What is wrong with a CatalogSource.
+pub fn catalog_fault(seen: &Observation, namespace: &str, name: &str) -> Option<Cause> {
+    catalogs::fault(seen, seen.get("CatalogSource", namespace, name)?)
 }
 
 /// Takes the causes of one operator over, and says how it is.
@@ -308,18 +382,19 @@ fn judge(
     causes: &mut Vec<Cause>,
     seen: &Observation,
 ) -> OperatorState {
-    let of = |state, sentence| OperatorState {
+    let of = |state, cause: Option<&Cause>| OperatorState {
         subscription: subscription.to_owned(),
         namespace: namespace.to_owned(),
         state,
-        sentence,
+        sentence: cause.map(|cause| cause.sentence.clone()),
+        code: cause.map(|cause| cause.code),
     };
     match verdict {
         Verdict::Healthy => of(State::Healthy, None),
         Verdict::Progressing => of(State::Progressing, None),
         Verdict::Found(found) => {
             let state = found.iter().map(Cause::state).max().unwrap_or(State::Progressing);
-            let answer = of(state, found.first().map(|cause| cause.sentence.clone()));
+            let answer = of(state, found.first());
             for mut cause in found {
                 subscription.clone_into(&mut cause.subscription);
                 cause

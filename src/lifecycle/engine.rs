@@ -9,15 +9,20 @@ use super::api::{Approval, CatalogSource, Key, Named as _, Object, Resource, Sub
 use super::checks::{self, Check};
 use super::cluster::{Cluster, ClusterError, merge};
 use super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
+use super::doctor::{self, Cause, Diagnosis, Scope, diagnose};
+use super::health;
+use super::look::Operator;
 use super::observe::{Observed, Row};
 use super::offer::{Offer, OfferedBundle};
 use super::rights::Right;
 
-/// How long a suspicion has to stand before it is believed. A catalog needs up to half a minute to be reached, and OLM
-/// resolves now and then only.
+/// How long a check after an upgrade has to fail before it is believed. A catalog needs up to half a minute to be reached.
 pub(super) const GRACE: Duration = Duration::from_secs(60);
 /// How often the state is looked at when nothing is heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// How often the doctor looks while something is waited for.
+const EXAMINE: Duration = Duration::from_secs(3);
 
 /// How often an object is looked at that nobody tells about.
 pub(super) const UNWATCHED: Duration = Duration::from_millis(500);
@@ -35,6 +40,10 @@ pub trait Progress {
     fn state(&self, at: Duration, object: &str, state: &str);
     /// Something was done, or is to be said.
     fn said(&self, at: Duration, text: &str);
+    /// How the operators of a cluster are now, changed or not. Says whether anybody still looks.
+    fn operators(&self, _cluster: &str, _operators: &[Operator]) -> bool {
+        true
+    }
     /// How everything of an operator is now, changed or not. `cluster` tells several apart, and is empty for one.
     fn looked(&self, _cluster: &str, _rows: &[Row]) {}
 }
@@ -145,8 +154,17 @@ pub enum EngineError {
         /// For what.
         awaited: String,
         /// What may be wrong.
+        #[source]
         suspicion: Option<Stuck>,
     },
+}
+
+/// What may keep a verb from its goal.
+#[derive(Clone, Debug)]
+struct Suspicion {
+    stuck: Stuck,
+    /// How long it has to stand before the verb gives up.
+    patience: Duration,
 }
 
 fn words(missing: &[Right]) -> String {
@@ -207,6 +225,10 @@ pub struct Engine<'e> {
     resume: Option<String>,
     /// How many writes of others came in between, one after another.
     overtaken: u32,
+    /// What the doctor found last, and when.
+    examined: Option<(Duration, Option<Cause>)>,
+    /// The code of the cause that was told last.
+    told_cause: &'static str,
 }
 
 impl<'e> Engine<'e> {
@@ -229,6 +251,8 @@ impl<'e> Engine<'e> {
             awaited: String::new(),
             resume: None,
             overtaken: 0,
+            examined: None,
+            told_cause: "",
         }
     }
 
@@ -308,6 +332,29 @@ impl<'e> Engine<'e> {
         Ok(())
     }
 
+    /// Deletes an object if it is still the one that was looked at, unless this is a dry run.
+    pub(super) fn delete_exactly(&mut self, resource: &Resource, object: &Value) -> Result<(), EngineError> {
+        if !self.options.dry_run {
+            self.cluster.delete_exactly(resource, object)?;
+        }
+        self.planned.push(Planned { verb: "delete", key: Key::of(object), document: Value::Null });
+        Ok(())
+    }
+
+    /// Merges a patch with a resource version into the status of an object, unless this is a dry run.
+    pub(super) fn patch_status(
+        &mut self,
+        resource: &Resource,
+        key: &Key,
+        patch: Value,
+    ) -> Result<(), EngineError> {
+        if !self.options.dry_run {
+            self.cluster.patch_status(resource, key, &patch)?;
+        }
+        self.planned.push(Planned { verb: "patch", key: key.clone(), document: patch });
+        Ok(())
+    }
+
     /// Somebody else was faster: waits a moment before what is there now is looked at again. Not for ever.
     pub(super) fn overtaken(&mut self, error: ClusterError) -> Result<(), EngineError> {
         if self.overtaken >= MOST_OVERTAKEN {
@@ -351,7 +398,7 @@ impl<'e> Engine<'e> {
         goal: &Goal,
     ) -> Result<Observed, EngineError> {
         let deadline = self.deadline();
-        let mut suspected: Option<(Stuck, Duration)> = None;
+        let mut suspected: Option<(Suspicion, Duration)> = None;
         let mut well_since: Option<Duration> = None;
         let mut checked = String::new();
         // What was done last, and when.
@@ -359,11 +406,12 @@ impl<'e> Engine<'e> {
         loop {
             let observed = match self.look(namespace, subscription) {
                 Err(error) => {
-                    let suspicion = suspected.map(|(stuck, _)| stuck);
+                    let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
                     return Err(self.while_waiting(error, suspicion));
                 }
                 Ok(observed) => observed,
             };
+            let mut is_examined = false;
             let (awaited, suspicion) = match decide(goal, &observed) {
                 Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
                 Decision::Act(step) => {
@@ -377,7 +425,7 @@ impl<'e> Engine<'e> {
                         _ => None,
                     };
                     match wrong {
-                        Some(wrong) => ("a healthy version to go on from".to_owned(), Some(wrong)),
+                        Some(wrong) => ("a healthy version to go on from".to_owned(), Some(grace(wrong))),
                         // The server took it, and nothing came of it: done over and over it would only load the server.
                         None if done.as_ref().is_some_and(|(last, at)| {
                             *last == step && self.cluster.now() < *at + LOOK_AGAIN
@@ -405,36 +453,119 @@ impl<'e> Engine<'e> {
                     } else {
                         well_since = None;
                     }
-                    ("the new version to settle".to_owned(), wrong)
+                    ("the new version to settle".to_owned(), wrong.map(grace))
                 }
-                Decision::Wait { awaited, suspicion } => {
+                Decision::Wait(awaited) => {
                     well_since = None;
-                    (self.sentence(&awaited), suspicion)
+                    is_examined = self.options.wait && !matches!(awaited, Awaited::Approval(_));
+                    let cause = match is_examined {
+                        true => self.examine(namespace, subscription, &awaited),
+                        false => Ok(None),
+                    };
+                    match cause {
+                        Ok(suspicion) => (self.sentence(&awaited), suspicion),
+                        Err(error) => {
+                            let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
+                            return Err(self.while_waiting(error.into(), suspicion));
+                        }
+                    }
                 }
             };
             self.awaited.clone_from(&awaited);
             let now = self.cluster.now();
             suspected = match (suspected, suspicion) {
-                (Some((old, since)), Some(new)) if old == new => Some((old, since)),
+                // Its words may change: pods come and go.
+                (Some((old, since)), Some(new)) if old.stuck.code == new.stuck.code => Some((new, since)),
                 (_, new) => new.map(|new| (new, now)),
             };
-            if let Some((stuck, since)) = &suspected
-                && now.saturating_sub(*since) >= GRACE
+            if let Some((suspicion, since)) = &suspected
+                && now.saturating_sub(*since) >= suspicion.patience
             {
-                return Err(EngineError::Stuck(stuck.clone()));
+                return Err(EngineError::Stuck(suspicion.stuck.clone()));
             }
             if now >= deadline {
-                let suspicion = suspected.map(|(stuck, _)| stuck);
+                let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
                 return Err(EngineError::TimedOut { after: self.options.timeout, awaited, suspicion });
             }
             let mut pause = (deadline - now).min(LOOK_AGAIN);
-            if let Some((_, since)) = &suspected {
-                pause = pause.min((*since + GRACE).saturating_sub(now));
+            if let Some((suspicion, since)) = &suspected {
+                pause = pause.min((*since + suspicion.patience).saturating_sub(now));
+            }
+            if is_examined {
+                pause = pause.min(EXAMINE);
             }
             if let Some(since) = well_since {
                 pause = pause.min((since + self.options.settle).saturating_sub(now));
             }
             self.cluster.wait(pause.max(Duration::from_millis(1)))?;
+        }
+    }
+
+    /// What the doctor says of the operators in a scope.
+    pub(super) fn diagnosis(&mut self, scope: &Scope) -> Result<Diagnosis, ClusterError> {
+        let now = self.cluster.time_of_day();
+        let seen = doctor::observe(self.cluster, scope, Some(now))?;
+        Ok(diagnose(&seen, scope))
+    }
+
+    /// What the doctor says of an operator that is waited for. A cause is told as soon as it is seen.
+    fn examine(
+        &mut self,
+        namespace: &str,
+        subscription: &str,
+        awaited: &Awaited,
+    ) -> Result<Option<Suspicion>, ClusterError> {
+        let now = self.cluster.now();
+        let is_fresh = self.examined.as_ref().is_some_and(|(at, _)| now < *at + EXAMINE);
+        if !is_fresh {
+            let scope = Scope { name: Some(subscription.into()), namespace: Some(namespace.into()) };
+            let found = match self.diagnosis(&scope) {
+                Ok(diagnosis) => diagnosis.causes.into_iter().next(),
+                Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => {
+                    return Err(error);
+                }
+                // It will be asked again, and what is waited for does not depend on it.
+                Err(_) => None,
+            };
+            self.examined = Some((now, found));
+        }
+        let Some((_, Some(cause))) = &self.examined else { return Ok(None) };
+        // Who waits for an installed version does not need the next one to be found.
+        let concerns = matches!(awaited, Awaited::Plan(_)) || !cause.is_upstream();
+        if !concerns || cause.code == doctor::APPROVAL_REQUIRED {
+            return Ok(None);
+        }
+        let (stuck, patience, code) = (Stuck::of(cause, namespace), cause.patience(), cause.code);
+        if self.told_cause != code {
+            self.told_cause = code;
+            self.say(&stuck.sentence);
+        }
+        Ok(Some(Suspicion { stuck, patience }))
+    }
+
+    /// Refuses where a verb cannot succeed: the Subscription is being deleted, or what the doctor knows that OLM does not get over.
+    pub(super) fn check(&mut self, observed: &Observed) -> Result<(), EngineError> {
+        let namespace = &observed.namespace;
+        let now = self.cluster.time_of_day();
+        let Some(subscription) = &observed.subscription else {
+            let scope = Scope { name: None, namespace: Some(namespace.clone()) };
+            let seen = doctor::observe(self.cluster, &scope, Some(now))?;
+            return match doctor::blocked_namespace(&seen, namespace) {
+                Some(cause) => Err(EngineError::Stuck(Stuck::of(&cause, namespace))),
+                None => Ok(()),
+            };
+        };
+        if let Some(going) = health::going(subscription) {
+            return Err(EngineError::refused_help(
+                going,
+                "wait until it is gone, then run the command again",
+            ));
+        }
+        let scope = Scope { name: Some(subscription.name().into()), namespace: Some(namespace.clone()) };
+        let diagnosis = self.diagnosis(&scope)?;
+        match diagnosis.causes.iter().find(|cause| doctor::BLOCKING.contains(&cause.code)) {
+            Some(cause) => Err(EngineError::Stuck(Stuck::of(cause, namespace))),
+            None => Ok(()),
         }
     }
 
@@ -646,6 +777,11 @@ impl<'e> Engine<'e> {
     }
 }
 
+/// A failed check, which may pass within a minute.
+fn grace(stuck: Stuck) -> Suspicion {
+    Suspicion { stuck, patience: GRACE }
+}
+
 /// The version that a patch is about, so that it does not undo what somebody else did meanwhile.
 fn version_of<T: super::api::Named>(object: &Object<T>) -> Value {
     json!({"resourceVersion": object.metadata().resource_version})
@@ -679,6 +815,7 @@ fn without_effect(step: &Step, observed: &Observed) -> String {
 impl Engine<'_> {
     fn sentence(&self, awaited: &Awaited) -> String {
         match awaited {
+            Awaited::Group => "exactly one OperatorGroup in the namespace".to_owned(),
             Awaited::Plan(csv) => format!("a plan that leads to `{csv}`"),
             Awaited::Steps(plan) => format!("the steps of installplan/{plan}"),
             Awaited::Approval(plan) => {

@@ -14,9 +14,9 @@ use super::api::{
     Resource, Subscription, known, label,
 };
 use super::cluster::{ClusterError, difference, merge};
-use super::decide::{Accept, Goal, remembered};
+use super::decide::{Accept, Goal, Stuck, remembered};
+use super::doctor::{self, Scope};
 use super::engine::{Engine, EngineError, GRACE, UNWATCHED};
-use super::health;
 use super::look::{Operator, targets};
 use super::observe::Observed;
 use super::offer::{Offer, OfferedChannel, OfferedPackage};
@@ -84,7 +84,7 @@ impl Engine<'_> {
         let channel_name = request.channel.clone().unwrap_or_else(|| package.default_channel.clone());
         let channel = channel_of(package, &request.package, &channel_name)?;
         let observed = self.look(namespace, &name)?;
-        health::check(&observed)?;
+        self.check(&observed)?;
         let existing = observed.subscription.as_ref();
         let begins_with = existing.map(|found| found.spec.starting_csv.as_str()).unwrap_or_default();
         let csv = match &request.version {
@@ -324,6 +324,12 @@ impl Engine<'_> {
             }
             let (name, namespace) = (source.catalog.name().to_owned(), source.catalog.namespace().to_owned());
             if now >= deadline {
+                let scope = Scope { name: None, namespace: Some(namespace.clone()) };
+                let today = self.cluster.time_of_day();
+                let seen = doctor::observe(self.cluster, &scope, Some(today))?;
+                if let Some(cause) = doctor::catalog_fault(&seen, &namespace, &name) {
+                    return Err(EngineError::Stuck(Stuck::of(&cause, &namespace)));
+                }
                 let pods = format!("see `kubectl get pods -n {namespace} -l olm.catalogSource={name}`");
                 return Err(EngineError::refused_help(what, pods));
             }

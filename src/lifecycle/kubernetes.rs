@@ -13,17 +13,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::PartialObjectMeta;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch::{Receiver, Sender};
 
 use super::api::{Key, Resource};
-use super::cluster::{Cluster, ClusterError, Said};
+use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
 use crate::interrupt;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, passing};
@@ -258,21 +261,46 @@ impl Kubernetes {
     }
 
     fn list_now(&self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        let mut found = Vec::new();
+        self.pages(resource, namespace, &Selection::default(), &mut |page| match page {
+            Page::Anew => found.clear(),
+            Page::Object(object) => found.push(object),
+        })?;
+        found.sort_by_key(Key::of);
+        Ok(found)
+    }
+
+    /// Reads a list page by page.
+    fn pages(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selection: &Selection<'_>,
+        take: &mut dyn FnMut(Page),
+    ) -> Result<(), ClusterError> {
         let api = self.api(resource, namespace);
         let asked = Asked { verb: "list", resource, namespace, key: None };
-        let (mut found, mut tokens) = (Vec::new(), BTreeSet::new());
-        let mut page = ListParams::default().limit(PAGE);
+        let mut tokens = BTreeSet::new();
+        let size = if selection.page == 0 { PAGE } else { selection.page };
+        let mut first = ListParams::default().limit(size);
+        if !selection.labels.is_empty() {
+            first = first.labels(selection.labels);
+        }
+        if !selection.fields.is_empty() {
+            first = first.fields(selection.fields);
+        }
+        let mut page = first.clone();
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
         let mut expired: Option<Said> = None;
         loop {
-            let answer = match self.ask(asked, || api.list(&page)) {
+            let answer = match self.ask(asked, || read_page(&api, &page, selection.metadata_only)) {
                 Err(ClusterError::TimedOut { server, limit, doing, last }) => {
                     return Err(ClusterError::TimedOut { server, limit, doing, last: last.or(expired) });
                 }
                 answer => answer?,
             };
-            let list = match answer {
+            let (items, next) = match answer {
                 // What the next page would go on from is no longer known: all of them again.
                 Err(error @ kube::Error::Api(_))
                     if matches!(&error, kube::Error::Api(status) if status.code == 410)
@@ -281,17 +309,17 @@ impl Kubernetes {
                     expired = heard(&self.server, &error);
                     self.rest(pause)?;
                     pause = (pause * 2).min(LONGEST_PAUSE);
-                    found.clear();
+                    take(Page::Anew);
                     tokens.clear();
-                    page = ListParams::default().limit(PAGE);
+                    page = first.clone();
                     continue;
                 }
                 answer => answer.map_err(|error| self.fault(error, asked))?,
             };
-            found.extend(list.items.into_iter().map(|object| document(object, resource)));
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            items.into_iter().for_each(|object| take(Page::Object(document(object, resource))));
+            match next.filter(|token| !token.is_empty()) {
                 Some(token) if tokens.insert(token.clone()) => {
-                    page = ListParams::default().limit(PAGE).continue_token(&token);
+                    page = first.clone().continue_token(&token);
                 }
                 Some(_) => {
                     let source = Said(
@@ -300,11 +328,9 @@ impl Kubernetes {
                     let resource = resource.full_name();
                     return Err(ClusterError::Failed { verb: "list", resource, source });
                 }
-                None => break,
+                None => return Ok(()),
             }
         }
-        found.sort_by_key(Key::of);
-        Ok(found)
     }
 
     /// Asks nothing for a while; not for longer than the command has.
@@ -358,13 +384,44 @@ fn namespace_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String
     found.context.as_ref()?.namespace.clone().filter(|namespace| !namespace.is_empty())
 }
 
+/// A part of a list.
+enum Page {
+    /// The list begins anew: what came before does not count.
+    Anew,
+    Object(Value),
+}
+
+/// A page of a list, and where the next one begins.
+async fn read_page(
+    api: &Api<DynamicObject>,
+    page: &ListParams,
+    metadata_only: bool,
+) -> kube::Result<(Vec<DynamicObject>, Option<String>)> {
+    if !metadata_only {
+        let list = api.list(page).await?;
+        return Ok((list.items, list.metadata.continue_));
+    }
+    let list = api.list_metadata(page).await?;
+    let whole = |partial: PartialObjectMeta<DynamicObject>| DynamicObject {
+        types: partial.types,
+        metadata: partial.metadata,
+        data: Value::Null,
+    };
+    Ok((list.items.into_iter().map(whole).collect(), list.metadata.continue_))
+}
+
 /// An object as the server sends it alone: in lists it leaves kind and version out. Managed fields are left out here.
 fn document(mut object: DynamicObject, resource: &Resource) -> Value {
     object.metadata.managed_fields = None;
-    object.types =
-        Some(kube::core::TypeMeta { api_version: resource.api_version(), kind: resource.kind.clone() });
-    // Its keys are text and its numbers finite: nothing can refuse.
-    serde_json::to_value(object).unwrap_or_default()
+    let mut fields = serde_json::Map::new();
+    fields.insert("apiVersion".into(), resource.api_version().into());
+    fields.insert("kind".into(), resource.kind.clone().into());
+    // Its keys are text: nothing can refuse.
+    fields.insert("metadata".into(), serde_json::to_value(object.metadata).unwrap_or_default());
+    if let Value::Object(data) = object.data {
+        fields.extend(data);
+    }
+    Value::Object(fields)
 }
 
 impl Cluster for Kubernetes {
@@ -388,6 +445,25 @@ impl Cluster for Kubernetes {
             }
             _ => self.list_now(resource, namespace),
         }
+    }
+
+    fn each(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selection: &Selection<'_>,
+        take: &mut dyn FnMut(Value),
+    ) -> Result<(), ClusterError> {
+        let name = (resource.full_name(), namespace.unwrap_or_default().to_owned());
+        if let Some(listed) = self.watched.get(&name).filter(|listed| listed.is_watched) {
+            lock(&listed.objects).objects.values().cloned().for_each(take);
+            return Ok(());
+        }
+        self.pages(resource, namespace, selection, &mut |page| {
+            if let Page::Object(object) = page {
+                take(object);
+            }
+        })
     }
 
     fn get(
@@ -433,6 +509,27 @@ impl Cluster for Kubernetes {
         let api = self.api(resource, Some(&key.namespace));
         let parameters = DeleteParams::background();
         let asked = Asked { verb: "delete", resource, namespace: Some(&key.namespace), key: Some(key) };
+        match self
+            .ask(asked, || api.delete(&key.name, &parameters))?
+            .map_err(|error| self.fault(error, asked))
+        {
+            Ok(_) | Err(ClusterError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn patch_status(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<(), ClusterError> {
+        Self::patch_status(self, resource, key, patch)
+    }
+
+    fn delete_exactly(&mut self, resource: &Resource, object: &Value) -> Result<(), ClusterError> {
+        let key = Key::of(object);
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        let preconditions =
+            Preconditions { uid: text("/metadata/uid"), resource_version: text("/metadata/resourceVersion") };
+        let api = self.api(resource, Some(&key.namespace));
+        let parameters = DeleteParams::background().preconditions(preconditions);
+        let asked = Asked { verb: "delete", resource, namespace: Some(&key.namespace), key: Some(&key) };
         match self
             .ask(asked, || api.delete(&key.name, &parameters))?
             .map_err(|error| self.fault(error, asked))
@@ -498,6 +595,11 @@ impl Cluster for Kubernetes {
 
     fn now(&self) -> Duration {
         self.begun.elapsed()
+    }
+
+    fn time_of_day(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 
     fn deadline(&self) -> Option<Duration> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use super::api::{
 };
 use super::checks;
 use super::cluster::ClusterError;
-use super::decide::problems;
+use super::doctor::{self, Diagnosis, Observation, Scope, State, diagnose};
 use super::engine::{Engine, EngineError};
 use super::health;
 use super::observe::Observed;
@@ -56,10 +57,25 @@ pub struct Operator {
     pub install_mode: String,
     /// These namespaces; one empty name means all.
     pub target_namespaces: Vec<String>,
-    /// What is wrong besides the phase of what is installed: a failed plan, a bundle that cannot be unpacked, a Deployment that
-    /// is missing.
+    /// What is wrong besides the phase of what is installed: the sentence of the doctor's root cause, a Deployment that is
+    /// missing, a rollback that was interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// How it is doing, as the doctor says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<State>,
+    /// Why it does not go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<RootCause>,
+}
+
+/// Why an operator does not go on, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RootCause {
+    /// The code; `docs/doctor.md` has a section for each.
+    pub code: &'static str,
+    /// What failed, where, and why.
+    pub sentence: String,
 }
 
 /// A plan that is not over.
@@ -120,8 +136,6 @@ impl Operator {
             !plan.is_over()
                 && (plan.name() == status.plan() || owners.any(|name| name == subscription.name()))
         });
-        let mut problems = problems(observed, &head);
-        problems.extend(health::problems(observed));
         let mode = match observed.groups.len() {
             1 => InstallModeKind::of(&observed.namespace, &targets).to_string(),
             _ => String::new(),
@@ -146,8 +160,23 @@ impl Operator {
             }),
             install_mode: mode,
             target_namespaces: targets,
-            problems,
+            problems: health::problems(observed),
+            health: None,
+            cause: None,
         }
+    }
+
+    /// Adds what the doctor says. What waits for somebody is no problem.
+    fn examined(mut self, diagnosis: &Diagnosis) -> Self {
+        let mut all = diagnosis.operators.iter();
+        let own =
+            all.find(|one| (&one.subscription, &one.namespace) == (&self.subscription, &self.namespace));
+        let Some(own) = own else { return self };
+        self.health = Some(own.state);
+        self.cause = own.code.zip(own.sentence.clone()).map(|(code, sentence)| RootCause { code, sentence });
+        let problem = self.cause.as_ref().filter(|_| own.state == State::Broken);
+        self.problems.splice(0..0, problem.map(|cause| cause.sentence.clone()));
+        self
     }
 
     /// Whether it is healthy: installed and up, and nothing failed on the way to a newer version. A plan that waits for
@@ -243,10 +272,25 @@ impl Engine<'_> {
 
     /// The row of a Subscription.
     pub(super) fn row(&mut self, subscription: &Object<Subscription>) -> Result<Operator, EngineError> {
-        let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
+        let (namespace, name) = (subscription.namespace(), subscription.name());
+        let mut seen = Observation::new();
+        for kind in [
+            &known::SUBSCRIPTION,
+            &known::INSTALL_PLAN,
+            &known::CSV,
+            &known::OPERATOR_GROUP,
+            &known::OPERATOR_CONDITION,
+            &known::DEPLOYMENT,
+        ] {
+            doctor::list(self.cluster, &mut seen, kind, Some(namespace))?;
+        }
+        let scope = Scope { name: Some(name.to_owned()), namespace: Some(namespace.to_owned()) };
+        let observed = Observed::of(seen.objects(), namespace, name);
         let fresh = observed.subscription.clone().unwrap_or_else(|| subscription.clone());
         let head = Heads::default().of(self, &fresh)?;
-        let mut operator = Operator::of(&observed, &fresh, head);
+        let now = self.cluster.time_of_day();
+        let diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
+        let mut operator = Operator::of(&observed, &fresh, head).examined(&diagnosis);
         operator.problems.extend(health::deployments(&observed));
         Ok(operator)
     }
@@ -256,24 +300,60 @@ impl Engine<'_> {
     /// # Errors
     /// The cluster does not answer, or has no OLM.
     pub fn list(&mut self, namespace: Option<&str>) -> Result<Vec<Operator>, EngineError> {
+        self.rows(namespace, Some(&mut Heads::default()))
+    }
+
+    /// Shows the rows of a namespace, or of all, again and again until Ctrl-C, or until nobody looks any more.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or has no OLM.
+    pub fn watch(&mut self, namespace: Option<&str>, interval: Duration) -> Result<(), EngineError> {
+        let is_interrupt =
+            |error: &EngineError| matches!(error, EngineError::Cluster(ClusterError::Interrupted));
+        loop {
+            let rows = match self.rows(namespace, None) {
+                Err(error) if is_interrupt(&error) => return Ok(()),
+                rows => rows?,
+            };
+            if !self.progress.operators("", &rows) {
+                return Ok(());
+            }
+            match self.cluster.wait(interval) {
+                Err(ClusterError::Interrupted) => return Ok(()),
+                waited => drop(waited?),
+            }
+        }
+    }
+
+    /// The rows, with the heads of their channels where they are wanted: those are read from catalogs.
+    fn rows(
+        &mut self,
+        namespace: Option<&str>,
+        mut heads: Option<&mut Heads>,
+    ) -> Result<Vec<Operator>, EngineError> {
         let mut subscriptions: Vec<Object<Subscription>> = Vec::new();
         let mut documents: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let mut seen = Observation::new();
         for kind in [&known::SUBSCRIPTION, &known::INSTALL_PLAN, &known::CSV, &known::OPERATOR_GROUP] {
-            for document in self.cluster.list(kind, namespace)? {
+            doctor::list(self.cluster, &mut seen, kind, namespace)?;
+            for document in seen.of(&kind.kind).map(|found| found.0) {
                 if kind.kind == known::SUBSCRIPTION.kind {
                     subscriptions.extend(Object::read(document.clone()).ok());
                 }
-                documents.entry(Key::of(&document).namespace).or_default().push(document);
+                documents.entry(Key::of(document).namespace).or_default().push(document.clone());
             }
         }
-        let mut heads = Heads::default();
         let mut rows = Vec::new();
         for subscription in &subscriptions {
             let beside = documents.get(subscription.namespace()).into_iter().flatten();
             let observed = Observed::of(beside, subscription.namespace(), subscription.name());
-            let head = heads.of(self, subscription)?;
+            let head = self.head(&mut heads, subscription)?;
             rows.push(Operator::of(&observed, subscription, head));
         }
+        let scope = Scope { name: None, namespace: namespace.map(str::to_owned) };
+        let now = self.cluster.time_of_day();
+        let diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
+        rows = rows.into_iter().map(|row| row.examined(&diagnosis)).collect();
         let groups =
             documents.values().flatten().filter(|found| found["kind"] == known::OPERATOR_GROUP.kind.as_str());
         let is_there =
@@ -282,12 +362,23 @@ impl Engine<'_> {
         for away in away {
             let beside = documents.get(away.namespace()).into_iter().flatten();
             let observed = Observed::of(beside, away.namespace(), away.name());
-            let head = heads.of(self, &away)?;
+            let head = self.head(&mut heads, &away)?;
             let problem = format!("its rollback to `{}` was interrupted", away.spec.starting_csv);
             rows.push(Operator { problems: vec![problem], ..Operator::of(&observed, &away, head) });
         }
         rows.sort_by(|a, b| (&a.namespace, &a.subscription).cmp(&(&b.namespace, &b.subscription)));
         Ok(rows)
+    }
+
+    fn head(
+        &mut self,
+        heads: &mut Option<&mut Heads>,
+        subscription: &Object<Subscription>,
+    ) -> Result<String, EngineError> {
+        match heads {
+            Some(heads) => heads.of(self, subscription),
+            None => Ok(String::new()),
+        }
     }
 
     /// Everything about one operator.

@@ -79,6 +79,19 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// What of the CRDs of a version will keep OLM from installing it, a sentence each.
+    pub(super) fn blockers(&mut self, csv: &str, crds: &[&Value]) -> Result<Vec<String>, EngineError> {
+        let (mut unchecked, mut known) = (Unchecked::default(), BTreeMap::new());
+        let mut blockers = Vec::new();
+        for crd in crds {
+            match self.crd_fits(csv, crd, &mut known, &mut unchecked) {
+                Err(EngineError::Refused { what, .. }) => blockers.push(what),
+                done => done?,
+            }
+        }
+        Ok(blockers)
+    }
+
     /// Whether OLM would update a CRD, and what that takes away.
     fn crd_fits(
         &mut self,

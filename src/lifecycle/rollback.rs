@@ -11,7 +11,6 @@ use super::checks;
 use super::cluster::ClusterError;
 use super::decide::{Accept, Goal};
 use super::engine::{Engine, EngineError};
-use super::health;
 use super::look::Operator;
 use super::observe::Observed;
 use super::rights::Right;
@@ -67,7 +66,7 @@ impl Engine<'_> {
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
         if !is_away {
-            health::check(&observed)?;
+            self.check(&observed)?;
         }
         let spec = &subscription.spec;
         let offer = self.offer(&subscription)?;

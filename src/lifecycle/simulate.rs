@@ -23,7 +23,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::api::{Key, Resource};
+use super::api::{Key, Resource, known};
 use super::cluster::{Cluster, ClusterError};
 use super::offer::Offer;
 
@@ -235,5 +235,13 @@ impl Cluster for Simulation {
 
     fn now(&self) -> Duration {
         self.store.now()
+    }
+
+    fn has_pods(&self) -> bool {
+        self.store.list(&known::POD, None).next().is_some()
+    }
+
+    fn time_of_day(&self) -> i64 {
+        self.store.time_of_day()
     }
 }

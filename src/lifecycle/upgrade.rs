@@ -7,14 +7,16 @@ use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
-use super::api::{Approval, ClusterServiceVersion, Named as _, Object, Subscription, known, label};
+use super::api::{
+    Approval, ClusterServiceVersion, InstallPlan, Named as _, Object, Subscription, known, label,
+};
 use super::cluster::ClusterError;
-use super::decide::{self, Accept, Decision, Goal, remembered};
+use super::decide::{self, Accept, Decision, Goal, Stuck, remembered};
 use super::engine::{Engine, EngineError};
-use super::health;
 use super::look::Operator;
 use super::observe::Observed;
 use super::offer::{OfferedChannel, OfferedPackage};
+use super::policy::Policy;
 use super::rights::Right;
 use super::rollback::unfinished;
 
@@ -55,7 +57,7 @@ impl Engine<'_> {
         let subscription = self.expect(&request.name, request.namespace.as_deref())?;
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
-        health::check(&observed)?;
+        self.check(&observed)?;
         if let Some(approval) = &request.approval
             && request.to.is_none()
             && request.channel.is_none()
@@ -187,11 +189,25 @@ impl Engine<'_> {
         namespace: Option<&str>,
         accept: &Accept,
     ) -> Result<Operator, EngineError> {
+        self.approve_if(name, namespace, accept, None)
+    }
+
+    /// As [`Engine::approve`], if the plan meets a policy.
+    ///
+    /// # Errors
+    /// There is none, it carries more than was named, or it does not meet the policy.
+    pub fn approve_if(
+        &mut self,
+        name: &str,
+        namespace: Option<&str>,
+        accept: &Accept,
+        policy: Option<&Policy>,
+    ) -> Result<Operator, EngineError> {
         let subscription = self.expect(name, namespace)?;
         let (name, namespace) = (subscription.name(), subscription.namespace());
         let goal = loop {
             let observed = self.look(namespace, name)?;
-            health::check(&observed)?;
+            self.check(&observed)?;
             let known = observed.subscription.as_ref();
             let current = known.map(|found| found.status.current_csv.clone()).unwrap_or_default();
             let Some(plan) = observed.open_plan(&current) else {
@@ -202,6 +218,10 @@ impl Engine<'_> {
             };
             let way = vec![current.clone()];
             let goal = Goal { way, approve: true, channel: None, accept: accept.clone() };
+            if let Some(policy) = policy {
+                let plan = plan.clone();
+                self.meets(policy, &plan, &observed, &current)?;
+            }
             if !plan.waits_for_approval() {
                 self.say(format!("{} is approved already", plan.key()));
                 break goal;
@@ -230,6 +250,33 @@ impl Engine<'_> {
 }
 
 impl Engine<'_> {
+    /// Refuses a plan that does not meet a policy.
+    fn meets(
+        &mut self,
+        policy: &Policy,
+        plan: &Object<InstallPlan>,
+        observed: &Observed,
+        csv: &str,
+    ) -> Result<(), EngineError> {
+        let violations = policy.check(&self.preview_of(plan, observed)?, csv);
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let all: Vec<String> =
+            violations.iter().map(|one| format!("{} [{}]", one.sentence, one.rule)).collect();
+        let already = if plan.spec.approved { ", and is approved already" } else { "" };
+        let (name, namespace) = (plan.name(), plan.namespace());
+        let subscription = observed.subscription.as_ref().map_or("", |found| found.name());
+        Err(EngineError::Stuck(Stuck {
+            code: "policy",
+            sentence: format!("installplan/{name} does not meet the policy{already}: {}", all.join("; ")),
+            help: Some(format!(
+                "`olmkit operator plan {subscription} -n {namespace}` shows all that it changes; without --policy it is approved all \
+                 the same"
+            )),
+        }))
+    }
+
     /// Names what was accepted and nothing carries, which is most likely misspelt.
     fn say_unused(&self, accept: &Accept, csvs: &[String], plan: &str) {
         for name in accept.csvs.iter().filter(|name| !csvs.contains(name)) {

@@ -32,7 +32,9 @@ pub(super) fn diagnosis_json(diagnosis: &Diagnosis) -> String {
 }
 
 pub(super) fn diagnosis_exit(diagnosis: &Diagnosis) -> Exit {
+    let is_fixed = !diagnosis.fixes.is_empty() && diagnosis.fixes.iter().all(|fix| fix.done);
     match diagnosis.state {
+        _ if is_fixed => Exit::Yes,
         State::Healthy | State::Progressing => Exit::Yes,
         State::Waiting | State::Broken => Exit::No,
     }
@@ -41,6 +43,14 @@ pub(super) fn diagnosis_exit(diagnosis: &Diagnosis) -> Exit {
 pub(super) fn diagnosis_text(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
     for cause in &diagnosis.causes {
         told(cause, out)?;
+    }
+    for fix in &diagnosis.fixes {
+        let verb = match (fix.done, fix.fits) {
+            (true, _) => "fixed",
+            (false, true) => "would fix",
+            (false, false) => "not fixed",
+        };
+        writeln!(out, "{verb}[{}]: {}", fix.code, line(&fix.what))?;
     }
     let count = |state| diagnosis.operators.iter().filter(|one| one.state == state).count();
     let states = [State::Broken, State::Waiting, State::Progressing, State::Healthy];

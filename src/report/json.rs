@@ -14,6 +14,8 @@ use serde::Serialize;
 
 use super::ResolutionResult;
 use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::policy::Violation;
+use crate::lifecycle::preview::Preview;
 use crate::lifecycle::uninstall::Removed;
 
 /// Findings about some inputs: `bundle validate`, `catalog validate`.
@@ -545,6 +547,28 @@ pub struct DiagnosisReport<'a> {
     pub diagnosis: &'a crate::lifecycle::doctor::Diagnosis,
 }
 
+/// What an InstallPlan will change: `operator plan`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PlanReport<'a> {
+    /// `olmkit.plan/v1`
+    pub schema: &'static str,
+    /// What it will change.
+    #[serde(flatten)]
+    pub preview: &'a Preview,
+    /// Whether it meets the policy; missing without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyVerdict<'a>>,
+}
+
+/// Whether a plan meets a policy.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PolicyVerdict<'a> {
+    /// Whether it does.
+    pub holds: bool,
+    /// What does not.
+    pub violations: &'a [Violation],
+}
+
 /// A place in a file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Place {
@@ -587,6 +611,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("index-v1", schema_for!(Index)),
         ("list-v1", schema_for!(List<'_, ListItem<'_>>)),
         ("path-v1", schema_for!(Paths)),
+        ("plan-v1", schema_for!(PlanReport)),
         ("initial-v1", schema_for!(Initial)),
         ("inspected-v1", schema_for!(Inspected)),
         ("resolution-v1", schema_for!(Resolution)),

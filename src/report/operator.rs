@@ -10,6 +10,7 @@ use super::progress::screen;
 use super::{Answer, json, pretty, printable};
 use crate::actions::operator::Outcome;
 use crate::exit::{Exit, Failure};
+use crate::lifecycle::doctor::APPROVAL_REQUIRED;
 use crate::lifecycle::engine::{Planned, Progress};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
@@ -164,6 +165,7 @@ impl Answer for OperatorAnswer {
         let exits = self.outcomes.iter().map(|(_, done)| match done {
             Ok(Outcome::Status(operator)) if !operator.is_well() => Exit::No,
             Ok(Outcome::Diagnosis(diagnosis)) => super::doctor::diagnosis_exit(diagnosis),
+            Ok(Outcome::Plan(_, Some(violations))) if !violations.is_empty() => Exit::No,
             Ok(_) => Exit::Yes,
             Err(failure) => failure.exit,
         });
@@ -210,6 +212,13 @@ fn outcome_json(outcome: &Outcome) -> String {
         }
         Outcome::List(operators) => pretty(&json::OperatorList { schema: "olmkit.operators/v1", operators }),
         Outcome::Diagnosis(diagnosis) => super::doctor::diagnosis_json(diagnosis),
+        Outcome::Plan(preview, violations) => {
+            let policy = violations
+                .as_ref()
+                .map(|violations| json::PolicyVerdict { holds: violations.is_empty(), violations });
+            pretty(&json::PlanReport { schema: "olmkit.plan/v1", preview, policy })
+        }
+        Outcome::Watched => String::new(),
         Outcome::Removed(removed) => {
             pretty(&json::RemovedReport { schema: "olmkit.removed/v1", parts: removed })
         }
@@ -239,6 +248,8 @@ fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
             table.print(out)
         }
         Outcome::Diagnosis(diagnosis) => super::doctor::diagnosis_text(diagnosis, out),
+        Outcome::Plan(preview, violations) => super::plan::text(preview, violations.as_deref(), out),
+        Outcome::Watched => Ok(()),
         Outcome::Removed(removed) => removal(removed, out),
         Outcome::Planned(planned) => planned.iter().try_for_each(|one| dry_run(one, out)),
     }
@@ -277,7 +288,14 @@ fn status(operator: &Operator, out: &mut dyn Write) -> io::Result<()> {
         let wait = if plan.approved { "runs" } else { "waits for approval" };
         writeln!(out, "  installplan/{} {wait}: {}", text(&plan.name), text(&plan.csvs.join(" ")))?;
     }
-    operator.problems.iter().try_for_each(|problem| writeln!(out, "  problem: {}", text(problem)))
+    // A plan that waits for approval stands above.
+    let cause = operator.cause.as_ref().filter(|cause| cause.code != APPROVAL_REQUIRED);
+    if let (Some(cause), Some(state)) = (cause, operator.health) {
+        writeln!(out, "  {}[{}]: {}", state.as_str(), cause.code, text(&cause.sentence))?;
+    }
+    let is_told = |problem: &&String| cause.is_some_and(|cause| cause.sentence == **problem);
+    let rest = operator.problems.iter().filter(|problem| !is_told(problem));
+    rest.into_iter().try_for_each(|problem| writeln!(out, "  problem: {}", text(problem)))
 }
 
 fn describe(description: &Description, out: &mut dyn Write) -> io::Result<()> {
@@ -344,21 +362,24 @@ fn dry_run(planned: &Planned, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Columns of text.
-struct Table {
+pub(super) struct Table {
     rows: Vec<Vec<String>>,
+    /// What is said of single operators below.
+    notes: Vec<String>,
 }
 
 impl Table {
-    fn of_operators(contexts: bool) -> Self {
+    pub(super) fn of_operators(contexts: bool) -> Self {
         let mut titles =
             vec!["NAMESPACE", "NAME", "PACKAGE", "VERSION", "PHASE", "MODE", "NAMESPACES", "CHANNEL", "HEAD"];
         if contexts {
             titles.insert(0, "CONTEXT");
         }
-        Self { rows: vec![titles.into_iter().map(str::to_owned).collect()] }
+        let titles = titles.into_iter().map(str::to_owned).collect();
+        Self { rows: vec![titles], notes: Vec::new() }
     }
 
-    fn operator(&mut self, context: Option<&str>, operator: &Operator) {
+    pub(super) fn operator(&mut self, context: Option<&str>, operator: &Operator) {
         let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
         let short = |csv: &str| dash(super::paths::short(csv, &operator.package));
         let targets = match &operator.target_namespaces[..] {
@@ -378,9 +399,15 @@ impl Table {
             short(&operator.head),
         ]);
         self.rows.push(row);
+        if let (Some(cause), Some(state)) = (&operator.cause, operator.health) {
+            let context = context.map(|context| format!("{context}: ")).unwrap_or_default();
+            let Operator { namespace, subscription, .. } = operator;
+            let (state, code, sentence) = (state.as_str(), cause.code, &cause.sentence);
+            self.notes.push(format!("{context}{namespace}/{subscription} {state}[{code}]: {sentence}"));
+        }
     }
 
-    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let columns = self.rows.first().map_or(0, Vec::len);
         let widths: Vec<usize> = (0..columns)
             .map(|at| self.rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
@@ -389,6 +416,6 @@ impl Table {
             let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
             writeln!(out, "{}", printable(cells.collect::<Vec<_>>().join("  ").trim_end()))?;
         }
-        Ok(())
+        self.notes.iter().try_for_each(|note| writeln!(out, "{}", printable(&note.replace('\n', " "))))
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::engine::inputs;
+use crate::world::inputs;
 
 fn olmkit(directory: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_olmkit"))

@@ -419,7 +419,9 @@ fn the_namespace_of_the_context_is_honoured_and_all_namespaces_means_all() {
     // Two clusters, one after the other in one table.
     let output = run(server.port, &["list", "--contexts", "plain,team"]);
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
+    // Below it is what is wrong with each.
+    let table = String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.contains('[')).count();
+    assert_eq!(table, 3, "{output:?}");
 }
 
 #[test]
@@ -439,7 +441,8 @@ fn verbs_that_only_read_do_not_watch() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let asked = server.paths();
     assert!(asked.iter().all(|path| !path.contains("watch=true")), "{asked:#?}");
-    assert!(asked.len() < 15, "{} requests: {asked:#?}", asked.len());
+    // The doctor looks at the namespaces of the operator and of its catalog, each kind once.
+    assert!(asked.len() < 27, "{} requests: {asked:#?}", asked.len());
 }
 
 /// A registry that nothing can be read from.

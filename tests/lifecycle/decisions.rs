@@ -117,8 +117,7 @@ fn verdict(trace: &Trace) -> String {
             last = match decide(false) {
                 Decision::Arrived => "arrived".into(),
                 Decision::Act(step) => format!("{step:?}"),
-                Decision::Wait { suspicion: Some(stuck), .. } => format!("waits, suspects {}", stuck.code),
-                Decision::Wait { awaited, suspicion: None } => format!("waits for {awaited:?}"),
+                Decision::Wait(awaited) => format!("waits for {awaited:?}"),
                 Decision::Stuck(stuck) => format!("stuck: {}", stuck.code),
             };
         }

@@ -14,7 +14,7 @@ use olmkit::lifecycle::uninstall::Uninstall;
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
 
-use crate::engine::{Memory, NS, World, accept, demo, group, told};
+use crate::world::{Memory, NS, World, accept, demo, group, told, waiting};
 
 /// The simulation, with faults.
 #[derive(Default)]
@@ -87,6 +87,10 @@ impl Cluster for Faulty {
     fn now(&self) -> Duration {
         self.inner.now()
     }
+
+    fn time_of_day(&self) -> i64 {
+        self.inner.time_of_day()
+    }
 }
 
 impl World {
@@ -110,15 +114,6 @@ fn rollback(to: &str) -> Rollback {
 
 fn upgrade() -> Upgrade {
     Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() }
-}
-
-/// With 0.1.0 installed, and a plan for 0.2.0 that waits.
-fn waiting() -> World {
-    let mut world = World::of("01");
-    world.install(demo(Some("0.1.0"))).unwrap();
-    let later = world.cluster.store().now() + Duration::from_secs(120);
-    world.cluster.run_until(later);
-    world
 }
 
 fn short() -> Options {
@@ -304,14 +299,16 @@ fn status_is_not_healthy_without_the_deployment_however_the_version_is_said_to_b
 fn two_operator_groups_are_a_problem_and_stop_upgrade_and_approve() {
     let mut world = waiting().with(group("other", &[NS]));
     let before = world.cluster.save();
-    let problem = "the namespace `ns` has 2 OperatorGroups: ns, other";
+    let problem = "the namespace `ns` has 2 OperatorGroups: `ns`, `other`, so OLM installs and upgrades nothing there \
+                   (found 2 operatorGroups, expected 1)";
     let status = world.run(|engine, _| engine.status("demo", Some(NS)).unwrap());
     assert_eq!((status.is_well(), status.problems.join("")), (false, problem.to_owned()));
     let dry = Options { dry_run: true, ..Options::default() };
-    let refused = format!("{problem}\ndelete all but one");
-    assert_eq!(told(world.run_with(dry, |engine, _| engine.upgrade(&upgrade())).unwrap_err()), refused);
-    let approve = world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default()));
-    assert_eq!(told(approve.unwrap_err()), refused);
+    let refused = format!("{problem} [several-operator-groups]\n`kubectl -n ns delete operatorgroup");
+    let said = told(world.run_with(dry, |engine, _| engine.upgrade(&upgrade())).unwrap_err());
+    assert!(said.starts_with(&refused), "{said}");
+    let said = told(world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default())).unwrap_err());
+    assert!(said.starts_with(&refused), "{said}");
     assert_eq!(world.cluster.save(), before, "something was changed");
 }
 
@@ -356,15 +353,18 @@ fn a_version_that_somebody_deleted_is_told_by_every_verb() {
         .store()
         .patch(&Key::new(&known::CSV, NS, "demo.v0.1.0"), &json!({"metadata": {"finalizers": null}}))
         .ok();
-    let lost = "subscription/demo says that `demo.v0.1.0` is installed, but that ClusterServiceVersion does not exist; OLM does \
-                not install it again\nrun `olmkit operator uninstall demo -n ns`, then install it again; custom resources stay";
+    let lost = "the ClusterServiceVersion `demo.v0.1.0` was deleted, but the Subscription `demo` still records it as installed, so \
+                OLM does not install it again [csv-deleted]\n`olmkit operator doctor demo -n ns --fix`: ";
+    let is_told = |error: EngineError| {
+        let said = told(error);
+        assert!(said.starts_with(lost), "{said}");
+    };
     assert!(world.cluster.store().get(&Key::new(&known::CSV, NS, "demo.v0.1.0")).is_none());
     assert!(world.cluster.store().get(&subscription).is_some());
     let dry = || Options { dry_run: true, ..Options::default() };
-    assert_eq!(told(world.upgrade(None, None).unwrap_err()), lost);
-    assert_eq!(told(world.run_with(dry(), |engine, _| engine.install(&demo(None))).unwrap_err()), lost);
-    let rolled = world.run(|engine, world| engine.rollback(&rollback("0.1.0"), &Memory(world)));
-    assert_eq!(told(rolled.unwrap_err()), lost);
+    is_told(world.upgrade(None, None).unwrap_err());
+    is_told(world.run_with(dry(), |engine, _| engine.install(&demo(None))).unwrap_err());
+    is_told(world.run(|engine, world| engine.rollback(&rollback("0.1.0"), &Memory(world))).unwrap_err());
 }
 
 #[test]

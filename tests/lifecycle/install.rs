@@ -5,7 +5,7 @@ use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
 
-use crate::engine::{NS, World, demo, told};
+use crate::world::{NS, World, demo, told};
 
 fn key() -> Key {
     Key::new(&known::SUBSCRIPTION, NS, "demo")

@@ -7,7 +7,7 @@ use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
 
-use crate::engine::{NS, World, accept, demo, told, without_random};
+use crate::world::{NS, World, accept, demo, told, without_random};
 
 /// The operator of the first version, with a custom resource.
 fn installed() -> World {
@@ -224,5 +224,5 @@ fn a_version_that_is_up_is_no_success_while_its_plan_is_not_complete() {
     world.install(demo(Some("0.1.0"))).unwrap();
     let approved = world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default()));
     let said = told(approved.unwrap_err());
-    assert!(said.contains("failed: risk of data loss updating"), "{said}");
+    assert!(said.contains("cannot install `demo.v0.2.0`: risk of data loss updating"), "{said}");
 }

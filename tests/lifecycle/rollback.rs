@@ -8,7 +8,7 @@ use olmkit::lifecycle::look::Operator;
 use olmkit::lifecycle::rollback::Rollback;
 use serde_json::{Value, json};
 
-use crate::engine::{Memory, NS, World, demo, told};
+use crate::world::{Memory, NS, World, demo, told};
 
 const NOTE: &str = "olmkit.io/rollback";
 

@@ -13,7 +13,7 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use serde_json::{Value, json};
 
-use crate::engine::{NS, World, told};
+use crate::world::{NS, World, told};
 
 /// The catalog of one version of the demo operator. `digest` tells apart what was built at different times.
 fn made(version: &str, replaces: &str, digest: &str) -> ThrowAway {

@@ -11,7 +11,7 @@ use olmkit::lifecycle::uninstall::{Removed, Uninstall};
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
 
-use crate::engine::{NS, World, demo, told, without_random};
+use crate::world::{NS, World, demo, told, without_random};
 
 fn uninstall(world: &mut World, namespace: &str, delete_crds: bool, wait: bool) -> Removed {
     let request = Uninstall {
@@ -84,7 +84,9 @@ fn a_plan_without_its_unpacked_bundle_is_to_be_deleted() {
     assert!(said.contains("error finding unpacked bundle configmap"), "{said}");
     let plan = said.split(' ').next().unwrap().trim_start_matches("installplan/").to_owned();
     assert!(
-        said.contains(&format!("`kubectl delete installplan {plan} -n e1`, then run the command again")),
+        said.contains(&format!(
+            "`kubectl -n e1 delete installplan.operators.coreos.com {plan}`: the unpacked bundle is gone"
+        )),
         "{said}"
     );
     assert!(!said.contains("patch"), "{said}");
@@ -235,6 +237,10 @@ impl Cluster for CutOff<'_> {
 
     fn now(&self) -> Duration {
         self.cluster.now()
+    }
+
+    fn time_of_day(&self) -> i64 {
+        self.cluster.time_of_day()
     }
 }
 

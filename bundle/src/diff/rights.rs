@@ -60,6 +60,34 @@ pub(super) fn compare(old: &Csv<'_, '_>, new: &Csv<'_, '_>, findings: &mut Findi
     }
 }
 
+/// What service accounts may do in all namespaces by the new version and could not by the old one, a line for each rule. Without an
+/// old version that is all of it. Where the operator watches all namespaces, so do its rules for the watched ones.
+pub fn gained_in_all_namespaces(
+    old: Option<&Csv<'_, '_>>,
+    new: &Csv<'_, '_>,
+    watches_all: bool,
+) -> Vec<String> {
+    let olds = old.map(|old| everywhere(old, watches_all)).unwrap_or_default();
+    let news = everywhere(new, watches_all);
+    let known = Known::of(&olds);
+    let line = |rule: &Rule<'_>| {
+        let gained: BTreeSet<_> = rule.rights.iter().filter(|right| !known.has(right)).collect();
+        let account = gained.first()?.account;
+        Some(format!("`{account}` may now do more in all namespaces: {}", shown(&gained)))
+    };
+    news.iter().filter_map(line).collect()
+}
+
+/// The rules that hold in all namespaces.
+fn everywhere<'b>(csv: &Csv<'b, '_>, watches_all: bool) -> Vec<Rule<'b>> {
+    let mut rules = rules(csv);
+    for rule in &mut rules {
+        rule.rights.retain(|right| watches_all || right.everywhere);
+        rule.rights.iter_mut().for_each(|right| right.everywhere = true);
+    }
+    rules
+}
+
 fn rules<'b>(csv: &Csv<'b, '_>) -> Vec<Rule<'b>> {
     let spec = &csv.typed.spec.install.spec;
     let mut rules = Vec::new();

@@ -1,11 +1,44 @@
 //! What the doctor looks at on a cluster: OLM's objects first, and the pods, Jobs and events of those namespaces where something
 //! is not as it should be. A right that is missing makes a partial observation.
+//!
+//! Lists are read in pages, and of each object only that is kept which a cause is read from: a cluster has thousands of pods and of
+//! copied ClusterServiceVersions.
 
 use std::collections::BTreeSet;
 
-use super::{Observation, Scope, State, diagnose};
+use serde_json::Value;
+
+use super::lean::{lean, metadata_of};
+use super::observation::{Doc, Observation};
+use super::{Scope, State, diagnose, unpack};
 use crate::lifecycle::api::{Resource, known, label};
-use crate::lifecycle::cluster::{Cluster, ClusterError};
+use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
+
+/// From so many namespaces on, all of the cluster are asked for at once.
+const MANY: usize = 8;
+/// ClusterServiceVersions and InstallPlans are large.
+const SMALL_PAGE: u32 = 50;
+
+/// A kind that is listed, and which objects of it.
+struct Part {
+    kind: &'static Resource,
+    selection: Selection<'static>,
+}
+
+/// The namespaces where something is not as it should be.
+#[derive(Default)]
+struct Suspects {
+    operators: BTreeSet<String>,
+    catalogs: BTreeSet<String>,
+}
+
+impl Suspects {
+    fn all(&self) -> BTreeSet<String> {
+        self.operators.union(&self.catalogs).cloned().collect()
+    }
+}
+
+const ALL: Selection<'static> = Selection { labels: "", fields: "", metadata_only: false, page: 0 };
 
 /// Looks at a cluster.
 ///
@@ -17,58 +50,56 @@ pub fn observe(
     now: Option<i64>,
 ) -> Result<Observation, ClusterError> {
     let mut seen = Observation::new();
+    list(cluster, &mut seen, &known::SUBSCRIPTION, scope.namespace.as_deref())?;
+    complete(cluster, seen, scope, now)
+}
+
+/// Lists a kind of OLM's for an observation.
+///
+/// # Errors
+/// It may not be listed, or the cluster does not answer.
+pub fn list(
+    cluster: &mut dyn Cluster,
+    seen: &mut Observation,
+    kind: &Resource,
+    within: Option<&str>,
+) -> Result<(), ClusterError> {
+    let part = olm().into_iter().find(|part| part.kind == kind);
+    let selection = part.map_or(ALL, |part| part.selection);
+    cluster.each(kind, within, &selection, &mut |mut object| {
+        lean(&mut object);
+        seen.add(object);
+    })?;
+    seen.look_at(kind.kind.as_str());
+    Ok(())
+}
+
+/// Looks at everything of a cluster that an observation does not have yet.
+///
+/// # Errors
+/// It does not answer, or has no OLM.
+pub fn complete(
+    cluster: &mut dyn Cluster,
+    mut seen: Observation,
+    scope: &Scope,
+    now: Option<i64>,
+) -> Result<Observation, ClusterError> {
     let within = scope.namespace.as_deref();
     let settle = |seen: &mut Observation| match now {
         Some(now) => seen.at(now, 0),
         None => seen.at_newest(),
     };
-    match cluster.list(&known::SUBSCRIPTION, within) {
-        Ok(found) => keep(&mut seen, &known::SUBSCRIPTION, found),
-        Err(error) => return Err(error),
-    }
-    for kind in [
-        &known::CSV,
-        &known::INSTALL_PLAN,
-        &known::OPERATOR_GROUP,
-        &known::CATALOG_SOURCE,
-        &known::OPERATOR_CONDITION,
-    ] {
-        list(cluster, &mut seen, kind, within)?;
-    }
-    // Catalogs are mostly in another namespace.
-    if let Some(namespace) = within {
-        let homes: BTreeSet<String> =
-            seen.of("Subscription").map(|one| one.text("/spec/sourceNamespace").to_owned()).collect();
-        for home in homes.iter().filter(|home| *home != namespace && !home.is_empty()) {
-            list(cluster, &mut seen, &known::CATALOG_SOURCE, Some(home))?;
+    for part in olm() {
+        if !seen.looked_at(&part.kind.kind) {
+            part_of(cluster, &mut seen, &part, within, |_| true)?;
         }
     }
+    foreign_catalogs(cluster, &mut seen, within)?;
+    copies(cluster, &mut seen)?;
     settle(&mut seen);
-    let ill: BTreeSet<String> = suspects(&seen, scope);
-    let whole = ill.len() > 20;
-    for kind in [
-        &known::DEPLOYMENT,
-        &known::JOB,
-        &known::POD,
-        &known::CONFIG_MAP,
-        &known::EVENT,
-        &known::SERVICE_ACCOUNT,
-    ] {
-        // Many namespaces are asked for at once.
-        if whole && within.is_none() {
-            list(cluster, &mut seen, kind, None)?;
-            continue;
-        }
-        for namespace in &ill {
-            list(cluster, &mut seen, kind, Some(namespace))?;
-        }
-        if ill.is_empty() {
-            seen.look_at(kind.kind.as_str());
-        }
-    }
-    for namespace in &ill {
-        get(cluster, &mut seen, &known::NAMESPACE, namespace)?;
-    }
+    let ill = suspects(&seen, scope);
+    around(cluster, &mut seen, &ill, within)?;
+    bundles(cluster, &mut seen)?;
     let crds: BTreeSet<String> = seen
         .of("ClusterServiceVersion")
         .flat_map(|csv| csv.list("/status/requirementStatus"))
@@ -76,31 +107,190 @@ pub fn observe(
         .filter_map(|one| one["name"].as_str().map(str::to_owned))
         .collect();
     for name in crds {
-        get(cluster, &mut seen, &known::CRD, &name)?;
+        get(cluster, &mut seen, &known::CRD, "", &name)?;
     }
     if mentions_webhook(&seen) {
         for kind in [&known::VALIDATING_WEBHOOK, &known::MUTATING_WEBHOOK] {
-            list(cluster, &mut seen, kind, None)?;
+            part_of(cluster, &mut seen, &Part { kind, selection: ALL }, None, |_| true)?;
         }
     }
     settle(&mut seen);
     Ok(seen)
 }
 
-/// The namespaces where something is not as it should be, with those of their catalogs.
-fn suspects(seen: &Observation, scope: &Scope) -> BTreeSet<String> {
-    let diagnosis = diagnose(seen, scope);
-    let mut ill: BTreeSet<String> = BTreeSet::new();
-    for one in diagnosis.operators.iter().filter(|one| one.state != State::Healthy) {
-        ill.insert(one.namespace.clone());
-        if let Some(subscription) = seen.get("Subscription", &one.namespace, &one.subscription) {
-            ill.insert(subscription.text("/spec/sourceNamespace").to_owned());
+/// The kinds of OLM that come with the Subscriptions.
+fn olm() -> [Part; 5] {
+    let small = Selection { page: SMALL_PAGE, ..ALL };
+    [
+        // OLM copies those of operators for all namespaces into every namespace.
+        Part { kind: &known::CSV, selection: Selection { labels: "!olm.copiedFrom", ..small } },
+        Part { kind: &known::INSTALL_PLAN, selection: small },
+        Part { kind: &known::OPERATOR_GROUP, selection: ALL },
+        Part { kind: &known::CATALOG_SOURCE, selection: ALL },
+        Part { kind: &known::OPERATOR_CONDITION, selection: ALL },
+    ]
+}
+
+/// Catalogs are mostly in another namespace; where they may not be listed, those that are named may still be read.
+fn foreign_catalogs(
+    cluster: &mut dyn Cluster,
+    seen: &mut Observation,
+    within: Option<&str>,
+) -> Result<(), ClusterError> {
+    let named: BTreeSet<(String, String)> = seen
+        .of("Subscription")
+        .map(|one| (one.text("/spec/sourceNamespace").to_owned(), one.text("/spec/source").to_owned()))
+        .filter(|(home, name)| !home.is_empty() && !name.is_empty())
+        .collect();
+    let homes: BTreeSet<&str> = named.iter().map(|(home, _)| home.as_str()).collect();
+    let elsewhere = homes.into_iter().filter(|home| within.is_some_and(|within| within != *home));
+    for home in elsewhere {
+        let part = Part { kind: &known::CATALOG_SOURCE, selection: ALL };
+        part_of(cluster, seen, &part, Some(home), |_| true)?;
+    }
+    if seen.may_not_list(&known::CATALOG_SOURCE.kind) {
+        for (home, name) in &named {
+            get(cluster, seen, &known::CATALOG_SOURCE, home, name)?;
         }
     }
-    let is_down = |one: &super::Doc<'_>| one.text("/status/connectionState/lastObservedState") != "READY";
-    ill.extend(seen.of("CatalogSource").filter(is_down).map(|one| one.namespace().to_owned()));
-    ill.extend(diagnosis.operators.iter().filter(|_| scope.name.is_some()).map(|one| one.namespace.clone()));
-    ill.remove("");
+    Ok(())
+}
+
+/// A Subscription may have taken a copied version for its own, and copies are not listed.
+fn copies(cluster: &mut dyn Cluster, seen: &mut Observation) -> Result<(), ClusterError> {
+    let mut missing = BTreeSet::new();
+    for one in seen.of("Subscription") {
+        for field in ["/status/installedCSV", "/status/currentCSV"] {
+            let name = one.text(field);
+            if !name.is_empty() && seen.get("ClusterServiceVersion", one.namespace(), name).is_none() {
+                missing.insert((one.namespace().to_owned(), name.to_owned()));
+            }
+        }
+    }
+    for (namespace, name) in missing {
+        get(cluster, seen, &known::CSV, &namespace, &name)?;
+    }
+    Ok(())
+}
+
+/// What is around the operators of namespaces in which something is not as it should be.
+fn around(
+    cluster: &mut dyn Cluster,
+    seen: &mut Observation,
+    ill: &Suspects,
+    within: Option<&str>,
+) -> Result<(), ClusterError> {
+    let all = ill.all();
+    let part = |kind, selection| Part { kind, selection };
+    // Bundles are unpacked beside their catalog.
+    let unpacked = Selection { labels: "olm.managed=true", metadata_only: true, ..ALL };
+    let mut parts = vec![
+        (part(&known::DEPLOYMENT, Selection { page: 200, ..ALL }), &all),
+        (part(&known::JOB, Selection { labels: label::UNPACK, ..ALL }), &ill.catalogs),
+        (part(&known::POD, ALL), &all),
+        (part(&known::CONFIG_MAP, unpacked), &ill.catalogs),
+        (part(&known::EVENT, Selection { fields: "type=Warning", ..ALL }), &all),
+    ];
+    if seen.of("OperatorGroup").any(|group| !group.text("/spec/serviceAccountName").is_empty()) {
+        let selection = Selection { metadata_only: true, ..ALL };
+        parts.push((part(&known::SERVICE_ACCOUNT, selection), &ill.operators));
+    }
+    // Whoever asks about one operator may have its Deployments already.
+    let known_in = within.filter(|_| seen.looked_at(&known::DEPLOYMENT.kind));
+    if !cluster.has_pods() {
+        parts.retain(|(part, _)| part.kind.kind != known::POD.kind);
+        seen.miss(known::POD.kind.as_str(), "a simulated cluster has no pods");
+    }
+    for (part, ill) in &parts {
+        if ill.len() > MANY && within.is_none() {
+            let is_pod = part.kind.kind == known::POD.kind;
+            let stems = if is_pod { stems(seen) } else { BTreeSet::new() };
+            let is_meant = |object: &Value| {
+                let object = Doc(object);
+                let is_olm = matches!(object.name(), "olm-operator" | "catalog-operator");
+                (ill.contains(object.namespace()) || is_olm) && (!is_pod || is_of_operator(object, &stems))
+            };
+            part_of(cluster, seen, part, None, is_meant)?;
+        } else {
+            for namespace in *ill {
+                if part.kind.kind != known::DEPLOYMENT.kind || known_in != Some(namespace.as_str()) {
+                    part_of(cluster, seen, part, Some(namespace), |_| true)?;
+                }
+            }
+        }
+        if ill.is_empty() {
+            seen.look_at(part.kind.kind.as_str());
+        }
+    }
+    if ill.operators.len() > MANY {
+        let part = part(&known::NAMESPACE, ALL);
+        return part_of(cluster, seen, &part, None, |object| ill.operators.contains(Doc(object).name()));
+    }
+    for namespace in &ill.operators {
+        get(cluster, seen, &known::NAMESPACE, "", namespace)?;
+    }
+    Ok(())
+}
+
+/// The Deployments of operators, by namespace and name.
+fn stems(seen: &Observation) -> BTreeSet<(String, String)> {
+    let wanted = seen.of("ClusterServiceVersion").flat_map(|csv| {
+        let names = csv.list("/spec/install/spec/deployments").filter_map(|one| one["name"].as_str());
+        names.map(move |name| (csv.namespace().to_owned(), name.to_owned()))
+    });
+    wanted.collect()
+}
+
+/// Whether a pod belongs to an operator, a catalog or an unpack Job.
+fn is_of_operator(pod: Doc<'_>, deployments: &BTreeSet<(String, String)>) -> bool {
+    let is_labelled = ["olm.catalogSource", "job-name", "batch.kubernetes.io/job-name"]
+        .iter()
+        .any(|name| !pod.label(name).is_empty());
+    let set = pod.owners("ReplicaSet").next().and_then(|set| set.rsplit_once('-'));
+    is_labelled
+        || set.is_some_and(|(name, _)| deployments.contains(&(pod.namespace().to_owned(), name.to_owned())))
+}
+
+/// Unpacked bundles of Subscriptions that have no plan: only these are read whole, since they hold compressed manifests.
+fn bundles(cluster: &mut dyn Cluster, seen: &mut Observation) -> Result<(), ClusterError> {
+    let waiting: Vec<(String, String)> = seen
+        .of("Subscription")
+        .filter(|one| one.text("/status/currentCSV").is_empty())
+        .map(|one| (one.text("/spec/sourceNamespace").to_owned(), one.text("/spec/name").to_owned()))
+        .collect();
+    let names: Vec<(String, String)> = seen
+        .of("ConfigMap")
+        .filter(|map| waiting.iter().any(|(home, package)| unpack::is_bundle_of(*map, home, package)))
+        .map(|map| (map.namespace().to_owned(), map.name().to_owned()))
+        .collect();
+    for (namespace, name) in names {
+        get(cluster, seen, &known::CONFIG_MAP, &namespace, &name)?;
+    }
+    Ok(())
+}
+
+fn suspects(seen: &Observation, scope: &Scope) -> Suspects {
+    let diagnosis = diagnose(seen, scope);
+    let mut ill = Suspects::default();
+    for one in &diagnosis.operators {
+        let subscription = seen.get("Subscription", &one.namespace, &one.subscription);
+        // These may be stale, or the only sign that the next version cannot be had.
+        let is_told = |found: Doc<'_>| {
+            ["ResolutionFailed", "BundleUnpacking", "BundleUnpackFailed"]
+                .iter()
+                .any(|kind| found.holding(kind).is_some())
+        };
+        let is_ill = one.state != State::Healthy || subscription.is_some_and(is_told);
+        if is_ill || scope.name.is_some() {
+            ill.operators.insert(one.namespace.clone());
+        }
+        if let Some(subscription) = subscription.filter(|_| is_ill) {
+            ill.catalogs.insert(subscription.text("/spec/sourceNamespace").to_owned());
+        }
+    }
+    let is_down = |one: &Doc<'_>| one.text("/status/connectionState/lastObservedState") != "READY";
+    ill.catalogs.extend(seen.of("CatalogSource").filter(is_down).map(|one| one.namespace().to_owned()));
+    ill.catalogs.remove("");
     ill
 }
 
@@ -112,28 +302,27 @@ fn mentions_webhook(seen: &Observation) -> bool {
     plans.chain(deployments).chain(csvs).any(|message| message.contains("webhook"))
 }
 
-fn keep(seen: &mut Observation, kind: &Resource, found: Vec<serde_json::Value>) {
-    seen.look_at(kind.kind.as_str());
-    for object in found {
-        let is_bundle = kind.kind != "ConfigMap"
-            || object.pointer("/metadata/labels").is_some_and(|all| all[label::MANAGED] == "true");
-        if is_bundle {
-            seen.add(object);
-        }
-    }
-}
-
 /// Lists a kind; what may not be listed is missing from the observation.
-fn list(
+fn part_of(
     cluster: &mut dyn Cluster,
     seen: &mut Observation,
-    kind: &Resource,
+    part: &Part,
     within: Option<&str>,
+    is_meant: impl Fn(&Value) -> bool,
 ) -> Result<(), ClusterError> {
-    match cluster.list(kind, within) {
-        Ok(found) => keep(seen, kind, found),
-        Err(error @ ClusterError::Forbidden { .. }) => seen.miss(kind.kind.as_str(), error.to_string()),
-        Err(error @ ClusterError::NotServed { .. }) => seen.miss(kind.kind.as_str(), error.to_string()),
+    let name = part.kind.kind.as_str();
+    let done = cluster.each(part.kind, within, &part.selection, &mut |object| {
+        if is_meant(&object) {
+            let mut object = if part.selection.metadata_only { metadata_of(object) } else { object };
+            lean(&mut object);
+            seen.add(object);
+        }
+    });
+    match done {
+        Ok(()) => seen.look_at(name),
+        Err(error @ (ClusterError::Forbidden { .. } | ClusterError::NotServed { .. })) => {
+            seen.miss(name, error.to_string());
+        }
         Err(error) => return Err(error),
     }
     Ok(())
@@ -143,10 +332,14 @@ fn get(
     cluster: &mut dyn Cluster,
     seen: &mut Observation,
     kind: &Resource,
+    namespace: &str,
     name: &str,
 ) -> Result<(), ClusterError> {
-    match cluster.get(kind, "", name) {
-        Ok(found) => found.into_iter().for_each(|object| seen.add(object)),
+    match cluster.get(kind, namespace, name) {
+        Ok(found) => found.into_iter().for_each(|mut object| {
+            lean(&mut object);
+            seen.put(object);
+        }),
         Err(error @ (ClusterError::Forbidden { .. } | ClusterError::NotServed { .. })) => {
             seen.miss(kind.kind.as_str(), error.to_string());
         }

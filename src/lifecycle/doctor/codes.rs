@@ -99,3 +99,41 @@ codes! {
 pub(super) fn rank(code: &str) -> usize {
     CODES.iter().position(|known| known.name == code).unwrap_or(CODES.len())
 }
+
+/// Whether a cause sometimes passes by itself: registries and networks come back, pods come up at the next try.
+pub(super) fn may_pass(code: &str) -> bool {
+    [
+        &CATALOG_IMAGE_PULL,
+        &CATALOG_OUT_OF_MEMORY,
+        &CATALOG_CRASHING,
+        &CATALOG_POD_PENDING,
+        &CATALOG_UNREACHABLE,
+        &RESOLUTION_FAILED,
+        &BUNDLE_IMAGE_PULL,
+        &UNPACK_FAILED,
+        &WEBHOOK_UNREACHABLE,
+        &CONVERSION_WEBHOOK,
+        &NOT_UPGRADEABLE,
+        &API_SERVICE_DOWN,
+        &REQUIREMENT_MISSING,
+        &CSV_FAILED,
+        &IMAGE_PULL,
+        &IMAGE_PULL_SECRET,
+        &OUT_OF_MEMORY,
+        &CRASHING,
+        &CONTAINER_CONFIG,
+        &NODE_PRESSURE,
+        &UNSCHEDULABLE,
+        &MOUNT_FAILED,
+        &PODS_REFUSED,
+        &DEPLOYMENT_MISSING,
+    ]
+    .iter()
+    .any(|one| one.name == code)
+}
+
+/// Whether a cause is about finding and unpacking the next version.
+pub(super) fn is_upstream(code: &str) -> bool {
+    (rank(CATALOG_NOT_FOUND.name)..=rank(UNPACK_FAILED.name)).contains(&rank(code))
+        && code != CSV_ORPHANED.name
+}

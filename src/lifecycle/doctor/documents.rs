@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Observation;
+use super::lean::lean;
 use super::observation::KINDS;
 
 /// The kinds besides [`KINDS`] that say something.
@@ -41,8 +42,31 @@ struct Head<'t> {
     items: Option<Vec<&'t RawValue>>,
 }
 
-fn is_wanted(kind: &str) -> bool {
-    KINDS.contains(&kind) || MORE.contains(&kind)
+/// The group of a kind; other groups have kinds of the same names, such as the Subscriptions of Knative.
+fn group_of(kind: &str) -> &'static str {
+    match kind {
+        "Pod" | "Event" | "ConfigMap" | "Namespace" | "ServiceAccount" | "Node" => "",
+        "Deployment" => "apps",
+        "Job" => "batch",
+        "CustomResourceDefinition" => "apiextensions.k8s.io",
+        "APIService" => "apiregistration.k8s.io",
+        "PackageManifest" => "packages.operators.coreos.com",
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => "admissionregistration.k8s.io",
+        _ => "operators.coreos.com",
+    }
+}
+
+/// Whether a cause is read from objects of a kind. Any version will do, for what is read has never changed.
+fn is_wanted(kind: &str, api_version: Option<&str>) -> bool {
+    let group = api_version.map(|text| text.split_once('/').map_or("", |(group, _)| group));
+    (KINDS.contains(&kind) || MORE.contains(&kind)) && group.is_none_or(|group| group == group_of(kind))
+}
+
+/// Keeps an object, without what no cause is read from.
+fn keep(seen: &mut Observation, mut object: Value) {
+    seen.mentions(&object);
+    lean(&mut object);
+    seen.add(object);
 }
 
 /// Reads the objects of a text in JSON or YAML.
@@ -89,25 +113,27 @@ fn json_object(seen: &mut Observation, document: &RawValue, read: &mut Read) {
     let Some(kind) = head.kind else { return };
     let Some(items) = head.items else {
         read.objects += 1;
-        if is_wanted(&kind)
+        if is_wanted(&kind, head.api_version.as_deref())
             && let Ok(value) = serde_json::from_str(document.get())
         {
-            seen.add(value);
+            keep(seen, value);
         }
         return;
     };
     let of = kind.strip_suffix("List").unwrap_or("");
-    if is_wanted(of) {
+    let of_list = head.api_version;
+    if is_wanted(of, of_list.as_deref()) {
         seen.look_at(of);
     }
     for item in items {
         read.objects += 1;
         let Ok(head) = serde_json::from_str::<Head<'_>>(item.get()) else { continue };
         let kind = head.kind.as_deref().unwrap_or(of);
-        if is_wanted(kind)
+        let version = head.api_version.as_deref().or(of_list.as_deref().filter(|_| kind == of));
+        if is_wanted(kind, version)
             && let Ok(value) = serde_json::from_str(item.get())
         {
-            seen.add(named(value, kind, head.api_version.as_deref()));
+            keep(seen, named(value, kind, version));
         }
     }
 }
@@ -142,23 +168,25 @@ fn yaml(seen: &mut Observation, text: &str) -> Read {
         };
         let root = &document.root;
         let Some(kind) = root.get("kind").and_then(yaml::Node::as_str) else { continue };
+        let of_list = root.get("apiVersion").and_then(yaml::Node::as_str);
         let Some(items) = root.get("items").and_then(yaml::Node::as_sequence) else {
             read.objects += 1;
-            if is_wanted(kind) {
-                seen.add(root.to_json());
+            if is_wanted(kind, of_list) {
+                keep(seen, root.to_json());
             }
             continue;
         };
         let of = kind.strip_suffix("List").unwrap_or("");
-        if is_wanted(of) {
+        if is_wanted(of, of_list) {
             seen.look_at(of);
         }
         for item in items {
             read.objects += 1;
             let kind = item.get("kind").and_then(yaml::Node::as_str).unwrap_or(of);
-            if is_wanted(kind) {
-                let version = item.get("apiVersion").and_then(yaml::Node::as_str);
-                seen.add(named(item.to_json(), kind, version));
+            let version = item.get("apiVersion").and_then(yaml::Node::as_str);
+            let version = version.or(of_list.filter(|_| kind == of));
+            if is_wanted(kind, version) {
+                keep(seen, named(item.to_json(), kind, version));
             }
         }
     }
@@ -198,6 +226,27 @@ mod tests {
         assert_eq!(found.objects, 1);
         assert!(found.problem.unwrap().contains("in the middle"));
         assert_eq!(names(&seen, "Pod"), ["a"]);
+    }
+
+    #[test]
+    fn kinds_of_other_groups_are_passed_over_and_other_versions_are_read() {
+        let mut seen = Observation::new();
+        for version in ["messaging.knative.dev/v1", "apps.open-cluster-management.io/v1"] {
+            read(
+                &mut seen,
+                &format!("apiVersion: {version}\nkind: Subscription\nmetadata: {{name: theirs}}"),
+            );
+        }
+        read(
+            &mut seen,
+            r#"{"kind":"SubscriptionList","apiVersion":"messaging.knative.dev/v1","items":[{"metadata":{"name":"a"}}]}"#,
+        );
+        assert!(seen.is_empty() && !seen.looked_at("Subscription"));
+        read(
+            &mut seen,
+            "apiVersion: operators.coreos.com/v1alpha2\nkind: OperatorGroup\nmetadata: {name: older}",
+        );
+        assert_eq!(names(&seen, "OperatorGroup"), ["older"]);
     }
 
     #[test]

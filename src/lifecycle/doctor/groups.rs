@@ -23,6 +23,13 @@ pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
     }
 }
 
+/// More than one OperatorGroup in a namespace.
+pub(super) fn several(seen: &Observation, namespace: &str) -> Option<Cause> {
+    let groups: Vec<Doc<'_>> =
+        seen.within("OperatorGroup", namespace).filter(|group| !group.is_going()).collect();
+    (groups.len() > 1).then(|| too_many(seen, namespace, &groups))
+}
+
 fn none(seen: &Observation, subscription: Doc<'_>) -> Cause {
     let namespace = subscription.namespace();
     let text = format!(
@@ -34,7 +41,7 @@ fn none(seen: &Observation, subscription: Doc<'_>) -> Cause {
         name: namespace.to_owned(),
         ..Default::default()
     };
-    let mut cause = Cause::new(&codes::NO_OPERATOR_GROUP, object, text).shown(
+    let mut cause = Cause::new(&codes::NO_OPERATOR_GROUP, object, text).finally(true).shown(
         subscription,
         "metadata.namespace",
         format!("no OperatorGroup in the namespace `{namespace}`"),
@@ -74,7 +81,7 @@ fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
     // The newest is the one too many.
     let mut newest = groups.to_vec();
     newest.sort_by_key(|group| (std::cmp::Reverse(group.created()), group.name()));
-    let mut cause = Cause::new(&codes::SEVERAL_OPERATOR_GROUPS, newest[0].reference(), text);
+    let mut cause = Cause::new(&codes::SEVERAL_OPERATOR_GROUPS, newest[0].reference(), text).finally(true);
     for group in groups {
         cause = match group.holding("MultipleOperatorGroup") {
             Some(found) => cause.shown(

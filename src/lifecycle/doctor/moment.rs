@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Option<i64> {
 }
 
 /// Writes a moment as Kubernetes does.
-pub(super) fn format(at: i64) -> String {
+pub fn format(at: i64) -> String {
     let (day, rest) = (at.div_euclid(86_400_000), at.rem_euclid(86_400_000) / 1000);
     let since = day + 719_468;
     let (era, of_era) = (since.div_euclid(146_097), since.rem_euclid(146_097));

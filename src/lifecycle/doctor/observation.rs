@@ -41,6 +41,8 @@ pub struct Observation {
     now: i64,
     /// When a recording began.
     origin: i64,
+    /// The newest time that was mentioned by what is not kept whole.
+    newest: i64,
     /// The objects by kind, namespace and name.
     objects: BTreeMap<String, BTreeMap<(String, String), Value>>,
     /// The kinds that were looked at: that an object of them is not there means that it does not exist.
@@ -84,6 +86,18 @@ impl Observation {
         }
     }
 
+    /// Adds an object without a claim that all objects of its kind are there; it replaces one of its name.
+    pub(super) fn put(&mut self, object: Value) {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
+        let (kind, name) = (text("/kind"), (text("/metadata/namespace"), text("/metadata/name")));
+        self.objects.entry(kind).or_default().insert(name, object);
+    }
+
+    /// Whether a kind could not be listed.
+    pub(super) fn may_not_list(&self, kind: &str) -> bool {
+        !self.looked_at(kind) && self.not_seen.iter().any(|one| one.what == kind)
+    }
+
     /// Takes an object away.
     pub fn remove(&mut self, kind: &str, namespace: &str, name: &str) {
         if let Some(of_kind) = self.objects.get_mut(kind) {
@@ -113,12 +127,14 @@ impl Observation {
 
     /// Sets the moment to the newest time that an object mentions: what was collected is as old as that.
     pub fn at_newest(&mut self) {
-        let mut newest = 0;
-        self.objects
-            .values()
-            .flat_map(BTreeMap::values)
-            .for_each(|object| newest = newest.max(latest(object)));
+        let mut newest = self.newest;
+        self.objects().for_each(|object| newest = newest.max(latest(object)));
         self.now = newest;
+    }
+
+    /// Remembers the newest time that an object mentions, before a part of it is left out.
+    pub(super) fn mentions(&mut self, object: &Value) {
+        self.newest = self.newest.max(latest(object));
     }
 
     /// How many objects there are.
@@ -160,6 +176,11 @@ impl Observation {
         let told: Vec<&str> = self.not_seen.iter().map(|one| one.what.as_str()).collect();
         let missing: Vec<NotSeen> = missing.filter(|one| !told.contains(&one.what.as_str())).collect();
         self.not_seen.iter().cloned().chain(missing).collect()
+    }
+
+    /// Every object.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.objects.values().flat_map(BTreeMap::values)
     }
 
     /// The objects of a kind.

@@ -129,7 +129,8 @@ fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
         ),
         None => format!("{what}: {}", shorten(message)),
     };
-    let mut cause = Cause::new(code, plan.reference(), text).shown(
+    let is_over = is_over(plan);
+    let mut cause = Cause::new(code, plan.reference(), text).finally(is_over).shown(
         plan,
         "status.message",
         plan.text("/status/message"),

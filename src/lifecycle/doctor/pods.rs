@@ -57,6 +57,12 @@ const IMAGE_REASONS: [&str; 6] = [
     "RegistryUnavailable",
     "SignatureValidationFailed",
 ];
+/// Whether a text says that an image cannot be pulled.
+pub(super) fn is_pull_reason(text: &str) -> bool {
+    text.to_lowercase().contains("image pull failed")
+        || IMAGE_REASONS.iter().any(|reason| text.contains(reason))
+}
+
 /// Words for a container that cannot be made.
 const CONFIG_REASONS: [&str; 5] = [
     "CreateContainerConfigError",

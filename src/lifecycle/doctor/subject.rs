@@ -71,8 +71,11 @@ impl<'o> Subject<'o> {
         let version = csv(current).or_else(|| csv(installed));
         match (planned, version.map(|csv| versions::examine(seen, csv))) {
             (Some(plan), version) => {
-                // What is installed may be ill while the next one waits.
+                // What is installed may be ill, or gone, while the next one waits.
                 let is_next = csv(current).is_none();
+                if version.is_none() && plan.code == codes::APPROVAL_REQUIRED.name {
+                    causes.extend(self.gone(installed));
+                }
                 causes.extend(version.filter(|_| is_next).and_then(Step::cause));
                 causes.push(plan);
             }
@@ -152,6 +155,7 @@ impl<'o> Subject<'o> {
         );
         let state = subscription.text("/status/state");
         let mut cause = Cause::new(&codes::CSV_DELETED, subscription.reference(), text)
+            .finally(installed == current)
             .shown(subscription, "status.installedCSV", installed, subscription.moment("/status/lastUpdated"))
             .shown(subscription, "status.state", state, subscription.moment("/status/lastUpdated"));
         let mut old = seen
@@ -175,6 +179,26 @@ impl<'o> Subject<'o> {
                 "removes the old version too, before the Subscription is made anew; CRDs and custom resources stay",
             );
         }
+        Some(plans::reinstall_of(seen, subscription, cause))
+    }
+
+    /// What was installed is gone, and the next version waits for approval.
+    fn gone(&self, installed: &str) -> Option<Cause> {
+        let (seen, subscription) = (self.seen, self.subscription);
+        if installed.is_empty() || !seen.looked_at("ClusterServiceVersion") {
+            return None;
+        }
+        let text = format!(
+            "the ClusterServiceVersion `{installed}` was deleted, but the Subscription `{}` still records it as installed, so OLM does not install it again",
+            subscription.name()
+        );
+        let since = subscription.moment("/status/lastUpdated");
+        let cause = Cause::new(&codes::CSV_DELETED, subscription.reference(), text).finally(true).shown(
+            subscription,
+            "status.installedCSV",
+            installed,
+            since,
+        );
         Some(plans::reinstall_of(seen, subscription, cause))
     }
 

@@ -5,6 +5,7 @@ use super::observation::{Doc, Observation};
 use super::pods::{self, What};
 use super::{Cause, groups};
 use crate::lifecycle::api::label;
+use crate::lifecycle::unpacked;
 
 /// On an unpacked bundle: its package.
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
@@ -12,7 +13,34 @@ const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 /// What is wrong with the unpacking of a Subscription's bundle.
 pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     let broken = jobs(seen, subscription).into_iter().find_map(|job| broken(seen, subscription, job));
-    broken.or_else(|| without_plan(seen, subscription))
+    broken.or_else(|| without_plan(seen, subscription)).or_else(|| told(seen, subscription))
+}
+
+/// What a Subscription says of its unpack Job, where the Jobs themselves may not be looked at.
+fn told(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
+    // At the newest version nothing is left to be unpacked.
+    if seen.looked_at("Job") || subscription.text("/status/state") == "AtLatestKnown" {
+        return None;
+    }
+    let unpacking = subscription.holding("BundleUnpacking");
+    let found = match unpacking {
+        Some(found) => pods::is_pull_reason(found.message).then_some(found)?,
+        // OLM leaves the failure behind when it begins anew.
+        None => subscription.holding("BundleUnpackFailed")?,
+    };
+    let code =
+        if pods::is_pull_reason(found.message) { &codes::BUNDLE_IMAGE_PULL } else { &codes::UNPACK_FAILED };
+    let (name, home) = (subscription.name(), subscription.text("/spec/sourceNamespace"));
+    let text = format!("the bundle for the Subscription `{name}` cannot be unpacked: {}", found.message);
+    let field = format!("status.conditions[{}].message", found.kind);
+    Some(
+        Cause::new(code, subscription.reference(), text)
+            .shown(subscription, &field, found.message, found.since)
+            .repair(
+                format!("kubectl -n {home} get jobs,pods -l {}", label::UNPACK),
+                "shows the unpack Jobs, which the doctor may not list: delete the failed one and its ConfigMap once its cause is gone, and OLM unpacks the bundle again within 30 seconds",
+            ),
+    )
 }
 
 /// The newest Job of each bundle of the Subscription's catalog, the newest first.
@@ -199,7 +227,7 @@ fn without_plan(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     }
     let unpacked = seen.within("ConfigMap", catalog.1).find(|map| {
         let files = files(*map);
-        map.annotation(PACKAGE) == subscription.text("/spec/name")
+        is_bundle_of(*map, catalog.1, subscription.text("/spec/name"))
             && map.owners("CatalogSource").any(|owner| owner == catalog.0)
             && !files.is_empty()
             && !files.iter().any(|file| names_csv(file))
@@ -245,6 +273,11 @@ fn without_plan(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     )
 }
 
+/// Whether a ConfigMap holds an unpacked bundle of a package.
+pub(super) fn is_bundle_of(map: Doc<'_>, namespace: &str, package: &str) -> bool {
+    map.namespace() == namespace && map.annotation(PACKAGE) == package
+}
+
 /// The files of an unpacked bundle.
 fn files(map: Doc<'_>) -> Vec<String> {
     let keys = |path: &str| {
@@ -270,24 +303,8 @@ fn names_csv(file: &str) -> bool {
 
 /// Whether a file that is not named for it holds a ClusterServiceVersion, as far as it can be read.
 fn holds_csv(map: Doc<'_>) -> bool {
-    use base64::Engine as _;
-    use std::io::Read as _;
-    const MOST: u64 = 4 << 20;
     let says = |text: &str| {
         text.contains("kind: ClusterServiceVersion") || text.contains("\"kind\":\"ClusterServiceVersion\"")
     };
-    let plain = map.0.pointer("/data").and_then(serde_json::Value::as_object);
-    if plain.into_iter().flat_map(|all| all.values()).filter_map(|text| text.as_str()).any(says) {
-        return true;
-    }
-    let packed = map.0.pointer("/binaryData").and_then(serde_json::Value::as_object);
-    packed.into_iter().flat_map(|all| all.values()).filter_map(|text| text.as_str()).any(|text| {
-        let standard = base64::engine::general_purpose::STANDARD;
-        let Ok(bytes) = standard.decode(text) else { return false };
-        // Files are compressed, then encoded, then encoded again by the API.
-        let bytes = standard.decode(&bytes).unwrap_or(bytes);
-        let mut text = String::new();
-        let read = flate2::read::MultiGzDecoder::new(&bytes[..]).take(MOST).read_to_string(&mut text);
-        says(if read.is_ok() { &text } else { std::str::from_utf8(&bytes).unwrap_or("") })
-    })
+    unpacked::texts(map.0).any(|(_, text)| says(&text))
 }

@@ -340,8 +340,9 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
     let (reason, message) = (csv.text("/status/reason"), csv.text("/status/message"));
     let groups: Vec<Doc<'_>> = seen.within("OperatorGroup", namespace).collect();
     let group = groups.first().copied();
+    let is_final = csv_reason::TERMINAL.iter().any(|(known, _)| *known == reason);
     let cause = |code: &'static Code, text: String| {
-        Cause::new(code, csv.reference(), text).shown(csv, "status.message", message, since)
+        Cause::new(code, csv.reference(), text).finally(is_final).shown(csv, "status.message", message, since)
     };
     match reason {
         // The groups were looked at before: what is said here is behind.

@@ -7,6 +7,8 @@ use super::{Cause, plans, refusals, versions};
 
 /// How long OLM may take to create a Deployment.
 const CREATING: i64 = 15_000;
+/// How long Kubernetes may take to create the pods of a Deployment.
+const BECOMING_VISIBLE: i64 = 60_000;
 
 /// What keeps the Deployments of a version from becoming available.
 pub(super) fn fault(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
@@ -23,7 +25,9 @@ fn deployment(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
     let fault = newest_pods(seen, found).into_iter().find_map(|pod| pods::fault(seen, pod));
     let cause = match fault {
         Some(fault) => repaired(seen, csv, &fault, fault.cause(pods::code(&fault), &what)),
-        None => refused(seen, csv, found, &what).or_else(|| deadline(seen, csv, found, &what))?,
+        None => refused(seen, csv, found, &what)
+            .or_else(|| deadline(seen, csv, found, &what))
+            .or_else(|| never_ready(seen, csv, found, &what))?,
     };
     Some(context(csv, found, cause))
 }
@@ -163,6 +167,34 @@ fn deadline(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) -
         "status.conditions[Progressing].message",
         found.message,
         found.since,
+    );
+    Some(upgrade(
+        seen,
+        csv,
+        cause.repair(
+            format!("kubectl -n {} describe deployment/{name}", deployment.namespace()),
+            "shows its pods and events: they say what it waits for",
+        ),
+    ))
+}
+
+/// OLM gives an operator five minutes, fails it for a moment and starts anew; only the history shows it. Says no more where there are
+/// pods that do.
+fn never_ready(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) -> Option<Cause> {
+    let is_new = seen.age(deployment.created()) < BECOMING_VISIBLE;
+    if csv.text("/status/phase") == "Succeeded" || is_new || !newest_pods(seen, deployment).is_empty() {
+        return None;
+    }
+    let is_timeout =
+        |one: &Doc<'_>| one.text("/phase") == "Failed" && one.text("/reason") == "InstallCheckFailed";
+    let found = csv.list("/status/conditions").map(Doc).filter(is_timeout).last()?;
+    let text = format!("{what} after five minutes, and no pod of it can be seen");
+    let name = deployment.name();
+    let cause = Cause::new(&codes::NOT_READY, deployment.reference(), text).shown(
+        csv,
+        "status.conditions[].message",
+        found.text("/message"),
+        found.moment("/lastTransitionTime"),
     );
     Some(upgrade(
         seen,

@@ -87,6 +87,11 @@ impl Store {
         timestamp(self.now)
     }
 
+    /// The clock in milliseconds since 1970.
+    pub(super) fn time_of_day(&self) -> i64 {
+        EPOCH * 1000 + i64::try_from(self.now.as_millis()).unwrap_or(i64::MAX / 2)
+    }
+
     pub(super) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }

@@ -1,0 +1,141 @@
+//! Objects without what no cause is read from: the icons and examples of ClusterServiceVersions, the manifests in InstallPlans, most of
+//! the spec of pods. A cluster has thousands of these, and they are looked at together.
+
+use serde_json::{Map, Value};
+
+use crate::lifecycle::api::label;
+
+/// The longest annotation that is kept, in bytes, but for the properties of a bundle.
+const LONGEST: usize = 1024;
+
+/// Takes away what the doctor does not read.
+pub(super) fn lean(object: &mut Value) {
+    let kind = object["kind"].as_str().unwrap_or("").to_owned();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|name, value| {
+                name == label::PROPERTIES || value.as_str().is_some_and(|text| text.len() <= LONGEST)
+            });
+        }
+    }
+    match kind.as_str() {
+        "ClusterServiceVersion" => version(object),
+        "InstallPlan" => plan(object),
+        "Pod" => pod(object),
+        "Deployment" => keep(object.get_mut("spec"), &["replicas"]),
+        _ => {}
+    }
+}
+
+/// Keeps these fields of an object.
+fn keep(object: Option<&mut Value>, names: &[&str]) {
+    if let Some(fields) = object.and_then(Value::as_object_mut) {
+        fields.retain(|name, _| names.contains(&name.as_str()));
+    }
+}
+
+/// Keeps these fields of every object in a list.
+fn keep_each(list: Option<&mut Value>, names: &[&str]) {
+    list.and_then(Value::as_array_mut).into_iter().flatten().for_each(|one| keep(Some(one), names));
+}
+
+fn version(csv: &mut Value) {
+    let Some(spec) = csv.get_mut("spec") else { return };
+    keep(
+        Some(&mut *spec),
+        &[
+            "replaces",
+            "version",
+            "minKubeVersion",
+            "installModes",
+            "customresourcedefinitions",
+            "apiservicedefinitions",
+            "install",
+        ],
+    );
+    for (kind, names) in [
+        ("customresourcedefinitions", &["name", "version", "kind"][..]),
+        ("apiservicedefinitions", &["name", "version", "group", "kind", "deploymentName"]),
+    ] {
+        for list in ["owned", "required"] {
+            keep_each(spec.pointer_mut(&format!("/{kind}/{list}")), names);
+        }
+    }
+    keep(spec.pointer_mut("/install/spec"), &["deployments"]);
+    keep_each(spec.pointer_mut("/install/spec/deployments"), &["name"]);
+}
+
+fn plan(plan: &mut Value) {
+    keep_each(plan.pointer_mut("/status/plan"), &["resolving", "resource", "status"]);
+    for step in plan.pointer_mut("/status/plan").and_then(Value::as_array_mut).into_iter().flatten() {
+        keep(step.get_mut("resource"), &["kind", "name", "group", "version"]);
+    }
+    if let Some(status) = plan.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("bundleLookups");
+    }
+}
+
+fn pod(pod: &mut Value) {
+    let names = ["containers", "initContainers", "restartPolicy", "serviceAccountName", "nodeName"];
+    keep(pod.get_mut("spec"), &names);
+    for list in ["containers", "initContainers"] {
+        keep_each(pod.pointer_mut(&format!("/spec/{list}")), &["name", "image"]);
+    }
+    let names = [
+        "phase",
+        "reason",
+        "message",
+        "conditions",
+        "containerStatuses",
+        "initContainerStatuses",
+        "startTime",
+    ];
+    keep(pod.get_mut("status"), &names);
+}
+
+/// An object of metadata alone, for kinds of which only it matters.
+pub(super) fn metadata_of(object: Value) -> Value {
+    let Value::Object(fields) = object else { return object };
+    let kept =
+        fields.into_iter().filter(|(name, _)| matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+    Value::Object(kept.collect::<Map<String, Value>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::doctor::{Observation, Recorder, Scope, diagnose};
+
+    /// Objects that were made lean are diagnosed like whole ones, at some moments of every recording.
+    #[test]
+    fn nothing_is_left_out_that_a_cause_is_read_from() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces");
+        let mut moments = 0;
+        for entry in std::fs::read_dir(root).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "jsonl") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut recorder = Recorder::new();
+            for (number, line) in text.lines().filter(|line| line.contains("\"type\":\"")).enumerate() {
+                recorder.feed(line, None).unwrap();
+                if number % 20 != 0 {
+                    continue;
+                }
+                let whole: &Observation = recorder.observation();
+                let mut thin = whole.clone();
+                for object in whole.objects() {
+                    let mut object = object.clone();
+                    lean(&mut object);
+                    thin.put(object);
+                }
+                let all = Scope::default();
+                assert_eq!(diagnose(&thin, &all), diagnose(whole, &all), "{}, line {number}", path.display());
+                moments += 1;
+            }
+        }
+        assert!(moments > 200, "{moments}");
+    }
+}

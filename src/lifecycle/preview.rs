@@ -1,0 +1,414 @@
+//! What an InstallPlan will change on this cluster, before anybody approves it: one plan carries the ClusterServiceVersions of every
+//! Subscription of its namespace that moves, and approving it approves all of them.
+//!
+//! The manifests are those that OLM will apply: they stand in the plan, or in the ConfigMap that its bundle was unpacked into. What
+//! they change is found out against the objects of the cluster, and for each ClusterServiceVersion by `bundle diff` against the one
+//! that it replaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use olmkit_bundle::diff;
+use olmkit_bundle::finding::Level;
+use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
+use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::{validate, yaml};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::api::{InstallPlan, Key, Named as _, Object, Subscription, known, resource_of};
+use super::cluster::ClusterError;
+use super::engine::{Engine, EngineError};
+use super::observe::Observed;
+use super::unpacked;
+
+/// What a plan will change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// The InstallPlan.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its phase, as OLM says it.
+    pub phase: String,
+    /// Whether it was approved already.
+    pub approved: bool,
+    /// The versions that it installs, in its order.
+    pub csvs: Vec<PlannedCsv>,
+    /// What it does to each object, in its order.
+    pub steps: Vec<PlannedStep>,
+    /// What could not be read, a sentence each: the preview is incomplete without it.
+    pub not_read: Vec<String>,
+}
+
+/// A version that a plan installs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedCsv {
+    /// The ClusterServiceVersion.
+    pub name: String,
+    /// Its version; empty when its manifest could not be read.
+    pub version: String,
+    /// The Subscription that it is for; empty for a dependency that has none yet.
+    pub subscription: String,
+    /// The ClusterServiceVersion that it replaces on this cluster; empty for an install.
+    pub replaces: String,
+    /// The version that it replaces.
+    pub replaces_version: String,
+    /// All images that it names.
+    pub images: Vec<String>,
+    /// Those of them that the replaced version does not name.
+    pub new_images: Vec<String>,
+    /// What its service accounts may newly do in all namespaces, a line for each rule.
+    pub new_cluster_rules: Vec<String>,
+    /// The admission and conversion webhooks that the replaced version does not have, as `TYPE NAME`.
+    pub new_webhooks: Vec<String>,
+    /// What `bundle diff` finds between the two versions.
+    pub findings: Vec<PlannedFinding>,
+    /// What will keep OLM from installing it, such as a custom resource that its CRD rejects.
+    pub blockers: Vec<String>,
+}
+
+/// A difference between two versions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlannedFinding {
+    /// Its code; docs/findings.md has a section for each.
+    pub code: &'static str,
+    /// Its level: `error`, `warning` or `info`.
+    pub level: String,
+    /// What changes.
+    pub message: String,
+}
+
+/// What a plan does to an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedStep {
+    /// The ClusterServiceVersion that needs it.
+    pub csv: String,
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// What happens to it.
+    pub change: Change,
+}
+
+/// What happens to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// It does not exist yet.
+    Create,
+    /// It exists and becomes another one.
+    Change,
+    /// It exists as it is to be.
+    Keep,
+    /// It could not be compared.
+    Unknown,
+}
+
+impl Change {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Keep => "keep",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// What the pending InstallPlan of an operator will change, and the version of that operator in it.
+    ///
+    /// # Errors
+    /// There is no such plan, or the cluster does not answer.
+    pub fn preview(&mut self, name: &str, namespace: Option<&str>) -> Result<(Preview, String), EngineError> {
+        let subscription = self.expect(name, namespace)?;
+        let (name, namespace) = (subscription.name(), subscription.namespace());
+        let observed = self.look(namespace, name)?;
+        let current = observed.subscription.as_ref().map_or("", |found| found.status.current_csv.as_str());
+        let Some(plan) = observed.open_plan(current) else {
+            return Err(EngineError::refused_help(
+                format!("no plan of {} waits for approval", subscription.key()),
+                format!("see `olmkit operator status {name} -n {namespace}`"),
+            ));
+        };
+        let plan = plan.clone();
+        Ok((self.preview_of(&plan, &observed)?, current.to_owned()))
+    }
+
+    /// What a plan will change.
+    pub(super) fn preview_of(
+        &mut self,
+        plan: &Object<InstallPlan>,
+        observed: &Observed,
+    ) -> Result<Preview, EngineError> {
+        let namespace = plan.namespace();
+        let mut preview = Preview {
+            name: plan.name().to_owned(),
+            namespace: namespace.to_owned(),
+            phase: plan.status.phase.to_string(),
+            approved: plan.spec.approved,
+            ..Preview::default()
+        };
+        let mut manifests: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let mut unpacked = Unpacked::default();
+        for step in &plan.status.plan {
+            let resource = &step.resource;
+            let manifest =
+                match self.manifest(&resource.manifest, &resource.kind, &resource.name, &mut unpacked)? {
+                    Ok(manifest) => Some(manifest),
+                    Err(why) => {
+                        preview.not_read.push(format!(
+                            "{}/{} of `{}`: {why}",
+                            resource.kind.to_lowercase(),
+                            resource.name,
+                            step.resolving
+                        ));
+                        None
+                    }
+                };
+            let (change, within) = self.change(manifest.as_ref(), namespace)?;
+            let api_version = match resource.group.as_str() {
+                "" => resource.version.clone(),
+                group => format!("{group}/{}", resource.version),
+            };
+            preview.steps.push(PlannedStep {
+                csv: step.resolving.clone(),
+                api_version,
+                kind: resource.kind.clone(),
+                namespace: within,
+                name: resource.name.clone(),
+                change,
+            });
+            manifests.entry(step.resolving.clone()).or_default().extend(manifest);
+        }
+        let everywhere = observed.groups.first().is_some_and(|group| super::look::targets(group) == [""]);
+        for name in &plan.spec.cluster_service_version_names {
+            let own = manifests.remove(name).unwrap_or_default();
+            let mut all = observed.subscription.iter().chain(&observed.others);
+            let subscription = all.find(|found| found.status.current_csv == *name);
+            let csv = self.planned_csv(name, &own, subscription, observed, everywhere)?;
+            if csv.version.is_empty() && !preview.not_read.iter().any(|one| one.contains(name.as_str())) {
+                preview
+                    .not_read
+                    .push(format!("clusterserviceversion/{name}: the plan does not have its manifest"));
+            }
+            preview.csvs.push(csv);
+        }
+        Ok(preview)
+    }
+
+    /// What keeps the CRDs of a plan from being installed, a sentence each; what cannot be read is one too.
+    pub(super) fn blockers_of(&mut self, plan: &Object<InstallPlan>) -> Result<Vec<String>, EngineError> {
+        let mut unpacked = Unpacked::default();
+        let mut blockers = Vec::new();
+        for step in plan.status.plan.iter().filter(|step| step.resource.kind == known::CRD.kind) {
+            let resource = &step.resource;
+            match self.manifest(&resource.manifest, &resource.kind, &resource.name, &mut unpacked)? {
+                Ok(crd) => blockers.extend(self.blockers(&step.resolving, &[&crd])?),
+                Err(why) => blockers.push(format!("the CRD `{}` cannot be read: {why}", resource.name)),
+            }
+        }
+        Ok(blockers)
+    }
+
+    /// The manifest of a step, or why it cannot be read.
+    fn manifest(
+        &mut self,
+        text: &str,
+        kind: &str,
+        name: &str,
+        unpacked: &mut Unpacked,
+    ) -> Result<Result<Value, String>, EngineError> {
+        let Ok(value) = serde_json::from_str::<Value>(text) else {
+            return Ok(Err("its manifest is not JSON".into()));
+        };
+        let field = |name: &str| value[name].as_str().unwrap_or("").to_owned();
+        let is_reference = value["kind"] == "ConfigMap" && value["metadata"].is_null();
+        if !is_reference {
+            return Ok(Ok(value));
+        }
+        let place = (field("namespace"), field("name"));
+        if !unpacked.0.contains_key(&place) {
+            let read = match self.cluster.get(&known::CONFIG_MAP, &place.0, &place.1) {
+                Ok(Some(map)) => Ok(objects(&map)),
+                Ok(None) => Err(format!("configmap/{} in {} does not exist", place.1, place.0)),
+                Err(error @ ClusterError::Forbidden { .. }) => Err(error.to_string()),
+                Err(error) => return Err(error.into()),
+            };
+            unpacked.0.insert(place.clone(), read);
+        }
+        Ok(match &unpacked.0[&place] {
+            Err(why) => Err(why.clone()),
+            Ok(found) => {
+                let mut all = found.iter();
+                let own = all
+                    .find(|one| one["kind"] == kind && one.pointer("/metadata/name") == Some(&name.into()));
+                own.cloned().ok_or_else(|| format!("it is not in configmap/{} in {}", place.1, place.0))
+            }
+        })
+    }
+
+    /// What happens to an object, and its namespace.
+    fn change(&mut self, manifest: Option<&Value>, namespace: &str) -> Result<(Change, String), EngineError> {
+        let Some((manifest, resource)) = manifest.and_then(|one| Some((one, resource_of(one)?))) else {
+            return Ok((Change::Unknown, String::new()));
+        };
+        let own = Key::of(manifest);
+        let within = match (resource.namespaced, own.namespace.as_str()) {
+            (false, _) => "",
+            (true, "") => namespace,
+            (true, own) => own,
+        };
+        let change = match self.cluster.get(resource, within, &own.name) {
+            Ok(None) => Change::Create,
+            Ok(Some(live)) if is_within(manifest, &live) => Change::Keep,
+            Ok(Some(_)) => Change::Change,
+            Err(ClusterError::Forbidden { .. } | ClusterError::NotServed { .. }) => Change::Unknown,
+            Err(error) => return Err(error.into()),
+        };
+        Ok((change, within.to_owned()))
+    }
+
+    fn planned_csv(
+        &mut self,
+        name: &str,
+        manifests: &[Value],
+        subscription: Option<&Object<Subscription>>,
+        observed: &Observed,
+        everywhere: bool,
+    ) -> Result<PlannedCsv, EngineError> {
+        let mut planned = PlannedCsv {
+            name: name.to_owned(),
+            subscription: subscription.map(|one| one.name().to_owned()).unwrap_or_default(),
+            ..PlannedCsv::default()
+        };
+        let is_csv = |one: &&Value| one["kind"] == olmkit_bundle::csv::KIND && Key::of(one).name == name;
+        let Some(csv) = manifests.iter().find(is_csv) else { return Ok(planned) };
+        planned.version = csv.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
+        let crds: Vec<&Value> =
+            manifests.iter().filter(|one| one["kind"] == known::CRD.kind.as_str()).collect();
+        planned.blockers = self.blockers(name, &crds)?;
+        let installed = subscription.map(|one| one.status.installed_csv.as_str()).unwrap_or_default();
+        let before = match observed.csv(installed).filter(|old| old.name() != name) {
+            Some(old) => self.cluster.get(&known::CSV, &observed.namespace, old.name())?,
+            None => None,
+        };
+        let mut live = Vec::new();
+        for crd in &crds {
+            match self.cluster.get(&known::CRD, "", &Key::of(crd).name) {
+                Ok(found) => live.extend(found),
+                Err(ClusterError::Forbidden { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(before) = &before {
+            planned.replaces = Key::of(before).name;
+            planned.replaces_version =
+                before.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
+        }
+        compare(&mut planned, before.as_ref().map(|csv| (csv, &live[..])), (csv, &crds), everywhere);
+        Ok(planned)
+    }
+}
+
+/// What the bundles of a plan were unpacked to, by the namespace and the name of the ConfigMap.
+#[derive(Default)]
+struct Unpacked(BTreeMap<(String, String), Result<Vec<Value>, String>>);
+
+/// The objects of an unpacked bundle.
+fn objects(map: &Value) -> Vec<Value> {
+    let texts: Vec<String> = unpacked::texts(map).map(|(_, text)| text).collect();
+    let documents = |text: &String| -> Vec<Value> {
+        yaml::documents(text).filter_map(Result::ok).map(|document| document.root.to_json()).collect()
+    };
+    texts.iter().flat_map(documents).filter(Value::is_object).collect()
+}
+
+/// Objects as the files of a bundle.
+fn files<'o>(name: &str, objects: impl IntoIterator<Item = &'o Value>) -> BundleFiles {
+    let file = |(at, object): (usize, &Value)| BundleFile {
+        path: format!("manifests/{at}.json"),
+        content: Content::Text(object.to_string()),
+    };
+    BundleFiles { name: name.to_owned(), files: objects.into_iter().enumerate().map(file).collect() }
+}
+
+/// The webhooks of a ClusterServiceVersion, as `TYPE NAME`.
+fn webhooks(csv: &Value) -> BTreeSet<String> {
+    let all = csv.pointer("/spec/webhookdefinitions").and_then(Value::as_array).into_iter().flatten();
+    let text = |one: &Value, field: &str| one[field].as_str().unwrap_or("").to_owned();
+    all.map(|one| format!("{} {}", text(one, "type"), text(one, "generateName"))).collect()
+}
+
+/// Compares the new version with what it replaces, if it replaces something.
+fn compare(
+    planned: &mut PlannedCsv,
+    before: Option<(&Value, &[Value])>,
+    after: (&Value, &[&Value]),
+    everywhere: bool,
+) {
+    let new = files(&planned.name, std::iter::once(after.0).chain(after.1.iter().copied()));
+    let new = Bundle::parse(&new);
+    let old = before.map(|(csv, crds)| files(&planned.replaces, std::iter::once(csv).chain(crds)));
+    let old = old.as_ref().map(Bundle::parse);
+    let images = validate::images(&new);
+    let known = old.as_ref().map(validate::images).unwrap_or_default();
+    planned.new_images = images.difference(&known).cloned().collect();
+    planned.images = images.into_iter().collect();
+    let known = before.map(|(csv, _)| webhooks(csv)).unwrap_or_default();
+    planned.new_webhooks = webhooks(after.0).difference(&known).cloned().collect();
+    let old_csv = old.as_ref().and_then(Bundle::csv);
+    if let Some(new_csv) = new.csv() {
+        planned.new_cluster_rules = diff::gained_in_all_namespaces(old_csv.as_ref(), &new_csv, everywhere);
+    }
+    let Some(old) = &old else { return };
+    let found = diff::bundles(old, &new).map(|comparison| comparison.findings).unwrap_or_default();
+    planned.findings = found
+        .into_iter()
+        .map(|one| PlannedFinding { code: one.code.name, level: one.level.to_string(), message: one.message })
+        .collect();
+}
+
+/// Whether an object has everything that a manifest says, apart from what the server keeps.
+fn is_within(wanted: &Value, live: &Value) -> bool {
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => wanted.iter().all(|(name, value)| {
+            let is_kept = matches!(name.as_str(), "status" | "metadata" | "apiVersion");
+            is_kept || live.get(name).is_some_and(|live| is_within(value, live))
+                // The server leaves out what is empty.
+                || live.get(name).is_none() && is_empty(value)
+        }),
+        (Value::Array(wanted), Value::Array(live)) => {
+            wanted.len() == live.len()
+                && wanted.iter().zip(live).all(|(wanted, live)| is_within(wanted, live))
+        }
+        (wanted, live) => wanted == live,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(all) => all.is_empty(),
+        Value::Object(all) => all.is_empty(),
+        _ => false,
+    }
+}
+
+impl PlannedCsv {
+    /// Whether something that existed stops to work by `bundle diff`, or OLM will refuse it.
+    pub fn is_breaking(&self) -> bool {
+        !self.blockers.is_empty() || self.findings.iter().any(|one| one.level == Level::Error.to_string())
+    }
+}

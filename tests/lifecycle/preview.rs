@@ -1,0 +1,164 @@
+//! What a plan will change, and policies that it has to meet.
+
+use olmkit::lifecycle::api::{Key, known};
+use olmkit::lifecycle::decide::Accept;
+use olmkit::lifecycle::engine::{EngineError, Options};
+use olmkit::lifecycle::policy::Policy;
+use olmkit::lifecycle::preview::{Change, Preview};
+use serde_json::{Value, json};
+
+use crate::world::{NS, World, demo, told, waiting};
+
+fn preview(world: &mut World) -> Preview {
+    world.run(|engine, _| engine.preview("demo", Some(NS))).unwrap().0
+}
+
+fn violations(world: &mut World, policy: &str) -> Vec<String> {
+    let (preview, csv) = world.run(|engine, _| engine.preview("demo", Some(NS))).unwrap();
+    let found = Policy::parse(policy).unwrap().check(&preview, &csv);
+    found.into_iter().map(|one| format!("{}: {}", one.rule, one.sentence)).collect()
+}
+
+/// The plan that waits.
+fn pending(world: &mut World) -> Key {
+    let all: Vec<Value> = world.cluster.store().list(&known::INSTALL_PLAN, Some(NS)).cloned().collect();
+    Key::of(all.iter().find(|plan| plan["spec"]["approved"] == false).unwrap())
+}
+
+#[test]
+fn a_plan_shows_its_version_and_what_happens_to_each_object() {
+    let mut world = waiting();
+    let before = world.cluster.save();
+    let found = preview(&mut world);
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    assert!(!found.approved && found.not_read.is_empty(), "{found:?}");
+    let [csv] = &found.csvs[..] else { panic!("{found:?}") };
+    assert_eq!((csv.name.as_str(), csv.version.as_str()), ("demo.v0.2.0", "0.2.0"));
+    assert_eq!((csv.replaces.as_str(), csv.replaces_version.as_str()), ("demo.v0.1.0", "0.1.0"));
+    assert_eq!(csv.subscription, "demo");
+    let change = |kind: &str| found.steps.iter().find(|step| step.kind == kind).map(|step| step.change);
+    assert_eq!(change("ClusterServiceVersion"), Some(Change::Create));
+    assert_eq!(change("CustomResourceDefinition"), Some(Change::Keep));
+    assert_eq!(change("ServiceAccount"), Some(Change::Keep));
+}
+
+#[test]
+fn what_changes_in_a_version_is_told_as_by_bundle_diff() {
+    let mut world = World::of("01");
+    let bundle = world.cluster.registry().bundles.get_mut("demo.v0.2.0").unwrap();
+    let csv = bundle.iter_mut().find(|object| object["kind"] == "ClusterServiceVersion").unwrap();
+    csv["spec"]["install"]["spec"]["clusterPermissions"] = json!([{
+        "serviceAccountName": "demo-controller",
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}],
+    }]);
+    let containers = "/spec/install/spec/deployments/0/spec/template/spec/containers/0/image";
+    *csv.pointer_mut(containers).unwrap() = json!("registry.example.com/demo:2");
+    csv["spec"]["webhookdefinitions"] =
+        json!([{"type": "ValidatingAdmissionWebhook", "generateName": "v.example.com"}]);
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let found = preview(&mut world);
+    let csv = &found.csvs[0];
+    assert_eq!(csv.new_images, ["registry.example.com/demo:2"]);
+    assert_eq!(
+        csv.new_cluster_rules,
+        ["`demo-controller` may now do more in all namespaces: `secrets` (list)"]
+    );
+    assert_eq!(csv.new_webhooks, ["ValidatingAdmissionWebhook v.example.com"]);
+    assert!(csv.findings.iter().any(|one| one.code == "permission-escalates"), "{csv:?}");
+    let denied = violations(&mut world, "deny: [new-cluster-rules, new-webhooks]\nupgrade: patch");
+    assert_eq!(
+        denied,
+        [
+            "upgrade: `demo.v0.2.0` goes from 0.1.0 to 0.2.0, and only patch versions are allowed",
+            "new-cluster-rules: `demo-controller` may now do more in all namespaces: `secrets` (list)",
+            "new-webhooks: `demo.v0.2.0` has the new webhook ValidatingAdmissionWebhook v.example.com",
+        ]
+    );
+}
+
+#[test]
+fn a_plan_that_several_subscriptions_share_shows_all_of_them() {
+    let mut world = World::of("26");
+    for (name, approval) in [("demo", "Automatic"), ("cache-db", "Manual")] {
+        let subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": name, "namespace": NS},
+            "spec": {
+                "name": name, "channel": "stable", "source": "catalog", "sourceNamespace": "olm",
+                "installPlanApproval": approval,
+            },
+        });
+        world.cluster.store().create(subscription).unwrap();
+    }
+    world.cluster.store().create(crate::world::group("g", &[NS])).unwrap();
+    world.cluster.run_until(std::time::Duration::from_secs(120));
+    let found = preview(&mut world);
+    let mut names: Vec<(&str, &str)> =
+        found.csvs.iter().map(|csv| (csv.name.as_str(), csv.subscription.as_str())).collect();
+    names.sort_unstable();
+    assert_eq!(names, [("cache-db.v1.0.0", "cache-db"), ("demo.v0.1.0", "demo")]);
+    assert_eq!(
+        violations(&mut world, "deny: [other-operators]"),
+        ["other-operators: the plan also installs `cache-db.v1.0.0`"]
+    );
+}
+
+/// On a cluster a plan names the ConfigMap that its bundle was unpacked into.
+#[test]
+fn manifests_are_read_from_the_unpacked_bundle_and_what_cannot_be_read_meets_no_policy() {
+    let mut world = waiting();
+    let plan = pending(&mut world);
+    let mut document = world.cluster.store().get(&plan).unwrap().clone();
+    let mut texts = serde_json::Map::new();
+    for (at, step) in document["status"]["plan"].as_array_mut().unwrap().iter_mut().enumerate() {
+        let manifest = step["resource"]["manifest"].as_str().unwrap().to_owned();
+        texts.insert(format!("{at}.yaml"), json!(manifest));
+        let reference = json!({"kind": "ConfigMap", "name": "unpacked", "namespace": "olm"});
+        step["resource"]["manifest"] = json!(reference.to_string());
+    }
+    world.cluster.store().patch(&plan, &json!({"status": document["status"]})).unwrap();
+    let expected = ["configmap/unpacked in olm does not exist"];
+    let found = violations(&mut world, "{}");
+    assert!(found.iter().all(|one| one.starts_with("not-read: ") && one.contains(expected[0])), "{found:?}");
+    assert!(!found.is_empty());
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unpacked", "namespace": "olm"}, "data": texts,
+    });
+    world.cluster.store().create(map).unwrap();
+    assert_eq!(violations(&mut world, "{}"), Vec::<String>::new());
+    assert_eq!(preview(&mut world).csvs[0].version, "0.2.0");
+}
+
+#[test]
+fn a_custom_resource_that_the_new_schema_rejects_blocks_the_plan() {
+    let mut world = World::of("01");
+    world.limit_size("demo.v0.2.0", 9);
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.make_demo("01", 50);
+    let found = preview(&mut world);
+    assert_eq!(found.csvs[0].blockers.len(), 1, "{found:?}");
+    assert!(found.csvs[0].blockers[0].contains("does not fit the schema of `demo.v0.2.0`"), "{found:?}");
+    let denied = violations(&mut world, "deny: [breaking-changes]");
+    assert!(denied.iter().any(|one| one.contains("does not fit")), "{denied:?}");
+}
+
+#[test]
+fn a_plan_that_does_not_meet_the_policy_is_not_approved() {
+    let mut world = waiting();
+    let before = world.cluster.save();
+    let approve = |world: &mut World, policy: &str| {
+        let policy = Policy::parse(policy).unwrap();
+        world.run_with(Options::default(), |engine, _| {
+            engine.approve_if("demo", Some(NS), &Accept::default(), Some(&policy))
+        })
+    };
+    let error = approve(&mut world, "upgrade: patch").unwrap_err();
+    assert!(matches!(&error, EngineError::Stuck(stuck) if stuck.code == "policy"), "{error}");
+    let said = told(error);
+    assert!(said.contains("only patch versions are allowed [upgrade]"), "{said}");
+    assert!(said.contains("`olmkit operator plan demo -n ns` shows all"), "{said}");
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    let approved =
+        approve(&mut world, "{upgrade: minor, deny: [new-cluster-rules, other-operators]}").unwrap();
+    assert_eq!(approved.installed_csv, "demo.v0.2.0");
+}
