@@ -6,6 +6,8 @@
 
 mod bundles;
 mod crds;
+mod doctor;
+mod load;
 mod olm;
 mod proxy;
 mod rights;
@@ -38,13 +40,14 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Each has a server of its own; several at once take more memory than they save time.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 10] = [
         ("an_operator_lives_its_life", an_operator_lives_its_life),
         ("a_missing_right_is_named", a_missing_right_is_named),
         ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
         ("faults_of_the_server_do_no_harm", faults_of_the_server_do_no_harm),
         ("a_list_whose_next_page_is_forgotten_begins_anew", a_list_whose_next_page_is_forgotten_begins_anew),
         ("each_verb_needs_just_the_rights_of_its_page", rights::each_verb_needs_just_the_rights_of_its_page),
+        ("the_doctor_names_causes_and_repairs_them", doctor::the_doctor_names_causes_and_repairs_them),
         ("killed_at_fifty_moments_it_ends_at_the_goal", killed_at_fifty_moments_it_ends_at_the_goal),
         (
             "ctrl_c_at_any_moment_says_what_was_done_and_how_to_resume",
@@ -70,6 +73,13 @@ fn main() {
         bundles::generated_bundles_are_taken();
         Ok(())
     }));
+    if std::env::var_os("OLMKIT_MEASURE").is_some() {
+        let name = "measured_the_doctor_takes_two_seconds_and_a_hundred_megabytes";
+        trials.push(support::trial_with(name, &parts, || {
+            load::the_doctor_takes_two_seconds_and_a_hundred_megabytes();
+            Ok(())
+        }));
+    }
     support::run(&arguments, trials).exit();
 }
 
