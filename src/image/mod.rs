@@ -63,7 +63,7 @@ pub use platform::{Platform, PlatformError};
 pub use progress::{Direction, Event, Outcome, Progress};
 pub use registry::{
     Access, CredentialsError, DEFAULT_CACHE_LIMIT, Fault, GivenCredentials, GivenCredentialsError, Options,
-    Patience, RegistryError,
+    Patience, RegistryError, Untrusted,
 };
 pub use tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath};
 pub use unpack::{Limits, Unpack, UnpackError};

@@ -16,6 +16,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_manifest_that_is_taken_and_not_kept_is_noticed", &[], not_kept),
         trial("a_registry_that_is_late_with_its_manifests_is_waited_for", &[], late),
         trial("a_blob_that_is_elsewhere_is_looked_for_there", &[], elsewhere),
+        trial("a_page_to_log_in_at_is_no_manifest", &[], page),
+        trial("what_arrives_damaged_is_sent_again_and_named", &[], damaged),
     ]
 }
 
@@ -112,5 +114,45 @@ fn elsewhere() -> Result<(), Failed> {
         StandIn::start(|request, stream| say(stream, "302 Here", &[("Location", &request.path)], b""));
     let error = pushed(&registry).unwrap_err();
     assert!(error.contains("0 of 2 blobs are there"), "{error}");
+    Ok(())
+}
+
+/// A page to log in at, for whatever is asked, directly or after a redirection.
+fn page() -> Result<(), Failed> {
+    let html = [("Content-Type", "text/html; charset=utf-8")];
+    let registry = StandIn::unfriendly(move |request, stream| {
+        if request.path.starts_with("/v2/moved") {
+            say(stream, "302 Log in", &[("Location", "/login")], b"")
+        } else {
+            say(stream, "200 OK", &html, b"<!DOCTYPE html><title>Sign in</title>")
+        }
+    });
+    for name in ["team/app:v1", "moved/app:v1"] {
+        let error = place(&registry.host, name).load(&access(quick())).unwrap_err();
+        assert!(
+            chain(&error).contains("answers with a web page, not as a registry does"),
+            "{}",
+            chain(&error)
+        );
+        assert!(error.help().is_some_and(|help| help.contains("a login page")), "{:?}", error.help());
+    }
+    let error = pushed(&registry).unwrap_err();
+    assert!(error.contains("no tag was set") && error.contains("answers with a web page"), "{error}");
+    Ok(())
+}
+
+/// A registry to which something else arrives than was sent: a few attempts, and their reason in the end.
+fn damaged() -> Result<(), Failed> {
+    let says = br#"{"errors":[{"code":"DIGEST_INVALID","message":"other content"}]}"#;
+    let registry = StandIn::start(move |request, stream| match request.method.as_str() {
+        "POST" => say(stream, "202 Accepted", &[("Location", "/v2/team/app/blobs/uploads/1")], b""),
+        "PUT" => say(stream, "400 Bad", &[("Content-Type", "application/json")], says),
+        _ => say(stream, "404 Nothing", &[], b""),
+    });
+    let error = pushed(&registry).unwrap_err();
+    assert!(error.contains("received other bytes than were sent: other content"), "{error}");
+    assert!(error.contains("0 of 2 blobs are there"), "{error}");
+    let sent = registry.count("PUT");
+    assert!((2..=4).contains(&sent), "two attempts for each of two blobs, and not {sent}");
     Ok(())
 }

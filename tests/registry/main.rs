@@ -8,6 +8,7 @@
 mod answers;
 mod bounds;
 mod catalogs;
+mod certificates;
 mod command;
 mod conformance;
 mod faults;
@@ -30,6 +31,7 @@ use libtest_mimic::Arguments;
 fn main() {
     let mut trials = places::trials();
     trials.extend(answers::trials());
+    trials.extend(certificates::trials());
     trials.extend(command::trials());
     trials.extend(bounds::trials());
     trials.extend(redirects::trials());

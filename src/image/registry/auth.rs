@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::credentials::{Credentials, Secret};
 use super::error::RegistryError;
-use super::http::{Http, body, malformed, refusal};
+use super::http::{Http, body, host_of, is_page, malformed, refusal};
 
 /// The largest answer of an authorization server that is read, in bytes.
 const MAX_TOKEN: u64 = 1 << 20;
@@ -123,6 +123,9 @@ pub(super) async fn token(
     let response = http.send(request).await?;
     if !response.status().is_success() {
         return Err(refusal(response).await.into());
+    }
+    if is_page(&response) {
+        return Err(RegistryError::WebPage { host: host_of(realm) });
     }
     let bytes = body(response, MAX_TOKEN).await?;
     // Not serde's own message: it may repeat the token.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::credentials::CredentialsError;
+use super::trust::Untrusted;
 use crate::image::digest::Digest;
 
 /// Why a registry did not do what it was asked. No variant carries a secret, nor the address of a redirection, which may
@@ -42,7 +43,7 @@ pub enum RegistryError {
         /// The registry.
         host: String,
         /// Why.
-        source: rustls::Error,
+        source: Untrusted,
     },
     /// The registry does not speak TLS.
     #[error("`{host}` does not speak HTTPS")]
@@ -143,7 +144,21 @@ pub enum RegistryError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The registry has lost an upload, or got other bytes than were sent.
+    /// Something else answers in the registry's place, such as a page to log in at.
+    #[error("`{host}` answers with a web page, not as a registry does")]
+    WebPage {
+        /// The registry.
+        host: String,
+    },
+    /// The registry got other bytes than were sent.
+    #[error("`{host}` received other bytes than were sent{}", said(.message))]
+    Damaged {
+        /// The registry.
+        host: String,
+        /// What the registry says.
+        message: String,
+    },
+    /// The registry has lost an upload.
     #[error("`{host}` has lost an upload{}", said(.message))]
     UploadLost {
         /// The registry.
@@ -215,6 +230,13 @@ pub struct Fault {
     is_final: bool,
 }
 
+impl Fault {
+    /// A reason that another attempt does not change.
+    pub(super) fn final_reason(reason: String) -> Self {
+        Self { reason, is_final: true }
+    }
+}
+
 impl From<reqwest::Error> for Fault {
     fn from(error: reqwest::Error) -> Self {
         let is_final = error.is_builder();
@@ -231,17 +253,17 @@ impl RegistryError {
     /// The way out, where there is one.
     pub fn help(&self) -> Option<String> {
         Some(match self {
-            Self::Certificate { host, .. } => format!(
-                "pass the registry's CA certificate with `--ca-file FILE`, or skip verification with \
-                 `--insecure-skip-tls-verify {host}` if you trust the network"
-            ),
+            Self::Certificate { host, source } => source.help(host),
             Self::NotTls { host } => {
                 format!("if it is a plain HTTP registry that you trust, add `--plain-http {host}`")
             }
             Self::NotLoggedIn { host, .. } => {
                 format!("log in with `podman login {host}` or `docker login {host}`, or pass `--creds`")
             }
-            Self::NotStored { .. } => {
+            Self::Damaged { .. } => {
+                "try again later, or from another network: a proxy on the way may change what is sent".into()
+            }
+            Self::NotStored { .. } | Self::WebPage { .. } => {
                 "check the registry's address: a proxy or a login page may answer in its place".into()
             }
             Self::Denied { .. } => "check the name of the repository and the permissions of the user".into(),
@@ -274,6 +296,7 @@ impl RegistryError {
             | Self::Broken { .. }
             | Self::TooMany { .. }
             | Self::UploadLost { .. }
+            | Self::Damaged { .. }
             | Self::NotStored { .. }
             | Self::Corrupted { .. } => true,
             Self::Unreachable { source, .. } => !source.is_final,

@@ -11,11 +11,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use backon::{ExponentialBuilder, Retryable as _};
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{Certificate, Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
-use super::error::RegistryError;
+use super::error::{Fault, RegistryError};
 use super::pulse::Pulse;
+use super::trust;
 use crate::image::progress::{Event, Progress};
 
 /// How often and how long to try.
@@ -128,7 +131,14 @@ impl Http {
             builder = builder.no_proxy();
         }
         match route.security {
-            Security::Verified => builder = builder.tls_certs_merge(self.certificates()?),
+            Security::Verified => {
+                let unusable = |source: rustls::Error| RegistryError::Unreachable {
+                    host: host_of(url),
+                    source: Fault::final_reason(source.to_string()),
+                };
+                let config = trust::config(self.certificates()?).map_err(unusable)?;
+                builder = builder.tls_backend_preconfigured(config);
+            }
             Security::Unverified => {
                 builder = builder.tls_certs_only([]).tls_danger_accept_invalid_certs(true);
             }
@@ -141,13 +151,14 @@ impl Http {
         Ok(client)
     }
 
-    fn certificates(&self) -> Result<Vec<Certificate>, RegistryError> {
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, RegistryError> {
         let mut certificates = Vec::new();
         for path in &self.ca_files {
             let failed =
                 |source: Box<dyn Error + Send + Sync>| RegistryError::CaFile { path: path.clone(), source };
             let text = fs::read(path).map_err(|error| failed(error.into()))?;
-            let found = Certificate::from_pem_bundle(&text).map_err(|error| failed(error.into()))?;
+            let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+            let found = found.map_err(|error| failed(error.into()))?;
             if found.is_empty() {
                 return Err(failed("it has no certificate in PEM form".into()));
             }
@@ -225,7 +236,7 @@ fn fault(host: String, error: reqwest::Error) -> RegistryError {
     match tls_fault(&error) {
         Some(rustls::Error::InvalidMessage(_)) => RegistryError::NotTls { host },
         Some(source @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) => {
-            RegistryError::Certificate { host, source: source.clone() }
+            RegistryError::Certificate { host, source: source.clone().into() }
         }
         _ if error.is_connect() || error.is_builder() => {
             RegistryError::Unreachable { host, source: error.into() }
@@ -364,6 +375,14 @@ pub(super) async fn refusal(response: Response) -> Refusal {
     }
     refusal.message = messages.join(", ").chars().take(MAX_MESSAGE).collect();
     refusal
+}
+
+/// Whether a web page was sent for what was asked, or instead of it.
+pub(super) fn is_page(response: &Response) -> bool {
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    !response.status().is_client_error()
+        && !response.status().is_server_error()
+        && content_type.is_some_and(|text| text.trim_start().to_lowercase().starts_with("text/html"))
 }
 
 /// What a registry says when it says no.

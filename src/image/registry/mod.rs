@@ -16,6 +16,7 @@ mod pull;
 mod pulse;
 mod push;
 mod repository;
+mod trust;
 
 use std::collections::{BTreeSet, HashMap};
 use std::env;
@@ -44,6 +45,7 @@ pub use http::Patience;
 pub(super) use pull::Remote;
 pub(super) use push::Pushed;
 pub(super) use repository::Repository;
+pub use trust::Untrusted;
 
 /// How registries are reached. The default is what docker and podman do.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 
 use super::cache::{Cache, Incoming};
 use super::error::RegistryError;
-use super::http::{body, malformed, piece, refusal};
+use super::http::{body, is_page, malformed, piece, refusal};
 use super::repository::{Repository, Right};
 use crate::image::blob::{Blob, Local};
 use crate::image::digest::{Digest, Hashing};
@@ -97,6 +97,9 @@ impl Repository {
             if !response.status().is_success() {
                 let what = format!("image `{}:{reference}`", self.name).replace(":sha256:", "@sha256:");
                 return Err(self.refused(Right::Pull, refusal(response).await, &what).await);
+            }
+            if is_page(&response) {
+                return Err(RegistryError::WebPage { host: self.host().into() });
             }
             let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
             let promised = header(CONTENT_DIGEST).and_then(|digest| digest.parse::<Digest>().ok());

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::Access;
 use super::error::RegistryError;
-use super::http::{following, location, refusal};
+use super::http::{following, is_page, location, refusal};
 use super::pull::CONTENT_DIGEST;
 use super::repository::{Repository, Right};
 use crate::image::blob::Blob;
@@ -282,7 +282,7 @@ impl Repository {
         }
         .await;
         match &sent {
-            Err(RegistryError::UploadLost { .. }) => sending.chunk = u64::MAX,
+            Err(RegistryError::UploadLost { .. } | RegistryError::Damaged { .. }) => sending.chunk = u64::MAX,
             Err(_) => sending.upload = Some(upload),
             Ok(()) => {}
         }
@@ -293,6 +293,9 @@ impl Repository {
         let url = self.url("blobs/uploads/").await?;
         let empty = |request: RequestBuilder| request.header(CONTENT_LENGTH, 0);
         let response = self.send(Right::Push, Method::POST, &url, empty).await?;
+        if is_page(&response) {
+            return Err(RegistryError::WebPage { host: self.host().into() });
+        }
         if response.status().as_u16() != 202 {
             return Err(self.refused(Right::Push, refusal(response).await, "such repository").await);
         }
@@ -370,6 +373,9 @@ impl Repository {
     async fn upload_refused(&self, response: Response) -> RegistryError {
         let refusal = refusal(response).await;
         match refusal.status.as_u16() {
+            _ if refusal.says("DIGEST_INVALID") => {
+                RegistryError::Damaged { host: refusal.host, message: refusal.message }
+            }
             400 | 404 | 409 | 416 => {
                 RegistryError::UploadLost { host: refusal.host, message: refusal.message }
             }
