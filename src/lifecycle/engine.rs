@@ -749,6 +749,9 @@ impl<'e> Engine<'e> {
                 format!("run `olmkit operator rollback {name} -n {namespace} --to {to}` to resume"),
             ));
         }
+        if let Some((why, help)) = self.lone_version(name, namespace)? {
+            return Err(EngineError::refused_help(format!("{what}: {why}"), help));
+        }
         let help =
             olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str)).or_else(|| {
                 namespace.map(|_| "`olmkit operator list -A` shows those of all namespaces".to_owned())

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use olmkit_bundle::annotations;
 use serde_json::Value;
 
-use super::api::{Key, Resource, known, label};
+use super::api::{ClusterServiceVersion, Key, Named as _, Object, Resource, known, label};
 use super::checks;
 use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
@@ -60,6 +60,48 @@ impl Engine<'_> {
         }
     }
 
+    /// Why there is no Subscription of a name although its ClusterServiceVersion is there: that is a copy of one in another namespace,
+    /// or its Subscription is gone. The answer ends the sentence, and comes with the next command.
+    pub(super) fn lone_version(
+        &mut self,
+        name: &str,
+        namespace: Option<&str>,
+    ) -> Result<Option<(String, String)>, EngineError> {
+        let documents = self.list_if_allowed(&known::CSV, namespace)?.into_iter();
+        let read = |document| Object::<ClusterServiceVersion>::read(document).ok();
+        let is_meant = |csv: &Object<ClusterServiceVersion>| match simulate::package_of(csv) {
+            _ if csv.name() == name => true,
+            Some(package) => package == name,
+            None => csv.name().strip_prefix(name).is_some_and(|rest| rest.starts_with(".v")),
+        };
+        let mut found: Vec<_> = documents.filter_map(read).filter(is_meant).collect();
+        found.sort_by_key(|csv| (csv.is_copied(), csv.key()));
+        let Some(csv) = found.first() else { return Ok(None) };
+        let (own, key) = (csv.name(), csv.key());
+        Ok(Some(if csv.is_copied() {
+            let home = csv.label(label::COPIED_FROM).unwrap_or("another namespace");
+            let help = match csv.label(label::COPIED_FROM) {
+                Some(home) => format!("run the command with `-n {home}`"),
+                None => "`olmkit operator list -A` shows those of all namespaces".to_owned(),
+            };
+            (
+                format!(
+                    "clusterserviceversion/{own} in `{}` is a copy of the one in `{home}`",
+                    key.namespace
+                ),
+                help,
+            )
+        } else {
+            let package = simulate::package_of(csv).unwrap_or_else(|| name.to_owned());
+            let namespace = &key.namespace;
+            let help = format!(
+                "run `olmkit operator uninstall {package} -n {namespace}`, which keeps custom resources, then `olmkit operator install \
+                 {package} -n {namespace}`"
+            );
+            (format!("clusterserviceversion/{own} in `{namespace}` lost its own"), help)
+        }))
+    }
+
     /// The namespace that an operator of a package was in, when only its ClusterServiceVersion, or CRDs with OLM's label,
     /// still say so. `crds` is whether the latter are asked.
     pub(super) fn namespace_left(
@@ -69,7 +111,7 @@ impl Engine<'_> {
     ) -> Result<Option<String>, EngineError> {
         let mut namespaces = BTreeSet::new();
         for document in self.list_if_allowed(&known::CSV, None)? {
-            let Ok(csv) = super::api::Object::<super::api::ClusterServiceVersion>::read(document) else {
+            let Ok(csv) = Object::<ClusterServiceVersion>::read(document) else {
                 continue;
             };
             if !csv.is_copied() && simulate::package_of(&csv).as_deref() == Some(package) {

@@ -356,3 +356,40 @@ fn uninstall_refuses_to_wait_for_finalizers_without_an_operator() {
     );
     assert_eq!(world.names(&known::CRD), ["demos.t01.example.com"]);
 }
+
+#[test]
+fn a_version_without_a_subscription_is_named_with_the_next_command() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let mut copy = world.cluster.store().get(&Key::new(&known::CSV, NS, "demo.v0.1.0")).unwrap().clone();
+    copy["metadata"] = json!({
+        "name": "demo.v0.1.0", "namespace": "elsewhere", "labels": {"olm.copiedFrom": NS},
+        "annotations": copy["metadata"]["annotations"],
+    });
+    copy["status"]["reason"] = json!("Copied");
+    let mut world = world.with(copy);
+    let status = |world: &mut World, name: &str, namespace: &str| {
+        told(world.run(|engine, _| engine.status(name, Some(namespace)).map(drop).unwrap_err()))
+    };
+    // By the package's name and by its own.
+    for name in ["demo", "demo.v0.1.0"] {
+        let copied = status(&mut world, name, "elsewhere");
+        assert!(
+            copied.starts_with(&format!("there is no Subscription `{name}` in the namespace `elsewhere`: ")),
+            "{copied}"
+        );
+        let why = "clusterserviceversion/demo.v0.1.0 in `elsewhere` is a copy of the one in `ns`\nrun the command with `-n ns`";
+        assert!(copied.ends_with(why), "{copied}");
+    }
+    let upgrade = Upgrade { name: "demo".into(), namespace: Some("elsewhere".into()), ..Upgrade::default() };
+    let refused = told(world.run(|engine, _| engine.upgrade(&upgrade)).map(drop).unwrap_err());
+    assert!(refused.contains("is a copy of the one in `ns`"), "{refused}");
+    world.cluster.store().delete(&Key::new(&known::SUBSCRIPTION, NS, "demo"));
+    let orphan = status(&mut world, "demo", NS);
+    insta::assert_snapshot!(orphan, @"
+    there is no Subscription `demo` in the namespace `ns`: clusterserviceversion/demo.v0.1.0 in `ns` lost its own
+    run `olmkit operator uninstall demo -n ns`, which keeps custom resources, then `olmkit operator install demo -n ns`
+    ");
+    uninstall(&mut world, NS, false, true);
+    world.install(demo(Some("0.1.0"))).unwrap();
+}
