@@ -144,7 +144,8 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let images = images::derive(&objects, written, compat, &mut findings);
     workload::report_not_installed(&objects, &rbac.gone, compat, &mut findings);
     let modes = modes::derive(&objects, &workload, &rbac, compat);
-    references::report(&objects, &workload, &serving, &rbac, compat, &mut findings);
+    let is_chart = package.sources.chart.is_some();
+    references::report(&objects, &workload, &serving, &rbac, compat, is_chart, &mut findings);
     report_namespaces(&objects.namespaces, compat, &mut findings);
     let services = webhooks.services.clone();
     let parts = Parts { objects: &objects, workload: &workload, rbac: &rbac, api, webhooks, images, modes };

@@ -7,6 +7,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::annotations::{MANIFESTS_DIR, METADATA_DIR};
+
 /// Files larger than this are not read: etcd takes no object of even a hundredth of it.
 pub const MAX_FILE_BYTES: u64 = 128 << 20;
 /// Beyond this sum of sizes no further file of a bundle is read, so that memory stays bounded.
@@ -83,7 +85,40 @@ pub enum LoadError {
     },
 }
 
+/// Whether a file in `manifests/` or `metadata/` is there by accident, by its name: what editors, merges and file managers leave
+/// behind, and notes for people. Its content may well be a manifest, such as an older ClusterServiceVersion; OLM goes by contents
+/// and not by names, and would take it for one.
+///
+/// ```
+/// use olmkit_bundle::load::is_leftover;
+/// assert!(is_leftover("manifests/redis.clusterserviceversion.yaml.bak") && is_leftover("metadata/README.md"));
+/// assert!(!is_leftover("manifests/readme.yaml") && !is_leftover("README.md"));
+/// ```
+pub fn is_leftover(path: &str) -> bool {
+    const ENDINGS: [&str; 14] = [
+        "~", ".bak", ".backup", ".old", ".orig", ".rej", ".save", ".swp", ".swo", ".tmp", ".md", ".rst",
+        ".adoc", ".diff",
+    ];
+    const NAMES: [&str; 5] = ["readme", "license", "notice", "thumbs.db", "desktop.ini"];
+    let below = [MANIFESTS_DIR, METADATA_DIR].iter().find_map(|directory| path.strip_prefix(directory));
+    let Some(name) = below.filter(|name| !name.contains('/')) else { return false };
+    let name = name.to_lowercase();
+    name.starts_with('.')
+        || name.starts_with('#') && name.ends_with('#')
+        || ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || NAMES.contains(&name.as_str())
+}
+
 impl BundleFiles {
+    /// The bundle without the files that are there by accident, and their paths. See [`is_leftover`].
+    #[must_use]
+    pub fn without_leftovers(mut self) -> (Self, Vec<String>) {
+        let is_file = |file: &BundleFile| !matches!(file.content, Content::Directory);
+        let left = self.files.extract_if(.., |file| is_file(file) && is_leftover(&file.path));
+        let left = left.map(|file| file.path).collect();
+        (self, left)
+    }
+
     /// Reads the directory of a bundle. Hidden directories are not entered, as operator-sdk does not enter them.
     ///
     /// # Errors

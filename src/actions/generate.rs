@@ -63,7 +63,7 @@ pub struct Request {
     pub descriptors: Descriptors,
     /// Whether tags are to become digests.
     pub pin_digests: bool,
-    /// Whether to write the bundle into a directory that plainly holds something else.
+    /// Whether to write the bundle into a directory that plainly holds something else, and over files of others.
     pub force: bool,
     /// What to do with the bundle.
     pub task: Task,
@@ -117,6 +117,9 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
     let settings = file.as_ref().map(|file| file.settings.clone()).unwrap_or_default();
     let named = |path: &String| Some(beside.join(path)).filter(|_| !path.is_empty());
     let inputs = request.inputs.or(&settings, beside)?;
+    if !request.force {
+        inputs.paths.iter().try_for_each(|path| output.check_hides_none(path))?;
+    }
 
     let given_base = request.base.or_else(|| named(&settings.base));
     let package_name = request.overrides.package.as_ref().map(PackageName::as_str);
@@ -196,6 +199,9 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
         making.pins = pins(&generate::unpinned(&generate::generate(&making).draft), access)?;
     }
     let generated = dated(making, request.created_at.as_deref(), &request.output_dir, &request.task)?;
+    if request.task == Task::Write && !request.force {
+        output.check_replaces_ours(&generated.files)?;
+    }
     finish(generated, request.task, request.output_dir, found_base)
 }
 
@@ -273,7 +279,7 @@ fn pins(images: &BTreeSet<String>, access: &Access) -> Result<Pins, Failure> {
     };
     let places: Vec<_> = images.iter().map(|image| (image, place(image))).collect();
     let askable: Vec<_> = places.iter().filter_map(|(_, place)| place.as_ref().ok().cloned()).collect();
-    let mut answers = digests(&askable, access).map_err(Failure::unknown)?.into_iter();
+    let mut answers = digests(&askable, access)?.into_iter();
     let mut pins = Pins::new();
     for (image, place) in places {
         let answer = match place {

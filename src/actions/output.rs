@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use olmkit_bundle::annotations::{MANIFESTS_DIR, METADATA_DIR};
 use olmkit_bundle::generate::HEADER;
@@ -13,6 +13,8 @@ use crate::input::SCORECARD_DIR;
 
 /// The directories of a bundle.
 const BUNDLE_DIRS: [&str; 3] = [MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR];
+/// How the name of a ClusterServiceVersion's file ends.
+const CSV_ENDING: &str = ".clusterserviceversion.yaml";
 /// What the root of a source tree holds, and a bundle does not.
 const SOURCE_MARKS: [&str; 4] = [".git", "Cargo.toml", "go.mod", "PROJECT"];
 
@@ -20,7 +22,7 @@ const SOURCE_MARKS: [&str; 4] = [".git", "Cargo.toml", "go.mod", "PROJECT"];
 #[derive(Debug)]
 pub(super) struct Output {
     path: PathBuf,
-    /// Without links; none when it is not there.
+    /// Without links, and where it is going to be when it is not there yet.
     real: Option<PathBuf>,
     /// What else is no input, without links.
     others: Vec<PathBuf>,
@@ -37,7 +39,7 @@ pub(super) struct Others {
 
 impl Output {
     pub(super) fn of(path: &Path) -> Self {
-        Self { path: path.to_owned(), real: path.canonicalize().ok(), others: Vec::new() }
+        Self { path: path.to_owned(), real: real(path), others: Vec::new() }
     }
 
     /// The same, with other files and directories that are no manifests either.
@@ -80,6 +82,66 @@ impl Output {
         Err(Failure::misuse(error).help(help))
     }
 
+    /// Refuses an output directory with manifests that an input would be expected to have: they are below the input, and nothing
+    /// in the output directory is read.
+    pub(super) fn check_hides_none(&self, input: &Path) -> Result<(), Failure> {
+        let (Some(output), Ok(input)) = (&self.real, input.canonicalize()) else { return Ok(()) };
+        if !output.starts_with(&input) || is_bundle(output) {
+            return Ok(());
+        }
+        let unread = |directory: &Path| {
+            files::below(directory, is_bundle).unwrap_or_default().into_iter().find(|file| is_manifest(file))
+        };
+        let found = if *output == input {
+            BUNDLE_DIRS.iter().find_map(|dir| unread(&output.join(dir)))
+        } else {
+            unread(output)
+        };
+        let Some(found) = found else { return Ok(()) };
+        let found = self.path.join(found.strip_prefix(output).unwrap_or(&found));
+        let error = format!(
+            "`{}` would not be read: `{}` is the output directory, and the bundle is written there",
+            found.display(),
+            self.path.display()
+        );
+        let help =
+            "choose another --output-dir for the bundle alone, or pass --force to leave these manifests out";
+        Err(Failure::misuse(error).help(help))
+    }
+
+    /// Refuses to replace files that somebody else wrote, unless they say the same already.
+    pub(super) fn check_replaces_ours(&self, files: &BTreeMap<String, String>) -> Result<(), Failure> {
+        let is_foreign = |(path, text): &(&String, &String)| {
+            files::read(&self.path.join(path)).is_ok_and(|old| {
+                let same = old == text.as_bytes()
+                    || text.strip_prefix(HEADER).is_some_and(|text| old == text.as_bytes());
+                !same && !old.starts_with(HEADER.trim_end().as_bytes())
+            })
+        };
+        let foreign: Vec<&String> = files.iter().filter(is_foreign).map(|(path, _)| path).collect();
+        let Some(first) = foreign.first() else { return Ok(()) };
+        let more = match foreign.len() - 1 {
+            0 => String::new(),
+            1 => " and another file".to_owned(),
+            more => format!(" and {more} other files"),
+        };
+        let (was, them) = if foreign.len() == 1 { ("was", "it") } else { ("were", "them") };
+        let error = format!(
+            "`{}`{more} {was} not written by olmkit, and would be replaced",
+            self.path.join(first).display()
+        );
+        let csv = foreign.iter().find(|path| path.ends_with(CSV_ENDING));
+        let base = csv.map(|path| {
+            let path = self.path.join(path);
+            format!("to keep what it says, move `{}` elsewhere and pass it with --base; ", path.display())
+        });
+        let help = format!(
+            "{}to replace {them}, pass --force; or choose another --output-dir",
+            base.unwrap_or_default()
+        );
+        Err(Failure::misuse(error).help(help))
+    }
+
     /// What the directories that these files go to, and those that bundles have, hold besides.
     pub(super) fn others(&self, files: &BTreeMap<String, String>) -> Result<Others, FileError> {
         let above = |path: &String| path.rsplit_once('/').map(|(above, _)| above.to_owned());
@@ -111,6 +173,15 @@ impl Output {
     }
 }
 
+/// A path without links. What is not there yet has none: another process may make it at any time.
+fn real(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let (above, real) = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
+    let below = path.strip_prefix(above).ok()?;
+    let is_plain = below.components().all(|part| matches!(part, Component::Normal(_)));
+    is_plain.then(|| real.join(below))
+}
+
 /// Whether a directory is a bundle, by whatever tool.
 pub(super) fn is_bundle(directory: &Path) -> bool {
     let metadata = directory.join(METADATA_DIR).join("annotations.yaml");
@@ -129,9 +200,11 @@ pub(super) fn is_bundle(directory: &Path) -> bool {
 fn holds_only_bundle(directory: &Path) -> bool {
     let is_bundle_dir = |below: &Path| BUNDLE_DIRS.iter().any(|dir| below == directory.join(dir));
     is_bundle(directory)
-        && files::below(directory, |below| is_bundle_dir(below) || is_bundle(below)).is_ok_and(|files| {
-            !files
-                .iter()
-                .any(|file| file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json"))
-        })
+        && files::below(directory, |below| is_bundle_dir(below) || is_bundle(below))
+            .is_ok_and(|files| !files.iter().any(|file| is_manifest(file)))
+}
+
+/// Whether a file in a directory of manifests is one of them, by its name.
+pub(super) fn is_manifest(file: &Path) -> bool {
+    file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json")
 }

@@ -213,7 +213,7 @@ pub struct Generate {
     /// Directory of the bundle; files that olmkit did not write are kept
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
-    /// Write the bundle even if the directory contains something else, such as a git checkout
+    /// Write the bundle even if the directory contains something else, such as a git checkout or files that olmkit did not write
     #[arg(long)]
     force: bool,
     #[command(flatten)]

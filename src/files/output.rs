@@ -24,6 +24,8 @@ use super::FileError;
 const STAGING: &str = ".olmkit-new-";
 /// How long to wait for another writer.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How often to make a directory again that another writer removed.
+const MAX_LOST: u32 = 20;
 /// How often to look whether it has finished.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -55,10 +57,23 @@ impl OutputDir {
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let fail = |source| FileError::Write { path: path.to_owned(), source };
         let deadline = Instant::now() + MAX_WAIT;
+        let mut lost = 0;
         loop {
-            let made = create_dirs(path).map_err(fail)?;
-            let real = fs::canonicalize(path).map_err(fail)?;
-            let file = fs::File::open(&real).map_err(fail)?;
+            let opened = create_dirs(path).and_then(|made| {
+                let real = fs::canonicalize(path)?;
+                let file = fs::File::open(&real)?;
+                Ok((made, real, file))
+            });
+            let (made, real, file) = match opened {
+                Ok(opened) => opened,
+                // A writer that failed removed the empty directories that it had made, while this one was on its way.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && lost < MAX_LOST => {
+                    lost += 1;
+                    thread::sleep(POLL);
+                    continue;
+                }
+                Err(error) => return Err(fail(error)),
+            };
             let locked = lock(&file, deadline).map_err(|_| FileError::Busy { path: path.to_owned() })?;
             // A writer that failed may have removed the empty directory while this one waited.
             let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
@@ -256,7 +271,8 @@ fn create_dirs(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing = path.ancestors().take_while(|above| *above != Path::new("") && !above.exists());
     let mut missing: Vec<&Path> = missing.collect();
     if missing.is_empty() {
-        return Err(io::ErrorKind::NotADirectory.into());
+        // Another process may have made it meanwhile.
+        return if path.is_dir() { Ok(Vec::new()) } else { Err(no_directory(path)) };
     }
     if missing.iter().any(|above| above.is_symlink()) {
         return Err(io::Error::other("it is a link that leads nowhere"));
@@ -269,11 +285,22 @@ fn create_dirs(path: &Path) -> io::Result<Vec<PathBuf>> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
             Err(error) => {
                 made.iter().rev().for_each(|made| drop(fs::remove_dir(made)));
-                return Err(error);
+                let is_there = error.kind() == io::ErrorKind::AlreadyExists;
+                return Err(if is_there { no_directory(directory) } else { error });
             }
         }
     }
     Ok(made)
+}
+
+/// Why a path that was there is no directory: it is something else, or another process removed it.
+fn no_directory(path: &Path) -> io::Error {
+    let kind = if fs::symlink_metadata(path).is_ok() {
+        io::ErrorKind::NotADirectory
+    } else {
+        io::ErrorKind::NotFound
+    };
+    kind.into()
 }
 
 /// Everything below a directory, links and hidden files too.
@@ -422,6 +449,29 @@ mod tests {
             std::error::Error::source(&dangling).unwrap().to_string(),
             "it is a link that leads nowhere"
         );
+    }
+
+    #[test]
+    fn writers_that_make_one_directory_at_once_all_get_it() {
+        let root = tempfile::tempdir().unwrap();
+        for round in 0..300 {
+            let path = root.path().join(format!("{round}/a/b"));
+            let start = std::sync::Barrier::new(4);
+            thread::scope(|scope| {
+                for writer in 0..4 {
+                    let (path, start) = (&path, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        let mut directory = OutputDir::open(path).unwrap();
+                        // One of them writes nothing, and so removes what it made.
+                        if writer > 0 {
+                            directory.write(&contents(&[("c", "")])).unwrap();
+                        }
+                    });
+                }
+            });
+            assert_eq!(names(&path), ["c"], "round {round}");
+        }
     }
 
     #[test]

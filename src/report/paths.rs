@@ -20,6 +20,8 @@ impl Answer for PathsAnswer {
     }
 
     fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        // The ways of a long channel add up to the square of its length. Where all are shown, each goes on in the line of its next hop.
+        let limit = if self.paths.iter().nth(1).is_some() { MAX_HOPS } else { usize::MAX };
         let mut group = ("", "");
         for path in self.paths.iter() {
             if (path.package, path.channel) != group {
@@ -30,7 +32,7 @@ impl Answer for PathsAnswer {
                 };
                 writeln!(out, "{} in {}, {head}", printable(path.package), printable(path.channel))?;
             }
-            writeln!(out, "  {}", way(&path))?;
+            writeln!(out, "  {}", way(&path, limit))?;
         }
         Ok(())
     }
@@ -40,10 +42,19 @@ impl Answer for PathsAnswer {
     }
 }
 
-fn way(path: &Path<'_>) -> String {
-    let mut way = printable(short(path.from, path.package)).into_owned();
-    for hop in &path.hops {
-        way += &format!(" → {}", printable(short(hop, path.package)));
+/// As many hops are shown of one of several ways.
+const MAX_HOPS: usize = 10;
+
+fn way(path: &Path<'_>, limit: usize) -> String {
+    let name = |name| printable(short(name, path.package));
+    let mut way = name(path.from).into_owned();
+    let left_out = if path.hops.len() > limit { path.hops.len() - limit } else { 0 };
+    let (shown, last) = path.hops.split_at(if left_out > 0 { limit - 1 } else { path.hops.len() });
+    for hop in shown {
+        way += &format!(" → {}", name(hop));
+    }
+    if let Some(last) = last.last() {
+        way += &format!(" → … {left_out} more … → {}", name(last));
     }
     if !path.reaches_head {
         way += "   does not reach the head";
@@ -55,4 +66,27 @@ fn way(path: &Path<'_>) -> String {
 pub(super) fn short<'n>(name: &'n str, package: &str) -> &'n str {
     let version = name.strip_prefix(package).and_then(|rest| rest.strip_prefix(".v"));
     version.filter(|version| !version.is_empty()).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_way_the_start_and_the_end_are_shown() {
+        let names: Vec<String> = (0..13).map(|number| format!("a.v{number}.0.0")).collect();
+        let path = |hops: usize| Path {
+            package: "a",
+            channel: "stable",
+            from: &names[0],
+            hops: names[1..=hops].iter().map(String::as_str).collect(),
+            head: &names[12],
+            reaches_head: hops == 12,
+        };
+        let whole = "0.0.0 → 1.0.0 → 2.0.0 → 3.0.0";
+        assert_eq!(way(&path(3), 3), format!("{whole}   does not reach the head"));
+        assert_eq!(way(&path(12), 4), format!("{whole} → … 8 more … → 12.0.0"));
+        assert_eq!(way(&path(4), 3), "0.0.0 → 1.0.0 → 2.0.0 → … 1 more … → 4.0.0   does not reach the head");
+        assert!(way(&path(12), usize::MAX).ends_with("→ 11.0.0 → 12.0.0"));
+    }
 }

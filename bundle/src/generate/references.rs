@@ -26,13 +26,14 @@ pub(super) fn report(
     serving: &BTreeSet<String>,
     rbac: &Rbac<'_>,
     compat: Option<Compat>,
+    is_chart: bool,
     findings: &mut Findings,
 ) {
     if compat.is_some() {
         return;
     }
     if objects.crds.is_empty() && objects.api_services.is_empty() {
-        findings.extend(no_api(rbac));
+        findings.extend(no_api(rbac).or_else(|| plain(objects).filter(|_| is_chart)));
     }
     for sample in &objects.samples {
         // Many things are called like the operator; a namespace is the most common of them.
@@ -110,6 +111,13 @@ fn no_api(rbac: &Rbac<'_>) -> Option<Finding> {
         }
     }
     None
+}
+
+/// The finding about a chart that has nothing to do with custom resources: most charts are no operators.
+fn plain(objects: &Objects<'_>) -> Option<Finding> {
+    let message = "the chart has no CustomResourceDefinition: the bundle owns no API";
+    let finding = objects.deployments.first()?.finding(&codes::NO_API, message, steps!("kind"));
+    Some(finding.help("give the CRDs of the operator too, which many charts leave out by default; if it has none, pass `--allow generate-no-api`"))
 }
 
 fn is_made(objects: &Objects<'_>, kind: &str, name: &str) -> bool {

@@ -83,6 +83,8 @@ struct Input<'t> {
     /// The package file.
     package: Option<&'t str>,
     base: Option<&'t str>,
+    /// Chart.yaml of the chart that the manifests come from.
+    chart: Option<&'t str>,
     edge: Option<Edge>,
     compat: Option<Compat>,
     overrides: Overrides,
@@ -109,7 +111,9 @@ impl Input<'_> {
             Ok(base) => base,
             Err(finding) => return refused(vec![*finding]),
         };
-        let sources = Sources { file: Some(&file), base: base.as_ref(), ..Sources::default() };
+        let chart = self.chart.map(|text| ChartFile::parse(Source::new("Chart.yaml", text)).unwrap());
+        let (base, chart) = (base.as_ref(), chart.as_ref());
+        let sources = Sources { file: Some(&file), base, chart, ..Sources::default() };
         let package = match Package::resolve(sources, self.overrides, Attachments::default()) {
             Ok(package) => package,
             Err(findings) => return refused(findings),
@@ -671,6 +675,12 @@ fn what_a_service_account_says_besides_its_name_is_lost_aloud() {
 #[test]
 fn an_operator_without_crds_is_a_finding() {
     insta::assert_snapshot!(said(&run(&[DEPLOYMENT, RBAC]), "generate-no-api"), @"warning[generate-no-api] 1.yaml:20:16: the operator has rights on `example.com`, and there is no CustomResourceDefinition among the manifests: the bundle owns no API (give the CRDs of the operator too; many projects keep them in a file of their own)");
+    // Most charts are no operators.
+    let from_chart =
+        |texts| Input { texts, chart: Some("name: echo\nversion: 0.1.0\n"), ..Input::default() }.run();
+    insta::assert_snapshot!(said(&from_chart(&[DEPLOYMENT]), "generate-no-api"), @"warning[generate-no-api] 0.yaml:2:7: the chart has no CustomResourceDefinition: the bundle owns no API (give the CRDs of the operator too, which many charts leave out by default; if it has none, pass `--allow generate-no-api`)");
+    assert_eq!(said(&from_chart(&[CRD, DEPLOYMENT]), "generate-no-api"), "");
+    assert_eq!(said(&run(&[DEPLOYMENT]), "generate-no-api"), "");
     assert_eq!(said(&run(&[CRD, DEPLOYMENT, RBAC]), "generate-no-api"), "");
 }
 

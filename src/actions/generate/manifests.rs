@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use olmkit_bundle::generate::PackageSettings;
 
+use super::super::output::is_manifest;
 use super::Output;
 use crate::exit::Failure;
 use crate::files;
@@ -180,8 +181,7 @@ fn read_each(
             vec![path.clone()]
         };
         for file in files {
-            let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-            if file == *path || is_manifest && !output.contains(&file) {
+            if file == *path || is_manifest(&file) && !output.contains(&file) {
                 match files::read_text(&file) {
                     Ok(text) => texts.push((file.display().to_string(), text)),
                     Err(error) => on_error(error)?,
