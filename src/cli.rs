@@ -86,7 +86,18 @@ impl Noun {
 
 /// A version as people mistype it: the message says what one looks like.
 fn version(text: &str) -> Result<Version, String> {
-    Version::parse(text).map_err(|error| format!("a semantic version such as 1.2.3 is needed: {error}"))
+    Version::parse(text).map_err(|error| match nearest_version(text) {
+        Some(near) => format!("not a semantic version: write it as {near}"),
+        None => format!("a semantic version such as 1.2.3 is needed: {error}"),
+    })
+}
+
+/// What somebody meant who put the `v` of tags before a version, or left out its zeros.
+fn nearest_version(text: &str) -> Option<String> {
+    let bare = text.trim().trim_start_matches(['v', 'V']);
+    [bare.to_owned(), format!("{bare}.0"), format!("{bare}.0.0")]
+        .into_iter()
+        .find(|near| Version::parse(near).is_ok())
 }
 
 /// The name under which the program is the catalog server alone, as in the images of catalogs.

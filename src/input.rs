@@ -40,6 +40,54 @@ pub enum Input {
     Image(Place),
 }
 
+/// What the images of OLM hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A bundle.
+    Bundle,
+    /// A catalog.
+    Catalog,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bundle => "bundle",
+            Self::Catalog => "catalog",
+        }
+    }
+
+    /// The label that every image of the kind has.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Bundle => MANIFESTS_LABEL,
+            Self::Catalog => CONFIGS_LABEL,
+        }
+    }
+
+    /// Refuses images of something else; the other kind is named.
+    ///
+    /// # Errors
+    /// The image is not of this kind.
+    pub fn check(self, place: &Place, root: &Root) -> Result<(), Failure> {
+        let image = root.image(None)?;
+        if image.label(self.label()).is_some() {
+            return Ok(());
+        }
+        let what = self.name();
+        let other = if self == Self::Bundle { Self::Catalog } else { Self::Bundle };
+        let place = place.to_string();
+        let as_it_is = format!("to copy an image as it is, run `olmkit image copy {place} HOST/NAME:TAG`");
+        Err(if image.label(other.label()).is_some() {
+            let other = other.name();
+            Failure::no(InputError::OtherKind { place: place.clone(), what, other })
+                .help(format!("run `olmkit {other} push {place} HOST/NAME:TAG`; {as_it_is}"))
+        } else {
+            Failure::no(InputError::NoLabel { place, what, label: self.label() }).help(as_it_is)
+        })
+    }
+}
+
 /// An image that is not what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -53,6 +101,16 @@ pub enum InputError {
         what: &'static str,
         /// The label.
         label: &'static str,
+    },
+    /// It is the image of something else.
+    #[error("`{place}` is the image of a {other}, not of a {what}")]
+    OtherKind {
+        /// The image.
+        place: String,
+        /// What it should be.
+        what: &'static str,
+        /// What it is.
+        other: &'static str,
     },
     /// A label names no directory.
     #[error("`{place}` has a label `{label}` that names no directory: `{}`", .value.escape_debug())]
@@ -83,6 +141,12 @@ pub enum InputError {
     Empty {
         /// The image.
         place: String,
+    },
+    /// It has no files that could be a catalog's.
+    #[error("`{catalog}` holds no files of a catalog")]
+    NoCatalogFiles {
+        /// The directory or image.
+        catalog: String,
     },
     /// An image is needed, and this is something on disk.
     #[error("`{}` is not an image", .path.display())]
@@ -223,8 +287,22 @@ impl Input {
     /// The files of a catalog, as text where they are text.
     ///
     /// # Errors
-    /// It cannot be read, or it is an image of something else.
+    /// It cannot be read, has no files, or is an image of something else.
     pub fn catalog(&self, access: &Access) -> Result<CatalogFiles, Failure> {
+        let files = self.catalog_files(access)?;
+        if files.files.is_empty() {
+            let help = match self {
+                Self::Disk(path) => {
+                    format!("run `olmkit catalog add {} BUNDLE` to start a catalog there", path.display())
+                }
+                Self::Image(_) => "name the image of a catalog".to_owned(),
+            };
+            return Err(Failure::no(InputError::NoCatalogFiles { catalog: self.to_string() }).help(help));
+        }
+        Ok(files)
+    }
+
+    fn catalog_files(&self, access: &Access) -> Result<CatalogFiles, Failure> {
         let load = |path: &Path| {
             CatalogFiles::load(path).map_err(|error| {
                 Failure::unknown(error).help("give the directory that holds the catalog's files")

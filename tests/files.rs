@@ -141,7 +141,8 @@ fn stale_files_go_in_place_and_the_modes_of_others_stay() {
     run(at, &args, 0);
     let csv = at.join("real/manifests/echo-operator.clusterserviceversion.yaml");
     fs::set_permissions(&csv, fs::Permissions::from_mode(0o600)).unwrap();
-    fs::write(&csv, "changed").unwrap();
+    let changed = fs::read_to_string(&csv).unwrap().replace("0.1.0", "0.0.9");
+    fs::write(&csv, changed).unwrap();
     fs::write(at.join("real/manifests/mine.yaml"), "kind: Mine\n").unwrap();
     fs::remove_file(config.join("more.yaml")).unwrap();
     let output = run(at, &args, 0);
@@ -162,6 +163,329 @@ fn stale_files_go_in_place_and_the_modes_of_others_stay() {
     );
     assert_eq!(fs::metadata(&csv).unwrap().mode() & 0o777, 0o600);
     assert!(fs::symlink_metadata(at.join("the bundle")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_file_that_olmkit_did_not_write_is_replaced_by_force_only() {
+    let (root, input) = (tempfile::tempdir().unwrap(), manifests().display().to_string());
+    let at = root.path();
+    let csv = "bundle/manifests/echo-operator.clusterserviceversion.yaml";
+    let annotations = "bundle/metadata/annotations.yaml";
+    for (hand_written, names) in [
+        (&[csv][..], format!("`{csv}` was not written by olmkit")),
+        (&[annotations], format!("`{annotations}` was not written by olmkit")),
+        (&[csv, annotations], format!("`{csv}` and another file were not written by olmkit")),
+    ] {
+        let _ = fs::remove_dir_all(at.join("bundle"));
+        for path in hand_written {
+            fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
+            fs::write(at.join(path), "kind: Mine\n").unwrap();
+        }
+        let before = tree(at);
+        let refused = said(&run(at, &generate("0.1.0", &[&input]), 2));
+        assert!(refused.contains(&names) && refused.contains("pass --force"), "{refused}");
+        let keeps = format!("move `{csv}` elsewhere and pass it with --base");
+        assert_eq!(refused.contains(&keeps), hand_written.contains(&csv), "{refused}");
+        assert_eq!(tree(at), before);
+        run(at, &generate("0.1.0", &[&input, "--force"]), 0);
+        run(at, &generate("0.2.0", &[&input]), 0);
+        assert!(fs::read_to_string(at.join(csv)).unwrap().contains("name: echo-operator.v0.2.0"));
+    }
+    // The same content is no loss, whoever wrote it.
+    let text = fs::read_to_string(at.join(csv)).unwrap();
+    fs::write(at.join(csv), text.split_once('\n').unwrap().1).unwrap();
+    run(at, &generate("0.2.0", &[&input]), 0);
+    assert_eq!(fs::read_to_string(at.join(csv)).unwrap(), text);
+    // What is written for those who know operator-sdk carries the mark too.
+    for version in ["0.1.0", "0.2.0"] {
+        run(at, &generate(version, &[&input, "--compat", "operator-sdk", "--output-dir", "sdk"]), 0);
+    }
+}
+
+#[test]
+fn manifests_in_the_output_directory_are_not_left_out_in_silence() {
+    for (from, to, unread) in
+        [("one", "one", "one/manifests/crd.yaml"), ("two", "two/bundle", "two/bundle/crd.yaml")]
+    {
+        let root = tempfile::tempdir().unwrap();
+        let at = root.path();
+        copy_manifests(&at.join(from));
+        fs::create_dir_all(at.join(unread).parent().unwrap()).unwrap();
+        fs::rename(at.join(from).join("crd.yaml"), at.join(unread)).unwrap();
+        let before = tree(at);
+        let args = generate("0.1.0", &[from, "--output-dir", to]);
+        let refused = said(&run(at, &args, 2));
+        assert!(refused.contains(&format!("`{unread}` would not be read")), "{refused}");
+        assert_eq!(tree(at), before);
+        run(at, &[args.as_slice(), &["--force"]].concat(), 0);
+        // Now it is a bundle, whose files nobody expects to be read.
+        run(at, &args, 0);
+        added(&before, at);
+    }
+}
+
+#[test]
+fn what_an_ignore_file_hides_is_not_contradicted() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let add = |version: &str, code: i32| {
+        let bundle = format!("b/{version}");
+        let args = ["catalog", "add", "catalog", &bundle, "--channels", "stable"];
+        said(&run(at, &[args.as_slice(), &TEMPLATE].concat(), code))
+    };
+    let (file, ignore) = (at.join("catalog/echo-operator/catalog.yaml"), at.join("catalog/.indexignore"));
+    // Nothing is there yet, and what is new would be hidden.
+    fs::create_dir(at.join("catalog")).unwrap();
+    fs::write(&ignore, "echo-operator/\n").unwrap();
+    let refused = add("0.1.0", 1);
+    let names = "`catalog/echo-operator/catalog.yaml` would not be part of the catalog: `catalog/.indexignore` hides it";
+    assert!(refused.contains(names) && refused.contains("remove the pattern"), "{refused}");
+    assert!(!file.exists());
+    fs::remove_file(&ignore).unwrap();
+    add("0.1.0", 0);
+    // The package is there, hidden: in the file that it would be written to, or in another one.
+    for name in ["catalog.yaml", "older.yaml"] {
+        let hidden = file.with_file_name(name);
+        fs::rename(&file, &hidden).unwrap();
+        fs::write(&ignore, format!("{name}\n")).unwrap();
+        let before = tree(&at.join("catalog"));
+        let refused = add("0.2.0", 1);
+        assert!(
+            refused.contains("the package `echo-operator` is hidden in `catalog` by `.indexignore`"),
+            "{refused}"
+        );
+        assert!(refused.contains(&format!("catalog/echo-operator/{name}:3:7")), "{refused}");
+        let input = manifests().display().to_string();
+        let edges = generate("0.2.0", &[&input, "--catalog", "catalog", "--channel", "stable"]);
+        assert!(said(&run(at, &edges, 1)).contains("is hidden"), "{refused}");
+        assert_eq!(tree(&at.join("catalog")), before);
+        fs::rename(&hidden, &file).unwrap();
+    }
+    // A copy that is hidden beside the package is nobody's business.
+    fs::write(&ignore, "*.bak\n").unwrap();
+    fs::copy(&file, file.with_extension("yaml.bak")).unwrap();
+    add("0.2.0", 0);
+    run(at, &["catalog", "validate", "catalog"], 0);
+}
+
+#[test]
+fn a_channel_a_package_or_a_bundle_that_stands_twice_gets_no_version() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let add = |version: &str, code: i32| {
+        let bundle = format!("b/{version}");
+        let args = ["catalog", "add", "catalog", &bundle, "--channels", "stable"];
+        said(&run(at, &[args.as_slice(), &TEMPLATE].concat(), code))
+    };
+    add("0.1.0", 0);
+    let again = at.join("catalog/echo-operator/z.yaml");
+    let channel = "schema: olm.channel\npackage: echo-operator\nname: stable\nentries: [{name: echo-operator.v0.1.0}]\n";
+    let package = "schema: olm.package\nname: echo-operator\ndefaultChannel: stable\n";
+    for (text, what, version) in [
+        (channel, "the channel `stable` of `echo-operator` is defined twice", "0.2.0"),
+        (package, "the package `echo-operator` is defined twice", "0.2.0"),
+        (
+            "schema: olm.bundle\npackage: echo-operator\nname: echo-operator.v0.1.0\nimage: a/b:c\n",
+            "the bundle `echo-operator.v0.1.0` is defined twice",
+            "0.1.0",
+        ),
+    ] {
+        fs::write(&again, text).unwrap();
+        let before = tree(at);
+        let refused = add(version, 1);
+        assert!(refused.contains(what) && refused.contains("catalog/echo-operator/z.yaml:"), "{refused}");
+        assert_eq!(tree(at), before);
+    }
+    fs::remove_file(&again).unwrap();
+    add("0.2.0", 0);
+}
+
+#[test]
+fn backups_and_notes_are_left_out_of_the_image_and_the_catalog() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    let digest = |tag: &str| {
+        let output = run(at, &["bundle", "build", "b/0.1.0", "--to", &format!("oci:images:{tag}")], 0);
+        let digest = String::from_utf8(output.stdout.clone()).unwrap().rsplit_once(' ').unwrap().1.to_owned();
+        (digest, said(&output))
+    };
+    let before = digest("before").0;
+    let manifests = at.join("b/0.1.0/manifests");
+    let csv = fs::read_to_string(manifests.join("echo-operator.clusterserviceversion.yaml")).unwrap();
+    let leftovers = ["x.yaml.bak", "x.yaml~", "x.orig", "#x#", ".x.swp", "README.md", ".DS_Store", "x.rej"];
+    for name in leftovers {
+        fs::write(manifests.join(name), &csv).unwrap();
+    }
+    fs::write(at.join("b/0.1.0/metadata/annotations.yaml.bak"), "annotations: {a: b}\n").unwrap();
+    let (after, talk) = digest("after");
+    assert_eq!(after, before);
+    assert!(talk.contains("`manifests/#x#`") && talk.contains("left out of the image"), "{talk}");
+    let talk = said(&run(at, &["catalog", "add", "catalog", "b/0.1.0", "--channels", "stable"], 0));
+    assert!(talk.contains("left out of the catalog"), "{talk}");
+    let validated = String::from_utf8(run(at, &["bundle", "validate", "b/0.1.0"], 1).stdout).unwrap();
+    assert!(validated.contains("remove `manifests/x.yaml.bak`, which looks like a backup"), "{validated}");
+    assert!(
+        !validated.contains("--> b/0.1.0/manifests/echo-operator.clusterserviceversion.yaml:3"),
+        "{validated}"
+    );
+}
+
+#[test]
+fn an_image_of_the_other_kind_is_not_pushed() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    run(at, &["bundle", "build", "bundle", "--to", "oci:images:bundle"], 0);
+    run(at, &["catalog", "build", "catalog", "--data-only", "--to", "oci:images:catalog"], 0);
+    // Nobody listens there: what is refused is refused before.
+    for (verb, other) in [("bundle", "catalog"), ("catalog", "bundle")] {
+        let image = format!("oci:images:{other}");
+        let refused = said(&run(at, &[verb, "push", &image, "127.0.0.1:1/a/b:v1"], 1));
+        let names = format!("`{image}` is the image of a {other}, not of a {verb}");
+        assert!(refused.contains(&names), "{refused}");
+        assert!(refused.contains(&format!("`olmkit {other} push {image} HOST/NAME:TAG`")), "{refused}");
+        assert!(refused.contains("`olmkit image copy"), "{refused}");
+    }
+}
+
+#[test]
+fn adding_says_what_is_new_and_what_is_given_twice() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let add = |catalog: &str, bundles: &[&str], more: &[&str], code: i32| {
+        let args = [&["catalog", "add", catalog][..], bundles, &TEMPLATE, more].concat();
+        said(&run(at, &args, code))
+    };
+    let refused = add("catalog", &["b/0.1.0", "b/0.1.0"], &["--channels", "stable"], 1);
+    assert!(refused.contains("`echo-operator.v0.1.0` is given twice"), "{refused}");
+    let refused = add("catalog.yaml", &["b/0.1.0"], &["--channels", "stable"], 2);
+    assert!(
+        refused.contains("would become a directory") && refused.contains("`touch catalog.yaml`"),
+        "{refused}"
+    );
+    assert!(!at.join("catalog.yaml").exists());
+    let first = add("catalog", &["b/0.1.0"], &["--channels", "stable"], 0);
+    assert!(!first.contains("is new"), "{first}");
+    let second = add("catalog", &["b/0.2.0"], &["--channels", "stabel"], 0);
+    assert!(
+        second.contains("the channel `stabel` of `echo-operator` is new; did you mean `stable`?"),
+        "{second}"
+    );
+}
+
+#[test]
+fn the_default_channel_that_a_user_set_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    let input = manifests().display().to_string();
+    for version in ["0.1.0", "0.2.0"] {
+        let bundle = format!("b/{version}");
+        let channels = ["--channels", "stable,fast", "--default-channel", "stable", "--output-dir", &bundle];
+        run(at, &[generate(version, &[&input]).as_slice(), &channels].concat(), 0);
+    }
+    let add = |version: &str, more: &[&str]| {
+        let bundle = format!("b/{version}");
+        said(&run(at, &[&["catalog", "add", "catalog", &bundle][..], &TEMPLATE, more].concat(), 0))
+    };
+    let default = || {
+        let text = fs::read_to_string(at.join("catalog/echo-operator/catalog.yaml")).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("defaultChannel: ")).unwrap().to_owned()
+    };
+    add("0.1.0", &[]);
+    assert_eq!(default(), "stable");
+    let set = ["catalog", "set-default", "catalog", "--package", "echo-operator", "--channel", "fast"];
+    run(at, &set, 0);
+    for version in ["0.1.0", "0.2.0"] {
+        let talk = add(version, &[]);
+        assert!(talk.contains("the default channel is still `fast`; the bundle names `stable`"), "{talk}");
+        assert_eq!(default(), "fast");
+    }
+    let talk = add("0.2.0", &["--default-channel", "stable"]);
+    assert!(talk.contains("the default channel is `stable`; it was `fast`"), "{talk}");
+    assert_eq!(default(), "stable");
+}
+
+#[test]
+fn a_directory_without_files_is_no_catalog_for_any_verb() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    fs::create_dir(at.join("empty")).unwrap();
+    for verb in [
+        &["validate", "empty"][..],
+        &["list", "packages", "empty"],
+        &["list", "bundles", "empty"],
+        &["graph", "empty"],
+        &["path", "empty"],
+        &["path", "catalog", "--since", "empty"],
+        &["render", "empty"],
+        &["diff", "empty", "catalog"],
+        &["diff", "catalog", "empty"],
+        &["build", "empty", "--to", "oci:x:v1"],
+        &["push", "empty", "127.0.0.1:1/a/b:v1"],
+        &["build-index", "empty", "--to", "index"],
+        &["set-default", "empty", "--package", "a", "--channel", "b"],
+        &["prune", "empty", "--packages", "a"],
+        &["resolve", "--catalog", "a=empty", "--subscription", "a"],
+    ] {
+        let refused = said(&run(at, &[&["catalog"][..], verb].concat(), 1));
+        assert!(refused.contains("`empty` holds no files of a catalog"), "{verb:?}: {refused}");
+        assert!(refused.contains("`olmkit catalog add empty BUNDLE`"), "{verb:?}: {refused}");
+    }
+    run(at, &["catalog", "add", "empty", "bundle", "--channels", "stable"], 0);
+    run(at, &["catalog", "validate", "empty"], 0);
+}
+
+#[test]
+fn platforms_and_fields_that_nobody_has_are_named() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    let build = |platforms: &str| {
+        let args =
+            ["catalog", "build", "catalog", "--data-only", "--platform", platforms, "--to", "oci:x:v1"];
+        said(&run(at, &args, 2))
+    };
+    let refused = build("linux/amd64,linux/arm64,linux/amd64");
+    assert!(refused.contains("the platform linux/amd64 is given twice"), "{refused}");
+    let refused = build("linux/amd46");
+    assert!(
+        refused.contains("no node of Kubernetes is linux/amd46") && refused.contains("did you mean `amd64`?"),
+        "{refused}"
+    );
+    let add = |template: &str| {
+        let args = ["catalog", "add", "other", "bundle", "--channels", "a", "--image-ref-template", template];
+        said(&run(at, &args, 2))
+    };
+    let refused = add("example.com/{{.Packge}}:v{{ .Version }}");
+    assert!(refused.contains("`--image-ref-template` has no field `{{.Packge}}`"), "{refused}");
+    assert!(refused.contains("did you mean `{{.Package}}`?"), "{refused}");
+    assert!(add("example.com/{{.Package").contains("has a field without `}}`: `{{.Package`"));
+    let refused = said(&run(at, &generate("v0.1.0", &["-"]), 2));
+    assert!(refused.contains("not a semantic version: write it as 0.1.0"), "{refused}");
+}
+
+#[test]
+fn a_base_that_cannot_serve_a_catalog_is_refused() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    run(at, &["bundle", "build", "bundle", "--to", "oci:images:bundle"], 0);
+    run(at, &["catalog", "build", "catalog", "--data-only", "--to", "oci:images:catalog"], 0);
+    let build = |base: &str, more: &[&str], code: i32| {
+        let args = ["catalog", "build", "catalog", "--base", base, "--to", "oci:out:v1"];
+        said(&run(at, &[&args, more].concat(), code))
+    };
+    let refused = build("oci:images:bundle", &[], 2);
+    assert!(refused.contains("cannot serve a catalog: it has no entrypoint"), "{refused}");
+    assert!(refused.contains("quay.io/operator-framework/opm:latest"), "{refused}");
+    let refused = build("oci:images:catalog", &[], 2);
+    assert!(refused.contains("is a catalog image itself"), "{refused}");
+    assert!(!at.join("out").exists());
+    build("oci:images:bundle", &["--entrypoint", "/bin/opm", "--cmd", "serve", "--cmd", "/configs"], 0);
+    // Of the image that was just built, the entrypoint is opm's; but it has a catalog.
+    let refused = build("oci:out:v1", &[], 2);
+    assert!(refused.contains("is a catalog image itself"), "{refused}");
 }
 
 #[test]

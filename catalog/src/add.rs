@@ -112,6 +112,12 @@ pub enum AddError {
         /// What is wrong with it.
         why: String,
     },
+    /// The bundle was named more than once.
+    #[error("`{bundle}` is given twice")]
+    GivenTwice {
+        /// The bundle.
+        bundle: String,
+    },
     /// The bundle is in the channel already.
     #[error("`{bundle}` is already in the channel `{channel}`")]
     InChannel {
@@ -166,6 +172,14 @@ pub enum AddError {
         /// The entry's place.
         place: Box<Place>,
     },
+    /// A blob that there can be only one of is there again: whichever is changed, the other one contradicts it.
+    #[error("{what} is defined twice")]
+    Twice {
+        /// What it is.
+        what: String,
+        /// The second one.
+        place: Box<Place>,
+    },
     /// The channel is not sound as it is.
     #[error("the channel `{channel}` is invalid")]
     Channel {
@@ -212,7 +226,9 @@ impl AddError {
             | Self::BundleDiffers { place, .. }
             | Self::NotHigher { place, .. }
             | Self::Breaks { place, .. } => place.as_deref(),
-            Self::UnknownVersion { place, .. } | Self::Channel { place, .. } => Some(place),
+            Self::UnknownVersion { place, .. } | Self::Twice { place, .. } | Self::Channel { place, .. } => {
+                Some(place)
+            }
             Self::Text(error) => error.place(),
             Self::Unreadable { findings } => findings.first()?.place.as_ref(),
             _ => None,
@@ -225,6 +241,7 @@ impl AddError {
             Self::Unreadable { .. } => "`catalog validate` lists every place",
             Self::Packages { .. } => "add the bundles of one package at a time",
             Self::Version { .. } => "write `spec.version` as `MAJOR.MINOR.PATCH`, without `v`",
+            Self::GivenTwice { .. } => "name every bundle once",
             Self::InChannel { .. } => "leave it out, or name another channel",
             Self::VersionTaken { .. } => "give the bundle another version",
             Self::BundleDiffers { .. } => {
@@ -232,6 +249,9 @@ impl AddError {
             }
             Self::NotHigher { .. } => "use the policy `semver` or `semver-skippatch`, which find its place",
             Self::UnknownVersion { .. } | Self::Channel { .. } => "`catalog validate` lists what is wrong",
+            Self::Twice { .. } => {
+                "put what both say into one of them and remove the other, then run the command again"
+            }
             Self::Breaks { .. } => {
                 "the edges of its neighbours are not those of the policy: edit the channel by hand"
             }
@@ -411,6 +431,13 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         if !index.catalog.faults.is_empty() {
             return Err(AddError::Unreadable { findings: validate::check(index) });
         }
+        let blobs = index.packages.get(package).map(|package| package.blobs.as_slice()).unwrap_or_default();
+        if let [_, second, ..] = blobs {
+            return Err(AddError::Twice {
+                what: format!("the package `{package}`"),
+                place: Box::new(index.catalog.place(second.at.with(second.name.span))),
+            });
+        }
         Ok(Self {
             index,
             package: package.to_owned(),
@@ -457,10 +484,19 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
 
     /// Takes up a channel, which need not be there yet.
     fn open(&mut self, name: &ChannelName, policy: Policy) -> Result<(), AddError> {
-        let found = self
+        let mut found = self
             .blobs()
-            .and_then(|package| package.channels.iter().find(|channel| *channel.blob.name == *name.as_str()));
-        let Some(channel) = found else {
+            .into_iter()
+            .flat_map(|package| &package.channels)
+            .filter(|channel| *channel.blob.name == *name.as_str());
+        let first = found.next();
+        if let Some(second) = found.next() {
+            return Err(AddError::Twice {
+                what: format!("the channel `{name}` of `{}`", self.package),
+                place: Box::new(self.index.catalog.place(second.at())),
+            });
+        }
+        let Some(channel) = first else {
             self.channels.push(ChannelPlan {
                 name: name.to_string(),
                 blob: None,
@@ -500,6 +536,9 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
     fn add(&mut self, bundle: &'p Rendered, version: VersionRelease) -> Result<(), AddError> {
         let name = bundle.blob.name.as_str();
         let known = self.check_bundle(bundle, &version)?;
+        if self.asked.iter().any(|(other, _)| *other.blob.name == *name) {
+            return Err(AddError::GivenTwice { bundle: name.to_owned() });
+        }
         if !known {
             self.channels.iter().try_for_each(|channel| self.check_absent(channel, name))?;
         }
@@ -524,7 +563,18 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
     fn check_bundle(&self, bundle: &Rendered, version: &VersionRelease) -> Result<bool, AddError> {
         let name = bundle.blob.name.as_str();
         let catalog = self.index.catalog;
-        let known = self.blobs().and_then(|package| package.bundle(name));
+        let mut same = self
+            .blobs()
+            .into_iter()
+            .flat_map(|package| &package.bundles)
+            .filter(|bundle| *bundle.blob.name == *name);
+        let known = same.next();
+        if let Some(second) = same.next() {
+            return Err(AddError::Twice {
+                what: format!("the bundle `{name}`"),
+                place: Box::new(catalog.place(second.at(&second.blob.name))),
+            });
+        }
         if let Some(known) = known {
             if let Some(difference) = difference(&known.blob.to_json(), &bundle.blob.to_json(), "") {
                 let place = Some(Box::new(catalog.place(known.at(&known.blob.name))));

@@ -90,8 +90,24 @@ impl CatalogFiles {
         Self::load_those(path, |bytes| finder.find(bytes).is_some())
     }
 
+    /// The files that an `.indexignore` keeps out of the catalog, those in which a word occurs.
+    ///
+    /// # Errors
+    /// As [`CatalogFiles::load`].
+    pub fn load_hidden_mentioning(path: &Path, word: &str) -> Result<Self, LoadError> {
+        let finder = memchr::memmem::Finder::new(word);
+        Self::read_those(path, list_those(path, true)?, |bytes| finder.find(bytes).is_some())
+    }
+
     fn load_those(path: &Path, is_wanted: impl Fn(&[u8]) -> bool + Sync) -> Result<Self, LoadError> {
-        let (root, found) = list(path)?;
+        Self::read_those(path, list(path)?, is_wanted)
+    }
+
+    fn read_those(
+        path: &Path,
+        (root, found): (PathBuf, Vec<(String, Found)>),
+        is_wanted: impl Fn(&[u8]) -> bool + Sync,
+    ) -> Result<Self, LoadError> {
         let mut bytes_left = MAX_BYTES;
         let with_limits: Vec<_> = found
             .into_iter()
@@ -130,6 +146,27 @@ impl CatalogFiles {
     }
 }
 
+/// The `.indexignore` that would keep a file out of a catalog, if there is one; the file need not exist. Its path is below the
+/// catalog's directory.
+pub fn hidden_by(directory: &Path, path: &str) -> Option<PathBuf> {
+    let mut ignore = Ignore::default();
+    let mut last = None;
+    let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+    for directory_below in std::iter::once("").chain(above) {
+        let file = directory.join(directory_below).join(IGNORE_FILE);
+        let before = ignore.matches(path);
+        if let Ok(Content::Text(rules)) =
+            fs::canonicalize(directory).map(|root| read(&root, &file, MAX_IGNORE))
+        {
+            ignore.add(directory_below, &rules);
+        }
+        if ignore.matches(path) && !before {
+            last = Some(file);
+        }
+    }
+    last.filter(|_| ignore.matches(path))
+}
+
 /// Something at a catalog's path.
 pub(crate) enum Found {
     /// It is to be read.
@@ -143,12 +180,17 @@ pub(crate) enum Found {
 /// # Errors
 /// As [`CatalogFiles::load`].
 pub(crate) fn list(path: &Path) -> Result<(PathBuf, Vec<(String, Found)>), LoadError> {
+    list_those(path, false)
+}
+
+/// The files that belong to a catalog, or those that are hidden from it.
+fn list_those(path: &Path, hidden: bool) -> Result<(PathBuf, Vec<(String, Found)>), LoadError> {
     let failed = |source| LoadError::Path { path: path.to_owned(), source };
     let root = fs::canonicalize(path).map_err(failed)?;
-    let mut walk = Walk { root: &root, files: Vec::new(), ignore: Ignore::default() };
+    let mut walk = Walk { root: &root, files: Vec::new(), ignore: Ignore::default(), hidden };
     if root.is_dir() {
         walk.enter(&root, 0)?;
-    } else {
+    } else if !hidden {
         walk.files.push((String::new(), Found::File(root.clone())));
     }
     let mut files = walk.files;
@@ -252,6 +294,8 @@ struct Walk<'a> {
     root: &'a Path,
     files: Vec<(String, Found)>,
     ignore: Ignore,
+    /// Whether the ignored files are wanted instead of the others.
+    hidden: bool,
 }
 
 impl Walk<'_> {
@@ -280,7 +324,7 @@ impl Walk<'_> {
                 } else {
                     self.files.push((below, Found::Unread("the directory is nested too deeply".into())));
                 }
-            } else if entry.file_name() != IGNORE_FILE && !self.ignore.matches(&below) {
+            } else if entry.file_name() != IGNORE_FILE && self.ignore.matches(&below) == self.hidden {
                 self.files.push((below, Found::File(path)));
             }
             if self.files.len() > MAX_FILES {
@@ -334,6 +378,32 @@ mod tests {
         only-here Text("")
         outside Unread("it is a link to somewhere else")
         "#);
+    }
+
+    #[test]
+    fn what_is_hidden_is_told_by_the_file_that_hides_it() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("a/b")).unwrap();
+        fs::write(at(".indexignore"), "*.bak\n/a/b\n").unwrap();
+        fs::write(at("a/.indexignore"), "!b/kept\nown\n").unwrap();
+        fs::write(at("a/b/c"), "name: redis").unwrap();
+        fs::write(at("a/x.bak"), "name: other").unwrap();
+        fs::write(at("a/seen"), "name: redis").unwrap();
+        let hidden =
+            |path| hidden_by(root.path(), path).map(|by| by.strip_prefix(root.path()).unwrap().to_owned());
+        for (path, by) in [
+            ("new.bak", Some(".indexignore")),
+            ("a/b/c", Some(".indexignore")),
+            ("a/own", Some("a/.indexignore")),
+            ("a/b/kept", None),
+            ("a/seen", None),
+            ("own", None),
+        ] {
+            assert_eq!(hidden(path), by.map(PathBuf::from), "{path}");
+        }
+        let found = CatalogFiles::load_hidden_mentioning(root.path(), "redis").unwrap().files;
+        assert_eq!(found.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["a/b/c"]);
     }
 
     #[test]

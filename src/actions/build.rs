@@ -1,10 +1,11 @@
 //! `bundle build` and `catalog build`: directories to images, without Docker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use olmkit_bundle::annotations::{self, MANIFESTS_DIR, METADATA_DIR};
 use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::suggest::did_you_mean;
 use olmkit_catalog::compiled;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
@@ -23,6 +24,9 @@ const CONFIGS_DIR: &str = "configs";
 /// `opm generate dockerfile`.
 const SERVE_PORT: u16 = 50051;
 const SERVE_ARGUMENTS: [&str; 3] = ["serve", "/configs", "--cache-dir=/tmp/cache"];
+
+/// The program of a base that understands these.
+const BASE_SERVER: &str = "opm";
 
 /// Where the server and the compiled catalog are in an image that carries them, and whom the server runs as: nobody in particular,
 /// and the group that OpenShift gives whatever user it chooses.
@@ -85,12 +89,18 @@ enum BuildError {
     NotABundle(String, &'static str),
     #[error("`{0}` has a directory in its manifests: `{1}`")]
     Nested(String, String),
-    #[error("`{0}` is empty")]
-    Empty(String),
     #[error("`{0}` is not a catalog: it has no packages, channels or bundles")]
     NotACatalog(String),
     #[error("`{to}` is inside of `{input}`, and would become part of the next image")]
     Inside { to: Place, input: String },
+    #[error("no node of Kubernetes is {0}")]
+    UnknownPlatform(Platform),
+    #[error("the platform {0} is given twice")]
+    PlatformTwice(Platform),
+    #[error("the base `{0}` cannot serve a catalog: {1}, and it should be opm")]
+    BaseCannotServe(Place, String),
+    #[error("the base `{0}` is a catalog image itself: its packages would be served too")]
+    BaseIsACatalog(Place),
     #[error("the label `{CONFIGS_LABEL}` is set by olmkit, to `/{CONFIGS_DIR}`")]
     OwnLabel,
     #[error("`{0}` has no registry reference")]
@@ -106,7 +116,7 @@ enum BuildError {
 pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure> {
     let input = &request.input;
     check_outside(input, &[MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR], &request.output.to)?;
-    let files = input.bundle(access)?;
+    let (files, left_out) = input.bundle(access)?.without_leftovers();
     let parsed = Bundle::parse(&files);
     let no = |error: BuildError| Failure::no(error).help(format!("run `olmkit bundle validate {input}`"));
     let missing = |what| no(BuildError::NotABundle(input.to_string(), what));
@@ -120,7 +130,7 @@ pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure
         .filter_map(|entry| Some((entry.key.to_string(), entry.value.to_text()?.into())))
         .collect();
 
-    let mut tree = input.bundle_tree(access)?;
+    let mut tree = left_out.iter().fold(input.bundle_tree(access)?, |tree, path| tree.without(path));
     if !labels.contains_key(SCORECARD_LABEL) {
         tree = tree.without(SCORECARD_DIR);
     }
@@ -134,7 +144,20 @@ pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure
     let layer = Layer::build_with(&tree, request.output.compression)?;
     let config = Config { labels, ..Config::default() };
     let image = Image::new(&Platform::default(), &config, &[layer]);
-    store(&Root::from(image), &request.output, access)
+    let stored = store(&Root::from(image), &request.output, access)?;
+    Ok(ImageAnswer { note: left_out_note(&left_out, "the image"), ..stored })
+}
+
+/// Which files of a bundle were left out of something, if any were.
+pub(super) fn left_out_note(paths: &[String], of: &str) -> Option<String> {
+    const SHOWN: usize = 5;
+    let shown: Vec<_> = paths.iter().take(SHOWN).map(|path| format!("`{path}`")).collect();
+    let more = match paths.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let why = "OLM would read backups and notes as manifests";
+    (!paths.is_empty()).then(|| format!("{}{more} left out of {of}: {why}", shown.join(", ")))
 }
 
 /// Builds the image of a catalog: its files at `/configs`, and the label that says where they are.
@@ -146,12 +169,16 @@ pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure
 /// When there is nothing in the input, the base cannot be had, or the image cannot be written.
 pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<ImageAnswer, Failure> {
     let Request { input, output } = request;
-    check_outside(input, &[""], &output.to)?;
-    let mut tree = input.catalog_tree(access)?;
-    if tree.is_empty() {
-        return Err(Failure::no(BuildError::Empty(input.to_string())));
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = ground.platforms.iter().find(|platform| !seen.insert(platform.to_string())) {
+        return Err(Failure::misuse(BuildError::PlatformTwice(twice.clone())).help("name each platform once"));
     }
+    for platform in &ground.platforms {
+        check_platform(platform)?;
+    }
+    check_outside(input, &[""], &output.to)?;
     check_catalog(input, access)?;
+    let mut tree = input.catalog_tree(access)?;
     if layout::is_mixed(&tree)
         && let Some(parted) = layout::by_package(&input.catalog(access)?)?
     {
@@ -207,17 +234,63 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
         answer.note = (ground.server == Server::Beside).then(|| NO_SERVER.to_owned());
         return Ok(answer);
     };
-    let (_, base) = base.image(access)?;
-    if config.cmd.is_empty() && config.entrypoint.is_empty() {
-        config.cmd = SERVE_ARGUMENTS.map(str::to_owned).into();
-    }
+    let (place, base) = base.image(access)?;
     config.ports.insert(SERVE_PORT);
     let platforms = match ground.platforms.as_slice() {
         [] => base.platforms(),
         chosen => chosen.to_vec(),
     };
+    for platform in &platforms {
+        check_base(&place, base.image(Some(platform))?, &config)?;
+    }
+    if config.cmd.is_empty() && config.entrypoint.is_empty() {
+        config.cmd = SERVE_ARGUMENTS.map(str::to_owned).into();
+    }
     let over = |platform: &Platform| Image::on(base.image(Some(platform))?, &config, &layers);
     store(&root_of(platforms.iter().map(over).collect::<Result<_, _>>()?)?, output, access)
+}
+
+/// Processors that Kubernetes runs on, as images name them.
+const ARCHITECTURES: [&str; 8] = ["386", "amd64", "arm", "arm64", "loong64", "ppc64le", "riscv64", "s390x"];
+/// Systems that it runs on.
+const SYSTEMS: [&str; 2] = ["linux", "windows"];
+
+/// Refuses a platform that no node has: its image would never be pulled.
+fn check_platform(platform: &Platform) -> Result<(), Failure> {
+    let (system, architecture) = (platform.os(), platform.architecture());
+    let help = if !SYSTEMS.contains(&system) {
+        (system, &SYSTEMS[..])
+    } else if !ARCHITECTURES.contains(&architecture) {
+        (architecture, &ARCHITECTURES[..])
+    } else {
+        return Ok(());
+    };
+    let (word, known) = help;
+    let near = did_you_mean(word, known.iter().copied());
+    let help = near.unwrap_or_else(|| format!("expected one of `{}`", known.join("`, `")));
+    Err(Failure::misuse(BuildError::UnknownPlatform(platform.clone())).help(help))
+}
+
+/// Refuses a base that cannot serve the catalog: one whose command is not a server, unless another one is given, and one that has
+/// a catalog already, which would be served too.
+fn check_base(place: &Place, base: &Image, config: &Config) -> Result<(), Failure> {
+    if base.label(CONFIGS_LABEL).is_some() {
+        return Err(Failure::misuse(BuildError::BaseIsACatalog(place.clone()))
+            .help("use the image that it was built on, such as `quay.io/operator-framework/opm:latest`"));
+    }
+    let own = base.run().map(|run| run.entrypoint.as_slice()).unwrap_or_default();
+    let is_server = |word: &String| Path::new(word).file_name().is_some_and(|name| name == BASE_SERVER);
+    if !(config.entrypoint.is_empty() && config.cmd.is_empty()) || own.iter().any(is_server) {
+        return Ok(());
+    }
+    let entrypoint = match own {
+        [] => "it has no entrypoint".to_owned(),
+        own => format!("its entrypoint is `{}`", own.join(" ").escape_debug()),
+    };
+    Err(Failure::misuse(BuildError::BaseCannotServe(place.clone(), entrypoint)).help(
+        "use a base with opm, such as `quay.io/operator-framework/opm:latest`; name its server with --entrypoint and --cmd; or leave \
+         out --base",
+    ))
 }
 
 /// Refuses what is not a catalog, such as a bundle: its image would take the place of a catalog's.

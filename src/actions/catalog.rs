@@ -1,5 +1,6 @@
 //! The catalog verbs.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::annotations::{CHANNELS, DEFAULT_CHANNEL};
@@ -11,11 +12,12 @@ use olmkit_bundle::suggest::{did_you_mean, nearest};
 use olmkit_catalog::add::{self, AddError, Edges, Policy};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::graph::VersionRelease;
-use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::load::{CatalogFiles, hidden_by};
 use olmkit_catalog::path::{PathError, Query, Rules, paths};
 use olmkit_catalog::render::{self, Form, Rendered};
 use olmkit_catalog::{draw, list, validate};
 
+use super::build::left_out_note;
 use crate::exit::Failure;
 use crate::files::{FileError, OutputDir};
 use crate::image::{Access, Place};
@@ -40,11 +42,12 @@ pub struct AddRequest {
 /// # Errors
 /// When the catalog or a bundle cannot be read, a bundle has no place, or a file cannot be written.
 pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure> {
-    let loaded: Vec<_> =
-        request.bundles.iter().map(|bundle| bundle.bundle(access)).collect::<Result<_, _>>()?;
+    let loaded = request.bundles.iter().map(|bundle| Ok(bundle.bundle(access)?.without_leftovers()));
+    let (loaded, left_out): (Vec<_>, Vec<_>) =
+        loaded.collect::<Result<Vec<_>, Failure>>()?.into_iter().unzip();
     let parsed: Vec<_> = loaded.iter().map(Bundle::parse).collect();
     let mut placing = request.request.clone();
-    own_channels(&parsed, &mut placing)?;
+    let own_default = own_channels(&parsed, &mut placing)?;
     let template = request.image_ref_template.as_deref();
     let bundles = parsed
         .iter()
@@ -56,13 +59,87 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
     let (mut directory, file) = catalog_dir(&request.catalog)?;
     let files = load_or_new(&request.catalog)?;
     let catalog = Catalog::parse(&files);
+    if let Some(first) = bundles.first() {
+        check_not_hidden(&request.catalog, &catalog, &first.blob.package)?;
+    }
+    let first = bundles.first().map(|bundle| bundle.blob.package.as_str());
+    let package = catalog.packages.iter().find(|package| Some(package.name.as_str()) == first);
+    let old_default = package.map(|package| package.default_channel.to_string());
+    if old_default.is_none() {
+        placing.default_channel = placing.default_channel.take().or(own_default.clone());
+    }
     let change = add::add(&catalog, &bundles, &placing).map_err(add_failure)?;
+    let created = change.files.iter().filter(|file| file.created);
+    check_visible(&request.catalog, created.map(|file| file.path.as_str()))?;
     let texts = change.files.into_iter().map(|changed| {
         let path = if changed.path.is_empty() { file.clone() } else { changed.path };
         (path, Some(changed.text))
     });
     directory.write(&texts.collect())?;
-    Ok(AddedAnswer { account: change.account, catalog: request.catalog.clone() })
+    let mut notes: Vec<String> = left_out_note(&left_out.concat(), "the catalog").into_iter().collect();
+    let now = &change.account.default_channel;
+    notes.extend(match (&old_default, own_default) {
+        (Some(old), _) if old != now => Some(format!("the default channel is `{now}`; it was `{old}`")),
+        (Some(old), Some(own)) if *old != own.as_str() && request.request.default_channel.is_none() => Some(format!(
+            "the default channel is still `{old}`; the bundle names `{own}`, which `--default-channel {own}` would set"
+        )),
+        _ => None,
+    });
+    if let Some(package) = package {
+        let there = catalog.channels.iter().filter(|channel| channel.package == package.name);
+        let there: Vec<&str> = there.map(|channel| channel.name.as_str()).collect();
+        let new = change.account.channels.iter().filter(|channel| channel.added && !there.is_empty());
+        notes.extend(new.map(|channel| {
+            let near = did_you_mean(&channel.name, there.iter().copied());
+            let near = near.map(|near| format!("; {near}")).unwrap_or_default();
+            format!("the channel `{}` of `{}` is new{near}", channel.name, package.name)
+        }));
+    }
+    Ok(AddedAnswer { account: change.account, catalog: request.catalog.clone(), notes })
+}
+
+/// Refuses a package that the catalog does not show, although files that `.indexignore` hides from it have it: what is new would
+/// contradict them as soon as they are shown again.
+fn check_not_hidden(path: &Path, catalog: &Catalog<'_>, package: &str) -> Result<(), Failure> {
+    if !path.is_dir() || catalog.packages.iter().any(|blob| *blob.name == *package) {
+        return Ok(());
+    }
+    let hidden = CatalogFiles::load_hidden_mentioning(path, package).map_err(Failure::unknown)?;
+    let parsed = Catalog::parse(&hidden);
+    let Some(blob) = parsed.packages.iter().find(|blob| *blob.name == *package) else { return Ok(()) };
+    let place = parsed.place(blob.at.with(blob.name.span));
+    let error = HiddenError::Package { package: package.to_owned(), catalog: path.to_owned() };
+    Err(Failure::no(error).at(Some(place)).help(SHOW_HELP))
+}
+
+/// Refuses new files that would not belong to the catalog, or replace files that do not.
+pub(super) fn check_visible<'p>(
+    catalog: &Path,
+    created: impl IntoIterator<Item = &'p str>,
+) -> Result<(), Failure> {
+    for path in created.into_iter().filter(|path| !path.is_empty()) {
+        let file = catalog.join(path);
+        if let Some(by) = hidden_by(catalog, path) {
+            return Err(Failure::no(HiddenError::File { file, by }).help(SHOW_HELP));
+        }
+        if fs::symlink_metadata(&file).is_ok() {
+            return Err(FileError::Exists { path: file }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The way on for what is hidden.
+const SHOW_HELP: &str =
+    "remove the pattern from `.indexignore`, or the hidden file, then run the command again";
+
+/// What an `.indexignore` hides.
+#[derive(Debug, thiserror::Error)]
+enum HiddenError {
+    #[error("the package `{package}` is hidden in `{}` by `.indexignore`", .catalog.display())]
+    Package { package: String, catalog: PathBuf },
+    #[error("`{}` would not be part of the catalog: `{}` hides it", .file.display(), .by.display())]
+    File { file: PathBuf, by: PathBuf },
 }
 
 /// The edges that a bundle yet to be made would get in a channel; of one that is there already those that it has.
@@ -78,7 +155,7 @@ pub(super) fn edges(
 ) -> Result<Edges, Failure> {
     if !new_channel && !catalog.exists() {
         let beside = catalog.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-        let entries = std::fs::read_dir(beside).into_iter().flatten().flatten();
+        let entries = fs::read_dir(beside).into_iter().flatten().flatten();
         let names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         let name = catalog.file_name().unwrap_or_default().to_string_lossy();
         let near = nearest(&name, names.iter().map(String::as_str)).map(|near| catalog.with_file_name(near));
@@ -90,6 +167,7 @@ pub(super) fn edges(
     }
     let files = load_or_new(catalog)?;
     let parsed = Catalog::parse(&files);
+    check_not_hidden(catalog, &parsed, package.name.as_str())?;
     let channels = parsed.channels.iter().filter(|own| *own.package == *package.name.as_str());
     let channels: Vec<&str> = channels.map(|own| own.name.as_str()).collect();
     if !new_channel && !channels.is_empty() && !channels.contains(&channel.as_str()) {
@@ -111,6 +189,16 @@ fn add_failure(error: AddError) -> Failure {
 /// The directory that a catalog is written to, and the file's name in it if the catalog is one file.
 pub(super) fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure> {
     if !catalog.is_file() {
+        // A file there may be is one; a directory of such a name is hardly meant.
+        let is_named_file =
+            catalog.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
+        if is_named_file && !catalog.exists() {
+            let name = catalog.display();
+            let help = format!("name a directory, or run `touch {name}` for a catalog of one file");
+            return Err(
+                Failure::misuse(format!("`{name}` does not exist, and would become a directory")).help(help)
+            );
+        }
         return Ok((OutputDir::open(catalog)?, String::new()));
     }
     let fail = |source| FileError::Read { path: catalog.to_owned(), source };
@@ -121,18 +209,21 @@ pub(super) fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure
 
 /// A catalog, or an empty one where there is none yet.
 fn load_or_new(path: &Path) -> Result<CatalogFiles, Failure> {
-    if path.exists() {
+    let is_empty = || path.is_dir() && CatalogFiles::load(path).is_ok_and(|files| files.files.is_empty());
+    if path.exists() && !is_empty() {
         Input::Disk(path.to_owned()).catalog(&Access::default())
     } else {
         Ok(CatalogFiles { name: path.display().to_string(), files: Vec::new() })
     }
 }
 
-/// Where the command line names no channels, those that the bundles name themselves, if they agree.
-fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<(), Failure> {
+/// Where the command line names no channels, those that the bundles name themselves, if they agree. The answer is the default
+/// channel that they name, which counts for a package that the catalog does not have yet.
+fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<Option<ChannelName>, Failure> {
     if !request.channels.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
+    let mut default_channel = None;
     let mut first: Option<(&str, Vec<ChannelName>)> = None;
     for bundle in bundles {
         let Some(annotations) = bundle.annotations() else { continue };
@@ -150,14 +241,13 @@ fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<()
             None => {
                 let default = annotations.get(DEFAULT_CHANNEL).and_then(|name| name.parse().ok());
                 // Only a default that the package is going to have can be one.
-                request.default_channel =
-                    request.default_channel.take().or(default.filter(|default| channels.contains(default)));
+                default_channel = default.filter(|default| channels.contains(default));
                 first = Some((bundle.name, channels));
             }
         }
     }
     request.channels = first.map(|(_, channels)| channels).unwrap_or_default();
-    Ok(())
+    Ok(default_channel)
 }
 
 /// A bundle as catalogs hold it. Its image is what the template says, else the one in a registry that it was read from.
@@ -168,7 +258,7 @@ pub(super) fn render_bundle(
     form: Form,
 ) -> Result<Rendered, Failure> {
     let image = match (template, input) {
-        (Some(template), _) => fill(template, parsed),
+        (Some(template), _) => fill(template, parsed)?,
         (None, Input::Image(Place::Registry(reference))) => reference.whole(),
         _ => String::new(),
     };
@@ -186,16 +276,43 @@ pub(super) fn render_bundle(
 }
 
 /// Fills in what opm's templates know.
-fn fill(template: &str, bundle: &Bundle<'_>) -> String {
+///
+/// # Errors
+/// The template has another field, or one that does not end.
+fn fill(template: &str, bundle: &Bundle<'_>) -> Result<String, Failure> {
     let package = bundle.annotations().map(|annotations| annotations.package()).unwrap_or_default();
     let csv = bundle.csv().map(|csv| csv.typed);
     let name = csv.map(|csv| csv.name()).unwrap_or_default();
     let version = csv.map(|csv| csv.spec.version.as_str()).unwrap_or_default();
-    let mut text = template.to_owned();
-    for (key, value) in [("Package", package.as_str()), ("Name", name), ("Version", version)] {
-        text = text.replace(&format!("{{{{.{key}}}}}"), value).replace(&format!("{{{{ .{key} }}}}"), value);
+    let values = [("Package", package.as_str()), ("Name", name), ("Version", version)];
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, from)) = rest.split_once("{{") {
+        let Some((key, after)) = from.split_once("}}") else {
+            let error =
+                format!("`--image-ref-template` has a field without `}}}}`: `{{{{{}`", from.escape_debug());
+            return Err(Failure::misuse(error).help("write it like `{{.Version}}`"));
+        };
+        let key = key.trim();
+        let Some((_, value)) = values.iter().find(|(name, _)| key.strip_prefix('.') == Some(*name)) else {
+            return Err(unknown_field(key));
+        };
+        text += before;
+        text += value;
+        rest = after;
     }
-    text
+    Ok(text + rest)
+}
+
+fn unknown_field(key: &str) -> Failure {
+    const FIELDS: [&str; 3] = ["Package", "Name", "Version"];
+    let near =
+        nearest(key.trim_start_matches('.'), FIELDS).map(|near| format!("did you mean `{{{{.{near}}}}}`? "));
+    let error = format!("`--image-ref-template` has no field `{{{{{}}}}}`", key.escape_debug());
+    Failure::misuse(error).help(format!(
+        "{}the fields are `{{{{.Package}}}}`, `{{{{.Name}}}}` and `{{{{.Version}}}}`",
+        near.unwrap_or_default()
+    ))
 }
 
 /// Validates every catalog, and answers with all findings in the order of the catalogs.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use olmkit_catalog::edit::{self, Change, ChangedFile, EditError, Request};
 use olmkit_catalog::load::CatalogFiles;
 
-use super::catalog::catalog_dir;
+use super::catalog::{catalog_dir, check_visible};
 use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
@@ -54,6 +54,8 @@ pub(super) fn edit_with(
     // Others wait from before the catalog is read until it is written: of two edits at once, one would undo the other.
     let open = if dry_run { None } else { Some(catalog_dir(catalog)?) };
     let change = change()?;
+    let created = change.files.iter().filter(|file| file.old.is_none());
+    check_visible(catalog, created.map(|file| file.path.as_str()))?;
     if let Some((mut directory, file)) = open {
         write(&mut directory, &file, &change.files)?;
     }

@@ -29,7 +29,17 @@ pub fn copy(request: &Copy, access: &Access) -> Result<ImageAnswer, Failure> {
         None => root,
         Some(platform) => Root::from(root.image(Some(platform))?.clone()),
     };
-    let stored = request.to.store_also(&root, &request.also_tag, access)?;
+    store(&root, &request.to, &request.also_tag, access)
+}
+
+/// Writes an image that was loaded.
+pub(super) fn store(
+    root: &Root,
+    to: &Place,
+    also_tag: &[String],
+    access: &Access,
+) -> Result<ImageAnswer, Failure> {
+    let stored = to.store_also(root, also_tag, access)?;
     Ok(ImageAnswer { stored, dry_run: access.is_dry_run(), note: None })
 }
 

@@ -4,7 +4,7 @@ use super::build::{self, Ground, Output};
 use super::image;
 use crate::exit::Failure;
 use crate::image::{Access, Compression, Place};
-use crate::input::Input;
+use crate::input::{Input, Kind};
 use crate::report::ImageAnswer;
 
 /// What to send, and where to.
@@ -23,7 +23,7 @@ pub struct Request {
 /// # Errors
 /// It cannot be read, or the registry does not take it.
 pub fn bundle(request: Request, access: &Access) -> Result<ImageAnswer, Failure> {
-    push(request, access, build::BUNDLE_COMPRESSION, build::bundle)
+    push(request, access, Kind::Bundle, build::BUNDLE_COMPRESSION, build::bundle)
 }
 
 /// Pushes a catalog.
@@ -31,7 +31,7 @@ pub fn bundle(request: Request, access: &Access) -> Result<ImageAnswer, Failure>
 /// # Errors
 /// It cannot be read, or the registry does not take it.
 pub fn catalog(request: Request, access: &Access) -> Result<ImageAnswer, Failure> {
-    push(request, access, build::CATALOG_COMPRESSION, |request, access| {
+    push(request, access, Kind::Catalog, build::CATALOG_COMPRESSION, |request, access| {
         build::catalog(request, &Ground::default(), access)
     })
 }
@@ -39,6 +39,7 @@ pub fn catalog(request: Request, access: &Access) -> Result<ImageAnswer, Failure
 fn push(
     Request { input, reference, also_tag }: Request,
     access: &Access,
+    kind: Kind,
     compression: Compression,
     build: impl Fn(&build::Request, &Access) -> Result<ImageAnswer, Failure>,
 ) -> Result<ImageAnswer, Failure> {
@@ -47,7 +48,11 @@ fn push(
         None => build::reference_of(&input)?,
     };
     match input {
-        Input::Image(_) => image::copy(&image::Copy { from: input, to, also_tag, platform: None }, access),
+        Input::Image(place) => {
+            let root = place.load(access)?;
+            kind.check(&place, &root)?;
+            image::store(&root, &to, &also_tag, access)
+        }
         Input::Disk(_) => {
             let output = Output { to, also_tag, push: false, compression };
             build(&build::Request { input, output }, access)

@@ -15,6 +15,8 @@ pub struct AddedAnswer {
     pub account: Account,
     /// The catalog.
     pub catalog: PathBuf,
+    /// What there is to say besides.
+    pub notes: Vec<String>,
 }
 
 impl Answer for AddedAnswer {
@@ -26,16 +28,17 @@ impl Answer for AddedAnswer {
         let Account { package, channels, bundles, files, .. } = &self.account;
         let catalog = self.catalog.display().to_string();
         let catalog = printable(&catalog);
+        for note in &self.notes {
+            writeln!(talk, "note: {}", printable(note))?;
+        }
         if files.is_empty() {
             let bundles: Vec<_> =
                 bundles.iter().map(|bundle| printable(short(&bundle.name, package))).collect();
             let channels: Vec<_> = channels.iter().map(|channel| printable(&channel.name)).collect();
+            let are = if bundles.len() == 1 { "is" } else { "are" };
             let (bundles, channels) = (bundles.join(", "), channels.join(", "));
-            return writeln!(
-                out,
-                "{} in {channels}: {bundles} is there already, nothing changed",
-                printable(package)
-            );
+            let package = printable(package);
+            return writeln!(out, "{package} in {channels}: {bundles} {are} there already, nothing changed");
         }
         for channel in channels {
             let head = printable(short(&channel.head, package));

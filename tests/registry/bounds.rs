@@ -296,6 +296,11 @@ fn every_verb() -> Result<(), Failed> {
     thread::scope(|scope| {
         for (number, host) in [&silent.host, &busy.host, &half.host].into_iter().enumerate() {
             let (dir, image, to) = (dir.path(), format!("{host}/team/app:v1"), format!("unpacked-{number}"));
+            let manifest = format!("{to}.yaml");
+            let container = format!("{{name: a, image: '{image}'}}");
+            let spec = format!("spec: {{template: {{spec: {{containers: [{container}]}}}}}}");
+            let head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}";
+            write(dir, &manifest, &format!("{head}\n{spec}\n"));
             scope.spawn(move || {
                 for verb in [
                     ["image", "inspect", &image].as_slice(),
@@ -308,6 +313,16 @@ fn every_verb() -> Result<(), Failed> {
                     &["catalog", "build", "catalog", "--base", &image, "--to", &format!("oci:{to}:v1")],
                     &["catalog", "add", &to, &image, "--channels", "a"],
                     &["catalog", "render", &image],
+                    &[
+                        "bundle",
+                        "generate",
+                        &manifest,
+                        "--package=a",
+                        "--version=0.1.0",
+                        "--pin-digests",
+                        "--output-dir",
+                        &to,
+                    ],
                 ] {
                     let started = Instant::now();
                     let output = run(dir, &[verb, &["--timeout", "1s"]].concat());

@@ -220,7 +220,8 @@ pub(crate) fn image(platform: &str, files: &[(&str, Vec<u8>)]) -> Image {
     };
     let layers: Vec<Layer> = files.iter().map(layer).collect();
     let labels = [("tests".to_owned(), "yes".to_owned())].into();
-    Image::new(&platform.parse().unwrap(), &Config { labels, ..Config::default() }, &layers)
+    let entrypoint = vec!["/bin/opm".to_owned()];
+    Image::new(&platform.parse().unwrap(), &Config { labels, entrypoint, ..Config::default() }, &layers)
 }
 
 /// An index of two platforms over the same layers.
