@@ -93,9 +93,9 @@ enum BuildError {
     NotACatalog(String),
     #[error("`{to}` is inside of `{input}`, and would become part of the next image")]
     Inside { to: Place, input: String },
-    #[error("no node of Kubernetes is {0}")]
+    #[error("unknown platform `{0}`")]
     UnknownPlatform(Platform),
-    #[error("the platform {0} is given twice")]
+    #[error("the platform `{0}` is given twice")]
     PlatformTwice(Platform),
     #[error("the base `{0}` cannot serve a catalog: {1}, and it should be opm")]
     BaseCannotServe(Place, String),

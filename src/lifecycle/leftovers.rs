@@ -98,7 +98,7 @@ impl Engine<'_> {
                 "run `olmkit operator uninstall {package} -n {namespace}`, which keeps custom resources, then `olmkit operator install \
                  {package} -n {namespace}`"
             );
-            (format!("clusterserviceversion/{own} in `{namespace}` lost its own"), help)
+            (format!("clusterserviceversion/{own} is installed in `{namespace}` without one"), help)
         }))
     }
 

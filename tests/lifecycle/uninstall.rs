@@ -387,7 +387,7 @@ fn a_version_without_a_subscription_is_named_with_the_next_command() {
     world.cluster.store().delete(&Key::new(&known::SUBSCRIPTION, NS, "demo"));
     let orphan = status(&mut world, "demo", NS);
     insta::assert_snapshot!(orphan, @"
-    there is no Subscription `demo` in the namespace `ns`: clusterserviceversion/demo.v0.1.0 in `ns` lost its own
+    there is no Subscription `demo` in the namespace `ns`: clusterserviceversion/demo.v0.1.0 is installed in `ns` without one
     run `olmkit operator uninstall demo -n ns`, which keeps custom resources, then `olmkit operator install demo -n ns`
     ");
     uninstall(&mut world, NS, false, true);

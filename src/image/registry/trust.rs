@@ -1,5 +1,5 @@
 //! Which certificates of registries are trusted: those that the system trusts, those that an authority in a `--ca-file` signed,
-//! and those that are in such a file themselves.
+//! and self-signed ones that are in such a file.
 //!
 //! The last are what `openssl req -x509` makes, as in docker's own instructions: a registry's certificate that signs itself and so says
 //! that it is an authority's. Go's programs trust it once they know it, and webpki holds that an authority is no server.
@@ -125,7 +125,7 @@ impl fmt::Display for Untrusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use CertificateError as Why;
         match &self.0 {
-            error if signs_itself(error) => f.write_str("it is signed by itself"),
+            error if signs_itself(error) => f.write_str("it is self-signed"),
             Error::InvalidCertificate(why) => match why {
                 Why::Expired | Why::ExpiredContext { .. } => f.write_str("it has expired"),
                 Why::NotValidYet | Why::NotValidYetContext { .. } => f.write_str("it is not valid yet"),
