@@ -240,7 +240,13 @@ impl Input {
     pub fn bundle(&self, access: &Access) -> Result<BundleFiles, Failure> {
         match self {
             Self::Disk(path) => BundleFiles::load(path).map_err(|error: LoadError| {
-                Failure::unknown(error).help("give the directory that holds `manifests/` and `metadata/`")
+                let help = match error {
+                    LoadError::TooManyFiles { .. } => {
+                        "name the directory of a bundle; OLM takes 1 MiB of packed manifests, which is far fewer files"
+                    }
+                    _ => "give the directory that holds `manifests/` and `metadata/`",
+                };
+                Failure::unknown(error).help(help)
             }),
             Self::Image(place) => {
                 let tree = unpack_bundle(place, &place.load(access)?)?;

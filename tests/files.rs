@@ -351,6 +351,32 @@ fn an_image_of_the_other_kind_is_not_pushed() {
 }
 
 #[test]
+fn of_thousands_of_manifests_the_number_is_said() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_manifests(&at.join("config"));
+    for number in 0..2000 {
+        // Nothing in them packs well.
+        let noise: String = (0..20)
+            .map(|part: u64| format!("{:x}", (number * 20 + part).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect();
+        let map = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}}}\ndata: {{a: '{noise}'}}\n"
+        );
+        fs::write(at.join(format!("config/{number}.yaml")), map).unwrap();
+    }
+    let refused = run(at, &generate("0.1.0", &["config"]), 1);
+    let said = String::from_utf8_lossy(&refused.stdout) + said(&refused).as_str();
+    assert!(said.contains("leave some of its 2002 manifests out"), "{said}");
+    fs::create_dir_all(at.join("bundle/manifests")).unwrap();
+    for number in 0..10_001 {
+        fs::write(at.join(format!("bundle/manifests/{number}.yaml")), "").unwrap();
+    }
+    let refused = crate::said(&run(at, &["bundle", "validate", "bundle"], 3));
+    assert!(refused.contains("more than 10000 files") && refused.contains("far fewer files"), "{refused}");
+}
+
+#[test]
 fn adding_says_what_is_new_and_what_is_given_twice() {
     let root = tempfile::tempdir().unwrap();
     let at = root.path();

@@ -829,7 +829,7 @@ fn what_has_no_place_in_the_catalog() {
     insta::assert_snapshot!(answers.join("\n"), @r"
     no bundle to add
     no channel to add
-    `redis.v0.3.0` is already in the channel `stable` (help: leave it out, or name another channel)
+    `redis.v0.3.0` is given twice (help: name every bundle once)
     catalog.yaml:32:3: `redis.other` has the version 0.2.0, which `redis.v0.2.0` has already (help: give the bundle another version)
     catalog.yaml:12:9: `redis.v0.2.0-2` has the version 0.2.0+2, which `redis.v0.2.0` has already (help: give the bundle another version)
     `redis.v0.3.0` has the version 0.3.0, which `redis.other` has already (help: give the bundle another version)
