@@ -366,13 +366,13 @@ fn of_thousands_of_manifests_the_number_is_said() {
         fs::write(at.join(format!("config/{number}.yaml")), map).unwrap();
     }
     let refused = run(at, &generate("0.1.0", &["config"]), 1);
-    let said = String::from_utf8_lossy(&refused.stdout) + said(&refused).as_str();
-    assert!(said.contains("leave some of its 2002 manifests out"), "{said}");
+    let talk = String::from_utf8_lossy(&refused.stdout).into_owned() + &said(&refused);
+    assert!(talk.contains("leave some of its 2002 manifests out"), "{talk}");
     fs::create_dir_all(at.join("bundle/manifests")).unwrap();
     for number in 0..10_001 {
         fs::write(at.join(format!("bundle/manifests/{number}.yaml")), "").unwrap();
     }
-    let refused = crate::said(&run(at, &["bundle", "validate", "bundle"], 3));
+    let refused = said(&run(at, &["bundle", "validate", "bundle"], 3));
     assert!(refused.contains("more than 10000 files") && refused.contains("far fewer files"), "{refused}");
 }
 
