@@ -1,10 +1,10 @@
 //! The RedisCluster operator: an API for Redis Clusters, and the manifests that install it.
 //!
-//! Look, plan, act: [`controller`] is where a reconcile begins, [`plan`] decides what to do and is pure, [`server`]
-//! speaks with redis-server. [`crd`] holds the API, [`webhook`] converts between its versions, [`run`] is the process,
-//! [`manifests`] what a cluster is given to run it, [`cli`] the command line.
+//! Observe, plan, act: a reconcile starts in [`controller`], [`plan`] decides what to do (pure functions), and [`server`]
+//! is the client of redis-server. [`crd`] is the API, [`webhook`] converts between its versions, [`run`] is the process,
+//! [`manifests`] are the objects that install the operator, and [`cli`] is the command line.
 //! The operator is packaged like any other: the packager reads the files that `redis-operator manifests`
-//! prints, and knows nothing of this crate.
+//! prints, and does not depend on this crate.
 
 pub mod cli;
 pub mod controller;

@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::plan::Lane;
+use crate::plan::ControllerKind;
 
 const SECONDS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 const COMMAND_SECONDS: [f64; 8] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0];
@@ -181,13 +181,13 @@ impl Metrics {
     }
 
     /// A reconcile begins.
-    pub fn reconcile_started(&self, lane: Lane) {
-        self.in_flight.get_or_create(&Controller { controller: name(lane).into() }).inc();
+    pub fn reconcile_started(&self, controller: ControllerKind) {
+        self.in_flight.get_or_create(&Controller { controller: name(controller).into() }).inc();
     }
 
     /// A reconcile ended, well or with an error of this class.
-    pub fn reconcile_ended(&self, lane: Lane, time: Duration, error: Option<&str>) {
-        let controller = name(lane).to_owned();
+    pub fn reconcile_ended(&self, controller: ControllerKind, time: Duration, error: Option<&str>) {
+        let controller = name(controller).to_owned();
         let result = if error.is_some() { "error" } else { "ok" }.to_owned();
         self.in_flight.get_or_create(&Controller { controller: controller.clone() }).dec();
         let labels = Reconcile { controller: controller.clone(), result };
@@ -199,8 +199,8 @@ impl Metrics {
     }
 
     /// How many objects wait.
-    pub fn queue_depth(&self, lane: Lane, depth: i64) {
-        self.queue_depth.get_or_create(&Controller { controller: name(lane).into() }).set(depth);
+    pub fn queue_depth(&self, controller: ControllerKind, depth: i64) {
+        self.queue_depth.get_or_create(&Controller { controller: name(controller).into() }).set(depth);
     }
 
     /// How many clusters are in each phase.
@@ -312,7 +312,7 @@ pub struct ClusterGauges {
     pub members: i64,
     /// Slots served.
     pub covered: i64,
-    /// Slots half-way.
+    /// Open slots.
     pub open: i64,
     /// Slots that nobody can serve any more.
     pub lost: i64,
@@ -320,10 +320,10 @@ pub struct ClusterGauges {
     pub conditions: Vec<(String, bool)>,
 }
 
-fn name(lane: Lane) -> &'static str {
-    match lane {
-        Lane::Health => "health",
-        Lane::Topology => "topology",
+fn name(controller: ControllerKind) -> &'static str {
+    match controller {
+        ControllerKind::Health => "health",
+        ControllerKind::Topology => "topology",
     }
 }
 

@@ -1,8 +1,8 @@
-//! The operator as a process: what it is told by flags and environment, what it starts, and how it ends.
+//! The operator process: flags and environment, startup and shutdown.
 //!
-//! Every replica watches, serves webhooks, metrics and probes; the one that holds the Lease acts. On SIGTERM what
-//! was begun is finished, then the Lease is given back, so that the next leader begins at once. When the Lease is lost the
-//! process ends: whatever it was doing may be going on elsewhere.
+//! Every replica watches, and serves webhooks, metrics and probes; the one that holds the Lease reconciles. On SIGTERM,
+//! running reconciles end and the Lease is released, so that the next leader starts at once. When the Lease is lost, the
+//! process exits, since another replica may be acting.
 
 use std::{
     io,
@@ -38,30 +38,30 @@ use crate::{
     webhook::{self, tls},
 };
 
-/// How long what was begun may take to end, after SIGTERM.
+/// How long running reconciles may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Look after RedisClusters
+/// Run the operator
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RunArgs {
-    /// Namespaces to watch, joined by commas; all when empty
+    /// Namespaces to watch, separated by commas; empty for all
     #[arg(long, env = "WATCH_NAMESPACE", default_value = "", value_name = "NAMES")]
     watch_namespace: String,
 
-    /// Namespace of the operator itself: of its Lease, and of the certificate that it makes
+    /// Namespace of the operator, for its Lease and its certificate
     #[arg(long, env = "POD_NAMESPACE", default_value = NAMESPACE, value_name = "NAME")]
     namespace: String,
 
-    /// Who this replica is; different for each
+    /// Unique identity of this replica, for the Lease
     #[arg(long, env = "POD_NAME", default_value_t = default_identity(), value_name = "NAME")]
     identity: String,
 
-    /// Act without a Lease: for a single replica only
+    /// Reconcile without a Lease; only for a single replica
     #[arg(long, env = "REDIS_OPERATOR_NO_LEADER_ELECTION")]
     no_leader_election: bool,
 
-    /// Clusters that each controller works on at once
+    /// Clusters that each controller reconciles concurrently
     #[arg(long, env = "REDIS_OPERATOR_CONCURRENCY", default_value_t = 8, value_name = "N")]
     concurrency: u16,
 
@@ -74,12 +74,12 @@ pub struct RunArgs {
     )]
     cluster_domain: String,
 
-    /// How long a Redis node is silent before the others hold it for dead, in milliseconds
+    /// `cluster-node-timeout` of Redis: silence after which a node is marked as failed, in milliseconds
     #[arg(long, env = "REDIS_OPERATOR_NODE_TIMEOUT", default_value_t = Defaults::default().node_timeout_ms, value_name = "MS",
         value_parser = clap::value_parser!(u32).range(500..=600_000))]
     node_timeout: u32,
 
-    /// Where /metrics is served
+    /// Address of /metrics
     #[arg(
         long,
         env = "REDIS_OPERATOR_METRICS_ADDRESS",
@@ -88,7 +88,7 @@ pub struct RunArgs {
     )]
     metrics_address: SocketAddr,
 
-    /// Where /healthz and /readyz are served
+    /// Address of /healthz and /readyz
     #[arg(
         long,
         env = "REDIS_OPERATOR_HEALTH_ADDRESS",
@@ -97,7 +97,7 @@ pub struct RunArgs {
     )]
     health_address: SocketAddr,
 
-    /// Where the webhooks are served
+    /// Address of the webhooks
     #[arg(
         long,
         env = "REDIS_OPERATOR_WEBHOOK_ADDRESS",
@@ -106,11 +106,11 @@ pub struct RunArgs {
     )]
     webhook_address: SocketAddr,
 
-    /// Serve no webhooks: outside a cluster the API server could not reach them
+    /// Disable the webhooks, for example outside a cluster, where the API server cannot reach them
     #[arg(long, env = "REDIS_OPERATOR_NO_WEBHOOKS")]
     no_webhooks: bool,
 
-    /// Directory with tls.crt and tls.key; when they are not there, the operator makes a certificate
+    /// Directory with tls.crt and tls.key; without them, the operator creates a certificate
     #[arg(
         long,
         env = "REDIS_OPERATOR_CERTIFICATES",
@@ -119,23 +119,23 @@ pub struct RunArgs {
     )]
     certificates: PathBuf,
 
-    /// The OperatorCondition that says whether OLM may upgrade; OLM sets it
+    /// Name of the OperatorCondition that tells OLM whether it may upgrade; set by OLM
     #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME")]
     operator_condition: Option<String>,
 
-    /// What to log: a level, or `target=level` joined by commas
+    /// Log filter: a level, or `target=level` separated by commas
     #[arg(long, env = "REDIS_OPERATOR_LOG", default_value = "info", value_name = "FILTER")]
     log: String,
 }
 
 const EXAMPLES: &str = "\
-Every flag can be set by the environment, and so by a ConfigMap.
+Every flag can also be set by its environment variable.
 
 Examples:
-  Outside the cluster, with the cluster that kubectl uses:
+  Run outside the cluster, on the current kubectl context:
     redis-operator run --no-webhooks --no-leader-election
 
-  Two namespaces:
+  Watch two namespaces:
     redis-operator run --watch-namespace team-a,team-b";
 
 fn default_identity() -> String {
@@ -148,10 +148,10 @@ fn default_identity() -> String {
 #[non_exhaustive]
 pub enum RunError {
     /// Neither KUBECONFIG nor a service account.
-    #[error("no cluster to work with: set KUBECONFIG, or run in a pod")]
+    #[error("no cluster configured: set KUBECONFIG, or run in a pod")]
     Config(#[source] Box<kube::config::InferConfigError>),
     /// No client for it.
-    #[error("cannot make a client for the API server")]
+    #[error("cannot create a client for the API server")]
     Client(#[source] Box<kube::Error>),
     /// A port is taken.
     #[error("cannot listen on {address}")]
@@ -164,20 +164,20 @@ pub enum RunError {
     /// No signals, no threads.
     #[error("cannot set up the process")]
     Process(#[source] io::Error),
-    /// The log filter is none.
-    #[error("not a log filter: `{filter}`")]
+    /// The log filter is invalid.
+    #[error("invalid log filter `{filter}`")]
     Filter {
         /// What was given.
         filter: String,
         /// What is wrong with it.
         source: tracing_subscriber::filter::ParseError,
     },
-    /// Another replica leads, or may.
+    /// Another replica may be the leader.
     #[error("the lease was lost")]
     LeaseLost,
 }
 
-/// What decides whether the replica is ready.
+/// State of the readiness probe.
 #[derive(Clone)]
 struct Readiness {
     synced: Arc<AtomicBool>,
@@ -197,13 +197,13 @@ pub fn run(args: RunArgs) -> Result<(), RunError> {
         .build()
         .map_err(RunError::Process)?;
     let result = runtime.block_on(operate(args));
-    // Watches have no end of their own.
+    // Watches never end by themselves.
     runtime.shutdown_background();
     result
 }
 
 async fn operate(args: RunArgs) -> Result<(), RunError> {
-    // Fails only when one was installed before, which then serves as well.
+    // Fails only if one is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config::infer().await.map_err(|error| RunError::Config(Box::new(error)))?;
     let client = Client::try_from(config).map_err(|error| RunError::Client(Box::new(error)))?;
@@ -256,7 +256,7 @@ async fn operate(args: RunArgs) -> Result<(), RunError> {
     lead(&args, context, caches, synced_at_last, &mut tasks).await
 }
 
-/// Waits for the Lease, acts while it is held, and gives it back.
+/// Waits for the Lease, runs the controllers while it is held, and releases it.
 async fn lead(
     args: &RunArgs,
     context: Arc<Context>,
@@ -317,21 +317,21 @@ async fn lead(
             end = &mut election => {
                 if matches!(end, Ok(End::Lost) | Err(_)) {
                     context.metrics.leading(false);
-                    error!("the lease was lost: ending at once");
+                    error!("lost the lease, exiting");
                     return Err(RunError::LeaseLost);
                 }
                 return Ok(());
             }
             () = &mut controllers, if !*done.borrow() => break,
             () = &mut deadline => {
-                warn!("what was begun did not end in time");
+                warn!("running reconciles did not end in time");
                 break;
             }
         }
         if asked && !*stop.borrow() {
             info!("stopping");
             stop.send_replace(true);
-            // A replica that does not lead has nothing to end.
+            // A replica that is not the leader has no reconciles.
             if !leadership.leads() {
                 break;
             }
@@ -371,7 +371,7 @@ async fn webhooks(
                 warn!(error = chain(&error), "no certificate for the webhooks yet");
                 tokio::time::sleep(Duration::from_secs(5)).await;
             }
-            info!("webhooks are served with a certificate of our own");
+            info!("serving webhooks with a certificate of the operator");
         });
     }
     Ok(())
@@ -383,7 +383,7 @@ async fn serve(address: SocketAddr, router: Router, tasks: &mut JoinSet<()>) -> 
     Ok(())
 }
 
-/// Readiness has nothing to do with leadership: a replica that waits serves webhooks.
+/// Readiness does not depend on leadership: every replica serves webhooks.
 fn probes(readiness: Readiness) -> Router {
     let ready = |State(readiness): State<Readiness>| async move {
         if !readiness.synced.load(Ordering::Relaxed) {

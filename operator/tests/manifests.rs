@@ -127,7 +127,7 @@ fn asked(source: impl Fn(&str) -> String) -> BTreeSet<String> {
         other => panic!("no resource is known for {other}"),
     };
     let mut asked = BTreeSet::new();
-    for file in ["controller/turn.rs", "controller/finalize.rs"] {
+    for file in ["controller/reconciler.rs", "controller/finalize.rs"] {
         // However rustfmt broke the lines.
         let text: String = source(file).split_whitespace().collect();
         for call in text.split("call(\"").skip(1) {
@@ -244,7 +244,7 @@ fn controllers_ask_the_api_server_by_one_door() {
         "replace",
     ];
     let mut found = 0;
-    for file in ["controller/turn.rs", "controller/finalize.rs"] {
+    for file in ["controller/reconciler.rs", "controller/finalize.rs"] {
         let text: String = source(file).split_whitespace().collect();
         for name in ["api", "claims", "clusters", "sets"] {
             for verb in VERBS {
@@ -279,7 +279,7 @@ fn controllers_ask_the_api_server_by_one_door() {
         .filter(|file| file.ends_with(".rs") && source(file).contains("Api<"))
         .collect::<BTreeSet<_>>();
     let known =
-        ["cache", "finalize", "mod", "turn", "upgradeable"].map(|name| format!("controller/{name}.rs"));
+        ["cache", "finalize", "mod", "reconciler", "upgradeable"].map(|name| format!("controller/{name}.rs"));
     let webhooks = ["mod", "tls"].map(|name| format!("webhook/{name}.rs"));
     let known: BTreeSet<String> = known.into_iter().chain(webhooks).collect();
     assert_eq!(with_api, known);

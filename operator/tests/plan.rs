@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use model::Model;
 use proptest::{prelude::*, test_runner::RngSeed};
-use redis_operator::plan::{Action, Lane, Plan, Step, Topology, Wait};
+use redis_operator::plan::{Action, ControllerKind, Plan, Step, Topology, Wait};
 
 /// Slots of the model: few, so that thousands of clusters can be run; odd, so that they do not divide evenly.
 const SLOTS: u16 = 61;
@@ -537,7 +537,7 @@ fn a_foreign_node_is_waited_for_until_its_volume_is_deleted() {
         let resets = plan.actions.iter().any(|action| matches!(action, Action::Reset { .. }));
         assert!(!resets, "{plan:?}");
     }
-    assert_eq!(model.plan().step, Step::Wait(Wait::Stranger));
+    assert_eq!(model.plan().step, Step::Wait(Wait::ForeignNode));
     model.persistent = false;
     model.replace(5, 1);
     model.persistent = true;
@@ -571,7 +571,7 @@ fn repairs_are_the_business_of_health() {
     }
     model.step();
     let plan = model.plan();
-    assert_eq!((plan.step, plan.step.lane()), (Step::HealAddresses, Lane::Health));
+    assert_eq!((plan.step, plan.step.controller()), (Step::HealAddresses, ControllerKind::Health));
     assert_eq!(plan.actions.len(), 5, "N - 1 from one node: {:?}", plan.actions);
 }
 

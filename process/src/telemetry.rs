@@ -1,4 +1,4 @@
-//! Logs: one JSON object a line, with the object, the reconcile's id and what went wrong and why.
+//! Logs: one JSON object per line, with the object, the id of the reconcile, and errors with all their causes.
 
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
@@ -13,10 +13,10 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Begins to log to stderr.
+/// Starts logging to stderr.
 ///
 /// # Errors
-/// When the filter cannot be read.
+/// If the filter is invalid.
 pub fn start(filter: &str) -> Result<(), ParseError> {
     let parsed = EnvFilter::builder().parse(filter)?;
     let subscriber = tracing_subscriber::fmt()
@@ -26,7 +26,7 @@ pub fn start(filter: &str) -> Result<(), ParseError> {
         .with_span_list(false)
         .with_env_filter(parsed)
         .with_writer(std::io::stderr);
-    // A test may have set one: then that one is used.
+    // In tests, a subscriber may already be set; it is kept.
     let _ = subscriber.try_init();
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! What is watched, kept in memory: the RedisClusters of one namespace, or of all, and everything they own.
+//! Caches of the watched objects: the RedisClusters of one or all namespaces, and everything they own.
 //!
-//! Every replica of the operator keeps these warm, so that the one that takes over can begin at once.
+//! Every replica of the operator keeps them up to date, so that a new leader can start at once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -33,7 +33,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
 
 use super::children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL};
-use crate::{crd::RedisCluster, metrics::Metrics, plan::Lane, telemetry::chain};
+use crate::{crd::RedisCluster, metrics::Metrics, plan::ControllerKind, telemetry::chain};
 
 /// A RedisCluster by namespace and name.
 pub type Key = (String, String);
@@ -43,10 +43,10 @@ pub fn key(object: &impl ResourceExt) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Which clusters wait for which controller. A cluster that waits already is not added again.
+/// Clusters that wait for a controller. A cluster is queued at most once.
 #[derive(Debug)]
 pub struct Queue {
-    lane: Lane,
+    controller: ControllerKind,
     metrics: Arc<Metrics>,
     waiting: Mutex<BTreeSet<Key>>,
     sender: mpsc::UnboundedSender<Key>,
@@ -54,29 +54,29 @@ pub struct Queue {
 }
 
 impl Queue {
-    fn new(lane: Lane, metrics: Arc<Metrics>) -> Self {
+    fn new(controller: ControllerKind, metrics: Arc<Metrics>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        Self { lane, metrics, waiting: Mutex::default(), sender, receiver: Mutex::new(Some(receiver)) }
+        Self { controller, metrics, waiting: Mutex::default(), sender, receiver: Mutex::new(Some(receiver)) }
     }
 
-    /// Asks for a cluster to be looked at.
+    /// Queues a cluster.
     pub fn add(&self, key: &Key) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.insert(key.clone()) {
             // The receiver lives as long as the process.
             let _ = self.sender.send(key.clone());
         }
-        self.metrics.queue_depth(self.lane, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
+        self.metrics.queue_depth(self.controller, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
     }
 
-    /// A cluster's turn has come, or it is no more.
+    /// Marks a cluster as no longer waiting.
     pub fn taken(&self, key: &Key) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.remove(key);
-        self.metrics.queue_depth(self.lane, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
+        self.metrics.queue_depth(self.controller, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
     }
 
-    /// What waits, as it comes. There is one stream; later ones are empty.
+    /// The queued clusters. There is one stream; further ones are empty.
     pub fn stream(&self) -> impl Stream<Item = ObjectRef<RedisCluster>> + Send + 'static {
         let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         stream::unfold(receiver, |receiver| async move {
@@ -87,7 +87,7 @@ impl Queue {
     }
 }
 
-/// Everything of one namespace, or of all.
+/// Everything of one or all namespaces.
 #[derive(Debug)]
 pub struct Caches {
     /// The clusters.
@@ -108,14 +108,14 @@ pub struct Caches {
     pub policies: Store<NetworkPolicy>,
     /// The claims of their volumes.
     pub claims: Store<PersistentVolumeClaim>,
-    /// Those that wait for the topology controller.
+    /// Queue of the topology controller.
     pub topology: Queue,
-    /// Those that wait for the health controller.
+    /// Queue of the health controller.
     pub health: Queue,
 }
 
 impl Caches {
-    /// Begins to watch; the tasks go into `tasks`.
+    /// Starts the watches, as tasks of `tasks`.
     pub fn start(
         client: &Client,
         namespace: Option<&str>,
@@ -141,13 +141,13 @@ impl Caches {
             budgets,
             policies,
             claims,
-            topology: Queue::new(Lane::Topology, metrics.clone()),
-            health: Queue::new(Lane::Health, metrics.clone()),
+            topology: Queue::new(ControllerKind::Topology, metrics.clone()),
+            health: Queue::new(ControllerKind::Health, metrics.clone()),
         });
         tasks.spawn(watch_clusters(api(client, namespace), clusters_writer, caches.clone()));
-        let both: &[Lane] = &[Lane::Health, Lane::Topology];
-        let topology: &[Lane] = &[Lane::Topology];
-        let pods = watch_children(api(client, namespace), pods_writer, &caches, both, keep_what_is_looked_at);
+        let both: &[ControllerKind] = &[ControllerKind::Health, ControllerKind::Topology];
+        let topology: &[ControllerKind] = &[ControllerKind::Topology];
+        let pods = watch_children(api(client, namespace), pods_writer, &caches, both, prune_pod);
         tasks.spawn(pods);
         tasks.spawn(watch_children(api(client, namespace), sets_writer, &caches, topology, |_| {}));
         tasks.spawn(watch_children(api(client, namespace), services_writer, &caches, topology, |_| {}));
@@ -159,7 +159,7 @@ impl Caches {
         caches
     }
 
-    /// Returns once everything was listed.
+    /// Returns once every cache is filled.
     pub async fn synced(&self) {
         // The writers live as long as the process.
         let _ = tokio::join!(
@@ -176,10 +176,10 @@ impl Caches {
     }
 
     /// The queue of a controller.
-    pub fn queue(&self, lane: Lane) -> &Queue {
-        match lane {
-            Lane::Health => &self.health,
-            Lane::Topology => &self.topology,
+    pub fn queue(&self, controller: ControllerKind) -> &Queue {
+        match controller {
+            ControllerKind::Health => &self.health,
+            ControllerKind::Topology => &self.topology,
         }
     }
 
@@ -202,7 +202,7 @@ where
     }
 }
 
-/// Status writes, our own among them, wake nobody: what counts is the spec, a finalizer, an annotation or the deletion.
+/// Queues a cluster when its spec, finalizers or annotations change or it is deleted, not when its status changes.
 fn watch_clusters(
     api: Api<RedisCluster>,
     writer: Writer<RedisCluster>,
@@ -231,8 +231,8 @@ fn predicates_config() -> kube::runtime::PredicateConfig {
     Default::default()
 }
 
-/// Leaves of a pod what is looked at: there are many.
-fn keep_what_is_looked_at(pod: &mut Pod) {
+/// Keeps only the fields of a pod that are used, to save memory.
+fn prune_pod(pod: &mut Pod) {
     if let Some(spec) = &mut pod.spec {
         *spec = PodSpec {
             node_name: spec.node_name.take(),
@@ -250,7 +250,7 @@ fn keep_what_is_looked_at(pod: &mut Pod) {
     }
 }
 
-/// A list tells of everything again, and most of it is no news: what differs from what was known is.
+/// Tells changed children from those that a list only repeats.
 #[derive(Debug, Default)]
 struct Known {
     /// The version of each child that was seen, and its cluster.
@@ -303,7 +303,7 @@ fn watch_children<K>(
     api: Api<K>,
     writer: Writer<K>,
     caches: &Arc<Caches>,
-    lanes: &'static [Lane],
+    controllers: &'static [ControllerKind],
     keep: fn(&mut K),
 ) -> impl Future<Output = ()> + use<K>
 where
@@ -324,7 +324,7 @@ where
         match event {
             Ok(event) => {
                 for cluster in known.changed_by(&event) {
-                    lanes.iter().for_each(|lane| caches.queue(*lane).add(&cluster));
+                    controllers.iter().for_each(|controller| caches.queue(*controller).add(&cluster));
                 }
             }
             Err(error) => {

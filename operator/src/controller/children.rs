@@ -1,7 +1,6 @@
-//! The objects that a RedisCluster owns: built here, which cannot fail, and compared with what is there.
+//! The objects that a RedisCluster owns, and how they are compared with existing ones.
 //!
-//! The pod template is part of the operator's promise: a new release of the operator must not roll every pod,
-//! so a snapshot of it is kept in the tests.
+//! A new release of the operator must not replace all pods, so a test compares the pod template with a snapshot.
 
 use std::collections::BTreeMap;
 
@@ -40,19 +39,19 @@ use crate::crd::{RedisCluster, v1::Storage};
 pub const CONTROL_PLANE_LABEL: &str = "control-plane";
 /// The operator, as the value of that label.
 pub const CONTROL_PLANE: &str = "redis-operator";
-/// The label that says which RedisCluster a child belongs to.
+/// The label with the name of the RedisCluster of a child.
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
-/// The condition of a pod that its node is part of the cluster and in sync with its shard.
+/// Pod condition: its node is a member of the cluster and in sync with its shard.
 pub const IN_SYNC: &str = "cache.example.com/in-sync";
-/// Where Redis listens.
+/// The port of Redis.
 pub const PORT: u16 = 6379;
 
-/// What the operator's own settings say about every cluster.
+/// Settings of the operator that apply to every cluster.
 #[derive(Clone, Debug)]
 pub struct Defaults {
     /// The DNS domain of the Kubernetes cluster.
     pub cluster_domain: String,
-    /// `cluster-node-timeout`: how long a node is silent before the others hold it for dead.
+    /// `cluster-node-timeout` in milliseconds: silence after which a node is marked as failed.
     pub node_timeout_ms: u32,
 }
 
@@ -99,7 +98,7 @@ fn owner(cluster: &RedisCluster) -> OwnerReference {
     }
 }
 
-/// The names of a cluster's children.
+/// Names of a cluster's children.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// StatefulSet and client Service.
@@ -108,7 +107,7 @@ pub struct Names {
     pub headless: String,
     /// ConfigMap with redis.conf and the scripts.
     pub config: String,
-    /// Secret with the password: the user's, or ours.
+    /// Secret and key of the password: the user's, or the operator's.
     pub auth: (String, String),
 }
 
@@ -130,7 +129,7 @@ impl Names {
     }
 }
 
-/// The Secret for a cluster that names none.
+/// The Secret of a cluster without `spec.auth`.
 pub fn auth_secret(cluster: &RedisCluster, password: &str) -> Secret {
     let (name, key) = Names::of(cluster).auth;
     Secret {
@@ -156,8 +155,8 @@ pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
     }
 }
 
-/// In node timeouts: a replica that has heard nothing from its primary for longer, or never did, does not stand for election. It
-/// would be one that still waits for its first copy, and a primary that comes back with all keys would drop them.
+/// `cluster-replica-validity-factor`, in node timeouts: a replica that was never connected to its primary does not run for
+/// election. It has no data yet, and a primary that comes back with all keys would drop them.
 const VALIDITY: u32 = 20_000;
 
 fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
@@ -167,7 +166,7 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
         "appendonly no\nsave \"\""
     };
     let timeout = defaults.node_timeout_ms;
-    // Later lines win: what is refused by the API today may have been stored before.
+    // Later lines win over directives that were stored before the schema refused them.
     let mut conf = String::new();
     for (directive, value) in &cluster.spec.config {
         conf += &format!("{directive} {value}\n");
@@ -181,18 +180,17 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
     conf
 }
 
-/// The password comes from the environment and goes into a file in memory: command lines are for all to see. Only a shell,
-/// `sleep`, `rm` and `mv` are needed for it, so an image may hold just these and Redis.
+/// The password comes from the environment and goes into a file in memory, since command lines are visible to others. The
+/// script only needs a shell, `sleep`, `rm` and `mv`, so that small images work.
 fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
-    // A primary that comes back with its old table and without its data would empty its replicas. So would one that comes back
-    // as a new node, empty, at its old address: its replica connects there again before anybody misses the old node.
-    // It stays away until the others have elected that replica.
+    // A primary that restarts without its data would empty its replicas, also as a new node at its old address: its replica
+    // reconnects before the old node is marked as failed. So it waits until that replica has been elected.
     let away = (2 * u64::from(defaults.node_timeout_ms)).div_ceil(1000) + 2;
     let prepare = if cluster.spec.storage.is_some() {
         let (namespace, uid) = (cluster.namespace().unwrap_or_default(), cluster.uid().unwrap_or_default());
         FORGET_ADDRESSES.replace("OWNER", &format!("{namespace}/{}/{uid}", cluster.name_any()))
     } else {
-        // Nothing of what an earlier container left, a dump among it, belongs to the new node.
+        // Files of an earlier container, such as a dump, do not belong to the new node.
         format!("[ ! -s /data/nodes.conf ] || sleep {away}\nrm -rf /data/*\n: > /data/nodes.conf\n")
     };
     format!(
@@ -207,8 +205,8 @@ fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
     )
 }
 
-/// A volume that was restored or cloned still has the addresses of the nodes that its origin knew. They are taken out before
-/// Redis starts, so that it never speaks with them; the operator introduces the nodes of this cluster to it.
+/// A restored or cloned volume still has the addresses of the original cluster. They are removed before Redis starts, so that
+/// it never connects there; the operator introduces the nodes of this cluster to it.
 const FORGET_ADDRESSES: &str = "\
 owner='OWNER'
 seen=
@@ -229,15 +227,15 @@ if [ \"$seen\" != \"$owner\" ]; then
 fi
 ";
 
-/// Never `cluster_state`: one lost slot would take every node out of its Service.
+/// Does not check `cluster_state`: one lost slot would make every node not ready.
 const READY: &str = "[ \"$(redis-cli ping 2>/dev/null)\" = PONG ]\n";
 
-/// Killing a primary that keeps its data in memory loses it, so only silence counts.
+/// Killing a primary in memory loses its data, so only a Redis that does not respond fails.
 const LIVE: &str =
     "case \"$(redis-cli ping 2>&1)\" in *PONG* | *LOADING* | *MASTERDOWN*) ;; *) exit 1 ;; esac\n";
 
-/// Before a primary stops, its best replica takes over: Redis itself hands nothing over, and its slots would be without an
-/// owner until it is missed.
+/// Before a primary stops, its best replica takes over: Redis does not do that by itself, and its slots would have no owner
+/// until it is marked as failed.
 const STOP: &str = "\
 redis-cli role > /run/redis/role 2>/dev/null || exit 0
 best=
@@ -260,7 +258,7 @@ for second in 1 2 3 4 5 6 7 8 9 10; do
 done
 ";
 
-/// The Services: one that gives each pod a name, also before it is ready, and one for clients.
+/// The Services: a headless one for the names of pods, also before they are ready, and one for clients.
 pub fn services(cluster: &RedisCluster) -> [Service; 2] {
     let names = Names::of(cluster);
     let port = |name: &str, port: i32| ServicePort {
@@ -289,7 +287,7 @@ pub fn services(cluster: &RedisCluster) -> [Service; 2] {
     ]
 }
 
-/// One for the whole cluster: one for each role would let a drain take both copies of a shard. No pod may be evicted while a
+/// One for the whole cluster: with one per role, a drain could evict both copies of a shard. No pod may be evicted while a
 /// shard lacks a replica.
 pub fn disruption_budget(cluster: &RedisCluster, all_in_sync: bool) -> PodDisruptionBudget {
     let names = Names::of(cluster);
@@ -307,8 +305,8 @@ pub fn disruption_budget(cluster: &RedisCluster, all_in_sync: bool) -> PodDisrup
     }
 }
 
-/// Only the cluster's own pods reach the port by which its nodes know one another: a node of another cluster, of a restored
-/// copy for one, cannot join or be joined. Clients reach the other port from everywhere.
+/// Only pods of this cluster reach the cluster bus, so that nodes of another cluster, such as a restored copy, cannot join.
+/// Clients reach the other port from everywhere.
 pub fn network_policy(cluster: &RedisCluster) -> NetworkPolicy {
     let names = Names::of(cluster);
     let pods = || LabelSelector { match_labels: Some(labels(&names.cluster)), ..Default::default() };
@@ -333,7 +331,7 @@ pub fn network_policy(cluster: &RedisCluster) -> NetworkPolicy {
     }
 }
 
-/// The StatefulSet with so many pods.
+/// The StatefulSet, with this number of replicas.
 pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) -> StatefulSet {
     let names = Names::of(cluster);
     let storage = cluster.spec.storage.as_ref();
@@ -342,14 +340,14 @@ pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) 
             replicas: i32::try_from(replicas).ok(),
             service_name: Some(names.headless.clone()),
             selector: LabelSelector { match_labels: Some(labels(&names.cluster)), ..Default::default() },
-            // With the other policy a pod that cannot start would keep all after it from being replaced.
+            // With OrderedReady, a pod that cannot start would block all later ones.
             pod_management_policy: Some("Parallel".into()),
-            // Which pod goes when is for the operator to choose.
+            // The operator decides when pods are replaced.
             update_strategy: Some(StatefulSetUpdateStrategy {
                 type_: Some("OnDelete".into()),
                 ..Default::default()
             }),
-            // Kubernetes must not delete what others scale away: the operator deletes the volumes of nodes that were drained.
+            // Kubernetes must not delete volumes when somebody else scales down: the operator deletes those of drained nodes.
             persistent_volume_claim_retention_policy: Some(retain()),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(labels(&names.cluster)), ..Default::default() }),
@@ -363,7 +361,7 @@ pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) 
     }
 }
 
-/// Kubernetes deletes no volume by itself.
+/// Kubernetes never deletes volumes by itself.
 pub fn retain() -> StatefulSetPersistentVolumeClaimRetentionPolicy {
     StatefulSetPersistentVolumeClaimRetentionPolicy {
         when_deleted: Some("Retain".into()),
@@ -371,7 +369,7 @@ pub fn retain() -> StatefulSetPersistentVolumeClaimRetentionPolicy {
     }
 }
 
-/// On the claim of a node that was drained and reset: it can be deleted once its pod is gone.
+/// Annotation on the claim of a drained and reset node: it can be deleted once its pod is gone.
 pub const DRAINED_ANNOTATION: &str = "cache.example.com/drained";
 
 /// The name of the claim of a pod.
@@ -415,14 +413,14 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
     PodSpec {
         containers: vec![container(cluster, names, defaults)],
         volumes: Some(volumes),
-        // Answering is not enough: a pod that still copies its primary must not count as a copy when others are evicted.
+        // Responding is not enough: while a replica is syncing, no other pod of its shard may be evicted.
         readiness_gates: Some(vec![PodReadinessGate { condition_type: IN_SYNC.into() }]),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(60),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
-            // The user that the images of Redis have.
+            // The user of the official Redis images.
             run_as_user: Some(999),
             run_as_group: Some(999),
             fs_group: Some(999),
@@ -516,7 +514,7 @@ fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Cont
             }),
             ..Default::default()
         }),
-        // An append-only file of many gigabytes takes its time.
+        // Loading an append-only file of many gigabytes takes long.
         startup_probe: Some(probe("live.sh", 2, 900)),
         resources: Some(ResourceRequirements {
             requests: some(resources.requests),
@@ -538,16 +536,16 @@ fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Cont
     }
 }
 
-/// Whether everything that is wanted is there already. What the API server filled in beside it does not count, and
-/// neither does another way to write a quantity.
-pub fn holds(wanted: &Value, found: &Value) -> bool {
+/// Whether `found` contains everything of `wanted`. Defaults that the API server filled in are ignored, and quantities are
+/// compared by value.
+pub fn contains(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => {
-            wanted.iter().all(|(key, value)| found.get(key).is_some_and(|found| holds(value, found)))
+            wanted.iter().all(|(key, value)| found.get(key).is_some_and(|found| contains(value, found)))
         }
         (Value::Array(wanted), Value::Array(found)) => {
             wanted.len() == found.len()
-                && wanted.iter().zip(found).all(|(wanted, found)| holds(wanted, found))
+                && wanted.iter().zip(found).all(|(wanted, found)| contains(wanted, found))
         }
         (Value::String(wanted), Value::String(found)) => {
             wanted == found || matches!((amount(wanted), amount(found)), (Some(a), Some(b)) if a == b)
@@ -556,7 +554,7 @@ pub fn holds(wanted: &Value, found: &Value) -> bool {
     }
 }
 
-/// A quantity in thousandths, when the text is one and is exact in them.
+/// A quantity in thousandths, if the text is one and exact in that unit.
 fn amount(text: &str) -> Option<i128> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -715,10 +713,10 @@ mod tests {
     #[test]
     fn what_the_api_server_adds_is_no_change() {
         let wanted = json!({"spec": {"cpu": "1000m", "list": [{"a": 1}]}});
-        assert!(holds(&wanted, &json!({"spec": {"cpu": "1", "list": [{"a": 1, "b": 2}]}, "status": {}})));
-        assert!(!holds(&wanted, &json!({"spec": {"cpu": "2", "list": [{"a": 1}]}})));
-        assert!(!holds(&wanted, &json!({"spec": {"cpu": "1", "list": [{"a": 1}, {"a": 2}]}})));
-        assert!(holds(&json!("1.5Gi"), &json!("1536Mi")));
-        assert!(!holds(&json!("1.5G"), &json!("1536Mi")));
+        assert!(contains(&wanted, &json!({"spec": {"cpu": "1", "list": [{"a": 1, "b": 2}]}, "status": {}})));
+        assert!(!contains(&wanted, &json!({"spec": {"cpu": "2", "list": [{"a": 1}]}})));
+        assert!(!contains(&wanted, &json!({"spec": {"cpu": "1", "list": [{"a": 1}, {"a": 2}]}})));
+        assert!(contains(&json!("1.5Gi"), &json!("1536Mi")));
+        assert!(!contains(&json!("1.5G"), &json!("1536Mi")));
     }
 }

@@ -1,17 +1,17 @@
-//! The controllers: look, plan, act, and say how it is.
+//! The controllers: observe, plan, act, update the status.
 //!
-//! Two controllers look after every RedisCluster. Topology makes its objects and forms, scales and shrinks it; health
-//! repairs. Each has a queue and workers of its own, so that repairs do not wait behind growth; a lock for each
-//! cluster keeps them from working on the same one at once, and a slot move makes way for a repair. Start at
-//! `reconcile`, and go on in `turn.rs`.
+//! Two controllers manage every RedisCluster. Topology creates its objects, and forms and scales it; health repairs it.
+//! Each has its own queue and workers, so that repairs do not wait for scaling. A lock per cluster keeps them from
+//! working on it at once, and a repair interrupts slot migration. Start at
+//! `reconcile`, and go on in `reconciler.rs`.
 
 pub mod cache;
 pub mod children;
 mod error;
 mod finalize;
 pub mod problem;
+mod reconciler;
 pub mod status;
-mod turn;
 pub mod upgradeable;
 
 use std::{
@@ -40,19 +40,19 @@ pub use self::error::ReconcileError;
 use self::{
     cache::{Caches, Key, key},
     children::Defaults,
-    status::News,
-    turn::Turn,
+    reconciler::Reconciler,
+    status::Notice,
     upgradeable::Upgradeable,
 };
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
     metrics::Metrics,
-    plan::Lane,
+    plan::ControllerKind,
     server::{Password, act::ActError},
     telemetry::chain,
 };
 
-/// What all controllers share.
+/// Shared by all controllers.
 pub struct Context {
     /// The API server.
     pub client: Client,
@@ -60,11 +60,11 @@ pub struct Context {
     pub installation: String,
     /// Whether this replica may act.
     pub leadership: Leadership,
-    /// What is counted.
+    /// Metrics.
     pub metrics: Arc<Metrics>,
     /// Settings for every cluster.
     pub defaults: Defaults,
-    /// Where Redis listens.
+    /// The port of Redis.
     pub port: u16,
     /// Events.
     pub recorder: Recorder,
@@ -79,7 +79,7 @@ pub struct Scope {
     objects: Mutex<HashMap<Key, Arc<Object>>>,
 }
 
-/// What is remembered of a cluster: nothing that could not be found out again.
+/// In-memory state of a cluster. A new leader starts without it.
 #[derive(Default)]
 struct Object {
     memory: tokio::sync::Mutex<Memory>,
@@ -100,13 +100,13 @@ struct Memory {
     electing: Option<Instant>,
     /// Since when the nodes that leave have owned nothing.
     drained: Option<Instant>,
-    /// Why slots that are to be moved stay where they are, as of the last move.
+    /// Why the last migration skipped slots.
     skipped: Option<String>,
-    /// The user was told that another installation of the operator looks after it.
+    /// Whether the Event about another installation that manages this cluster was published.
     told_of_other: bool,
 }
 
-/// For how long something has been so, by when it was first seen.
+/// For how long `holds` has been true, given when that was first observed.
 fn lasts(since: &mut Option<Instant>, holds: bool) -> Duration {
     if !holds {
         *since = None;
@@ -118,39 +118,39 @@ fn lasts(since: &mut Option<Instant>, holds: bool) -> Duration {
 /// One of the two controllers of a scope.
 struct Worker {
     scope: Arc<Scope>,
-    lane: Lane,
+    controller: ControllerKind,
 }
 
 impl Scope {
-    /// A scope over what is watched.
+    /// A scope over watched objects.
     pub fn new(context: Arc<Context>, caches: Arc<Caches>) -> Arc<Self> {
         Arc::new(Self { context, caches, objects: Mutex::default() })
     }
 
-    /// Runs both controllers until `stop` resolves and what was begun is done.
+    /// Runs both controllers until `stop` resolves and running reconciles have ended.
     pub async fn run(self: Arc<Self>, concurrency: u16, stop: tokio::sync::watch::Receiver<bool>) {
         for cluster in self.caches.clusters.state() {
             self.caches.topology.add(&key(&*cluster));
             self.caches.health.add(&key(&*cluster));
         }
         tokio::join!(
-            self.clone().control(Lane::Topology, concurrency, stop.clone()),
-            self.clone().control(Lane::Health, concurrency, stop),
+            self.clone().control(ControllerKind::Topology, concurrency, stop.clone()),
+            self.clone().control(ControllerKind::Health, concurrency, stop),
         );
     }
 
     async fn control(
         self: Arc<Self>,
-        lane: Lane,
+        controller: ControllerKind,
         concurrency: u16,
         mut stop: tokio::sync::watch::Receiver<bool>,
     ) {
-        let worker = Arc::new(Worker { scope: self.clone(), lane });
+        let worker = Arc::new(Worker { scope: self.clone(), controller });
         Controller::for_stream(stream::pending(), self.caches.clusters.clone())
             .with_config(Config::default().concurrency(concurrency))
-            .reconcile_on(self.caches.queue(lane).stream())
+            .reconcile_on(self.caches.queue(controller).stream())
             .graceful_shutdown_on(async move {
-                // Whoever could say stop is gone: then it is time as well.
+                // A dropped sender means stop, too.
                 let _ = stop.wait_for(|stop| *stop).await;
             })
             .run(reconcile, retry, worker)
@@ -158,7 +158,7 @@ impl Scope {
                 match result {
                     Err(ControllerError::ObjectNotFound(gone)) => {
                         let gone = (gone.namespace.clone().unwrap_or_default(), gone.name.clone());
-                        self.caches.queue(lane).taken(&gone);
+                        self.caches.queue(controller).taken(&gone);
                     }
                     // Logged where it happened.
                     Err(ControllerError::ReconcilerFailed(..)) | Ok(_) => {}
@@ -187,57 +187,57 @@ impl Scope {
         Api::namespaced(self.context.client.clone(), &key.0)
     }
 
-    async fn publish(&self, cluster: &RedisCluster, news: News) {
+    async fn publish(&self, cluster: &RedisCluster, notice: Notice) {
         let event = Event {
-            type_: news.event_type(),
-            reason: news.reason.into(),
-            // Events may have a kilobyte.
-            note: Some(news.note.chars().take(900).collect()),
-            // Equal events are merged and keep the first note, so what differs is said here as well.
-            action: news.note.chars().take(100).collect(),
+            type_: notice.event_type(),
+            reason: notice.reason.into(),
+            // The API server limits notes to 1 KiB.
+            note: Some(notice.note.chars().take(900).collect()),
+            // Events that are equal but for their note are merged, so the note is part of the action.
+            action: notice.note.chars().take(100).collect(),
             secondary: None,
         };
         self.context.metrics.api_write("Event");
         if let Err(error) = self.context.recorder.publish(&event, &cluster.object_ref(&())).await {
-            warn!(reason = news.reason, error = chain(&error), "could not publish an event");
+            warn!(reason = notice.reason, error = chain(&error), "could not publish an event");
         }
     }
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Looks after one cluster. Called again and again; whatever it was in the middle of, it begins with looking.
+/// Reconciles one cluster. Every call starts by observing the cluster, whatever an earlier call was doing.
 async fn reconcile(cluster: Arc<RedisCluster>, worker: Arc<Worker>) -> Result<Action, ReconcileError> {
-    let (scope, lane) = (&worker.scope, worker.lane);
+    let (scope, controller) = (&worker.scope, worker.controller);
     let key = key(&*cluster);
-    scope.caches.queue(lane).taken(&key);
+    scope.caches.queue(controller).taken(&key);
     if !scope.context.leadership.leads() {
         return Ok(Action::await_change());
     }
     let object = scope.object(&key);
-    if lane == Lane::Health {
+    if controller == ControllerKind::Health {
         object.repair_waits.store(true, Ordering::Relaxed);
     }
     let mut memory = object.memory.lock().await;
-    if lane == Lane::Health {
+    if controller == ControllerKind::Health {
         object.repair_waits.store(false, Ordering::Relaxed);
     }
-    // The queue may have held it for a while.
+    // The object may have changed while it was queued.
     let cluster = Caches::child(&scope.caches.clusters, &key, &key.1).unwrap_or(cluster);
 
-    let controller = if lane == Lane::Health { "health" } else { "topology" };
+    let name = if controller == ControllerKind::Health { "health" } else { "topology" };
     let span = info_span!(
         "reconcile",
-        controller,
+        controller = name,
         namespace = key.0,
         name = key.1,
         id = NEXT_ID.fetch_add(1, Ordering::Relaxed)
     );
     let started = Instant::now();
-    scope.context.metrics.reconcile_started(lane);
-    let turn = Turn { scope, lane, cluster: &cluster, key: &key, object: &object };
+    scope.context.metrics.reconcile_started(controller);
+    let reconciler = Reconciler { scope, controller, cluster: &cluster, key: &key, object: &object };
     let result = async {
-        let result = turn.take(&mut memory).await;
+        let result = reconciler.reconcile(&mut memory).await;
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         match &result {
             Ok(_) => debug!(millis, "done"),
@@ -251,22 +251,22 @@ async fn reconcile(cluster: Arc<RedisCluster>, worker: Arc<Worker>) -> Result<Ac
     .instrument(span)
     .await;
     scope.context.metrics.reconcile_ended(
-        lane,
+        controller,
         started.elapsed(),
         result.as_ref().err().map(ReconcileError::class),
     );
     if result.is_ok() {
-        turn.backoff().clear();
+        reconciler.backoff().clear();
     }
     result
 }
 
-/// What is tried again, and when.
+/// When to retry after an error.
 fn retry(cluster: Arc<RedisCluster>, error: &ReconcileError, worker: Arc<Worker>) -> Action {
     if matches!(error, ReconcileError::Act(ActError::NotLeading)) {
         return Action::await_change();
     }
     let object = worker.scope.object(&key(&*cluster));
-    let backoff = if worker.lane == Lane::Health { &object.health } else { &object.topology };
+    let backoff = if worker.controller == ControllerKind::Health { &object.health } else { &object.topology };
     Action::requeue(backoff.failed(error.longest_wait()))
 }

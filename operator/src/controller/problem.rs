@@ -1,12 +1,12 @@
-//! What only the user can put right: said in a condition and an Event, with the way out.
+//! Problems that only the user can resolve: each is reported in a condition and an Event, with what to do.
 
-/// Something that keeps a cluster from being cared for.
+/// Something that keeps the operator from managing a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// An object that we would make is somebody else's.
+    /// An object with a name that the operator needs exists and is not controlled by this RedisCluster.
     #[error(
-        "{kind} `{name}` belongs to somebody else: delete or rename it, or choose another name for this RedisCluster"
+        "{kind} `{name}` exists and is not controlled by this RedisCluster: delete or rename it, or choose another name for this RedisCluster"
     )]
     NameTaken {
         /// Its kind.
@@ -14,8 +14,8 @@ pub enum Problem {
         /// Its name.
         name: String,
     },
-    /// The Secret is not there, or was deleted.
-    #[error("Secret `{name}` is not there: create it with the password under the key `{key}`")]
+    /// The Secret does not exist.
+    #[error("Secret `{name}` not found: create it with the password under the key `{key}`")]
     SecretMissing {
         /// Its name.
         name: String,
@@ -30,7 +30,7 @@ pub enum Problem {
         /// The key that should be in it.
         key: String,
     },
-    /// redis.conf could not hold the password.
+    /// The password cannot be written to redis.conf.
     #[error(
         "the password in Secret `{name}` must be 8 to 512 printable ASCII characters without `\"` and `\\`"
     )]
@@ -38,8 +38,8 @@ pub enum Problem {
         /// The Secret.
         name: String,
     },
-    /// The API server refused an object that follows from the spec.
-    #[error("the API server refuses {kind} `{name}`: {message}; correct the spec")]
+    /// The API server rejected an object that is derived from the spec.
+    #[error("the API server rejected {kind} `{name}`: {message}; correct the spec")]
     Refused {
         /// Its kind.
         kind: &'static str,
@@ -48,12 +48,12 @@ pub enum Problem {
         /// What the API server said.
         message: String,
     },
-    /// The spec, as stored, breaks the rules: it was stored before they were there.
-    #[error("spec is not valid: {0}")]
+    /// The stored spec is invalid: it was stored before the schema had this rule.
+    #[error("invalid spec: {0}")]
     InvalidSpec(&'static str),
-    /// No Redis takes the password.
+    /// Redis rejects the password.
     #[error(
-        "the Redis of {pods} pods rejects the password in Secret `{name}`: put back the password that they were started with"
+        "Redis in {pods} pods rejects the password in Secret `{name}`: restore the password that the pods were started with"
     )]
     PasswordRejected {
         /// How many pods.
@@ -62,10 +62,10 @@ pub enum Problem {
         name: String,
     },
     /// A key cannot be moved without stalling its clients.
-    #[error("{0}; split the key or delete it, and the slot moves")]
+    #[error("{0}; split or delete the key, and the slot is migrated")]
     KeyTooLarge(String),
-    /// Its user wants it left alone.
-    #[error("spec.paused is true: nothing is changed until it is false again")]
+    /// The user paused reconciliation.
+    #[error("spec.paused is true: nothing changes until it is set to false")]
     Paused,
 }
 

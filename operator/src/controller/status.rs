@@ -1,4 +1,4 @@
-//! How a cluster is, for its users: status, conditions and the news between two of them. Pure.
+//! Status, conditions and Events of a RedisCluster, computed from what was observed. Pure functions.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
         v1::{Member, Phase, RedisClusterStatus, Role},
     },
     metrics::ClusterGauges,
-    plan::{Lane, Link, NodeId, Observed, Plan, Pod, Slots, Step, Topology, Wait},
+    plan::{ControllerKind, Link, NodeId, Observed, Plan, Pod, Slots, Step, Topology, Wait},
 };
 
 /// The conditions, in the order of the status.
@@ -27,28 +27,28 @@ pub const CONDITIONS: [&str; 8] = [
     "Initialized",
 ];
 
-/// What a status is made of.
+/// Everything a status is computed from.
 #[derive(Debug)]
 pub struct View<'a> {
     /// The cluster.
     pub cluster: &'a RedisCluster,
-    /// What was seen, in order.
+    /// The observed cluster.
     pub topology: &'a Topology<'a>,
-    /// What is to be done.
+    /// What the operator does next.
     pub plan: &'a Plan,
-    /// What keeps it from being done.
+    /// What prevents that.
     pub problem: Option<&'a Problem>,
-    /// The revision that pods should have.
+    /// The revision of the pod template that pods should run.
     pub update_revision: Option<&'a str>,
-    /// The size that the volumes have, where that is not what the spec says.
+    /// The size of the volumes, if it differs from the spec.
     pub volume_size: Option<&'a str>,
     /// The time.
     pub now: Time,
 }
 
-/// Something to tell the user.
+/// An Event for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct Notice {
     /// Normal or Warning.
     pub warning: bool,
     /// The reason, one word.
@@ -57,24 +57,24 @@ pub struct News {
     pub note: String,
 }
 
-impl News {
-    /// Something good, or neutral.
+impl Notice {
+    /// A Normal Event.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
         Self { warning: false, reason, note: note.into() }
     }
 
-    /// Something to look at.
+    /// A Warning Event.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
         Self { warning: true, reason, note: note.into() }
     }
 
-    /// As Kubernetes has it.
+    /// The type of the Event.
     pub fn event_type(&self) -> EventType {
         if self.warning { EventType::Warning } else { EventType::Normal }
     }
 }
 
-/// The status after `old`. Only what changed gets a new time.
+/// The status that follows `old`. Conditions keep their transition time unless their status changed.
 pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     let (cluster, topology) = (view.cluster, view.topology);
     let observed = topology.observed;
@@ -101,8 +101,8 @@ fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// What is known of each pod's node. A node that is away or has not joined keeps the id that it had: whether another one came
-/// back in its place is only known then.
+/// The members, one for each pod. A node that does not answer or has not joined keeps its last known id, so that a
+/// replacement is recognized once it answers.
 fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
     let shard_of = |id| topology.owners().position(|owner| owner.node.id == id).map(count);
     let last_id = |pod: &str| old.members.iter().find(|member| member.pod == pod)?.node_id.clone();
@@ -127,7 +127,7 @@ fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
             }
         })
         .collect();
-    // Between a pod and the next of its name there is none.
+    // While a pod is being recreated, it does not exist.
     let replicas = topology.observed.replicas.unwrap_or(0);
     let ordinal = |pod: &str| pod.rsplit_once('-')?.1.parse::<u32>().ok();
     for away in &old.members {
@@ -155,8 +155,8 @@ fn phase(view: &View<'_>, initialized: bool) -> Phase {
         Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Memory) => Phase::Failed,
         _ if !initialized => Phase::Creating,
         Step::Settled => Phase::Ready,
-        Step::Wait(Wait::Election | Wait::Quorum | Wait::Stranger) => Phase::Healing,
-        step if step.lane() == Lane::Health => Phase::Healing,
+        Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) => Phase::Healing,
+        step if step.controller() == ControllerKind::Health => Phase::Healing,
         Step::Wait(_) if scaling(view.topology) => Phase::Scaling,
         Step::Wait(Wait::Pods) => Phase::Degraded,
         Step::Wait(_) => Phase::Healing,
@@ -164,11 +164,11 @@ fn phase(view: &View<'_>, initialized: bool) -> Phase {
     }
 }
 
-/// Whether a step waits for the user.
+/// Whether only the user can resolve what this step waits for.
 fn failed(step: Step) -> bool {
     matches!(
         step,
-        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::Stranger)
+        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::ForeignNode)
     )
 }
 
@@ -257,42 +257,42 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     };
     let progressing = match (view.problem, view.plan.step) {
         (Some(problem), _) => (false, problem.reason(), problem.to_string()),
-        (None, Step::Settled) => (false, "Settled", "nothing is to be done".into()),
+        (None, Step::Settled) => (false, "Settled", "up to date".into()),
         (None, step) if failed(step) => (false, waits, why.clone()),
         (None, _) => (true, waits, why.clone()),
     };
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
         (true, problem.reason(), problem.to_string())
     } else if let Some(trouble) = trouble(topology.observed) {
-        (true, "PodTrouble", format!("{trouble}; correct spec.image or what the message names"))
+        (true, "PodTrouble", format!("{trouble}; correct spec.image, or resolve what the message says"))
     } else if initialized && (!topology.absent.is_empty() || missing > 0) && !failed(view.plan.step) {
-        (true, "MembersMissing", format!("{missing} of {} nodes do not answer", goal.size))
+        (true, "MembersMissing", format!("{missing} of {} nodes do not respond", goal.size))
     } else if failed(view.plan.step) {
         (true, waits, why.clone())
     } else {
-        (false, "AllMembersWell", "every member answers".into())
+        (false, "AllMembersWell", "all members respond".into())
     };
     let redundant = if per_shard == 0 {
-        (false, "NoReplicas", "replicasPerShard is 0: a node that is lost takes its slots with it".into())
+        (false, "NoReplicas", "replicasPerShard is 0: if a node is lost, so are its slots".into())
     } else if covered < all {
-        (false, "SlotsNotServed", format!("{} of {all} slots have no owner that answers", all - covered))
+        (false, "SlotsNotServed", format!("{} of {all} slots have no responding owner", all - covered))
     } else if short > 0 {
-        (false, "ReplicasMissing", format!("{short} shards lack a replica in sync"))
+        (false, "ReplicasMissing", format!("{short} shards have fewer replicas in sync than configured"))
     } else if goal.shards() < 3 {
-        (false, "NoFailoverQuorum", "Redis elects a new primary only with three shards or more; the operator promotes replicas instead".into())
+        (false, "NoFailoverQuorum", "with fewer than three shards Redis cannot fail over by itself; the operator promotes replicas instead".into())
     } else {
         (true, "AllShardsReplicated", format!("every shard has {per_shard} replicas in sync"))
     };
     let slots = if covered == all {
-        (true, "AllSlotsCovered", format!("{covered} slots have an owner that answers"))
+        (true, "AllSlotsCovered", format!("all {covered} slots have a responding owner"))
     } else if !initialized {
-        (false, "Forming", "no slots have been given out yet".into())
+        (false, "Forming", "slots have not been assigned yet".into())
     } else {
         let lost = topology.lost();
         let note = if lost.is_empty() {
-            format!("{covered} of {all} slots have an owner that answers")
+            format!("{covered} of {all} slots have a responding owner")
         } else {
-            format!("lost with their only owner: {lost}")
+            format!("slots lost with their only owner: {lost}")
         };
         (false, waits, note)
     };
@@ -301,25 +301,25 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
             true,
             "VolumesNotResized",
             format!(
-                "volumes keep {size}: the operator does not resize them; resize the claims, or set spec.storage.size back"
+                "volumes are still {size}: the operator does not resize volumes; resize the PersistentVolumeClaims, or revert spec.storage.size"
             ),
         )
     } else if outdated == 0 {
-        (false, "UpToDate", "every pod has the wanted revision".into())
+        (false, "UpToDate", "all pods run the current template".into())
     } else {
         (
             true,
             "PodsOutdated",
-            format!("{outdated} pods have an older template; they take the new one when replaced"),
+            format!("{outdated} pods run an older template; they get the current one when they are replaced"),
         )
     };
     let formed = if initialized {
-        (true, "Formed", "the cluster was formed, and is only repaired from now on".into())
+        (true, "Formed", "the cluster was formed; from now on it is repaired, never formed again".into())
     } else {
         (false, "NotFormed", "the cluster has not been formed yet".into())
     };
     let ready = if view.problem.is_none() && view.plan.step == Step::Settled && topology.serves() {
-        (true, "Settled", "the cluster is as its spec says".into())
+        (true, "Settled", "the cluster matches its spec".into())
     } else if let Some(problem) = view.problem {
         (false, problem.reason(), problem.to_string())
     } else {
@@ -327,18 +327,19 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     };
     let all = [ready, available, progressing, degraded, redundant, slots, update, formed];
     let made = CONDITIONS.into_iter().zip(all);
-    made.map(|(kind, (holds, reason, message))| condition(old, view, kind, holds, reason, message)).collect()
+    made.map(|(kind, (is_true, reason, message))| condition(old, view, kind, is_true, reason, message))
+        .collect()
 }
 
 fn condition(
     old: &RedisClusterStatus,
     view: &View<'_>,
     kind: &str,
-    holds: bool,
+    is_true: bool,
     reason: &str,
     message: String,
 ) -> Condition {
-    let status = if holds { "True" } else { "False" };
+    let status = if is_true { "True" } else { "False" };
     let before = old.conditions.iter().find(|condition| condition.type_ == kind);
     Condition {
         last_transition_time: match before {
@@ -353,10 +354,10 @@ fn condition(
     }
 }
 
-/// What a step is about, with the pods where its user has to know which.
+/// A step as a sentence, with the pods where the user has to know which.
 fn explanation(view: &View<'_>) -> String {
     let (topology, sentence) = (view.topology, waiting(view.plan.step).1);
-    if view.plan.step != Step::Wait(Wait::Stranger) {
+    if view.plan.step != Step::Wait(Wait::ForeignNode) {
         return sentence.into();
     }
     let leaving = topology.core.iter().filter(|member| {
@@ -372,53 +373,54 @@ fn explanation(view: &View<'_>) -> String {
 /// A step as the reason of a condition, and as a sentence.
 fn waiting(step: Step) -> (&'static str, &'static str) {
     match step {
-        Step::Settled => ("Settled", "nothing is to be done"),
+        Step::Settled => ("Settled", "up to date"),
         Step::Form => ("Forming", "forming the cluster"),
-        Step::HealAddresses => ("HealingAddresses", "telling nodes the new addresses of others"),
-        Step::Relink => ("RepairingReplication", "connecting replicas to their primaries again"),
-        Step::CloseSlots => ("ClosingSlots", "finishing slots that were left half-way"),
-        Step::Forget => ("ForgettingMembers", "striking nodes that are gone from the tables"),
-        Step::Join => ("JoiningMembers", "taking in new nodes"),
-        Step::Roles => ("AssigningRoles", "giving nodes their roles"),
-        Step::Move => ("MovingSlots", "moving slots"),
+        Step::HealAddresses => ("HealingAddresses", "updating node addresses after pods were recreated"),
+        Step::Relink => ("RepairingReplication", "reconnecting replicas to their primaries"),
+        Step::CloseSlots => ("ClosingSlots", "finishing interrupted slot migrations"),
+        Step::Forget => ("ForgettingMembers", "forgetting removed nodes (CLUSTER FORGET)"),
+        Step::Join => ("JoiningMembers", "adding new nodes (CLUSTER MEET)"),
+        Step::Roles => ("AssigningRoles", "assigning primaries and replicas"),
+        Step::Move => ("MovingSlots", "migrating slots"),
         Step::Shrink => ("RemovingMembers", "removing drained nodes"),
-        Step::TakeOver => ("TakingOver", "promoting replicas because the majority of the primaries is down"),
-        Step::Elect => ("ForcingElection", "making a replica of a lost primary ask for votes"),
-        Step::AcceptLoss => ("AssigningLostSlots", "assigning lost slots to other nodes, without their keys"),
-        Step::Wait(Wait::Pods) => ("WaitingForPods", "waiting for pods to run and answer"),
-        Step::Wait(Wait::Gossip) => {
-            ("WaitingForGossip", "waiting for the nodes to hear of one another's news")
+        Step::TakeOver => {
+            ("TakingOver", "promoting replicas without a vote because the majority of primaries is down")
         }
+        Step::Elect => ("ForcingElection", "forcing an election for a failed primary"),
+        Step::AcceptLoss => ("AssigningLostSlots", "assigning lost slots to other nodes, without their keys"),
+        Step::Wait(Wait::Pods) => ("WaitingForPods", "waiting for pods to start and Redis to respond"),
+        Step::Wait(Wait::Gossip) => ("WaitingForGossip", "waiting for gossip to converge"),
         Step::Wait(Wait::Election) => ("WaitingForElection", "waiting for Redis to elect a new primary"),
         Step::Wait(Wait::Quorum) => (
             "QuorumLost",
-            "the majority of the primaries is down, so Redis cannot promote replicas; the operator does once their processes are known to be stopped, unless spec.recovery.quorumLoss is Manual: bring the pods back, or run `redis-cli CLUSTER FAILOVER TAKEOVER` on a replica of each",
+            "the majority of primaries is down, so automatic failover is impossible; the operator promotes their replicas once it has confirmed that their processes are stopped, unless spec.recovery.quorumLoss is Manual: then restore the pods, or run `redis-cli CLUSTER FAILOVER TAKEOVER` on one replica of each",
         ),
         Step::Wait(Wait::Sync) => {
-            ("WaitingForReplicas", "waiting for replicas to be in step with their primaries")
+            ("WaitingForReplicas", "waiting for replicas to be in sync with their primaries")
         }
         Step::Wait(Wait::DataLost) => (
             "DataLost",
-            "no node has any slot although the cluster was formed: its data is lost; restore its volumes, or set spec.recovery.lostSlots to AcceptDataLoss to serve again without the data",
+            "no node owns any slots although the cluster was formed: its data is lost; restore its volumes, or set spec.recovery.lostSlots to AcceptDataLoss to start over without the data",
         ),
         Step::Wait(Wait::SlotsLost) => (
             "SlotsLost",
-            "slots are lost with the only node that had them; restore it, or set spec.recovery.lostSlots to AcceptDataLoss to serve these slots again without their keys",
+            "slots were lost with their only owner; restore that node, or set spec.recovery.lostSlots to AcceptDataLoss to serve these slots again without their keys",
         ),
-        Step::Wait(Wait::Stranger) => (
+        Step::Wait(Wait::ForeignNode) => (
             "ForeignNode",
-            "the pod holds keys or a node table that this cluster knows nothing of; delete its volume and the pod, or run `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it",
+            "the node has keys or a nodes.conf that do not belong to this cluster; delete its volume and pod, or run `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it",
         ),
-        Step::Wait(Wait::Memory) => {
-            ("InsufficientMemory", "the nodes that are left cannot hold the data; raise maxmemory or size")
-        }
+        Step::Wait(Wait::Memory) => (
+            "InsufficientMemory",
+            "the remaining nodes do not have enough memory for the data; increase maxmemory or spec.size",
+        ),
     }
 }
 
-/// What happened between two statuses.
-pub fn news(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Vec<News> {
-    let mut news = vec![];
-    let holds = |status: &RedisClusterStatus, kind: &str| {
+/// The Events for the difference between two statuses.
+pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Vec<Notice> {
+    let mut notices = vec![];
+    let is_true = |status: &RedisClusterStatus, kind: &str| {
         status
             .conditions
             .iter()
@@ -427,16 +429,19 @@ pub fn news(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Ve
     };
     let formed_before = old.initialized == Some(true);
     if !formed_before && new.initialized == Some(true) {
-        news.push(News::normal("ClusterCreated", format!("formed of {} shards", new.shards.unwrap_or(0))));
+        notices.push(Notice::normal(
+            "ClusterCreated",
+            format!("formed with {} shards", new.shards.unwrap_or(0)),
+        ));
     }
     if formed_before && old.observed_generation != new.observed_generation {
         let before = count(old.nodes.len());
         match before.cmp(&size) {
             std::cmp::Ordering::Less => {
-                news.push(News::normal("ScalingUp", format!("from {before} to {size} nodes")))
+                notices.push(Notice::normal("ScalingUp", format!("from {before} to {size} nodes")))
             }
             std::cmp::Ordering::Greater => {
-                news.push(News::normal("ScalingDown", format!("from {before} to {size} nodes")));
+                notices.push(Notice::normal("ScalingDown", format!("from {before} to {size} nodes")));
             }
             std::cmp::Ordering::Equal => {}
         }
@@ -446,31 +451,36 @@ pub fn news(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Ve
             let before = old.members.iter().find(|before| before.pod == member.pod);
             match (before, &member.node_id) {
                 (Some(Member { node_id: Some(before), .. }), Some(id)) if before != id => {
-                    news.push(News::normal(
+                    notices.push(Notice::normal(
                         "MemberReplaced",
-                        format!("{}: {before} became {id}", member.pod),
+                        format!("{}: node {before} was replaced by {id}", member.pod),
                     ));
                 }
                 (None | Some(Member { node_id: None, .. }), Some(id)) => {
-                    news.push(News::normal("MemberJoined", format!("{} as {id}", member.pod)));
+                    notices
+                        .push(Notice::normal("MemberJoined", format!("{} joined as node {id}", member.pod)));
                 }
                 _ => {}
             }
         }
         for pod in failed_over(old, new) {
-            news.push(News::normal("FailoverCompleted", format!("{pod} is the primary of its shard now")));
+            notices
+                .push(Notice::normal("FailoverCompleted", format!("{pod} is now the primary of its shard")));
         }
         for before in old.members.iter().filter(|before| before.node_id.is_some()) {
             if !new.members.iter().any(|member| member.pod == before.pod) {
-                news.push(News::normal("MemberForgotten", before.pod.clone()));
+                notices.push(Notice::normal("MemberForgotten", format!("{} left the cluster", before.pod)));
             }
         }
         if old.phase == Some(Phase::Scaling) && new.phase == Some(Phase::Ready) {
             let shards = new.shards.unwrap_or(0);
-            news.push(News::normal("SlotsMigrated", format!("{shards} primaries share the slots")));
+            notices.push(Notice::normal(
+                "SlotsMigrated",
+                format!("slots are balanced across {shards} primaries"),
+            ));
         }
     }
-    // What went wrong, once, when it begins or changes its reason.
+    // A problem is reported once, when it starts or its reason changes.
     let reason = |status: &RedisClusterStatus| {
         let degraded = status.conditions.iter().find(|condition| condition.type_ == "Degraded");
         degraded
@@ -481,12 +491,12 @@ pub fn news(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Ve
         && reason(old).is_none_or(|(before, _)| before != now)
     {
         let reason = WARNINGS.into_iter().find(|warning| **warning == now).unwrap_or("Degraded");
-        news.push(News::warning(reason, message));
+        notices.push(Notice::warning(reason, message));
     }
-    if holds(old, "Degraded") == Some(true) && holds(new, "Degraded") == Some(false) {
-        news.push(News::normal("Recovered", "every member answers"));
+    if is_true(old, "Degraded") == Some(true) && is_true(new, "Degraded") == Some(false) {
+        notices.push(Notice::normal("Recovered", "all members respond"));
     }
-    news
+    notices
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
@@ -521,7 +531,7 @@ pub fn failed_over<'a>(
         .map(|member| member.pod.as_str())
 }
 
-/// The status in numbers.
+/// The metrics of a cluster.
 pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
     let topology = view.topology;
     let mut open = Slots::default();
@@ -573,18 +583,18 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(old: &str, new: &str, told: &[&str]) {
-        let told_of: Vec<_> = news(&formed(old), &formed(new), 2)
+    fn check(old: &str, new: &str, expected: &[&str]) {
+        let printed: Vec<_> = notices(&formed(old), &formed(new), 2)
             .into_iter()
-            .map(|news| format!("{} {}", news.reason, news.note))
+            .map(|notice| format!("{} {}", notice.reason, notice.note))
             .collect();
-        assert_eq!(told_of, told);
+        assert_eq!(printed, expected);
     }
 
     #[test]
     fn a_node_that_comes_back_as_another() {
-        check("rc-0 a primary", "rc-0 b replica", &["MemberReplaced rc-0: a became b"]);
-        check("rc-0 a -", "rc-0 b replica", &["MemberReplaced rc-0: a became b"]);
+        check("rc-0 a primary", "rc-0 b replica", &["MemberReplaced rc-0: node a was replaced by b"]);
+        check("rc-0 a -", "rc-0 b replica", &["MemberReplaced rc-0: node a was replaced by b"]);
     }
 
     #[test]
@@ -596,8 +606,12 @@ mod tests {
     #[test]
     fn nodes_that_come_and_go() {
         check("rc-0 a primary", "rc-0 a primary, rc-1 - -", &[]);
-        check("rc-0 a primary, rc-1 - -", "rc-0 a primary, rc-1 b replica", &["MemberJoined rc-1 as b"]);
-        check("rc-0 a primary, rc-1 b -", "rc-0 a primary", &["MemberForgotten rc-1"]);
+        check(
+            "rc-0 a primary, rc-1 - -",
+            "rc-0 a primary, rc-1 b replica",
+            &["MemberJoined rc-1 joined as node b"],
+        );
+        check("rc-0 a primary, rc-1 b -", "rc-0 a primary", &["MemberForgotten rc-1 left the cluster"]);
     }
 
     #[test]
@@ -605,11 +619,11 @@ mod tests {
         check(
             "rc-0 a replica",
             "rc-0 a primary",
-            &["FailoverCompleted rc-0 is the primary of its shard now"],
+            &["FailoverCompleted rc-0 is now the primary of its shard"],
         );
     }
 
-    /// Its pod is being deleted, is gone, and is there again without an answer: the id that it had is still known.
+    /// While its pod is deleted, gone, or recreated without responding yet, a member keeps its id.
     #[test]
     fn a_member_without_an_answer_keeps_its_id() {
         let pod = |ordinal: u32, terminating: bool| Pod {

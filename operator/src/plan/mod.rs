@@ -1,9 +1,8 @@
-//! What to do next with a cluster: pure, so that it can be tested on thousands of clusters without one.
+//! Decides what to do next with a cluster: pure functions, tested on thousands of simulated clusters.
 //!
-//! [`Observed`] is what was seen, [`Topology`] puts it in order, and [`plan`] goes through the steps in
-//! `steps`, one after the other; the first that has something to do says what. There is no clock here, no randomness
-//! and no memory: progress lives in Redis and in Kubernetes, so a plan that was broken off anywhere is simply
-//! made anew from what is there then.
+//! [`Observed`] is the raw observation, [`Topology`] is the cluster as derived from it, and [`plan`] tries the steps in
+//! `steps` in order; the first with something to do determines the plan. There is no clock, no randomness and no state:
+//! progress is stored in Redis and Kubernetes, so an interrupted plan is simply computed again.
 
 mod observed;
 mod slots;
@@ -16,262 +15,261 @@ pub use observed::{Link, Node, NodeId, NodeIdError, Observed, Peer, Pod};
 pub use slots::{SLOTS, Slots};
 pub use topology::{Absence, Member, Topology};
 
-/// What to bring about.
+/// The desired cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Goal {
-    /// Redis nodes in all.
+    /// Number of Redis nodes.
     pub size: u32,
     /// Replicas of each primary.
     pub replicas_per_shard: u32,
-    /// How many slots there are: [`SLOTS`], or fewer in tests of the model.
+    /// Number of slots: [`SLOTS`], or fewer in tests.
     pub slots: u16,
-    /// Whether the cluster was formed once, after which it is never formed anew.
+    /// Whether the cluster was ever formed; if so, it is never formed again.
     pub initialized: bool,
-    /// Whether replicas take over without a vote when the majority of the primaries is lost.
+    /// Whether to promote replicas without a vote when the majority of primaries is lost.
     pub take_over: bool,
-    /// Whether slots that are lost with their only owner are assigned to other nodes, empty.
+    /// Whether to assign slots that were lost with their only owner to other nodes, without keys.
     pub accept_data_loss: bool,
 }
 
 impl Goal {
-    /// How many primaries own slots.
+    /// Number of primaries that own slots.
     pub fn shards(&self) -> u32 {
         self.size / (1 + self.replicas_per_shard)
     }
 }
 
-/// Where a command goes, and whom it has to find there.
+/// The address of a node, and the id that must answer there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct NodeAddress {
     /// The pod.
     pub pod: String,
     /// Its address.
     pub ip: IpAddr,
-    /// The id of its Redis. An address can pass to another pod, of another cluster even; the id is asked for
-    /// before each command that could do harm there.
+    /// The id of its Redis. An address can be reused by another pod, even of another cluster, so the id is checked
+    /// before each command that could do harm.
     pub id: NodeId,
 }
 
-/// One thing to do. Each can be done twice without harm.
+/// An action on a node. Every action is idempotent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Gives a node that knows nobody the epoch of its claims.
+    /// Sets the config epoch of a node that knows no other (`CLUSTER SET-CONFIG-EPOCH`).
     SetEpoch {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The epoch.
         epoch: u64,
     },
-    /// Introduces two nodes, or tells one the other's new address.
+    /// Introduces two nodes, or updates the address of one (`CLUSTER MEET`).
     Meet {
-        /// Who is told.
-        viewer: Place,
-        /// Of whom.
-        node: Place,
+        /// The node that gets the command.
+        viewer: NodeAddress,
+        /// The node that it meets.
+        node: NodeAddress,
     },
-    /// Lets a node claim slots that nobody owns.
+    /// Assigns unowned slots to a node (`CLUSTER ADDSLOTS`).
     AddSlots {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The slots.
         slots: Slots,
     },
-    /// Makes a node copy a primary.
+    /// Makes a node a replica (`CLUSTER REPLICATE`).
     Replicate {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The primary.
         primary: NodeId,
     },
-    /// Strikes an id from a node's table.
+    /// Removes a node id from a node's table (`CLUSTER FORGET`).
     Forget {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The id.
         id: NodeId,
     },
-    /// Makes a node forget the cluster, and take a new id.
+    /// Makes a node leave the cluster with a new id (`CLUSTER RESET HARD`).
     Reset {
         /// The node.
-        node: Place,
+        node: NodeAddress,
     },
-    /// Makes a replica take the place of its primary, without loss.
+    /// Promotes a replica without losing writes (`CLUSTER FAILOVER`).
     Failover {
         /// The replica.
-        node: Place,
+        node: NodeAddress,
     },
-    /// Makes a replica of a lost primary ask for votes, although Redis holds its data for too old: it was not connected to that
-    /// primary since it started.
+    /// Forces an election for a failed primary (`CLUSTER FAILOVER FORCE`): Redis does not start one if the replica has not
+    /// been connected to that primary since it started.
     Elect {
         /// The replica.
-        node: Place,
+        node: NodeAddress,
     },
-    /// Makes a replica a primary without asking anybody: of a primary that owned nothing, whose replicas Redis never
-    /// elects.
+    /// Promotes a replica without a vote (`CLUSTER FAILOVER TAKEOVER`).
     TakeOver {
         /// The replica.
-        node: Place,
+        node: NodeAddress,
     },
-    /// Moves slots, one after the other: see [`Move::steps`].
+    /// Migrates slots, one at a time: see [`Move::steps`].
     Move(Move),
-    /// Tells a node the owner of a slot.
-    Own {
+    /// Assigns a slot to its owner in a node's table (`CLUSTER SETSLOT NODE`).
+    AssignSlot {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The slot.
         slot: u16,
         /// Its owner.
         owner: NodeId,
     },
-    /// Closes a slot that is open on a node.
+    /// Clears the migration state of a slot (`CLUSTER SETSLOT STABLE`).
     Stable {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The slot.
         slot: u16,
     },
-    /// Opens a slot for receiving.
+    /// Opens a slot for import (`CLUSTER SETSLOT IMPORTING`).
     Import {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The slot.
         slot: u16,
-        /// From whom.
+        /// The source.
         from: NodeId,
     },
-    /// Opens a slot for giving.
+    /// Opens a slot for export (`CLUSTER SETSLOT MIGRATING`).
     Export {
         /// The node.
-        node: Place,
+        node: NodeAddress,
         /// The slot.
         slot: u16,
-        /// To whom.
+        /// The destination.
         to: NodeId,
     },
-    /// Moves the keys of an open slot.
+    /// Migrates the keys of an open slot (`MIGRATE`).
     Keys {
-        /// From whom.
-        from: Place,
-        /// To whom.
-        to: Place,
+        /// The source.
+        from: NodeAddress,
+        /// The destination.
+        to: NodeAddress,
         /// The slot.
         slot: u16,
-        /// How many replicas of the receiver have to have each batch before the next.
+        /// How many replicas of the destination must acknowledge each batch.
         copies: usize,
     },
 }
 
-/// Slots on their way from one primary to another.
+/// A migration of slots from one primary to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Who gives.
-    pub from: Place,
-    /// Who takes.
-    pub to: Place,
-    /// What.
+    /// The source.
+    pub from: NodeAddress,
+    /// The destination.
+    pub to: NodeAddress,
+    /// The slots.
     pub slots: Slots,
-    /// The other primaries, which are told in the end.
-    pub others: Vec<Place>,
-    /// How many replicas of the receiver have to have each batch of keys before the next.
+    /// The other primaries, which learn the new owner last.
+    pub others: Vec<NodeAddress>,
+    /// How many replicas of the destination must acknowledge each batch of keys.
     pub copies: usize,
-    /// Whether the slots are half-way already: then the move is finished, whatever keys they have.
+    /// Whether the migration was interrupted: then it is finished, whatever the size of the keys.
     pub open: bool,
 }
 
 impl Move {
-    /// What moving one of the slots takes. The destination is told first that it owns the slot: the source
-    /// first would leave a loop in which each of them sends clients to the other.
+    /// The actions that migrate one slot. The destination learns first that it owns the slot: otherwise source and
+    /// destination would redirect clients to each other.
     pub fn steps(&self, slot: u16) -> Vec<Action> {
         let Self { from, to, others, copies, .. } = self;
-        let own = |node: &Place| Action::Own { node: node.clone(), slot, owner: to.id };
+        let assign = |node: &NodeAddress| Action::AssignSlot { node: node.clone(), slot, owner: to.id };
         let mut steps = vec![
             Action::Import { node: to.clone(), slot, from: from.id },
             Action::Export { node: from.clone(), slot, to: to.id },
             Action::Keys { from: from.clone(), to: to.clone(), slot, copies: *copies },
-            own(to),
-            own(from),
+            assign(to),
+            assign(from),
         ];
-        steps.extend(others.iter().map(own));
+        steps.extend(others.iter().map(assign));
         steps
     }
 }
 
-/// The step that a plan is about: the first that has something to do.
+/// The step of a plan: the first that has something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing is to be done.
+    /// The cluster is up to date.
     Settled,
-    /// Something has to happen elsewhere first.
+    /// The operator waits.
     Wait(Wait),
     /// Forming the cluster.
     Form,
-    /// Telling nodes the new addresses of others.
+    /// Updating node addresses.
     HealAddresses,
-    /// Connecting replicas to their primaries again.
+    /// Reconnecting replicas to their primaries.
     Relink,
-    /// Closing slots that were left half-way.
+    /// Finishing interrupted slot migrations.
     CloseSlots,
-    /// Striking nodes that are gone from the tables.
+    /// Forgetting removed nodes.
     Forget,
-    /// Taking in new nodes.
+    /// Adding new nodes.
     Join,
     /// Making replicas of nodes, or primaries of replicas.
     Roles,
-    /// Moving slots.
+    /// Migrating slots.
     Move,
     /// Removing drained nodes.
     Shrink,
-    /// Replicas take over without a vote, because the majority of the primaries is lost.
+    /// Promoting replicas without a vote, because the majority of primaries is lost.
     TakeOver,
-    /// Electing a replica that does not stand for election by itself.
+    /// Forcing an election.
     Elect,
-    /// Assigning lost slots to nodes that are left: the user accepts that their keys are gone.
+    /// Assigning lost slots to the remaining nodes: the user accepted that their keys are gone.
     AcceptLoss,
 }
 
 /// What a plan waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Pods that do not run, or whose Redis does not answer.
+    /// Pods do not run, or their Redis does not respond.
     Pods,
-    /// Nodes that have not heard of one another's news.
+    /// Gossip has not converged.
     Gossip,
-    /// Redis electing a new primary.
+    /// Redis is electing a new primary.
     Election,
-    /// Redis cannot elect: most primaries are gone.
+    /// The majority of primaries is down, so Redis cannot elect.
     Quorum,
-    /// A replica that is being filled.
+    /// A replica is syncing.
     Sync,
-    /// No slot has an owner, though the cluster was formed once: its data is gone. Only its user can decide what then.
+    /// No slot has an owner although the cluster was formed: its data is lost. The user has to decide.
     DataLost,
-    /// Some slots have no owner, and nobody who could be it.
+    /// Some slots were lost with their only owner.
     SlotsLost,
-    /// A pod of ours runs a node that belongs elsewhere, or that holds keys the cluster knows nothing of.
-    Stranger,
-    /// The nodes that would stay cannot hold the data.
+    /// A pod runs a node of another cluster, or one with keys that do not belong to this cluster.
+    ForeignNode,
+    /// The remaining nodes do not have enough memory for the data.
     Memory,
 }
 
-/// Which of the two controllers carries a plan out: repairs do not queue behind growth.
+/// Which of the two controllers executes a plan: repairs do not wait for scaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Lane {
+pub enum ControllerKind {
     /// Repairs.
     Health,
-    /// Everything else.
+    /// Forming and scaling.
     Topology,
 }
 
 impl Step {
-    /// Who carries it out.
-    pub fn lane(self) -> Lane {
+    /// The controller that executes it.
+    pub fn controller(self) -> ControllerKind {
         match self {
             Self::HealAddresses
             | Self::Relink
             | Self::CloseSlots
             | Self::Forget
             | Self::TakeOver
-            | Self::Elect => Lane::Health,
-            _ => Lane::Topology,
+            | Self::Elect => ControllerKind::Health,
+            _ => ControllerKind::Topology,
         }
     }
 }
@@ -279,15 +277,15 @@ impl Step {
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How many pods the StatefulSet should have: never fewer than members of the cluster need.
+    /// Replicas of the StatefulSet: never fewer than the members of the cluster need.
     pub replicas: u32,
-    /// What it is about.
+    /// The step.
     pub step: Step,
-    /// What to do, in this order. At most one of them disrupts.
+    /// The actions, in order. At most one of them is disruptive.
     pub actions: Vec<Action>,
 }
 
-/// Says what to do next.
+/// Decides what to do next.
 pub fn plan(topology: &Topology<'_>) -> Plan {
     let (step, actions) = steps::first(topology);
     Plan { replicas: steps::replicas(topology), step, actions }

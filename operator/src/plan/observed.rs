@@ -1,6 +1,6 @@
-//! What was seen of one cluster at one moment: its pods, and what the Redis in each of them says.
+//! The observation of one cluster at one moment: its pods, and the answers of the Redis in each of them.
 //!
-//! Plain data. A Redis that could not be asked is a value, not an error: [`Pod::redis`] is then `None`.
+//! Plain data. A Redis that did not respond is a value, not an error: [`Pod::redis`] is then `None`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use std::{
 
 use super::Slots;
 
-/// The 160-bit name by which Redis nodes know one another, written as 40 hexadecimal digits.
+/// The 160-bit id of a Redis node, written as 40 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId([u8; 20]);
 
@@ -52,7 +52,7 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// The pods of a cluster, lowest ordinal first, and the keys in slots that are half-way.
+/// The pods of a cluster, lowest ordinal first, and the keys in open slots.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// Every pod of the StatefulSet that exists, lowest ordinal first.
@@ -61,67 +61,67 @@ pub struct Observed {
     pub replicas: Option<u32>,
     /// Ordinals of the pods that owned slots when the status was last written.
     pub last_owners: BTreeSet<u32>,
-    /// Whether a majority of the primaries has been missing for so long that replicas may take over without a vote.
+    /// Whether the majority of primaries has been missing for so long that replicas may be promoted without a vote.
     pub takeover_due: bool,
     /// Whether an owner with replicas has been missing for so long that Redis should have elected one of them.
     pub election_due: bool,
-    /// Whether the nodes that leave have owned nothing for so long that they may be removed.
+    /// Whether drained nodes have redirected clients for long enough to be removed.
     pub leave_due: bool,
-    /// For each slot that some node has open, how many keys each node that answers holds in it.
+    /// For each open slot, how many of its keys each responding node holds.
     pub open_keys: BTreeMap<u16, BTreeMap<NodeId, u64>>,
 }
 
-/// A pod, and its Redis when that could be asked.
+/// A pod, and its Redis if that responded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
-    /// Its number in the StatefulSet.
+    /// Its ordinal in the StatefulSet.
     pub ordinal: u32,
     /// The name, `<cluster>-<ordinal>`.
     pub name: String,
     /// Changes when the pod is replaced.
     pub uid: String,
-    /// Where it is now.
+    /// Its current address.
     pub ip: Option<IpAddr>,
     /// Whether it is being deleted.
     pub terminating: bool,
-    /// Whether the kubelet finds its containers ready. It does not say so of a process that hangs, or of a node that is lost.
+    /// Whether its containers are ready. Not so if the process hangs or the Kubernetes node is lost.
     pub containers_ready: bool,
-    /// Whether its Redis refused the password.
+    /// Whether its Redis rejected the password.
     pub password_rejected: bool,
     /// The Kubernetes node that it runs on.
     pub host: Option<String>,
-    /// Why its container cannot start, when Kubernetes says so: `ErrImagePull: not found`.
+    /// Why its container cannot start, as Kubernetes reports it: `ErrImagePull: not found`.
     pub trouble: Option<String>,
-    /// Revision of the pod template that it was made from.
+    /// Revision of its pod template.
     pub revision: Option<String>,
-    /// What its Redis said; `None` when it did not answer.
+    /// The answer of its Redis; `None` if it did not respond.
     pub redis: Option<Node>,
 }
 
-/// What one Redis says about itself and the others.
+/// One Redis node and its view of the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Its own id.
     pub id: NodeId,
     /// Its table of the cluster, itself included.
     pub table: Vec<Peer>,
-    /// `cluster_state:ok`, which it may say although its table is out of date.
+    /// `cluster_state:ok`, which can be stale.
     pub ok: bool,
-    /// The highest epoch that it has heard of.
+    /// The highest epoch that it knows.
     pub current_epoch: u64,
-    /// Keys that it holds.
+    /// Number of keys.
     pub keys: u64,
-    /// Bytes that it uses, and the most that it may (0: no limit).
+    /// Memory used, and maxmemory (0: no limit), in bytes.
     pub memory: (u64, u64),
-    /// For a replica: how its connection to the primary is.
+    /// For a replica: state of the connection to its primary.
     pub link: Link,
-    /// For a replica: the address at which it looks for its primary.
+    /// For a replica: the address that it uses for its primary.
     pub bound: Option<IpAddr>,
-    /// How far it has read its primary's stream, or written its own.
+    /// Replication offset, in bytes.
     pub offset: i64,
-    /// Slots that it is moving away, and to whom.
+    /// Slots that it exports, and their destinations.
     pub migrating: BTreeMap<u16, NodeId>,
-    /// Slots that it is receiving, and from whom.
+    /// Slots that it imports, and their sources.
     pub importing: BTreeMap<u16, NodeId>,
     /// `redis_version`.
     pub version: String,
@@ -133,53 +133,53 @@ pub enum Link {
     /// Not a replica.
     #[default]
     None,
-    /// Up, and in step.
+    /// Up, and in sync.
     Up,
-    /// Receiving the whole data set.
+    /// Full sync in progress.
     Syncing,
-    /// Down for so many seconds.
+    /// Down for this many seconds.
     Down(u64),
-    /// Not up since it started or became a replica: it may hold nothing.
+    /// Never up since it started or became a replica: it may have no data.
     Never,
 }
 
 /// One line of a node's table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
-    /// Whom it is about.
+    /// The id of the node.
     pub id: NodeId,
-    /// Where the viewer believes it to be; `None` when it has lost the address.
+    /// Its address as known to the viewer; `None` if unknown.
     pub ip: Option<IpAddr>,
-    /// The pod that it said it is, the first label of its announced host name.
+    /// Its pod: the first label of its announced host name.
     pub pod: Option<String>,
     /// Its primary, for a replica.
     pub primary: Option<NodeId>,
-    /// Whether it is known by a MEET alone, under an id that is not its own yet.
+    /// Whether it is in handshake: known by MEET only, under a temporary id.
     pub handshake: bool,
-    /// Whether a majority of primaries holds it for dead (`fail`).
+    /// Whether the majority of primaries marked it as failed (`fail`).
     pub failed: bool,
-    /// Whether the viewer alone holds it for dead (`fail?`).
+    /// Whether only the viewer marked it as failed (`fail?`).
     pub suspected: bool,
     /// Whether the viewer has a connection to it.
     pub connected: bool,
-    /// The epoch of its claims.
+    /// Its config epoch.
     pub epoch: u64,
-    /// The slots that it owns, as far as the viewer knows.
+    /// The slots that it owns, as known to the viewer.
     pub slots: Slots,
 }
 
 impl Node {
-    /// Its line about itself. Redis always writes one; a table without it counts as that of a newborn.
+    /// Its entry for itself. Redis always has one; a table without it is treated as that of a new node.
     pub fn own(&self) -> Option<&Peer> {
         self.table.iter().find(|peer| peer.id == self.id)
     }
 
-    /// Its line about another.
+    /// Its entry for another node.
     pub fn peer(&self, id: NodeId) -> Option<&Peer> {
         self.table.iter().find(|peer| peer.id == id && !peer.handshake)
     }
 
-    /// The slots that it claims.
+    /// The slots that it claims to own.
     pub fn slots(&self) -> Slots {
         self.own().map(|own| own.slots.clone()).unwrap_or_default()
     }
@@ -189,17 +189,17 @@ impl Node {
         self.own().and_then(|own| own.primary)
     }
 
-    /// The epoch of its claims.
+    /// Its config epoch.
     pub fn epoch(&self) -> u64 {
         self.own().map_or(0, |own| own.epoch)
     }
 
-    /// Whether its table holds nobody else, not even one it is being introduced to.
+    /// Whether its table has no other node, not even one in handshake.
     pub fn alone(&self) -> bool {
         self.table.iter().all(|peer| peer.id == self.id)
     }
 
-    /// Whether nothing would be lost with it, and nobody would miss it.
+    /// Whether it is empty: no other nodes, keys or slots.
     pub fn blank(&self) -> bool {
         self.alone() && self.keys == 0 && self.slots().is_empty()
     }

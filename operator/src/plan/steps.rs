@@ -1,20 +1,19 @@
-//! The steps of a plan, in their order. The first that has something to do, or to wait for, ends the search.
+//! The steps of a plan, in order. The first that has something to do, or to wait for, is the plan.
 //!
-//! Why this order: addresses come before forgetting, because a forgotten id is banned for a minute; open
-//! slots are closed before anything else moves data; and nobody joins, leaves or moves before the members that
-//! are there understand one another.
+//! Why this order: addresses come before forgetting, because Redis bans a forgotten id for a minute; open slots are
+//! closed before other data is moved; and nodes join, leave and migrate slots only once the existing members agree.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Absence, Action, Link, Member, Move, NodeId, Place, Pod, Slots, Step, Topology, Wait};
+use super::{Absence, Action, Link, Member, Move, NodeAddress, NodeId, Pod, Slots, Step, Topology, Wait};
 
-/// A replica whose link is down for longer is told again whom to copy: Redis forgets to try a new address.
+/// A replica whose link is down for longer gets its primary again: Redis does not retry with a new address.
 const LINK_PATIENCE_SECONDS: u64 = 10;
 
-/// Slots in one plan: what follows is planned anew, with fresh eyes.
+/// Slots in one plan. The rest is planned again from a new observation.
 const BATCH: usize = 256;
 
 type Found = Option<(Step, Vec<Action>)>;
@@ -42,12 +41,12 @@ pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     steps.iter().find_map(|step| step(topology)).unwrap_or((Step::Settled, vec![]))
 }
 
-/// Pods that the StatefulSet has to have: as many as wanted, and every one above that whose node did not prove in this
-/// look that it can go. Whoever does not answer proves nothing.
+/// Replicas of the StatefulSet: the desired size, and every higher pod that this observation does not prove to be
+/// removable. A node that did not respond proves nothing.
 pub(super) fn replicas(topology: &Topology<'_>) -> u32 {
     let observed = topology.observed;
     let existing = observed.pods.iter().map(|pod| pod.ordinal);
-    // Somebody may have scaled the StatefulSet down while these owned slots: their volumes are still there.
+    // If somebody scaled the StatefulSet down while these owned slots, their volumes still exist.
     let last = observed.last_owners.iter().copied().filter(|_| !all_slots_answer(topology));
     let owners = topology.absent.keys().filter(|id| topology.owned.contains_key(id));
     let owners = owners.filter_map(|id| topology.ordinal(*id));
@@ -57,8 +56,8 @@ pub(super) fn replicas(topology: &Topology<'_>) -> u32 {
     needed.map_or(topology.goal.size, |ordinal| ordinal + 1)
 }
 
-/// Whether the pod of this ordinal can go: its node answered, owns nothing and is reset; or it provably never ran, and nothing
-/// is missing that it could have.
+/// Whether the pod of this ordinal can be removed: its node responded, owns nothing and was reset; or it provably never ran,
+/// and nothing is missing that it could have.
 fn may_be_removed(topology: &Topology<'_>, ordinal: u32) -> bool {
     let pod = topology.observed.pods.iter().find(|pod| pod.ordinal == ordinal);
     match pod {
@@ -66,7 +65,7 @@ fn may_be_removed(topology: &Topology<'_>, ordinal: u32) -> bool {
         // A pod without an address has no process.
         Some(Pod { ip: None, .. }) => nothing_is_missing(topology),
         Some(pod) if !pod.terminating && topology.observed.replicas.is_none_or(|now| ordinal < now) => false,
-        // It is gone, or about to go: a node that was made to leave is known to nobody any more.
+        // It is gone or terminating: a node that was removed is in no table any more.
         Some(_) | None => {
             let named = topology.core.iter().flat_map(|member| &member.node.table).any(|peer| {
                 let name = peer.pod.as_deref().and_then(|name| name.rsplit_once('-'));
@@ -77,12 +76,12 @@ fn may_be_removed(topology: &Topology<'_>, ordinal: u32) -> bool {
     }
 }
 
-/// Whether each slot has an owner that answers.
+/// Whether every slot has a responding owner.
 fn all_slots_answer(topology: &Topology<'_>) -> bool {
     topology.covered() == usize::from(topology.goal.slots)
 }
 
-/// Whether nobody who does not answer can have anything that others lack.
+/// Whether nodes that did not respond cannot have any data that the others lack.
 fn nothing_is_missing(topology: &Topology<'_>) -> bool {
     let goal = topology.goal;
     let nodes = || topology.observed.pods.iter().filter_map(|pod| Some((pod.ordinal, pod.redis.as_ref()?)));
@@ -102,8 +101,7 @@ fn act(step: Step, actions: Vec<Action>) -> Found {
     (!actions.is_empty()).then_some((step, actions))
 }
 
-/// Forms the cluster, or goes on forming it: only while it was never formed, every pod answers and none of them
-/// holds a single key.
+/// Forms the cluster, or continues to: only if it was never formed, every pod responds and none has a key.
 fn form(topology: &Topology<'_>) -> Found {
     let goal = topology.goal;
     if all_slots_answer(topology) || (goal.initialized && !starts_over(topology)) {
@@ -123,7 +121,7 @@ fn form(topology: &Topology<'_>) -> Found {
         return wait(Wait::Pods);
     }
     if nodes.iter().any(|member| member.node.keys > 0) {
-        // Volumes of an earlier cluster, perhaps: not for us to overwrite.
+        // Possibly volumes of an earlier cluster: never overwrite them.
         return wait(Wait::SlotsLost);
     }
     let (wanted, surplus): (Vec<Member<'_>>, Vec<Member<'_>>) =
@@ -132,7 +130,7 @@ fn form(topology: &Topology<'_>) -> Found {
     let ids: BTreeSet<NodeId> = wanted.iter().map(|member| member.node.id).collect();
     let peers = || nodes.iter().flat_map(|member| &member.node.table).filter(|peer| !peer.handshake);
     if peers().any(|peer| !peer.pod.as_deref().is_none_or(|name| names.contains(name))) {
-        return wait(Wait::Stranger);
+        return wait(Wait::ForeignNode);
     }
 
     let mut shares = Shares::new(goal.slots, goal.shards());
@@ -140,15 +138,15 @@ fn form(topology: &Topology<'_>) -> Found {
         let own = member.node.slots();
         own.is_empty() || (member.is_primary() && shares.keep(member.node.id, &own))
     });
-    let strange =
+    let foreign =
         peers().any(|peer| !ids.contains(&peer.id)) || surplus.iter().any(|member| !member.node.alone());
-    if !fits || strange {
-        // Begun for another size, or a node was replaced half-way. Nothing is lost by beginning anew.
+    if !fits || foreign {
+        // Forming began with another size, or a node was replaced meanwhile. Starting over loses nothing.
         let resets = nodes.iter().filter(|member| !member.node.alone() || !member.node.slots().is_empty());
-        let resets = resets.filter_map(Member::place).map(|node| Action::Reset { node }).collect();
+        let resets = resets.filter_map(Member::address).map(|node| Action::Reset { node }).collect();
         return act(Step::Form, resets);
     }
-    // Primaries on as many hosts as there are.
+    // Spread primaries over as many hosts as possible.
     let mut per_host: BTreeMap<&Option<String>, u32> = BTreeMap::new();
     let mut order: Vec<(u32, u32, NodeId)> = vec![];
     for member in &wanted {
@@ -162,13 +160,13 @@ fn form(topology: &Topology<'_>) -> Found {
     let mut actions = vec![];
     for (epoch, member) in (1..).zip(&wanted) {
         if member.node.alone() && member.node.epoch() == 0 {
-            actions.extend(member.place().map(|node| Action::SetEpoch { node, epoch }));
+            actions.extend(member.address().map(|node| Action::SetEpoch { node, epoch }));
         }
     }
     let (first, rest) = wanted.split_first()?;
     for member in rest {
         if first.node.peer(member.node.id).is_none()
-            && let (Some(viewer), Some(node)) = (first.place(), member.place())
+            && let (Some(viewer), Some(node)) = (first.address(), member.address())
         {
             actions.push(Action::Meet { viewer, node });
         }
@@ -177,7 +175,7 @@ fn form(topology: &Topology<'_>) -> Found {
         let share = shares.of(member.node.id);
         let missing = share.minus(&member.node.slots());
         if !missing.is_empty()
-            && let Some(node) = member.place()
+            && let Some(node) = member.address()
         {
             actions.push(Action::AddSlots { node, slots: missing });
         }
@@ -185,7 +183,7 @@ fn form(topology: &Topology<'_>) -> Found {
     if actions.is_empty() { wait(Wait::Gossip) } else { act(Step::Form, actions) }
 }
 
-/// Whether the cluster has lost everything, and its user accepts that: no node holds a key or knows of a slot.
+/// Whether all data is lost and the user accepts that: no node has a key or knows a slot.
 fn starts_over(topology: &Topology<'_>) -> bool {
     let nodes = || topology.observed.pods.iter().map(|pod| pod.redis.as_ref());
     topology.goal.accept_data_loss
@@ -193,7 +191,7 @@ fn starts_over(topology: &Topology<'_>) -> bool {
         && nodes().flatten().flat_map(|node| &node.table).all(|peer| peer.slots.is_empty())
 }
 
-/// The slots in as many parts as there are shards, and who gets which.
+/// The slots divided by the number of shards, each part with its owner.
 struct Shares(Vec<(Slots, Option<NodeId>)>);
 
 impl Shares {
@@ -205,7 +203,7 @@ impl Shares {
         Self(parts.map(|part| (Slots::range(bound(part), bound(part + 1) - 1), None)).collect())
     }
 
-    /// Leaves a node the part that it has slots of; false when there is none such, or it has another owner.
+    /// Assigns a node the part that contains its slots; false if there is no such part or it has another owner.
     fn keep(&mut self, id: NodeId, own: &Slots) -> bool {
         match self.0.iter_mut().find(|(share, _)| own.minus(share).is_empty()) {
             Some((_, owner @ None)) => {
@@ -216,7 +214,7 @@ impl Shares {
         }
     }
 
-    /// Gives the parts that are left to the first that have none.
+    /// Assigns the remaining parts to nodes that have none.
     fn give(&mut self, ids: impl Iterator<Item = NodeId>) {
         let taken: BTreeSet<_> = self.0.iter().filter_map(|(_, owner)| *owner).collect();
         let free = ids.filter(|id| !taken.contains(id));
@@ -234,7 +232,7 @@ impl Shares {
     }
 }
 
-/// A cluster that was formed and owns nothing any more has lost its data; forming it anew would hide that.
+/// A formed cluster without any owner has lost its data; forming it again would hide that.
 fn nothing_left(topology: &Topology<'_>) -> Found {
     if topology.core.is_empty() {
         return wait(Wait::Pods);
@@ -242,7 +240,7 @@ fn nothing_left(topology: &Topology<'_>) -> Found {
     if !topology.owned.is_empty() {
         return None;
     }
-    // Somebody who did not answer may still know better.
+    // A node that did not respond may still own slots.
     wait(if topology.observed.pods.iter().all(|pod| pod.redis.is_some()) {
         Wait::DataLost
     } else {
@@ -250,7 +248,7 @@ fn nothing_left(topology: &Topology<'_>) -> Found {
     })
 }
 
-/// Tells one member, the first whose table is out of date, where the others are. Gossip does the rest.
+/// Updates the addresses in the first stale table. Gossip does the rest.
 fn heal_addresses(topology: &Topology<'_>) -> Found {
     let stale = |viewer: &Member<'_>| -> Vec<Action> {
         let wrong = topology.core.iter().filter(|member| {
@@ -258,7 +256,7 @@ fn heal_addresses(topology: &Topology<'_>) -> Found {
                 && viewer.node.peer(member.node.id).is_some_and(|peer| peer.ip != member.pod.ip)
         });
         wrong
-            .filter_map(|member| Some(Action::Meet { viewer: viewer.place()?, node: member.place()? }))
+            .filter_map(|member| Some(Action::Meet { viewer: viewer.address()?, node: member.address()? }))
             .collect()
     };
     act(
@@ -267,10 +265,10 @@ fn heal_addresses(topology: &Topology<'_>) -> Found {
     )
 }
 
-/// After its primary moved, a replica can stay bound to the old address for good, while every table is right.
+/// After its primary got a new address, a replica can use the old one for ever although all tables are right.
 fn relink(topology: &Topology<'_>) -> Found {
     let again = topology.core.iter().filter_map(|member| {
-        // One that was demoted itself has nothing to copy: its replicas are given another in `roles`.
+        // If its primary was demoted, `roles` gives it another.
         let primary = topology.member(member.node.primary()?).filter(Member::is_primary)?;
         let elsewhere = member.node.bound.is_some() && member.node.bound != primary.pod.ip;
         let broken = match member.node.link {
@@ -278,13 +276,13 @@ fn relink(topology: &Topology<'_>) -> Found {
             Link::Never => elsewhere,
             Link::None | Link::Up | Link::Syncing => false,
         };
-        broken.then_some(Action::Replicate { node: member.place()?, primary: primary.node.id })
+        broken.then_some(Action::Replicate { node: member.address()?, primary: primary.node.id })
     });
     act(Step::Relink, again.collect())
 }
 
-/// Finishes each slot that was left half-way, forward where that is possible. An open slot is known to two
-/// primaries only and does not survive a failover of either, so this cannot wait for anything.
+/// Finishes interrupted slot migrations, forward if possible. Only two primaries know an open slot, and a failover of
+/// either loses that state, so this does not wait for anything.
 fn close_slots(topology: &Topology<'_>) -> Found {
     let mut open: BTreeSet<u16> = BTreeSet::new();
     for member in &topology.core {
@@ -298,9 +296,9 @@ fn close_slots(topology: &Topology<'_>) -> Found {
 }
 
 fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
-    // Whoever owned it may come back, or have a successor elected, and then it goes on.
+    // If its owner comes back or a successor is elected, this continues.
     let Some(owner) = topology.owner(slot).and_then(|id| topology.member(id)) else { return };
-    let stable = |member: &Member<'_>| member.place().map(|node| Action::Stable { node, slot });
+    let stable = |member: &Member<'_>| member.address().map(|node| Action::Stable { node, slot });
     let others = || topology.core.iter().filter(|member| member.node.id != owner.node.id);
 
     actions.extend(others().filter(|member| member.node.migrating.contains_key(&slot)).filter_map(stable));
@@ -312,7 +310,7 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
     let holds =
         |member: &Member<'_>| keys.and_then(|keys| keys.get(&member.node.id)).is_some_and(|count| *count > 0);
     let target = owner.node.migrating.get(&slot);
-    // Keys must not be left behind; then where it was meant to go.
+    // Where keys are already; otherwise the intended destination.
     let to = others()
         .find(|member| member.is_primary() && holds(member))
         .or_else(|| others().find(|member| member.is_primary() && Some(&member.node.id) == target))
@@ -321,18 +319,18 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
         (Some(to), _) => {
             let rest = importers.iter().filter(|member| member.node.id != to.node.id);
             actions.extend(rest.filter_map(|member| stable(member)));
-            let (Some(from), Some(place)) = (owner.place(), to.place()) else { return };
-            // After a failover of the source, the destination still believes in the old one.
+            let (Some(from), Some(address)) = (owner.address(), to.address()) else { return };
+            // After a failover of the source, the destination still has the old owner.
             if to.node.peer(owner.node.id).is_none_or(|peer| !peer.slots.contains(slot)) {
-                actions.push(Action::Own { node: place.clone(), slot, owner: owner.node.id });
+                actions.push(Action::AssignSlot { node: address.clone(), slot, owner: owner.node.id });
             }
-            let finish = moving(topology, from, place, Slots::range(slot, slot));
+            let finish = moving(topology, from, address, Slots::range(slot, slot));
             actions.push(Action::Move(Move { open: true, ..finish }));
         }
-        // The other end is gone, perhaps with keys: they come back with it, or with a replica of it.
+        // The other end is gone, perhaps with keys: they come back with it or with one of its replicas.
         (None, Some(&target)) if !comes_back(topology, target) => {
             let copy = topology.replicas_of(target).find(|copy| holds(copy) && was_in_step(topology, copy));
-            let action = match copy.and_then(|copy| copy.place()) {
+            let action = match copy.and_then(|copy| copy.address()) {
                 Some(node) => Some(Action::TakeOver { node }),
                 None => stable(&owner),
             };
@@ -343,30 +341,30 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
     }
 }
 
-/// Whether the other end of an open slot returns by itself. Of one that owned no slots Redis elects no successor.
+/// Whether the other end of an open slot comes back by itself. Redis elects no successor for a primary without slots.
 fn comes_back(topology: &Topology<'_>, id: NodeId) -> bool {
     topology.absent.get(&id) == Some(&Absence::MayReturn)
         || topology.owned.contains_key(&id) && topology.replicas_of(id).next().is_some()
 }
 
-/// Whether a replica of a primary that owned nothing has nothing but what had been moved there.
+/// Whether a replica of a primary without slots has exactly the keys that were migrated there.
 fn was_in_step(topology: &Topology<'_>, replica: &Member<'_>) -> bool {
     let counts = topology.observed.open_keys.values().filter_map(|keys| keys.get(&replica.node.id));
     counts.sum::<u64>() == replica.node.keys
 }
 
-fn moving(topology: &Topology<'_>, from: Place, to: Place, slots: Slots) -> Move {
+fn moving(topology: &Topology<'_>, from: NodeAddress, to: NodeAddress, slots: Slots) -> Move {
     let others = topology
         .owners()
         .filter(|member| ![from.id, to.id].contains(&member.node.id))
-        .filter_map(|member| member.place())
+        .filter_map(|member| member.address())
         .collect();
     let in_sync = topology.replicas_of(to.id).filter(|replica| replica.node.link == Link::Up);
     let copies = in_sync.count();
     Move { from, to, slots, others, copies, open: false }
 }
 
-/// Strikes ids whose pod is gone for good, once they own nothing and nobody copies them.
+/// Forgets ids whose pod is gone for good, once they own nothing and have no replicas.
 fn forget(topology: &Topology<'_>) -> Found {
     let gone = topology.absent.iter().filter(|(id, absence)| {
         **absence == Absence::Gone
@@ -376,20 +374,20 @@ fn forget(topology: &Topology<'_>) -> Found {
     let mut actions = vec![];
     for (&id, _) in gone {
         let knows = topology.core.iter().filter(|member| member.node.peer(id).is_some());
-        actions.extend(knows.filter_map(|member| Some(Action::Forget { node: member.place()?, id })));
+        actions.extend(knows.filter_map(|member| Some(Action::Forget { node: member.address()?, id })));
     }
     act(Step::Forget, actions)
 }
 
-/// Takes in pods that are wanted and empty. Joining with an epoch above all others lets a replacement claim slots that
-/// a ghost still holds; at epoch 0 it would become the ghost's replica.
+/// Adds desired, empty nodes. With an epoch above all others, a replacement can claim slots of the node that it
+/// replaces; at epoch 0 it would become its replica.
 fn join(topology: &Topology<'_>) -> Found {
-    let viewer = topology.core.first()?.place()?;
+    let viewer = topology.core.first()?.address()?;
     let mut epoch = topology.current_epoch();
-    let (mut joins, mut resets, mut strangers) = (vec![], vec![], false);
+    let (mut joins, mut resets, mut foreign) = (vec![], vec![], false);
     let mut gossip = false;
     for member in &topology.outsiders {
-        let Some(node) = member.place() else { continue };
+        let Some(node) = member.address() else { continue };
         let wanted = member.pod.ordinal < topology.goal.size;
         let names_us = topology.core.iter().any(|core| member.node.peer(core.node.id).is_some());
         let we_name_it = topology.core.iter().any(|core| core.node.peer(member.node.id).is_some());
@@ -408,16 +406,16 @@ fn join(topology: &Topology<'_>) -> Found {
             && (member.node.keys == 0 || !member.is_primary())
             && covers(topology, &member.node.slots())
         {
-            // Forgotten while it was away; what it holds is held by others.
+            // Forgotten while it was down; other nodes own its slots.
             if resets.is_empty() {
                 resets.push(Action::Reset { node });
             }
         } else {
-            strangers = true;
+            foreign = true;
         }
     }
     if resets.is_empty() { act(Step::Join, joins) } else { act(Step::Join, resets) }
-        .or_else(|| if strangers { wait(Wait::Stranger) } else { None })
+        .or_else(|| if foreign { wait(Wait::ForeignNode) } else { None })
         .or_else(|| if gossip { wait(Wait::Gossip) } else { None })
 }
 
@@ -425,7 +423,7 @@ fn covers(topology: &Topology<'_>, slots: &Slots) -> bool {
     slots.iter().all(|slot| topology.owner(slot).is_some_and(|id| topology.member(id).is_some()))
 }
 
-/// Nothing moves while an owner of slots is missing.
+/// No slots are migrated while an owner is missing.
 fn wait_for_owners(topology: &Topology<'_>) -> Found {
     let missing = topology.missing_owners();
     if missing.iter().any(|id| topology.replicas_of(*id).next().is_some()) {
@@ -437,9 +435,9 @@ fn wait_for_owners(topology: &Topology<'_>) -> Found {
     if topology.lost().is_empty() { None } else { wait(Wait::SlotsLost) }
 }
 
-/// Without a majority of the primaries Redis elects nobody. Once their processes are known to be stopped, their best replicas
-/// take over without a vote, one at a time: a primary that still runs would go on acknowledging writes that are lost later.
-/// Where slots are given up, the replica of a primary that is gone for good takes over as well, whatever it has.
+/// Without a majority of primaries Redis cannot elect. Once their processes are confirmed to be stopped, their best replicas
+/// are promoted without a vote, one at a time: a primary that still runs would acknowledge writes that are lost later.
+/// If the user accepts data loss, an empty replica of a primary that is gone for good is promoted as well.
 fn take_over(topology: &Topology<'_>) -> Found {
     let goal = topology.goal;
     let due = goal.take_over && topology.observed.takeover_due && !topology.has_quorum();
@@ -451,11 +449,11 @@ fn take_over(topology: &Topology<'_>) -> Found {
     };
     let gives_up = |id: &NodeId| goal.accept_data_loss && topology.absent.get(id) == Some(&Absence::Gone);
     let best = missing.iter().filter(|id| ready(id)).find_map(|id| successor(topology, *id, gives_up(id)))?;
-    act(Step::TakeOver, vec![Action::TakeOver { node: best.place()? }])
+    act(Step::TakeOver, vec![Action::TakeOver { node: best.address()? }])
 }
 
-/// The replica that has most of what a missing primary had: by what it read of it. One that never heard from it may
-/// have been a primary itself, with nothing and a greater offset.
+/// The replica with most of a missing primary's data, by replication offset. A replica that never synced may have been a
+/// primary itself, with no data and a greater offset.
 fn successor<'a>(topology: &Topology<'a>, lost: NodeId, emptied: bool) -> Option<Member<'a>> {
     let synced = |replica: &Member<'_>| matches!(replica.node.link, Link::Up | Link::Down(_));
     topology
@@ -468,8 +466,8 @@ fn successor<'a>(topology: &Topology<'a>, lost: NodeId, emptied: bool) -> Option
         })
 }
 
-/// A replica that started while its primary was down does not stand for election: Redis cannot tell it from one that has
-/// nothing. The one with keys asks for votes, once the others miss the primary and none was elected.
+/// Redis does not let a replica that started while its primary was down run for election, since it may have no data. If none
+/// is elected, the replica with keys is made to.
 fn elect(topology: &Topology<'_>) -> Found {
     if !topology.observed.election_due || !topology.has_quorum() {
         return None;
@@ -479,24 +477,24 @@ fn elect(topology: &Topology<'_>) -> Found {
         .iter()
         .filter(|id| is_missed(topology, **id))
         .find_map(|id| successor(topology, *id, false).filter(|replica| replica.node.keys > 0))?;
-    act(Step::Elect, vec![Action::Elect { node: best.place()? }])
+    act(Step::Elect, vec![Action::Elect { node: best.address()? }])
 }
 
-/// Whether every node that answers has missed another for the node timeout, or has no address of it.
+/// Whether every responding node has missed this one for the node timeout, or has no address for it.
 fn is_missed(topology: &Topology<'_>, id: NodeId) -> bool {
     let mut seen = topology.core.iter().filter_map(|member| member.node.peer(id));
     seen.all(|peer| peer.failed || peer.suspected || peer.ip.is_none())
 }
 
-/// Whether the process of a node that does not answer is known not to serve: its pod is gone or runs another node, or the
-/// kubelet finds it not ready; and every node that answers has missed it for the node timeout.
+/// Whether the process of a missing node is confirmed to be stopped: its pod is gone, runs another node or is not ready, and
+/// every responding node has missed it for the node timeout.
 fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
     let pod = topology.ordinal(id).map(|ordinal| {
         let pods = &topology.observed.pods;
         pods.iter().find(|pod| pod.ordinal == ordinal)
     });
     let stopped = match pod {
-        // Nobody knows which pod it was.
+        // Its pod is unknown.
         None => topology.absent.get(&id) == Some(&Absence::Gone),
         Some(None) => true,
         Some(Some(pod)) => pod.redis.is_some() || pod.ip.is_none() || !pod.containers_ready,
@@ -504,12 +502,12 @@ fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
     is_missed(topology, id) && stopped
 }
 
-/// Assigns slots that are lost with their only owner to the primaries that are left, where the user accepts that: the
-/// nodes forget the owner, and the slots go to whoever has fewest.
+/// Assigns slots that were lost with their only owner to the remaining primaries, if the user accepts that: the nodes forget
+/// the owner, and the slots go to the primary with the fewest.
 fn accept_loss(topology: &Topology<'_>) -> Found {
     let lost = topology.lost();
     let may_return = |id: &NodeId| topology.absent.get(id) == Some(&Absence::MayReturn);
-    // A replica of a missing owner has what that had: it has to be elected first.
+    // A replica of a missing owner has its data: it has to be elected first.
     let has_replicas = |id: &NodeId| topology.replicas_of(*id).next().is_some();
     if !topology.goal.accept_data_loss
         || lost.is_empty()
@@ -521,12 +519,12 @@ fn accept_loss(topology: &Topology<'_>) -> Found {
     let mut actions = vec![];
     for id in topology.missing_owners() {
         let knows = topology.core.iter().filter(|member| member.node.peer(id).is_some());
-        actions.extend(knows.filter_map(|member| Some(Action::Forget { node: member.place()?, id })));
+        actions.extend(knows.filter_map(|member| Some(Action::Forget { node: member.address()?, id })));
     }
     if !actions.is_empty() {
         return act(Step::AcceptLoss, actions);
     }
-    // A node that still takes somebody for the owner would refuse.
+    // A node whose table still has an owner would refuse.
     let unassigned = |viewer: &Member<'_>| {
         viewer.node.table.iter().all(|peer| peer.slots.iter().all(|slot| !lost.contains(slot)))
     };
@@ -535,13 +533,13 @@ fn accept_loss(topology: &Topology<'_>) -> Found {
     }
     let count = |member: &Member<'_>| topology.owned.get(&member.node.id).map_or(0, Slots::len);
     let primaries = topology.core.iter().filter(|member| member.is_primary() && stays(topology, member));
-    let node = primaries.min_by_key(|member| (count(member), member.pod.ordinal))?.place()?;
+    let node = primaries.min_by_key(|member| (count(member), member.pod.ordinal))?.address()?;
     act(Step::AcceptLoss, vec![Action::AddSlots { node, slots: lost }])
 }
 
-/// Who is to own slots in the end, and who is to copy whom.
+/// The desired primaries.
 struct Shape<'a> {
-    /// Primaries that stay or become owners, lowest ordinal first.
+    /// Primaries that keep or get slots, lowest ordinal first.
     primaries: Vec<Member<'a>>,
 }
 
@@ -569,7 +567,7 @@ fn stays(topology: &Topology<'_>, member: &Member<'_>) -> bool {
     member.pod.ordinal < topology.goal.size
 }
 
-/// Gives every member that stays its place: primaries first, then replicas where the fewest are.
+/// Assigns a role to every member that stays: primaries first, then replicas to the shards with the fewest.
 fn roles(topology: &Topology<'_>) -> Found {
     let goal = topology.goal;
     let staying = topology.core.iter().filter(|member| stays(topology, member)).count();
@@ -593,18 +591,18 @@ fn roles(topology: &Topology<'_>) -> Found {
     for member in topology.core.iter().filter(|member| stays(topology, member)) {
         match member.node.primary() {
             None if shape.has(member.node.id) => {}
-            // It still gives its slots away.
+            // Its slots are still being migrated away.
             None if topology.owned.contains_key(&member.node.id) => {}
             None => idle.push(*member),
             Some(primary) => match replicas.get_mut(&primary) {
                 Some(list) => list.push(*member),
-                // Its primary still gives its slots away, and until then a copy is worth having.
+                // Its primary still owns slots, and until these are migrated it needs the replica.
                 None if topology.owned.contains_key(&primary) => {}
                 None => idle.push(*member),
             },
         }
     }
-    // Those that one shard has too many of, where another has too few.
+    // Surplus replicas of one shard go to another that lacks them.
     let lacking: usize = replicas.values().map(|list| per_shard.saturating_sub(list.len())).sum();
     let mut spare = lacking.saturating_sub(idle.len());
     for list in replicas.values_mut() {
@@ -613,9 +611,9 @@ fn roles(topology: &Topology<'_>) -> Found {
             spare -= 1;
         }
     }
-    // With what it copied from another it could be elected before it has copied anything of its new primary.
+    // With data of another shard it could be elected before its first sync with the new primary.
     let starts_afresh = idle.iter().find(|member| member.node.primary().is_some());
-    if let Some(node) = starts_afresh.and_then(Member::place) {
+    if let Some(node) = starts_afresh.and_then(Member::address) {
         return act(Step::Roles, vec![Action::Reset { node }]);
     }
     let mut actions = vec![];
@@ -625,8 +623,8 @@ fn roles(topology: &Topology<'_>) -> Found {
             let together = primary.pod.host.is_some() && primary.pod.host == member.pod.host;
             (copies.map_or(0, Vec::len), together, primary.pod.ordinal)
         });
-        let (Some(primary), Some(node)) = (best, member.place()) else { continue };
-        // Until it has heard of the primary it would answer "Unknown node".
+        let (Some(primary), Some(node)) = (best, member.address()) else { continue };
+        // Until it knows the primary, it would answer "Unknown node".
         if member.node.peer(primary.node.id).is_none_or(|peer| peer.primary.is_some()) {
             return wait(Wait::Gossip);
         }
@@ -636,7 +634,7 @@ fn roles(topology: &Topology<'_>) -> Found {
     act(Step::Roles, actions)
 }
 
-/// Members that should be there are not: that is nobody's fault but the pods', unless Redis is at work on it.
+/// Desired members are missing: waits for gossip if all their nodes respond, and for pods otherwise.
 fn wait_unless_absent(topology: &Topology<'_>) -> Found {
     let answer = (0..topology.goal.size).all(|ordinal| {
         topology.observed.pods.iter().any(|pod| pod.ordinal == ordinal && pod.redis.is_some())
@@ -644,8 +642,8 @@ fn wait_unless_absent(topology: &Topology<'_>) -> Found {
     wait(if answer { Wait::Gossip } else { Wait::Pods })
 }
 
-/// Fewer primaries stay than shards are wanted: one that leaves hands over to its replica, or a replica too many starts
-/// afresh. One at a time.
+/// Too few primaries stay for the desired shards: one that is to be removed fails over to its replica, or a surplus replica
+/// is reset. One at a time.
 fn more_primaries(topology: &Topology<'_>, shape: &Shape<'_>) -> Found {
     let leaving = topology.owners().filter(|member| !stays(topology, member));
     let mut candidates = false;
@@ -653,7 +651,7 @@ fn more_primaries(topology: &Topology<'_>, shape: &Shape<'_>) -> Found {
         let copies = topology.replicas_of(primary.node.id);
         for replica in copies.filter(|replica| stays(topology, replica)) {
             if topology.may_take_over(replica, primary)
-                && let Some(node) = replica.place()
+                && let Some(node) = replica.address()
             {
                 return act(Step::Roles, vec![Action::Failover { node }]);
             }
@@ -675,19 +673,19 @@ fn more_primaries(topology: &Topology<'_>, shape: &Shape<'_>) -> Found {
         })
         .max_by_key(|member| member.pod.ordinal)
         .or_else(|| {
-            // Replicas of a primary that owns nothing copy nothing.
+            // Replicas of a primary without slots are not needed there.
             let idle = topology.core.iter().filter(|member| stays(topology, member));
             idle.filter(|member| member.node.primary().is_some_and(|id| !topology.owned.contains_key(&id)))
                 .max_by_key(|member| member.pod.ordinal)
                 .copied()
         });
-    match surplus.and_then(|member| member.place()) {
+    match surplus.and_then(|member| member.address()) {
         Some(node) => act(Step::Roles, vec![Action::Reset { node }]),
         None => wait(Wait::Gossip),
     }
 }
 
-/// Moves slots from those that have too many, or should have none, to those that have too few: no more than it takes.
+/// Migrates slots from primaries with too many to primaries with too few, as few as possible.
 fn moves(topology: &Topology<'_>) -> Found {
     let shape = Shape::of(topology);
     let count = |member: &Member<'_>| topology.owned.get(&member.node.id).map_or(0, Slots::len);
@@ -695,7 +693,7 @@ fn moves(topology: &Topology<'_>) -> Found {
     if shards == 0 {
         return wait(Wait::Pods);
     }
-    // Whoever has most keeps the odd slot, so that as few as possible move.
+    // The primary with most slots keeps the odd one, so that fewer are migrated.
     let (base, odd) = (usize::from(topology.goal.slots) / shards, usize::from(topology.goal.slots) % shards);
     let mut by_count = shape.primaries.clone();
     by_count.sort_by_key(|member| (Reverse(count(member)), member.pod.ordinal));
@@ -717,9 +715,9 @@ fn moves(topology: &Topology<'_>) -> Found {
     if !topology.slots_agree() || !topology.core.iter().all(|member| member.node.ok) {
         return wait(Wait::Gossip);
     }
-    // A replica that is being filled would get every key twice. One that hears nothing may be elected: with keys that the giver
-    // had, without those that the taker got.
-    let deaf = |member: Member<'_>| matches!(member.node.link, Link::Down(_) | Link::Never);
+    // A syncing replica would get every key twice. A disconnected one may be elected: with keys that were migrated away, and
+    // without those that were migrated in.
+    let disconnected = |member: Member<'_>| matches!(member.node.link, Link::Down(_) | Link::Never);
     if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
         return wait(Wait::Sync);
     }
@@ -728,7 +726,7 @@ fn moves(topology: &Topology<'_>) -> Found {
     let mut reason = Wait::Gossip;
     for (giver, taker) in givers.into_iter().zip(takers) {
         let pair = [giver, taker];
-        if pair.iter().flat_map(|primary| topology.replicas_of(primary.node.id)).any(deaf) {
+        if pair.iter().flat_map(|primary| topology.replicas_of(primary.node.id)).any(disconnected) {
             reason = Wait::Sync;
             continue;
         }
@@ -737,25 +735,24 @@ fn moves(topology: &Topology<'_>) -> Found {
         let (used, limit) = taker.node.memory;
         let (giver_used, _) = giver.node.memory;
         let share = u128::from(giver_used) * moved as u128 / all.max(1) as u128;
-        // An empty Redis uses memory too, which does not move; a giver with few keys is no reason to stop.
+        // An empty Redis uses memory too, which is not migrated.
         if limit > 0 && giver.node.keys > 0 && u128::from(used) + share > u128::from(limit) {
             reason = Wait::Memory;
             continue;
         }
-        let (from, to) = (giver.place()?, taker.place()?);
+        let (from, to) = (giver.address()?, taker.address()?);
         let slots = topology.owned.get(&giver.node.id)?.highest(moved.min(BATCH));
         moves.push(Action::Move(moving(topology, from, to, slots)));
     }
     if moves.is_empty() { wait(reason) } else { act(Step::Move, moves) }
 }
 
-/// Lets go of one member that is not wanted any more and owns nothing: forgotten by the others first, then reset, so that
-/// it cannot come back on its own.
+/// Removes one drained member: the others forget it first, then it is reset, so that it cannot rejoin by itself.
 fn shrink(topology: &Topology<'_>) -> Found {
     let mut leavers = topology.core.iter().rev().filter(|member| !stays(topology, member)).peekable();
     leavers.peek()?;
-    // Nobody can forget the primary that it copies, so replicas go first. And whoever forgets one that it still takes for an
-    // owner has slots without any: it would refuse its clients until it hears who has them.
+    // A replica cannot forget its primary, so replicas go first. And a node that forgets one which its table still has as an
+    // owner would refuse its clients until gossip brings the new owner.
     let free = |member: &&Member<'_>| {
         let id = member.node.id;
         let named = |viewer: &Member<'_>| viewer.node.peer(id).is_some_and(|peer| !peer.slots.is_empty());
@@ -765,27 +762,26 @@ fn shrink(topology: &Topology<'_>) -> Found {
     };
     let Some(leaver) = leavers.find(free) else { return wait(Wait::Gossip) };
     if leaver.is_primary() && leaver.node.keys > 0 {
-        // Elected before it had heard what its primary gave away. Redis would refuse to reset it, and whose keys are right
-        // is not for us to say.
-        return wait(Wait::Stranger);
+        // It was elected with a stale table. Redis would refuse to reset it, and only the user can say which keys are right.
+        return wait(Wait::ForeignNode);
     }
     if leaver.is_primary() && !topology.observed.leave_due {
-        // It still sends clients on that do not know who has its slots now.
+        // It still redirects clients to the new owners of its slots.
         return wait(Wait::Gossip);
     }
     let mut actions = vec![];
     for member in topology.core.iter().filter(|member| member.node.id != leaver.node.id) {
         if member.node.peer(leaver.node.id).is_some() {
-            actions.extend(member.place().map(|node| Action::Forget { node, id: leaver.node.id }));
+            actions.extend(member.address().map(|node| Action::Forget { node, id: leaver.node.id }));
         }
     }
-    actions.extend(leaver.place().map(|node| Action::Reset { node }));
+    actions.extend(leaver.address().map(|node| Action::Reset { node }));
     act(Step::Shrink, actions)
 }
 
-/// Nothing is left to do but for others.
+/// Nothing is left to do but wait.
 fn wait_for_the_rest(topology: &Topology<'_>) -> Found {
-    // Those that have left are there until the StatefulSet has heard that it is smaller.
+    // Pods of removed nodes exist until the StatefulSet is scaled down.
     let is_over = |pod: &Pod| !pod.terminating && pod.ordinal >= topology.goal.size;
     if !topology.absent.is_empty() || topology.observed.pods.iter().any(is_over) {
         return wait(Wait::Pods);

@@ -1,13 +1,13 @@
-//! What was seen, put in order: who belongs to the cluster, who owns which slot, and where the tables disagree.
+//! The cluster as derived from an observation: its members, the owner of each slot, and disagreements between tables.
 //!
-//! Every node has a table of its own, and after a fault no two need be alike. The rules that make one picture
-//! of them are here; what to do about it is in the steps.
+//! Every node has its own table, and after a fault they can all differ. This module has the rules that merge them;
+//! what to do about differences is in the steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Goal, Link, Node, NodeId, Observed, Peer, Place, Pod, Slots};
+use super::{Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Pod, Slots};
 
-/// A pod whose Redis answered.
+/// A pod with a responding Redis.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
     /// The pod.
@@ -17,9 +17,9 @@ pub struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Where commands for it go, and whom they have to find there.
-    pub fn place(&self) -> Option<Place> {
-        Some(Place { pod: self.pod.name.clone(), ip: self.pod.ip?, id: self.node.id })
+    /// Its address and id.
+    pub fn address(&self) -> Option<NodeAddress> {
+        Some(NodeAddress { pod: self.pod.name.clone(), ip: self.pod.ip?, id: self.node.id })
     }
 
     /// Whether it is a primary.
@@ -28,35 +28,35 @@ impl Member<'_> {
     }
 }
 
-/// What becomes of a node that is in the tables and did not answer.
+/// Whether a node that is in the tables and did not respond can come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// Its pod is there, or will be made again: it may come back with its data.
+    /// Its pod exists or will be recreated: it may come back with its data.
     MayReturn,
-    /// Its pod is gone for good, or runs another node now.
+    /// Its pod is gone for good, or now runs another node.
     Gone,
 }
 
-/// One picture of the cluster.
+/// The cluster as derived from an [`Observed`].
 #[derive(Debug)]
 pub struct Topology<'a> {
-    /// What to bring about.
+    /// The desired cluster.
     pub goal: Goal,
-    /// The nodes that make up the cluster and answered, lowest ordinal first.
+    /// The responding members of the cluster, lowest ordinal first.
     pub core: Vec<Member<'a>>,
-    /// The nodes that answered and are not part of it, lowest ordinal first.
+    /// Responding nodes that are not members, lowest ordinal first.
     pub outsiders: Vec<Member<'a>>,
-    /// The nodes that are in the core's tables and did not answer.
+    /// Nodes in the tables of the core that did not respond.
     pub absent: BTreeMap<NodeId, Absence>,
-    /// The slots of each node that owns any: the claim with the highest epoch counts, and of a node that
-    /// answered only its own word.
+    /// The slots of each owner: the claim with the highest epoch wins; for a node that responded, only its own claim
+    /// counts.
     pub owned: BTreeMap<NodeId, Slots>,
-    /// Everything that was seen.
+    /// The observation.
     pub observed: &'a Observed,
 }
 
 impl<'a> Topology<'a> {
-    /// Makes one picture of what was seen.
+    /// Derives the topology from an observation.
     pub fn of(goal: Goal, observed: &'a Observed) -> Self {
         let answered: Vec<Member<'a>> = observed
             .pods
@@ -71,44 +71,44 @@ impl<'a> Topology<'a> {
         Self { goal, core, outsiders, absent, owned, observed }
     }
 
-    /// The member with this id, when it answered.
+    /// The responding member with this id.
     pub fn member(&self, id: NodeId) -> Option<Member<'a>> {
         self.core.iter().copied().find(|member| member.node.id == id)
     }
 
-    /// The ordinal of the pod that a node said it is, as any member knows it.
+    /// The ordinal of a node's pod, as known to any member.
     pub fn ordinal(&self, id: NodeId) -> Option<u32> {
         let name = self.core.iter().find_map(|member| member.node.peer(id)?.pod.as_deref())?;
         name.rsplit_once('-')?.1.parse().ok()
     }
 
-    /// The members that own slots and answered, lowest ordinal first.
+    /// The responding members that own slots, lowest ordinal first.
     pub fn owners(&self) -> impl Iterator<Item = Member<'a>> + '_ {
         self.core.iter().copied().filter(|member| self.owned.contains_key(&member.node.id))
     }
 
-    /// The members that copy this primary.
+    /// The replicas of this primary.
     pub fn replicas_of(&self, id: NodeId) -> impl Iterator<Item = Member<'a>> + '_ {
         self.core.iter().copied().filter(move |member| member.node.primary() == Some(id))
     }
 
-    /// Who owns a slot.
+    /// The owner of a slot.
     pub fn owner(&self, slot: u16) -> Option<NodeId> {
         self.owned.iter().find(|(_, slots)| slots.contains(slot)).map(|(&id, _)| id)
     }
 
-    /// How many slots have an owner that answers.
+    /// Number of slots with a responding owner.
     pub fn covered(&self) -> usize {
         self.owned.iter().filter(|(id, _)| self.member(**id).is_some()).map(|(_, slots)| slots.len()).sum()
     }
 
-    /// Whether every slot has an owner that answers and serves.
+    /// Whether every slot has a responding owner that serves it.
     pub fn serves(&self) -> bool {
         self.covered() == usize::from(self.goal.slots)
             && self.owners().all(|member| member.node.ok && member.is_primary())
     }
 
-    /// Slots whose owner is gone for good, with nobody who could take its place.
+    /// Slots of owners that are gone for good and have no replica.
     pub fn lost(&self) -> Slots {
         let owned: Slots = self.owned.values().flat_map(Slots::iter).collect();
         let mut lost = Slots::range(0, self.goal.slots - 1).minus(&owned).iter().collect::<BTreeSet<_>>();
@@ -120,29 +120,28 @@ impl<'a> Topology<'a> {
         lost.into_iter().collect()
     }
 
-    /// Whether a majority of the primaries that own slots is left, without which Redis elects nobody.
+    /// Whether the majority of primaries that own slots responded, which Redis needs for an election.
     pub fn has_quorum(&self) -> bool {
         let all = self.owned.len();
         all > 0 && self.owners().count() * 2 > all
     }
 
-    /// Owners that do not answer.
+    /// Owners that did not respond.
     pub fn missing_owners(&self) -> Vec<NodeId> {
         self.owned.keys().copied().filter(|id| self.member(*id).is_none()).collect()
     }
 
-    /// Whether Redis has to elect a replica of an owner that does not answer, and can.
+    /// Whether Redis has to elect a replica of an owner that did not respond, and can.
     pub fn awaits_election(&self) -> bool {
         self.has_quorum() && self.missing_owners().iter().any(|id| self.replicas_of(*id).next().is_some())
     }
 
-    /// Whether members own slots that they have to give away before they leave.
+    /// Whether members that are to be removed still own slots.
     pub fn drains(&self) -> bool {
         self.owners().any(|member| member.pod.ordinal >= self.goal.size)
     }
 
-    /// Whether all members have the same members, roles and addresses in their tables, and nobody is being
-    /// introduced.
+    /// Whether the tables of all members agree on members, roles and addresses, and none has a node in handshake.
     pub fn tables_agree(&self) -> bool {
         self.core.iter().all(|viewer| {
             viewer.node.table.iter().all(|peer| !peer.handshake)
@@ -153,8 +152,8 @@ impl<'a> Topology<'a> {
         })
     }
 
-    /// Whether all members agree on the owner of every slot. A replica that does not know what its primary gave away would
-    /// claim it when it is elected.
+    /// Whether all members agree on the owner of every slot. A replica with a stale table would claim migrated slots when it
+    /// is elected.
     pub fn slots_agree(&self) -> bool {
         self.core.iter().all(|viewer| {
             viewer.node.table.iter().filter(|peer| !peer.handshake).all(|peer| {
@@ -164,9 +163,8 @@ impl<'a> Topology<'a> {
         })
     }
 
-    /// Whether `replica` could take over from `primary` now: a majority of primaries, and `primary` itself,
-    /// know it as the replica, and it is in step. Redis refuses, or worse accepts and then times out with
-    /// writes paused, when they do not.
+    /// Whether `replica` can take over from `primary` now: it is in sync, and the majority of primaries and `primary` itself
+    /// know it as the replica. Otherwise Redis refuses, or accepts and then times out with writes paused.
     pub fn may_take_over(&self, replica: Member<'a>, primary: Member<'a>) -> bool {
         let knows = |viewer: &Member<'a>| {
             viewer
@@ -179,14 +177,14 @@ impl<'a> Topology<'a> {
             && self.owners().filter(knows).count() * 2 > self.owned.len()
     }
 
-    /// The highest epoch that any member has heard of.
+    /// The highest epoch that any member knows.
     pub fn current_epoch(&self) -> u64 {
         self.core.iter().map(|member| member.node.current_epoch).max().unwrap_or(0)
     }
 }
 
-/// The ids of the nodes that know one another and own the most slots. A node that names members which do not
-/// name it is not one of them: it was forgotten, or is being introduced.
+/// The ids of the group of nodes that know each other and own the most slots. A node that only knows members which do
+/// not know it is not one of them: it was forgotten, or is in handshake.
 fn core(answered: &[Member<'_>]) -> BTreeSet<NodeId> {
     let mut group: Vec<usize> = (0..answered.len()).collect();
     for (i, a) in answered.iter().enumerate() {
@@ -197,8 +195,8 @@ fn core(answered: &[Member<'_>]) -> BTreeSet<NodeId> {
             }
         }
     }
-    // Most slots of their own, then most slots that they know an owner of, as the last replica of a lost primary does and a node
-    // that was just made does not; then most nodes, then the lowest ordinal.
+    // Most slots owned; then most slots with a known owner, which the last replica of a lost primary has and a new node does
+    // not; then most nodes; then the lowest ordinal.
     let weight = |root: usize| {
         let members = || answered.iter().zip(&group).filter(move |(_, of)| **of == root);
         let slots: usize = members().map(|(member, _)| member.node.slots().len()).sum();
@@ -232,7 +230,7 @@ fn absent(
                 Some(pod) if pod.redis.is_some() => Absence::Gone,
                 Some(_) => Absence::MayReturn,
                 None => match name.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse::<u32>().ok()) {
-                    // An owner whose pod others scaled away comes back with its volume.
+                    // The pod of an owner that somebody else scaled away comes back with its volume.
                     Some(ordinal) if ordinal < replicas || owned.contains_key(&peer.id) => Absence::MayReturn,
                     _ => Absence::Gone,
                 },
@@ -240,7 +238,7 @@ fn absent(
             None if all_answer => Absence::Gone,
             None => Absence::MayReturn,
         };
-        // One table may know the pod's name where another does not: the word of the one that knows counts.
+        // A table that has the pod's name wins over one that does not.
         let known = absent.entry(peer.id).or_insert(absence);
         if peer.pod.is_some() {
             *known = absence;
@@ -251,7 +249,7 @@ fn absent(
 
 fn owned(goal: Goal, core: &[Member<'_>]) -> BTreeMap<NodeId, Slots> {
     let answered: BTreeSet<NodeId> = core.iter().map(|member| member.node.id).collect();
-    // Of a node that did not answer, the freshest line.
+    // For a node that did not respond: the entry with the highest epoch.
     let mut lines: BTreeMap<NodeId, &Peer> = BTreeMap::new();
     for member in core {
         for peer in &member.node.table {
@@ -265,7 +263,7 @@ fn owned(goal: Goal, core: &[Member<'_>]) -> BTreeMap<NodeId, Slots> {
             }
         }
     }
-    // Epoch first, then who answered.
+    // Highest epoch first, then nodes that responded.
     let mut owner: Vec<Option<(u64, bool, NodeId)>> = vec![None; usize::from(goal.slots)];
     for (id, line) in lines {
         if line.primary.is_some() {

@@ -1,5 +1,5 @@
-//! Carries out a plan. Whoever is spoken with is asked for its id first, and the lease is looked at before every
-//! command; the first refusal ends it, because then the cluster is not what the plan was made for.
+//! Executes a plan. The id of each node is checked first, and the lease before every command. The first error ends the
+//! plan, since the cluster is then not what the plan was made for.
 
 use std::{
     collections::BTreeMap,
@@ -11,32 +11,32 @@ use futures_util::future::join_all;
 use redis::{Cmd, cmd, pipe};
 
 use super::{Access, COMMAND_DEADLINE, CommandError, Connection};
-use crate::plan::{Action, Move, NodeId, Place};
+use crate::plan::{Action, Move, NodeAddress, NodeId};
 
-/// Keys that are moved at once, at most.
+/// Maximum number of keys in a batch.
 const KEYS_AT_ONCE: usize = 100;
-/// Bytes that are moved at once, unless one key has more: the two nodes serve nobody else meanwhile.
+/// Maximum bytes in a batch, unless one key is larger: both nodes block while a batch is migrated.
 const BYTES_AT_ONCE: u64 = 8 << 20;
-/// A key with more bytes is not moved: both nodes would stall for longer than clients, and the other nodes, wait.
+/// Larger keys, in bytes, are not migrated: both nodes would block for longer than clients and the other nodes wait.
 const KEY_LIMIT: u64 = 64 << 20;
-/// Keys of one slot whose size is looked at before it is opened.
+/// Maximum number of keys of a slot whose size is checked before it is opened.
 const KEYS_CHECKED: usize = 10_000;
-/// How long the move of a batch may take: so long, and a second more for each of these many bytes.
+/// Timeout of a batch: this, plus a second for each [`BYTES_PER_SECOND`].
 const MIGRATE_DEADLINE: Duration = Duration::from_secs(5);
 const BYTES_PER_SECOND: u64 = 20 << 20;
-/// How long the replicas of a receiver may take to have a batch.
+/// Timeout for replicas of the destination to acknowledge a batch.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
-/// How long a plan may move slots before the cluster is looked at again.
+/// How long a plan may migrate slots before the cluster is observed again.
 const MOVE_BUDGET: Duration = Duration::from_secs(5);
 
-/// Why a plan was broken off.
+/// Why a plan was interrupted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActError {
-    /// Another operator may act now.
-    #[error("this operator does not lead any more")]
+    /// Another replica may be the leader.
+    #[error("this replica is no longer the leader")]
     NotLeading,
-    /// Nobody answers there.
+    /// No response.
     #[error("cannot reach the Redis of pod `{pod}`")]
     Unreachable {
         /// The pod.
@@ -44,18 +44,20 @@ pub enum ActError {
         /// What went wrong.
         source: CommandError,
     },
-    /// Somebody else answers there.
+    /// Another node responded.
     #[error("expected node {expected} at pod `{pod}`, found {found}")]
     Replaced {
         /// The pod.
         pod: String,
-        /// Who was there when the plan was made.
+        /// The node that the plan was made for.
         expected: NodeId,
-        /// Who is there now.
+        /// The node that responded.
         found: String,
     },
     /// The replicas of a receiver do not keep up.
-    #[error("only {acknowledged} of {expected} replicas of pod `{pod}` have the keys that were moved to it")]
+    #[error(
+        "only {acknowledged} of {expected} replicas of pod `{pod}` acknowledged the keys that were migrated to it"
+    )]
     ReplicasBehind {
         /// The pod.
         pod: String,
@@ -64,8 +66,8 @@ pub enum ActError {
         /// How many there are.
         expected: usize,
     },
-    /// A key cannot be moved in time.
-    #[error("key `{key}` in slot {slot} takes {} MiB; at most {} MiB can be moved without stalling clients", .bytes >> 20, KEY_LIMIT >> 20)]
+    /// A key is too large to be migrated.
+    #[error("key `{key}` in slot {slot} takes {} MiB; at most {} MiB can be migrated without blocking clients", .bytes >> 20, KEY_LIMIT >> 20)]
     KeyTooLarge {
         /// The key, shortened.
         key: String,
@@ -75,26 +77,26 @@ pub enum ActError {
         bytes: u64,
     },
     /// Redis refused a command.
-    #[error("the Redis of pod `{pod}` refused")]
+    #[error("Redis in pod `{pod}` refused")]
     Refused {
         /// The pod.
         pod: String,
-        /// The command, and what Redis said.
+        /// The command and the error.
         source: CommandError,
     },
 }
 
-/// What decides whether to go on.
+/// Decides whether to continue.
 pub trait Permit: Send + Sync {
-    /// Whether this operator leads, and will for at least so long.
+    /// Whether this replica is the leader for at least this long.
     fn holds_for(&self, time: Duration) -> bool;
-    /// Whether something more urgent waits for this cluster.
+    /// Whether a repair is pending for this cluster.
     fn should_yield(&self) -> bool {
         false
     }
 }
 
-/// A permit that never ends.
+/// A permit without conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Always;
 
@@ -109,9 +111,9 @@ impl Permit for Always {
 pub struct Done {
     /// Actions that were carried out.
     pub actions: usize,
-    /// Slots that have a new owner.
+    /// Slots that were migrated.
     pub slots: u64,
-    /// Why slots stay where they are, if any do: [`ActError::KeyTooLarge`]. The others were moved all the same.
+    /// Why slots were skipped, if any: [`ActError::KeyTooLarge`]. The others were migrated.
     pub skipped: Option<ActError>,
 }
 
@@ -123,7 +125,7 @@ impl Done {
     }
 }
 
-/// What became of one [`Move`].
+/// The result of one [`Move`].
 #[derive(Default)]
 struct Moved {
     slots: u64,
@@ -170,18 +172,18 @@ struct Actor<'a> {
 
 impl Actor<'_> {
     /// A connection to the node that is meant, and to no other.
-    async fn at(&mut self, place: &Place) -> Result<Connection, ActError> {
-        if let Some(connection) = self.connections.get(&(place.ip, place.id)) {
+    async fn at(&mut self, address: &NodeAddress) -> Result<Connection, ActError> {
+        if let Some(connection) = self.connections.get(&(address.ip, address.id)) {
             return Ok(connection.clone());
         }
-        let unreachable = |source| ActError::Unreachable { pod: place.pod.clone(), source };
-        let mut connection = self.access.connect(place.ip).await.map_err(unreachable)?;
+        let unreachable = |source| ActError::Unreachable { pod: address.pod.clone(), source };
+        let mut connection = self.access.connect(address.ip).await.map_err(unreachable)?;
         self.still_leads(COMMAND_DEADLINE)?;
         let found: String = connection.send("MYID", cmd("CLUSTER").arg("MYID")).await.map_err(unreachable)?;
-        if found != place.id.to_string() {
-            return Err(ActError::Replaced { pod: place.pod.clone(), expected: place.id, found });
+        if found != address.id.to_string() {
+            return Err(ActError::Replaced { pod: address.pod.clone(), expected: address.id, found });
         }
-        self.connections.insert((place.ip, place.id), connection.clone());
+        self.connections.insert((address.ip, address.id), connection.clone());
         Ok(connection)
     }
 
@@ -190,10 +192,15 @@ impl Actor<'_> {
         if self.permit.holds_for(time) { Ok(()) } else { Err(ActError::NotLeading) }
     }
 
-    async fn tell(&mut self, place: &Place, name: &'static str, command: &Cmd) -> Result<(), ActError> {
-        let mut connection = self.at(place).await?;
+    async fn send(
+        &mut self,
+        address: &NodeAddress,
+        name: &'static str,
+        command: &Cmd,
+    ) -> Result<(), ActError> {
+        let mut connection = self.at(address).await?;
         self.still_leads(COMMAND_DEADLINE)?;
-        let refused = |source| ActError::Refused { pod: place.pod.clone(), source };
+        let refused = |source| ActError::Refused { pod: address.pod.clone(), source };
         connection.send::<()>(name, command).await.map_err(refused)
     }
 
@@ -202,7 +209,7 @@ impl Actor<'_> {
         let setslot = |slot: u16, what: &str| cluster().arg("SETSLOT").arg(slot).arg(what).take();
         match action {
             Action::SetEpoch { node, epoch } => {
-                self.tell(node, "SET-CONFIG-EPOCH", cluster().arg("SET-CONFIG-EPOCH").arg(*epoch)).await
+                self.send(node, "SET-CONFIG-EPOCH", cluster().arg("SET-CONFIG-EPOCH").arg(*epoch)).await
             }
             Action::Meet { viewer, node } => {
                 // An introduction to the wrong cluster merges the two and destroys data, so who is there
@@ -210,7 +217,7 @@ impl Actor<'_> {
                 self.connections.remove(&(node.ip, node.id));
                 self.at(node).await?;
                 let port = self.access.port;
-                self.tell(viewer, "MEET", cluster().arg("MEET").arg(node.ip.to_string()).arg(port)).await
+                self.send(viewer, "MEET", cluster().arg("MEET").arg(node.ip.to_string()).arg(port)).await
             }
             Action::AddSlots { node, slots } => {
                 let mut command = cluster();
@@ -218,13 +225,13 @@ impl Actor<'_> {
                 for (first, last) in slots.ranges() {
                     command.arg(*first).arg(*last);
                 }
-                self.tell(node, "ADDSLOTSRANGE", &command).await
+                self.send(node, "ADDSLOTSRANGE", &command).await
             }
             Action::Replicate { node, primary } => {
-                self.tell(node, "REPLICATE", cluster().arg("REPLICATE").arg(primary.to_string())).await
+                self.send(node, "REPLICATE", cluster().arg("REPLICATE").arg(primary.to_string())).await
             }
             Action::Forget { node, id } => {
-                match self.tell(node, "FORGET", cluster().arg("FORGET").arg(id.to_string())).await {
+                match self.send(node, "FORGET", cluster().arg("FORGET").arg(id.to_string())).await {
                     // Somebody forgot it already, which is what was wanted.
                     Err(ActError::Refused { source, .. }) if source.message().contains("Unknown node") => {
                         Ok(())
@@ -233,27 +240,27 @@ impl Actor<'_> {
                 }
             }
             Action::Reset { node } => {
-                let done = self.tell(node, "RESET", cluster().arg("RESET").arg("HARD")).await;
+                let done = self.send(node, "RESET", cluster().arg("RESET").arg("HARD")).await;
                 // Its id is another now.
                 self.connections.remove(&(node.ip, node.id));
                 done
             }
-            Action::Failover { node } => self.tell(node, "FAILOVER", cluster().arg("FAILOVER")).await,
+            Action::Failover { node } => self.send(node, "FAILOVER", cluster().arg("FAILOVER")).await,
             Action::Elect { node } => {
-                self.tell(node, "FAILOVER", cluster().arg("FAILOVER").arg("FORCE")).await
+                self.send(node, "FAILOVER", cluster().arg("FAILOVER").arg("FORCE")).await
             }
             Action::TakeOver { node } => {
-                self.tell(node, "FAILOVER", cluster().arg("FAILOVER").arg("TAKEOVER")).await
+                self.send(node, "FAILOVER", cluster().arg("FAILOVER").arg("TAKEOVER")).await
             }
-            Action::Own { node, slot, owner } => {
-                self.tell(node, "SETSLOT", setslot(*slot, "NODE").arg(owner.to_string())).await
+            Action::AssignSlot { node, slot, owner } => {
+                self.send(node, "SETSLOT", setslot(*slot, "NODE").arg(owner.to_string())).await
             }
-            Action::Stable { node, slot } => self.tell(node, "SETSLOT", &setslot(*slot, "STABLE")).await,
+            Action::Stable { node, slot } => self.send(node, "SETSLOT", &setslot(*slot, "STABLE")).await,
             Action::Import { node, slot, from } => {
-                self.tell(node, "SETSLOT", setslot(*slot, "IMPORTING").arg(from.to_string())).await
+                self.send(node, "SETSLOT", setslot(*slot, "IMPORTING").arg(from.to_string())).await
             }
             Action::Export { node, slot, to } => {
-                self.tell(node, "SETSLOT", setslot(*slot, "MIGRATING").arg(to.to_string())).await
+                self.send(node, "SETSLOT", setslot(*slot, "MIGRATING").arg(to.to_string())).await
             }
             Action::Keys { from, to, slot, copies } => self.keys(from, to, *slot, *copies).await,
             Action::Move(moving) => self.slots(moving).await.map(|_| ()),
@@ -284,7 +291,7 @@ impl Actor<'_> {
     }
 
     /// A key of a slot that is too large to be moved, if there is one.
-    async fn too_large_key(&mut self, from: &Place, slot: u16) -> Result<Option<ActError>, ActError> {
+    async fn too_large_key(&mut self, from: &NodeAddress, slot: u16) -> Result<Option<ActError>, ActError> {
         let mut source = self.at(from).await?;
         let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
         let question = cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(KEYS_CHECKED).take();
@@ -313,7 +320,13 @@ impl Actor<'_> {
 
     /// Moves the keys of an open slot in batches. Each has to be at the receiver's replicas before the next is moved: the
     /// source has deleted it by then.
-    async fn keys(&mut self, from: &Place, to: &Place, slot: u16, copies: usize) -> Result<(), ActError> {
+    async fn keys(
+        &mut self,
+        from: &NodeAddress,
+        to: &NodeAddress,
+        slot: u16,
+        copies: usize,
+    ) -> Result<(), ActError> {
         let mut receiver = self.at(to).await?;
         let mut source = self.at(from).await?;
         let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
@@ -353,7 +366,7 @@ impl Actor<'_> {
         }
     }
 
-    fn migrate(&self, to: &Place, keys: &[Vec<u8>], replace: bool, limit: Duration) -> Cmd {
+    fn migrate(&self, to: &NodeAddress, keys: &[Vec<u8>], replace: bool, limit: Duration) -> Cmd {
         let mut command = cmd("MIGRATE");
         let timeout = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         command.arg(to.ip.to_string()).arg(self.access.port).arg("").arg(0).arg(timeout);

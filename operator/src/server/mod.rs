@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 /// How long one command may take.
 pub const COMMAND_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A word that is never shown.
+/// A redacted password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 

@@ -1,6 +1,6 @@
-//! What the API server asks the operator: to convert objects between versions, and whether one may be created.
+//! Webhooks for the API server: conversion between versions, and validation of new objects.
 //!
-//! Every replica answers, whether it leads or not.
+//! Every replica serves them, whether it is the leader or not.
 
 pub mod tls;
 
@@ -25,16 +25,16 @@ use serde_json::Value;
 
 use crate::{crd::convert::convert, metrics::Metrics};
 
-/// Where conversion is asked for.
+/// Path of the conversion webhook.
 pub const CONVERT: &str = "/convert";
-/// Where admission is asked for.
+/// Path of the validating webhook.
 pub const VALIDATE: &str = "/validate";
 
-/// A list of many large objects is converted in one request.
+/// Request size limit: many large objects are converted in one request.
 const MOST_BYTES: usize = 64 << 20;
 
 #[derive(Clone)]
-struct Answering {
+struct WebhookState {
     client: Client,
     metrics: Arc<Metrics>,
 }
@@ -45,11 +45,11 @@ pub fn router(client: Client, metrics: Arc<Metrics>) -> Router {
         .route(CONVERT, post(convert_objects))
         .route(VALIDATE, post(validate))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
-        .with_state(Answering { client, metrics })
+        .with_state(WebhookState { client, metrics })
 }
 
 async fn convert_objects(
-    State(state): State<Answering>,
+    State(state): State<WebhookState>,
     Json(review): Json<ConversionReview>,
 ) -> Json<ConversionReview> {
     let started = Instant::now();
@@ -58,7 +58,7 @@ async fn convert_objects(
     Json(review)
 }
 
-/// Converts what a review asks for: all of it, in its order, or nothing.
+/// Converts all objects of a review, in order, or none.
 pub fn converted(review: ConversionReview) -> (ConversionReview, &'static str) {
     let request = match ConversionRequest::from_review(review) {
         Ok(request) => request,
@@ -87,7 +87,7 @@ fn failure(message: &str) -> Status {
 }
 
 async fn validate(
-    State(state): State<Answering>,
+    State(state): State<WebhookState>,
     Json(review): Json<AdmissionReview<DynamicObject>>,
 ) -> Json<AdmissionReview<DynamicObject>> {
     let started = Instant::now();
@@ -101,7 +101,7 @@ async fn validate(
     Json(response.into_review())
 }
 
-/// Only what the rules in the schema cannot say: whether a name is taken, and what is allowed but unwise.
+/// Checks what the schema cannot express: whether a name is taken, and warnings.
 async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) -> AdmissionResponse {
     let mut response = AdmissionResponse::from(request);
     let Some(object) = &request.object else { return response };
@@ -109,7 +109,7 @@ async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) ->
     if request.old_object.is_none() {
         let namespace = request.namespace.clone().unwrap_or_default();
         let sets: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
-        // When the API server does not say, the controller will.
+        // If this request fails, the controller reports the conflict later.
         if let Ok(Some(set)) = sets.get_opt(&request.name).await
             && !set
                 .owner_references()
@@ -118,7 +118,7 @@ async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) ->
         {
             let name = &request.name;
             return response.deny(format!(
-                "StatefulSet `{name}` belongs to somebody else: delete it, or choose another name for this RedisCluster"
+                "StatefulSet `{name}` exists and is not controlled by this RedisCluster: delete it, or choose another name for this RedisCluster"
             ));
         }
     }
@@ -131,12 +131,10 @@ fn warnings(spec: &Value) -> Option<Vec<String>> {
     let shards = number("size") / (1 + replicas.max(0));
     let mut warnings = vec![];
     if replicas > 0 && (1..3).contains(&shards) {
-        warnings.push(format!(
-            "with {shards} shards Redis elects no new primary when one fails: three or more are needed"
-        ));
+        warnings.push(format!("with {shards} shards Redis cannot fail over by itself: use three or more"));
     }
     if spec["image"].as_str().is_some_and(|image| image.ends_with(":latest")) {
-        warnings.push("spec.image `:latest` changes under the pods: name a version".into());
+        warnings.push("the tag `:latest` in spec.image can change between pods: use a version".into());
     }
     (!warnings.is_empty()).then_some(warnings)
 }

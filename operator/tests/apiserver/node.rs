@@ -24,11 +24,11 @@ const AT_ONCE: usize = 16;
 /// Runs containers.
 pub(crate) trait Runtime: Send + Sync {
     /// Starts the container of a pod; it runs as long as what is given back.
-    fn start(&self, place: &Place) -> Box<dyn Send>;
+    fn start(&self, settings: &RedisSettings) -> Box<dyn Send>;
 }
 
 /// What a container is told.
-pub(crate) struct Place {
+pub(crate) struct RedisSettings {
     pub(crate) pod: String,
     pub(crate) ordinal: u32,
     pub(crate) ip: IpAddr,
@@ -118,14 +118,14 @@ impl Node {
         let name = set.name_any();
         let config = self.api::<ConfigMap>().get(&format!("{name}-config")).await.unwrap();
         let secret = self.api::<Secret>().get(&format!("{name}-auth")).await.unwrap();
-        let place = Place {
+        let settings = RedisSettings {
             pod: pod.clone(),
             ordinal,
             ip,
             redis_conf: config.data.unwrap()["redis.conf"].clone(),
             password: String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap(),
         };
-        let running = self.runtime.start(&place);
+        let running = self.runtime.start(&settings);
         let template = &set.spec.as_ref().unwrap().template;
         let mut spec = template.spec.clone().unwrap();
         if set.spec.as_ref().unwrap().volume_claim_templates.is_some() {
@@ -181,11 +181,11 @@ impl Drop for Server {
 }
 
 impl Runtime for RealRedis {
-    fn start(&self, place: &Place) -> Box<dyn Send> {
-        let dir = self.0.path().join(place.ip.to_string());
+    fn start(&self, settings: &RedisSettings) -> Box<dyn Send> {
+        let dir = self.0.path().join(settings.ip.to_string());
         fs::create_dir(&dir).unwrap();
-        let conf = place.redis_conf.replace("dir /data", &format!("dir {}", dir.display()));
-        let Place { ip, pod, password, .. } = place;
+        let conf = settings.redis_conf.replace("dir /data", &format!("dir {}", dir.display()));
+        let RedisSettings { ip, pod, password, .. } = settings;
         let own = format!(
             "bind {ip}\ncluster-announce-ip {ip}\ncluster-announce-hostname {pod}.headless.ns.svc\n\
              requirepass {password}\nmasterauth {password}\n"

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::node::{Place, Runtime};
+use crate::node::{RedisSettings, Runtime};
 
 /// Clusters of three nodes each.
 pub(crate) struct PretendedRedis;
@@ -25,10 +25,10 @@ impl Drop for Listening {
 }
 
 impl Runtime for PretendedRedis {
-    fn start(&self, place: &Place) -> Box<dyn Send> {
-        let listener = std::net::TcpListener::bind((place.ip, PORT)).unwrap();
+    fn start(&self, settings: &RedisSettings) -> Box<dyn Send> {
+        let listener = std::net::TcpListener::bind((settings.ip, PORT)).unwrap();
         listener.set_nonblocking(true).unwrap();
-        let table = table(place);
+        let table = table(settings);
         Box::new(Listening(tokio::spawn(async move {
             let listener = TcpListener::from_std(listener).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
@@ -40,14 +40,14 @@ impl Runtime for PretendedRedis {
 }
 
 /// CLUSTER NODES. The pods of a cluster have addresses that follow one another.
-fn table(place: &Place) -> String {
-    let IpAddr::V4(ip) = place.ip else { unreachable!("pods here have IPv4 addresses") };
-    let first = u32::from(ip) - place.ordinal;
-    let name = place.pod.rsplit_once('-').unwrap().0;
+fn table(settings: &RedisSettings) -> String {
+    let IpAddr::V4(ip) = settings.ip else { unreachable!("pods here have IPv4 addresses") };
+    let first = u32::from(ip) - settings.ordinal;
+    let name = settings.pod.rsplit_once('-').unwrap().0;
     let line = |(ordinal, slots): (u32, &&str)| {
         let number = first + ordinal;
         let ip = Ipv4Addr::from(number);
-        let flags = if ordinal == place.ordinal { "myself,master" } else { "master" };
+        let flags = if ordinal == settings.ordinal { "myself,master" } else { "master" };
         let epoch = ordinal + 1;
         format!(
             "{number:040x} {ip}:{PORT}@16379,{name}-{ordinal}.headless {flags} - 0 0 {epoch} connected {slots}\n"

@@ -12,7 +12,7 @@ use std::{
 };
 
 use redis_operator::plan::{
-    Action, Goal, Link, Node, NodeId, Observed, Peer, Place, Plan, Pod, Slots, Topology, plan,
+    Action, Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, plan,
 };
 
 /// How long a forgotten id stays banned, in rounds.
@@ -693,7 +693,7 @@ impl Model {
         plan(&Topology::of(self.goal, &self.observe()))
     }
 
-    fn redis(&mut self, place: &Place) -> Result<&mut Redis, Refused> {
+    fn redis(&mut self, place: &NodeAddress) -> Result<&mut Redis, Refused> {
         let ordinal = self.at(place.ip).ok_or(Refused("nobody answers"))?;
         let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
         if redis.id == place.id { Ok(redis) } else { Err(Refused("another node answers")) }
@@ -793,7 +793,7 @@ impl Model {
                 let ordinal = self.at_id(me).ok_or(Refused("nobody answers"))?;
                 self.promote(ordinal, epoch, &slots);
             }
-            Action::Own { node, slot, owner } => {
+            Action::AssignSlot { node, slot, owner } => {
                 let redis = self.redis(node)?;
                 if redis.primary.is_some() {
                     return Err(Refused("a replica"));
@@ -846,7 +846,12 @@ impl Model {
     }
 
     /// Moves one key of a slot, and says whether there was one.
-    pub(crate) fn one_key(&mut self, from: &Place, to: &Place, slot: u16) -> Result<bool, Refused> {
+    pub(crate) fn one_key(
+        &mut self,
+        from: &NodeAddress,
+        to: &NodeAddress,
+        slot: u16,
+    ) -> Result<bool, Refused> {
         self.redis(to)?;
         let source = self.redis(from)?;
         let Some(key) = source.keys.iter().find(|key| key.0 == slot).copied() else { return Ok(false) };

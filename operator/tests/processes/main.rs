@@ -447,14 +447,14 @@ async fn a_foreign_node_is_not_met() {
     let places: Vec<_> = observed
         .pods
         .iter()
-        .map(|pod| redis_operator::plan::Place {
+        .map(|pod| redis_operator::plan::NodeAddress {
             pod: pod.name.clone(),
             ip: pod.ip.unwrap(),
             id: pod.redis.as_ref().unwrap().id,
         })
         .collect();
     // The address passed to a node of another cluster after it was looked at.
-    let stale = redis_operator::plan::Place { ip: theirs.ip(0), ..places[1].clone() };
+    let stale = redis_operator::plan::NodeAddress { ip: theirs.ip(0), ..places[1].clone() };
     let meet = Action::Meet { viewer: places[0].clone(), node: stale };
     let error = act(&ours.access, &Always, &[meet]).await.unwrap_err();
     assert!(matches!(error, ActError::Replaced { .. }), "{error}");

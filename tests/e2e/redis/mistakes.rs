@@ -49,9 +49,17 @@ pub(super) fn mended(namespace: &Namespace) -> Result<(), Failed> {
 
     for (redis, reason, said) in [
         (&image, "PodTrouble", "correct spec.image"),
-        (&taken, "NameTaken", "Service `taken-headless` belongs to somebody else: delete or rename it"),
+        (
+            &taken,
+            "NameTaken",
+            "Service `taken-headless` exists and is not controlled by this RedisCluster: delete or rename it",
+        ),
         (&secret, "SecretMissing", "Secret `mine` is not there: create it with the password"),
-        (&late, "NameTaken", "StatefulSet `late` belongs to somebody else: delete or rename it"),
+        (
+            &late,
+            "NameTaken",
+            "StatefulSet `late` exists and is not controlled by this RedisCluster: delete or rename it",
+        ),
     ] {
         let message = redis.wait_condition("Degraded", reason)?;
         assert!(message.contains(said), "{message}");
@@ -163,6 +171,11 @@ pub(super) fn webhooks(namespace: &Namespace) -> Result<(), Failed> {
     // Refused: the name is taken.
     foreign_set(namespace, "mine")?;
     let said = advised("mine", "size: 3")?;
-    assert!(said.contains("denied the request: StatefulSet `mine` belongs to somebody else"), "{said}");
+    assert!(
+        said.contains(
+            "denied the request: StatefulSet `mine` exists and is not controlled by this RedisCluster"
+        ),
+        "{said}"
+    );
     Ok(())
 }

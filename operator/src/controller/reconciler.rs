@@ -1,4 +1,4 @@
-//! One turn of one cluster: look at everything, plan, do what is this controller's to do, and tell how it is.
+//! One reconcile of one cluster: observe everything, plan, do this controller's part, and update the status.
 
 use std::{
     sync::{
@@ -36,14 +36,14 @@ use super::{
     finalize::{FINALIZER, finalize},
     lasts,
     problem::Problem,
-    status::{self, News, View},
+    status::{self, Notice, View},
 };
 use crate::{
     crd::{
         RedisCluster,
         v1::{LostSlots, QuorumLoss, RedisClusterStatus},
     },
-    plan::{self, Goal, Lane, Observed, Plan, SLOTS, Step, Topology, Wait},
+    plan::{self, ControllerKind, Goal, Observed, Plan, SLOTS, Step, Topology, Wait},
     server::{
         Access, Password,
         act::{ActError, Done, Permit, act},
@@ -51,18 +51,18 @@ use crate::{
     },
 };
 
-/// On a RedisCluster: the namespace of the operator that looks after it.
+/// Annotation on a RedisCluster: the namespace of the operator that manages it.
 const OPERATED_BY: &str = "cache.example.com/operated-by";
-/// A node that gave its slots away sends clients on for so long before it is removed.
+/// How long a drained node redirects clients before it is removed.
 const LEAVE_DELAY: Duration = Duration::from_secs(2);
-/// Who writes, for server-side apply.
+/// Field manager for server-side apply.
 const MANAGER: &str = "redis-operator";
-/// A settled cluster is looked at this often.
+/// How often a settled cluster is reconciled.
 const STEADY: Duration = Duration::from_secs(30);
-/// While slots move, the status follows this often.
+/// How often the status is updated while slots migrate.
 const STATUS_PACE: Duration = Duration::from_secs(2);
 
-/// Permits as long as the lease is held; a repair that waits stops a slot move.
+/// Permits actions as long as the lease is held; a pending repair interrupts slot migration.
 struct Leading<'a> {
     leadership: &'a Leadership,
     repair_waits: Option<&'a AtomicBool>,
@@ -79,20 +79,20 @@ impl Permit for Leading<'_> {
 }
 
 /// One reconcile of one cluster by one controller.
-pub(super) struct Turn<'a> {
+pub(super) struct Reconciler<'a> {
     pub(super) scope: &'a Scope,
-    pub(super) lane: Lane,
+    pub(super) controller: ControllerKind,
     pub(super) cluster: &'a RedisCluster,
     pub(super) key: &'a Key,
     pub(super) object: &'a Object,
 }
 
-impl Turn<'_> {
+impl Reconciler<'_> {
     pub(super) fn backoff(&self) -> &Backoff {
-        if self.lane == Lane::Health { &self.object.health } else { &self.object.topology }
+        if self.controller == ControllerKind::Health { &self.object.health } else { &self.object.topology }
     }
 
-    pub(super) async fn take(&self, memory: &mut Memory) -> Result<Action, ReconcileError> {
+    pub(super) async fn reconcile(&self, memory: &mut Memory) -> Result<Action, ReconcileError> {
         if let Some(other) = self.other_installation() {
             if !std::mem::replace(&mut memory.told_of_other, true) {
                 self.scope.publish(self.cluster, other).await;
@@ -101,16 +101,16 @@ impl Turn<'_> {
         }
         memory.told_of_other = false;
         if self.cluster.metadata.deletion_timestamp.is_some() {
-            return match self.lane {
-                Lane::Health => Ok(Action::await_change()),
-                Lane::Topology => finalize(self.scope, self.cluster, self.key).await,
+            return match self.controller {
+                ControllerKind::Health => Ok(Action::await_change()),
+                ControllerKind::Topology => finalize(self.scope, self.cluster, self.key).await,
             };
         }
         let claimed = self.cluster.annotations().contains_key(OPERATED_BY)
             && self.cluster.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
         if !claimed {
-            // The watch tells of it, and then this is the only installation that acts.
-            if self.lane == Lane::Topology {
+            // The watch brings the claimed object back; from then on only this installation acts.
+            if self.controller == ControllerKind::Topology {
                 self.claim().await?;
             }
             return Ok(Action::await_change());
@@ -130,7 +130,7 @@ impl Turn<'_> {
         };
         let leadership = &self.scope.context.leadership;
         let open_keys = observe(&access, &Leading { leadership, repair_waits: None }, &mut pods).await;
-        // Whoever lost the lease meanwhile has not seen everybody, and must not write what it makes of that.
+        // An operator that lost the lease meanwhile stopped asking, so what it observed is incomplete.
         if !leadership.leads() {
             return Err(ActError::NotLeading.into());
         }
@@ -149,7 +149,7 @@ impl Turn<'_> {
             accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss,
         };
         let topology = Topology::of(goal, &observed);
-        // While nobody answers nobody knows of a quorum, and those that come back first must not count that time.
+        // While no node responds, nothing is known about the quorum, so that time does not count.
         let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
         let (drained, electing) = (!topology.drains(), topology.awaits_election());
         observed.takeover_due = lasts(&mut memory.quorum_lost, quorum_lost) >= self.takeover_delay();
@@ -167,15 +167,15 @@ impl Turn<'_> {
         if spec.paused {
             problem = problem.or(Some(Problem::Paused));
         }
-        if problem.is_none() && self.lane == Lane::Topology {
+        if problem.is_none() && self.controller == ControllerKind::Topology {
             problem = self.make_children(set.as_ref(), &topology, &plan).await?;
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
-        // Also while something keeps the cluster from being changed: its pods come and go all the same.
+        // Also while a problem stops other changes: pods come and go anyway.
         self.set_readiness(&topology).await?;
         if problem.is_none() {
             done = self.carry_out(&access, &plan).await;
-            if self.lane == Lane::Topology {
+            if self.controller == ControllerKind::Topology {
                 self.restart_stuck(&observed, update_revision).await?;
             }
         }
@@ -183,7 +183,7 @@ impl Turn<'_> {
         memory.skipped = match acted {
             _ if plan.step != Step::Move => None,
             Some(done) => done.skipped.as_ref().map(ToString::to_string),
-            // The other controller moves them.
+            // The other controller migrates them.
             None => memory.skipped.take(),
         };
         problem = problem.or(memory.skipped.clone().map(Problem::KeyTooLarge));
@@ -197,18 +197,18 @@ impl Turn<'_> {
             volume_size: set.as_ref().and_then(|set| self.other_volume_size(set)),
             now,
         };
-        self.tell(memory, &old, &view).await?;
-        // The other slots go on moving.
+        self.update_status(memory, &old, &view).await?;
+        // The other slots continue to migrate.
         let waits = if done?.slots > 0 { None } else { problem.as_ref() };
         Ok(self.next(&plan, waits))
     }
 
-    /// Tells of another installation of the operator that looks after this cluster.
-    fn other_installation(&self) -> Option<News> {
+    /// An Event if another installation of the operator manages this cluster.
+    fn other_installation(&self) -> Option<Notice> {
         let installation = &self.scope.context.installation;
         let other = self.cluster.annotations().get(OPERATED_BY).filter(|other| *other != installation)?;
         let name = &self.key.1;
-        Some(News::warning(
+        Some(Notice::warning(
             "OperatedByOther",
             format!(
                 "the operator in namespace `{other}` manages this RedisCluster, so the one in `{installation}` ignores it; once the other is uninstalled, run `kubectl annotate rediscluster {name} {OPERATED_BY}-`"
@@ -216,7 +216,7 @@ impl Turn<'_> {
         ))
     }
 
-    /// Takes a cluster that no installation looks after. Of two that try, the one whose write comes second is refused.
+    /// Claims a cluster that no installation manages. If two try, the second write fails on its resourceVersion.
     async fn claim(&self) -> Result<(), ReconcileError> {
         let mut finalizers = self.cluster.finalizers().to_vec();
         if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
@@ -235,21 +235,21 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The size of the volumes, where it is not what the spec says: Kubernetes lets nobody change a StatefulSet's claims.
+    /// The size of the volumes, if it differs from the spec: volumeClaimTemplates of a StatefulSet are immutable.
     fn other_volume_size<'s>(&self, set: &'s StatefulSet) -> Option<&'s str> {
         let wanted = &self.cluster.spec.storage.as_ref()?.size.0;
         let claims = set.spec.as_ref()?.volume_claim_templates.as_ref()?;
         let requests = claims.first()?.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
         let found = &requests.get("storage")?.0;
-        (!children::holds(&json!(wanted), &json!(found))).then_some(found.as_str())
+        (!children::contains(&json!(wanted), &json!(found))).then_some(found.as_str())
     }
 
-    /// Three node timeouts: a majority that comes back by itself is back by then.
+    /// Three node timeouts: by then, a majority that recovers by itself has recovered.
     fn takeover_delay(&self) -> Duration {
         Duration::from_millis(self.scope.context.defaults.node_timeout_ms.into()) * 3
     }
 
-    /// The StatefulSet. The cache may lack one that is there.
+    /// The StatefulSet, from the cache or else the API server, since the cache may be stale.
     async fn stateful_set(&self) -> Result<Option<StatefulSet>, ReconcileError> {
         if let Some(set) = Caches::child(&self.scope.caches.stateful_sets, self.key, &self.key.1) {
             return Ok(Some((*set).clone()));
@@ -259,7 +259,7 @@ impl Turn<'_> {
         call("get", "StatefulSet", api.get_opt(&self.key.1), leadership).await
     }
 
-    /// What the API refuses today may have been stored before, or come from an older version of it.
+    /// A spec that breaks today's schema may have been stored under an older one.
     fn invalid(&self) -> Option<Problem> {
         let spec = &self.cluster.spec;
         if !(1..=500).contains(&spec.size) {
@@ -275,12 +275,12 @@ impl Turn<'_> {
         }
     }
 
-    /// The password, or what is missing for it.
+    /// The password, or why there is none.
     async fn password(&self) -> Result<Result<Password, Problem>, ReconcileError> {
         let (name, secret_key) = Names::of(self.cluster).auth;
         let own = self.cluster.spec.auth.is_none();
         let api: Api<Secret> = self.scope.api(self.key);
-        // The user's Secrets are not watched: there may be any number of them.
+        // Secrets of users are not watched: there may be any number of them.
         let cached = if own { Caches::child(&self.scope.caches.secrets, self.key, &name) } else { None };
         let secret = match cached {
             Some(secret) => Some((*secret).clone()),
@@ -291,7 +291,7 @@ impl Turn<'_> {
                 return Ok(Err(Problem::NameTaken { kind: "Secret", name }));
             }
             Some(secret) => secret,
-            // A new password would not be the one that the pods have.
+            // Running pods were started with another password than a new one.
             None if own && !self.has_pods().await? => {
                 let secret = children::auth_secret(self.cluster, &new_password());
                 self.scope.context.metrics.api_write("Secret");
@@ -337,7 +337,7 @@ impl Turn<'_> {
             .state()
             .iter()
             .filter(|pod| pod.namespace().as_deref() == Some(&self.key.0))
-            // A pod of another's at an address of ours must never be spoken with as one of ours.
+            // Never treat a pod of another owner as one of this cluster.
             .filter(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()))
             .filter_map(|pod| seen_pod(pod, &prefix))
             .collect();
@@ -355,11 +355,11 @@ impl Turn<'_> {
         let mut set = children::stateful_set(cluster, defaults, plan.replicas);
         if let Some(found) = found {
             if let (Some(wanted), Some(found)) = (&mut set.spec, &found.spec) {
-                // Kubernetes lets nobody change them.
+                // They are immutable.
                 wanted.volume_claim_templates.clone_from(&found.volume_claim_templates);
             }
             if topology.observed.replicas.is_some_and(|replicas| plan.replicas < replicas) {
-                // What was seen of the pods is about this version of it.
+                // The observation is only valid for this version of the StatefulSet.
                 set.metadata.resource_version = found.resource_version();
             }
         }
@@ -399,7 +399,7 @@ impl Turn<'_> {
         Ok(problem)
     }
 
-    /// The claims of this cluster's volumes, with the ordinals of their pods.
+    /// The PersistentVolumeClaims of this cluster, with the ordinals of their pods.
     fn claims(&self) -> impl Iterator<Item = (u32, Arc<PersistentVolumeClaim>)> {
         let prefix = children::claim_name(&self.key.1, 0);
         let prefix = prefix.trim_end_matches('0').to_owned();
@@ -410,8 +410,8 @@ impl Turn<'_> {
             .filter_map(move |claim| Some((claim.name_any().strip_prefix(&prefix)?.parse().ok()?, claim)))
     }
 
-    /// Before pods go: marks the claims of those whose nodes answered and were reset, and of no others. Before pods come: takes
-    /// the mark from claims that are used again.
+    /// Before scaling down: annotates the claims of pods whose nodes responded and were reset, and no others. Before scaling
+    /// up: removes the annotation from claims that are used again.
     async fn mark_drained(&self, topology: &Topology<'_>, plan: &Plan) -> Result<(), ReconcileError> {
         let observed = topology.observed;
         let drained = |ordinal: u32| {
@@ -442,7 +442,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Deletes the claims of nodes that were drained, once the StatefulSet has no such pod any more.
+    /// Deletes the claims of drained nodes once their pods are gone.
     async fn delete_drained(&self, topology: &Topology<'_>, plan: &Plan) -> Result<(), ReconcileError> {
         let observed = topology.observed;
         let Some(replicas) = observed.replicas else { return Ok(()) };
@@ -467,7 +467,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Applies an object unless it is there as wanted. One that belongs to somebody else stays as it is.
+    /// Applies an object unless it is up to date. An object that this RedisCluster does not control is not changed.
     async fn ensure<K>(
         &self,
         kind: &'static str,
@@ -496,7 +496,7 @@ impl Turn<'_> {
             if !self.owns(&found) {
                 return Ok(Some(Problem::NameTaken { kind, name }));
             }
-            if children::holds(&encode(wanted)?, &encode(&found)?) {
+            if children::contains(&encode(wanted)?, &encode(&found)?) {
                 return Ok(None);
             }
         }
@@ -509,11 +509,11 @@ impl Turn<'_> {
             error.answer().filter(|(code, _)| [400, 403, 422].contains(code)).map(|(_, said)| said.to_owned())
         };
         let beside = match &applied {
-            Ok(made) => !children::holds(&encode(wanted)?, &encode(made)?),
+            Ok(made) => !children::contains(&encode(wanted)?, &encode(made)?),
             Err(error) => refused(error).is_some(),
         };
         let result = if there && beside {
-            // What others put into a list, a second port for one, stays beside ours. This replaces the list.
+            // Server-side apply keeps list items of other managers, such as a second port. A merge patch replaces the list.
             self.scope.context.metrics.api_write(kind);
             let parameters = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
             call("patch", kind, api.patch(&name, &parameters, &Patch::Merge(wanted)), leadership).await
@@ -529,8 +529,8 @@ impl Turn<'_> {
         }
     }
 
-    /// A pod that cannot start gets the template that was corrected since: it serves nobody, so nothing is lost. All others
-    /// wait for whoever rolls them one by one.
+    /// Deletes pods that cannot start and run an outdated template, so that they get the current one: they serve no
+    /// clients. All other pods keep their template until they are replaced.
     async fn restart_stuck(&self, observed: &Observed, revision: Option<&str>) -> Result<(), ReconcileError> {
         let stuck = observed.pods.iter().filter(|pod| {
             let outdated = revision.is_some() && pod.revision.as_deref() != revision;
@@ -547,7 +547,7 @@ impl Turn<'_> {
             };
             let (parameters, leadership) = (exactly(&*seen), &self.scope.context.leadership);
             match call("delete", "Pod", api.delete(&pod.name, &parameters), leadership).await {
-                // Replaced or gone meanwhile, which is what was wanted.
+                // Replaced or gone in the meantime.
                 Err(error) if matches!(error.answer(), Some((404 | 409, _))) => {}
                 result => drop(result?),
             }
@@ -555,9 +555,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Sets the condition of each pod that says whether its node is in sync with its shard, where that is a readiness gate of
-    /// the pod. A node that does not answer keeps its condition, unless the kubelet finds its containers not ready: whatever
-    /// runs there next has to prove itself again.
+    /// Sets the readiness gate of each pod that has it: whether its node is in sync with its shard. If a node does not
+    /// respond, its condition stays as it is unless the kubelet reports its containers as not ready.
     async fn set_readiness(&self, topology: &Topology<'_>) -> Result<(), ReconcileError> {
         for pod in &topology.observed.pods {
             let seen = Caches::child(&self.scope.caches.pods, self.key, &pod.name);
@@ -577,7 +576,7 @@ impl Turn<'_> {
             let patched =
                 call("patch", "Pod/status", api.patch_status(&pod.name, &parameters, &patch), leadership);
             match patched.await {
-                // Replaced or gone meanwhile.
+                // Replaced or gone in the meantime.
                 Err(error) if matches!(error.answer(), Some((404 | 409, _))) => {}
                 result => drop(result?),
             }
@@ -585,18 +584,18 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Acts when the plan is this controller's business, and wakes the other when it is not.
+    /// Executes the plan if it is for this controller, and queues the cluster for the other controller if not.
     async fn carry_out(&self, access: &Access, plan: &Plan) -> Result<Done, ReconcileError> {
         let moving = matches!(plan.step, Step::Move | Step::Shrink | Step::Roles | Step::CloseSlots);
         self.scope.context.upgradeable.set(self.key, moving);
         if plan.actions.is_empty() {
             return Ok(Done::default());
         }
-        if plan.step.lane() != self.lane {
-            self.scope.caches.queue(plan.step.lane()).add(self.key);
+        if plan.step.controller() != self.controller {
+            self.scope.caches.queue(plan.step.controller()).add(self.key);
             return Ok(Done::default());
         }
-        let repair_waits = (self.lane == Lane::Topology).then_some(&self.object.repair_waits);
+        let repair_waits = (self.controller == ControllerKind::Topology).then_some(&self.object.repair_waits);
         let permit = Leading { leadership: &self.scope.context.leadership, repair_waits };
         let result = act(access, &permit, &plan.actions).await;
         let carried_out = result.as_ref().map_or(0, |done| done.actions);
@@ -610,41 +609,38 @@ impl Turn<'_> {
     async fn repaired(&self, plan: &Plan) {
         let metrics = &self.scope.context.metrics;
         let count = plan.actions.len();
-        let news = match plan.step {
+        let notice = match plan.step {
             Step::HealAddresses => {
                 metrics.repaired("addresses");
-                News::normal("AddressesHealed", "told nodes the new addresses of others")
+                Notice::normal("AddressesHealed", "updated node addresses after pods were recreated")
             }
             Step::Relink => {
                 metrics.repaired("replication");
-                News::normal(
+                Notice::normal(
                     "ReplicationRepaired",
-                    format!("connected {count} replicas to their primaries again"),
+                    format!("reconnected {count} replicas to their primaries"),
                 )
             }
             Step::CloseSlots => {
                 metrics.repaired("open_slots");
-                News::warning("OpenSlotRepaired", "finished slots that were left half-way")
+                Notice::warning("OpenSlotRepaired", "finished interrupted slot migrations")
             }
             Step::Forget => {
                 metrics.repaired("ghosts");
-                News::normal("MemberForgotten", "struck nodes that are gone from the tables")
+                Notice::normal("MemberForgotten", "forgot removed nodes (CLUSTER FORGET)")
             }
             Step::TakeOver => {
                 metrics.failover(&self.key.0, &self.key.1, "takeover");
-                News::warning(
+                Notice::warning(
                     "TakeoverPerformed",
-                    "a replica took over without a vote because the majority of the primaries is down",
+                    "promoted a replica without a vote because the majority of primaries is down",
                 )
             }
             Step::Elect => {
                 metrics.failover(&self.key.0, &self.key.1, "forced");
-                News::warning(
-                    "ElectionForced",
-                    "a replica that Redis did not elect by itself asked for votes",
-                )
+                Notice::warning("ElectionForced", "forced an election that Redis did not start by itself")
             }
-            Step::AcceptLoss => News::warning(
+            Step::AcceptLoss => Notice::warning(
                 "LostSlotsAssigned",
                 "spec.recovery.lostSlots is AcceptDataLoss: assigning lost slots to other nodes, without their keys",
             ),
@@ -652,15 +648,15 @@ impl Turn<'_> {
                 if plan.actions.iter().any(|action| matches!(action, plan::Action::Failover { .. })) =>
             {
                 metrics.failover(&self.key.0, &self.key.1, "planned");
-                News::normal("FailoverStarted", "a primary that leaves hands over to its replica")
+                Notice::normal("FailoverStarted", "failing over before removal of a primary")
             }
             _ => return,
         };
-        self.scope.publish(self.cluster, news).await;
+        self.scope.publish(self.cluster, notice).await;
     }
 
-    /// Writes the status if it changed, and says what is new in it.
-    async fn tell(
+    /// Writes the status if it changed, and publishes Events for the changes.
+    async fn update_status(
         &self,
         memory: &mut Memory,
         old: &RedisClusterStatus,
@@ -694,12 +690,12 @@ impl Turn<'_> {
             info!(pod, "a replica took over");
             context.metrics.failover(&self.key.0, &self.key.1, "observed");
         }
-        for news in status::news(old, &new, self.cluster.spec.size) {
-            if news.reason == "MemberReplaced" {
+        for notice in status::notices(old, &new, self.cluster.spec.size) {
+            if notice.reason == "MemberReplaced" {
                 context.metrics.member_replaced();
             }
-            info!(reason = news.reason, note = news.note, "event");
-            self.scope.publish(self.cluster, news).await;
+            info!(reason = notice.reason, note = notice.note, "event");
+            self.scope.publish(self.cluster, notice).await;
         }
         memory.status = Some(new);
         memory.written = Some(Instant::now());
@@ -721,17 +717,17 @@ impl Turn<'_> {
         self.scope.context.metrics.phases(counts);
     }
 
-    /// When to look again, if nothing changes before.
+    /// When to reconcile again if nothing changes before.
     fn next(&self, plan: &Plan, problem: Option<&Problem>) -> Action {
-        let other = plan.step.lane() != self.lane;
+        let other = plan.step.controller() != self.controller;
         let wait = match (problem, plan.step) {
             (Some(_), _) => jittered(STEADY),
             (None, Step::Settled) => jittered(STEADY),
-            (None, Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Stranger | Wait::Memory)) => {
+            (None, Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::ForeignNode | Wait::Memory)) => {
                 jittered(STEADY)
             }
             (None, Step::Wait(Wait::Quorum)) => Duration::from_secs(1),
-            // The other controller was woken.
+            // The cluster is in the other controller's queue.
             (None, _) if other => jittered(Duration::from_secs(5)),
             (None, Step::Wait(Wait::Pods)) => jittered(Duration::from_secs(3)),
             (None, Step::Wait(_)) => Duration::from_millis(300),
@@ -741,7 +737,7 @@ impl Turn<'_> {
     }
 }
 
-/// Deletes this very object, as it was seen.
+/// Deletes exactly this object: uid and resourceVersion must match.
 pub(super) fn exactly(object: &impl ResourceExt) -> DeleteParams {
     let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
     DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
@@ -752,7 +748,7 @@ fn new_password() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = [0; 32];
     let random = rustls::crypto::ring::default_provider().secure_random;
-    // The system's random numbers do not end. A password of zeros must never be.
+    // The system's random numbers do not fail; a password of zeros would be fatal.
     assert!(random.fill(&mut bytes).is_ok(), "no random numbers");
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
@@ -765,7 +761,7 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         .into_iter()
         .flatten()
         .find_map(|container| container.state.as_ref()?.waiting.as_ref());
-    // These two are every pod's beginning.
+    // Every pod starts with these two.
     let waiting = waiting.filter(|waiting| {
         !matches!(waiting.reason.as_deref(), Some("ContainerCreating" | "PodInitializing") | None)
     });
@@ -789,7 +785,7 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         uid: pod.uid().unwrap_or_default(),
         ip: status.and_then(|status| status.pod_ip.as_ref()).and_then(|ip| ip.parse().ok()),
         terminating: pod.metadata.deletion_timestamp.is_some(),
-        // Of a node that is lost, Kubernetes takes back `Ready` alone.
+        // When a Kubernetes node is lost, only `Ready` of its pods becomes false, not `ContainersReady`.
         containers_ready: is_true("ContainersReady") && (is_true("Ready") || waits_for_gate),
         password_rejected: false,
         host: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
