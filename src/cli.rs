@@ -100,6 +100,18 @@ fn nearest_version(text: &str) -> Option<String> {
         .find(|near| Version::parse(near).is_ok())
 }
 
+/// `olmkit help bundle diff` is `olmkit bundle diff --help`.
+pub fn as_help(mut args: Vec<OsString>) -> Vec<OsString> {
+    if let Some(at) = args.iter().take(3).position(|word| word == "help")
+        && at > 0
+        && args.iter().skip(1).all(|word| !word.to_string_lossy().starts_with('-'))
+    {
+        args.remove(at);
+        args.push("--help".into());
+    }
+    args
+}
+
 /// The name under which the program is the catalog server alone, as in the images of catalogs.
 const SERVER_NAME: &str = "olmkit-serve";
 
@@ -157,6 +169,19 @@ mod tests {
             ("olmkit serve x", "olmkit serve x"),
         ] {
             assert_eq!(as_server(args(given)), args(meant));
+        }
+    }
+
+    #[test]
+    fn help_is_a_command_too() {
+        let args = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (given, meant) in [
+            ("olmkit help", "olmkit --help"),
+            ("olmkit help bundle diff", "olmkit bundle diff --help"),
+            ("olmkit catalog help promote", "olmkit catalog promote --help"),
+            ("olmkit operator status help", "olmkit operator status help"),
+        ] {
+            assert_eq!(as_help(args(given)), args(meant));
         }
     }
 

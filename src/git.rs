@@ -112,7 +112,8 @@ impl Revision {
 
     /// The files below a directory with their ids, without contents. Paths that could lead out of it are left out.
     fn list(&self, object: &str) -> Result<Vec<(String, Entry)>, Failure> {
-        let bytes = self.ask(&["ls-tree", "-r", "-z", object], None)?;
+        // Without --full-tree, git looks for the current directory within the tree.
+        let bytes = self.ask(&["ls-tree", "-r", "-z", "--full-tree", object], None)?;
         let entry = |line: &[u8]| {
             let line = String::from_utf8_lossy(line);
             let (about, path) = line.split_once('\t')?;

@@ -25,7 +25,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
     // Who changes a cluster or a registry ends in order, and says what was done; from the first moment on.
     let early = cli::may_reach_out(&args).then(interrupt::work);
-    let cli = match cli::Cli::try_parse_from(cli::as_server(cli::without_plugin_word(args))) {
+    let cli = match cli::Cli::try_parse_from(cli::as_server(cli::as_help(cli::without_plugin_word(args)))) {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
     };

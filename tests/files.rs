@@ -1032,6 +1032,9 @@ fn a_catalog_is_compared_with_a_revision_of_git() {
         run(&below, &["catalog", "diff", file, "git:HEAD:catalog/redis-operator/catalog.yaml"], 0).stdout,
         same.stdout
     );
+    // From there, the whole directory is read, not what git shows of it below the current directory.
+    let lost = run(&below, &["catalog", "diff", "git:HEAD:catalog", "..", "--deny", "lost-paths"], 1);
+    assert!(String::from_utf8_lossy(&lost.stdout).contains("0.3.0"), "{}", said(&lost));
     let error = said(&run(root.path(), &["catalog", "diff", "git:nowhere:catalog", "catalog"], 3));
     assert!(error.contains("cannot read `git:nowhere:catalog`") && error.contains("git ls-tree"), "{error}");
 }

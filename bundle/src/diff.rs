@@ -4,11 +4,15 @@
 //! [`Finding`] with the place in the new version, the place in the old one beside it, and a code of [`codes`].
 //! Start at [`bundles`], or at [`crd::compare`] for one CRD.
 
+mod broken;
 pub mod codes;
 pub mod crd;
+mod objects;
 mod operator;
 mod rights;
 mod samples;
+#[cfg(test)]
+mod tests;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -16,7 +20,7 @@ use std::collections::BTreeMap;
 use crate::finding::{Finding, Findings, Place};
 use crate::load::BundleFiles;
 use crate::parse::{Bundle, Object};
-use crate::source::Source;
+use crate::source::{Source, Span};
 use crate::yaml::{Document, documents};
 
 pub use rights::gained_in_all_namespaces;
@@ -108,18 +112,25 @@ pub fn bundles_with(
     let new_csv = new.csv().ok_or_else(|| csv(new))?;
     let mut findings = Findings::new();
     operator::compare(&old_csv, &new_csv, &mut findings);
-    rights::compare(&old_csv, &new_csv, &mut findings);
+    rights::compare((old, &old_csv), (new, &new_csv), &mut findings);
     workloads::compare(&old_csv, &new_csv, &mut findings);
     operator::compare_bundles(old, new, &mut findings);
+    let broken = broken::check(old, new);
+    let partial = Partial { old: broken.old_is_partial, new: broken.new_is_partial };
+    findings.extend(broken.findings);
+    if !partial.old && !partial.new {
+        objects::compare(old, new, &mut findings);
+    }
     let objects = |bundle| {
         let bundle: &Bundle<'_> = bundle;
         bundle.crds().collect::<Vec<_>>()
     };
     let (olds, news) = (objects(old), objects(new));
-    crds(&olds, &news, &old.place(), &new.place(), &mut findings);
+    let places = (&old.place(), &new.place());
+    crds(&olds, &news, places, &partial, &mut findings);
     let crds = samples::Crds { old: &olds, new: &news };
     samples::examples(&old_csv, &crds, &mut findings);
-    hold(given, &crds, &mut findings);
+    hold(given, &crds, &mut findings)?;
     Ok(Comparison { findings: findings.into_sorted(new.name) })
 }
 
@@ -147,21 +158,36 @@ pub fn files_with(
         ([old], [new]) => findings.extend(crd::compare(*old, *new)),
         _ => {
             let place = |text: &Text<'_>| Place::file(text.source.path());
-            crds(&olds, &news, &place(&old_text), &place(&new_text), &mut findings);
+            let places = (&place(&old_text), &place(&new_text));
+            crds(&olds, &news, places, &Partial::default(), &mut findings);
         }
     }
-    hold(given, &samples::Crds { old: &olds, new: &news }, &mut findings);
+    findings.extend(broken::crds_of_file(old, new));
+    hold(given, &samples::Crds { old: &olds, new: &news }, &mut findings)?;
     Ok(Comparison { findings: findings.into_sorted(new_text.source.path()) })
 }
 
-/// Holds custom resources against the new schemas.
-fn hold(given: &[Source<'_>], crds: &samples::Crds<'_, '_, '_>, findings: &mut Findings) {
+/// Checks custom resources against the new schemas.
+fn hold(
+    given: &[Source<'_>],
+    crds: &samples::Crds<'_, '_, '_>,
+    findings: &mut Findings,
+) -> Result<(), CompareError> {
     for file in given {
-        for document in documents(file.text()).flatten() {
+        for document in documents(file.text()) {
+            let document = document.map_err(|error| syntax(file, error.span, error.message))?;
             let place = Place::new(file, document.root.locate(&["kind".into()]));
-            samples::sample(&document.root, &place, crds, findings);
+            if let Some(unknown) = samples::sample(&document.root, &place, crds, findings) {
+                let message = format!("{unknown} is of no version of a CRD here, so it was not checked");
+                findings.push(Finding::new(&codes::SAMPLE_NOT_CHECKED, message).at(place));
+            }
         }
     }
+    Ok(())
+}
+
+fn syntax(source: &Source<'_>, span: Span, message: String) -> CompareError {
+    CompareError::Syntax { path: Place::new(source, span).to_string(), message }
 }
 
 /// A file with its documents.
@@ -177,10 +203,7 @@ impl<'a> Text<'a> {
         let text = file.and_then(|file| file.content.text()).unwrap_or_default();
         let source = Source::new(path.strip_prefix("./").unwrap_or(&path), text);
         let documents: Result<_, _> = documents(text).collect();
-        let documents = documents.map_err(|error| {
-            let place = Place::new(&source, error.span);
-            CompareError::Syntax { path: place.to_string(), message: error.message }
-        })?;
+        let documents = documents.map_err(|error| syntax(&source, error.span, error.message))?;
         Ok(Self { source, documents })
     }
 
@@ -195,8 +218,21 @@ impl<'a> Text<'a> {
     }
 }
 
+/// Which versions have files that could not be read: what seems to be missing may be in them.
+#[derive(Debug, Default)]
+struct Partial {
+    old: bool,
+    new: bool,
+}
+
 /// Compares CRDs by their names.
-fn crds(olds: &[Object<'_, '_>], news: &[Object<'_, '_>], old: &Place, new: &Place, findings: &mut Findings) {
+fn crds(
+    olds: &[Object<'_, '_>],
+    news: &[Object<'_, '_>],
+    (old, new): (&Place, &Place),
+    partial: &Partial,
+    findings: &mut Findings,
+) {
     let by_name = |crds: &[Object<'_, '_>]| {
         crds.iter().enumerate().map(|(at, crd)| (crd.name().to_owned(), at)).collect::<BTreeMap<_, _>>()
     };
@@ -205,6 +241,7 @@ fn crds(olds: &[Object<'_, '_>], news: &[Object<'_, '_>], old: &Place, new: &Pla
         let crd = olds[*at];
         match new_names.get(name) {
             Some(next) => findings.extend(crd::compare(crd, news[*next])),
+            None if partial.new => {}
             None => findings.push(
                 Finding::new(&codes::CRD_REMOVED, format!("the CRD `{name}` is removed"))
                     .at(new.clone())
@@ -215,7 +252,7 @@ fn crds(olds: &[Object<'_, '_>], news: &[Object<'_, '_>], old: &Place, new: &Pla
         }
     }
     for (name, at) in &new_names {
-        if !old_names.contains_key(name) {
+        if !old_names.contains_key(name) && !partial.old {
             let crd = news[*at];
             findings.push(
                 Finding::new(&codes::CRD_ADDED, format!("the CRD `{name}` is new"))

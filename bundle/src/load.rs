@@ -125,7 +125,10 @@ impl BundleFiles {
     /// When the directory itself cannot be listed, or holds more than [`MAX_FILES`] files. What cannot be read
     /// below it becomes [`Content::Unread`].
     pub fn load(directory: &Path) -> Result<Self, LoadError> {
-        let mut walk = Walk { root: directory, files: Vec::new(), bytes_left: MAX_BUNDLE_BYTES };
+        // What is no bundle may be anything, such as `/`: a list of its names is enough.
+        let parts = ["manifests", "metadata"];
+        let is_bundle = parts.iter().any(|part| directory.join(part).is_dir());
+        let mut walk = Walk { root: directory, is_bundle, files: Vec::new(), bytes_left: MAX_BUNDLE_BYTES };
         walk.enter(directory, 0)?;
         let mut files = walk.files;
         files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -146,6 +149,7 @@ impl BundleFiles {
 /// A walk through a directory, with what it has found.
 struct Walk<'a> {
     root: &'a Path,
+    is_bundle: bool,
     files: Vec<BundleFile>,
     bytes_left: u64,
 }
@@ -165,7 +169,7 @@ impl Walk<'_> {
             let kind = entry.file_type().map_err(fail)?;
             let content = if !kind.is_dir() {
                 self.read(&path, kind)
-            } else if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            } else if !self.is_bundle || entry.file_name().as_encoded_bytes().starts_with(b".") {
                 Content::Directory
             } else if depth == MAX_DEPTH {
                 Content::Unread("the directory is nested too deeply".into())

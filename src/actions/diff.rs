@@ -88,6 +88,10 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
             let list = |source| files::FileError::List { path: path.clone(), source };
             let mut found = files::below(path, |_| false).map_err(list)?;
             found.retain(|file| file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json"));
+            if found.is_empty() {
+                let error = format!("no YAML or JSON file in `{}`", path.display());
+                return Err(Failure::misuse(error).help("pass files or directories with custom resources"));
+            }
             found
         } else {
             vec![path.clone()]

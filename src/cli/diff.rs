@@ -63,6 +63,16 @@ impl Diff {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
         let Self { old, new, catalog, package, channel, bundles, samples, changelog, levels, registry } =
             self;
+        if catalog.is_none() && (package.is_some() || channel.is_some() || !bundles.is_empty()) {
+            let error = "--package, --channel and --bundles filter a catalog, and none is given";
+            return Err(Failure::misuse(error).help("pass --catalog instead of OLD and NEW"));
+        }
+        if changelog && levels.denies() {
+            let error = "--changelog prints release notes and always exits with 0, so --deny has no effect";
+            return Err(
+                Failure::misuse(error).help("run the command once with --changelog, and once with --deny")
+            );
+        }
         let breaking = codes::ALL.iter().filter(|code| code.level == Level::Error);
         let levels = levels.expand(BREAKING, breaking.map(|code| code.name)).levels()?;
         let access = registry.access()?;

@@ -33,6 +33,11 @@ impl LevelFlags {
         self
     }
 
+    /// Whether any findings are to be errors.
+    pub(super) fn denies(&self) -> bool {
+        !self.deny.is_empty()
+    }
+
     /// The levels as the flags say.
     ///
     /// # Errors

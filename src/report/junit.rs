@@ -29,9 +29,12 @@ pub(super) fn report(answer: &FindingsAnswer) -> String {
     }
     let errors = answer.unread.len();
     format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"olmkit {} validate\" tests=\"{tests}\" \
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"olmkit {}\" tests=\"{tests}\" \
          failures=\"{failures}\" errors=\"{errors}\">\n{suites}</testsuites>\n",
-        answer.what
+        match answer.what {
+            "upgrade" => "bundle diff".to_owned(),
+            what => format!("{what} validate"),
+        }
     )
 }
 

@@ -17,6 +17,8 @@ macro_rules! codes {
 }
 
 codes! {
+    API_SERVICE_ADDED "api-service-added" Warning
+        "The operator serves an API with an APIService from now on. OLM v1 refuses such bundles."
     CRD_ADDED "crd-added" Info
         "The new version brings a CustomResourceDefinition that the old one does not have."
     CRD_CONVERSION_ADDED "crd-conversion-added" Warning
@@ -61,6 +63,8 @@ codes! {
         "A version that was neither served nor stored is removed."
     DEPENDENCY_ADDED "dependency-added" Warning
         "The operator needs a package or an API that it did not need before. OLM v0 installs it along, or does not upgrade; OLM v1 refuses bundles with dependencies."
+    DEPENDENCY_CHANGED "dependency-changed" Warning
+        "The operator needs another range of versions of a package. Where the installed version is outside, OLM v0 upgrades it along, or does not upgrade."
     DEPENDENCY_REMOVED "dependency-removed" Info
         "The operator no longer needs a package or an API. What OLM v0 installed for it stays."
     DEPLOYMENT_ADDED "deployment-added" Info
@@ -77,12 +81,20 @@ codes! {
         "The operator supports another install mode."
     INSTALL_MODE_REMOVED "install-mode-removed" Error
         "The operator no longer supports an install mode. Where an OperatorGroup asks for it, the upgrade ends with `UnsupportedOperatorGroup`; OLM v1 refuses `watchNamespace`."
+    MAX_OPENSHIFT_VERSION_CHANGED "max-openshift-version-changed" Warning
+        "The new version sets another `olm.maxOpenShiftVersion`. OpenShift refuses to upgrade to a newer minor version while the operator is installed."
     MIN_KUBE_VERSION_RAISED "min-kube-version-raised" Warning
         "The operator needs a newer Kubernetes. On older clusters OLM v0 leaves the new version pending; OLM v1 installs it anyway."
     OBJECT_ADDED "object-added" Info
         "The bundle carries another object."
+    OBJECT_CHANGED "object-changed" Info
+        "An object of the bundle, other than CRDs and the ClusterServiceVersion, changes."
     OBJECT_REMOVED "object-removed" Info
         "The bundle no longer carries an object. OLM removes it with the old version."
+    OBJECT_UPDATE_REFUSED "object-update-refused" Error
+        "An object of the bundle changes in a way that Kubernetes refuses for existing objects: data of an immutable ConfigMap or Secret, `clusterIP` of a Service, `roleRef` of a binding. The upgrade fails; give the object another name."
+    OWNED_API_REMOVED "owned-api-removed" Error
+        "The ClusterServiceVersion no longer lists an API as owned. Operators that require it cannot be installed or upgraded, and OLM no longer manages it."
     PERMISSION_ESCALATES "permission-escalates" Warning
         "The operator gets a right that can be turned into others: `escalate` or `bind` on roles, `impersonate`, tokens of service accounts, or all secrets of the cluster."
     PERMISSION_GAINED "permission-gained" Warning
@@ -91,6 +103,8 @@ codes! {
         "The operator may do less than before."
     RELATED_IMAGES_CHANGED "related-images-changed" Info
         "Other images have to be mirrored for clusters without access to the registries."
+    SAMPLE_NOT_CHECKED "sample-not-checked" Warning
+        "A custom resource given with `--samples` is of no version of any CRD of the new bundle, so it was not checked."
     SAMPLE_PRUNED "sample-pruned" Error
         "A custom resource that was valid before loses a field once it is written under the new schema. Examples of the old version are checked, and those given with `--samples`."
     SAMPLE_REFUSED "sample-refused" Error

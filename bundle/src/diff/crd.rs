@@ -197,10 +197,42 @@ impl<'b, 'a> Comparison<'b, 'a> {
                 let found = versions.iter().find(|version| version.name == name);
                 found.map_or(Span::at(0), |version| version.node.locate(steps!("storage")))
             };
-            let message = format!("objects were stored as `{from}`, and are now stored as `{to}`");
+            let lost = self.lost_by_storing((&olds, &from), (&news, &to));
+            let mut message = format!("objects were stored as `{from}`, and are now stored as `{to}`");
             let (from, to) = (storage(&olds, &from), storage(&news, &to));
+            if let Some(lost) = &lost {
+                message += &format!(", without a conversion webhook: {lost}");
+            }
             self.push(&codes::CRD_STORAGE_VERSION_CHANGED, "", message, from, to);
+            if lost.is_some()
+                && let Some(found) = self.changes.last_mut()
+            {
+                found.change.level = Level::Error;
+                found.help = Some("keep the storage version, or bring a conversion webhook along".into());
+            }
         }
+    }
+
+    /// What the schema of the new storage version drops or refuses of the old one's, where nothing converts.
+    fn lost_by_storing(
+        &self,
+        (olds, from): (&[CrdVersion<'b, 'a>], &str),
+        (news, to): (&[CrdVersion<'b, 'a>], &str),
+    ) -> Option<String> {
+        const MOST: usize = 3;
+        let (old, new) = self.crds();
+        if new.text(steps!("spec", "conversion", "strategy")) == "Webhook" {
+            return None;
+        }
+        let schema = |crd: Crd<'b, 'a>, versions: &[CrdVersion<'b, 'a>], name: &str| {
+            crd.schema(versions.iter().find(|version| version.name == name)?)
+        };
+        let changes = narrowing::changes(schema(old, olds, from)?, schema(new, news, to)?);
+        let lost: Vec<_> = changes.into_iter().filter(|change| change.level == Level::Error).collect();
+        let shown: Vec<_> = lost.iter().take(MOST).map(|change| change.message.as_str()).collect();
+        let more = lost.len().saturating_sub(MOST);
+        let shown = shown.join("; ");
+        (!lost.is_empty()).then(|| if more > 0 { format!("{shown}; and {more} more") } else { shown })
     }
 
     fn removed_version(&mut self, version: &CrdVersion<'_, '_>, is_stored: bool, at: Span) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::codes;
 use crate::csv::{ClusterServiceVersionSpec, WebhookDescription};
-use crate::finding::{Code, Finding, Findings};
+use crate::finding::{Code, Finding, Findings, Place};
 use crate::parse::{Bundle, Csv, Object};
 use crate::version::{Version, parse_tolerant};
 use crate::yaml::{Node, Step, steps};
@@ -22,72 +22,78 @@ pub(super) fn compare(old: &Csv<'_, '_>, new: &Csv<'_, '_>, findings: &mut Findi
     comparison.install_modes();
     comparison.kubernetes();
     comparison.required();
+    comparison.owned();
+    comparison.openshift();
     comparison.webhooks();
     comparison.images();
 }
 
-/// Compares what bundles carry besides the ClusterServiceVersion and CRDs, and what they depend on.
+/// Compares what bundles depend on, by `metadata/dependencies.yaml` and `metadata/properties.yaml`.
 pub(super) fn compare_bundles(old: &Bundle<'_>, new: &Bundle<'_>, findings: &mut Findings) {
-    let objects = |bundle: &'_ Bundle<'_>| {
-        let others = bundle
-            .objects()
-            .filter(|object| !matches!(object.kind(), "CustomResourceDefinition" | "" | crate::csv::KIND));
-        others
-            .map(|object| (object.id(), object.place(&["metadata".into(), "name".into()])))
-            .collect::<BTreeMap<_, _>>()
-    };
-    let (olds, news) = (objects(old), objects(new));
-    for (id, place) in olds.iter().filter(|(id, _)| !news.contains_key(*id)) {
-        let finding = Finding::new(&codes::OBJECT_REMOVED, format!("`{id}` is no longer in the bundle"));
-        findings.push(finding.at(new.place()).and(place.clone().label("before")).subject(id));
-    }
-    for (id, place) in news.iter().filter(|(id, _)| !olds.contains_key(*id)) {
-        let finding = Finding::new(&codes::OBJECT_ADDED, format!("`{id}` is new in the bundle"));
-        findings.push(finding.at(place.clone()).and(old.place()).subject(id));
-    }
-    dependencies(old, new, findings);
-}
-
-/// What a bundle depends on, by `metadata/dependencies.yaml`.
-fn dependencies(old: &Bundle<'_>, new: &Bundle<'_>, findings: &mut Findings) {
-    let listed = |bundle: &Bundle<'_>| {
-        let mut found = BTreeMap::new();
-        for file in bundle.metadata() {
-            let Some(items) = file.root().and_then(|root| root.get("dependencies")?.as_sequence()) else {
-                continue;
-            };
-            for item in items {
-                found.insert(dependency(item), file.place_at(item.span));
+    let (olds, news) = (dependencies(old), dependencies(new));
+    for (what, (range, place)) in &news {
+        match olds.get(what) {
+            None => {
+                let message = format!("the bundle now depends on {}", shown(what, range));
+                findings
+                    .push(Finding::new(&codes::DEPENDENCY_ADDED, message).at(place.clone()).and(old.place()));
             }
+            Some((before, was)) if without_spaces(before) != without_spaces(range) => {
+                let message = format!("the bundle depended on {what} in `{before}`, and now in `{range}`");
+                let finding = Finding::new(&codes::DEPENDENCY_CHANGED, message);
+                findings.push(finding.at(place.clone()).and(was.clone().label("before")));
+            }
+            Some(_) => {}
         }
-        found
-    };
-    let (olds, news) = (listed(old), listed(new));
-    for (what, place) in news.iter().filter(|(what, _)| !olds.contains_key(*what)) {
-        let finding = Finding::new(&codes::DEPENDENCY_ADDED, format!("the bundle now depends on {what}"));
-        findings.push(finding.at(place.clone()).and(old.place()));
     }
-    for (what, place) in olds.iter().filter(|(what, _)| !news.contains_key(*what)) {
-        let finding =
-            Finding::new(&codes::DEPENDENCY_REMOVED, format!("the bundle no longer depends on {what}"));
+    for (what, (range, place)) in olds.iter().filter(|(what, _)| !news.contains_key(*what)) {
+        let message = format!("the bundle no longer depends on {}", shown(what, range));
+        let finding = Finding::new(&codes::DEPENDENCY_REMOVED, message);
         findings.push(finding.at(new.place()).and(place.clone().label("before")));
     }
 }
 
-fn dependency(item: &Node<'_>) -> String {
+/// Spaces in a range mean nothing beside operators.
+fn without_spaces(range: &str) -> String {
+    range.replace(">= ", ">=").replace("<= ", "<=").replace("> ", ">").replace("< ", "<").replace("= ", "=")
+}
+
+fn shown(what: &str, range: &str) -> String {
+    if range.is_empty() { what.to_owned() } else { format!("{what} in `{range}`") }
+}
+
+/// What a bundle depends on: the range of each, empty where there is none, and its place.
+fn dependencies(bundle: &Bundle<'_>) -> BTreeMap<String, (String, Place)> {
+    let mut found = BTreeMap::new();
+    for file in bundle.metadata() {
+        let list = |key| file.root().and_then(|root| root.get(key)?.as_sequence()).unwrap_or_default();
+        let is_dependency = |item: &&Node<'_>| {
+            let kind = item.get("type").and_then(Node::as_str).unwrap_or_default();
+            matches!(kind, "olm.constraint" | "olm.gvk.required" | "olm.package.required")
+        };
+        for item in list("dependencies").iter().chain(list("properties").iter().filter(is_dependency)) {
+            let (what, range) = dependency(item);
+            found.insert(what, (range, file.place_at(item.span)));
+        }
+    }
+    found
+}
+
+/// What an entry depends on, and in which range.
+fn dependency(item: &Node<'_>) -> (String, String) {
     let text = |path: &[Step<'_>]| item.at(path).and_then(Node::to_text).unwrap_or_default().into_owned();
     match text(steps!("type")).as_str() {
-        "olm.package" => {
-            let (name, range) = (text(steps!("value", "packageName")), text(steps!("value", "version")));
-            format!("the package `{name}` in `{range}`")
+        kind @ ("olm.package" | "olm.package.required") => {
+            let key = if kind == "olm.package" { "version" } else { "versionRange" };
+            (format!("the package `{}`", text(steps!("value", "packageName"))), text(steps!("value", key)))
         }
-        "olm.gvk" => {
+        "olm.gvk" | "olm.gvk.required" => {
             let [group, version, kind] = ["group", "version", "kind"].map(|key| text(steps!("value", key)));
-            format!("the API `{kind}.{version}.{group}`")
+            (format!("the API `{kind}.{version}.{group}`"), String::new())
         }
         kind => {
             let value = item.get("value").map(|value| value.to_json().to_string()).unwrap_or_default();
-            format!("`{kind}` {value}")
+            (format!("`{kind}` {value}"), String::new())
         }
     }
 }
@@ -116,10 +122,24 @@ impl<'b> Comparison<'_, 'b, '_> {
     fn version(&mut self) {
         let (old, new) = self.specs();
         let path = steps!("spec", "version");
-        let (Ok(from), Ok(to)) = (Version::parse(&old.version), Version::parse(&new.version)) else { return };
+        let differ = self.old.typed != self.new.typed;
+        let (name, new_name) = (self.old.typed.name(), self.new.typed.name());
+        if name == new_name && differ && old.version != new.version {
+            let message = format!("both ClusterServiceVersions are named `{name}`, and they differ");
+            let path = steps!("metadata", "name");
+            self.push(&codes::VERSION_NOT_HIGHER, message, path, path);
+        }
+        let Ok(from) = Version::parse(&old.version) else { return };
+        let Ok(to) = Version::parse(&new.version) else {
+            let message = match new.version.as_str() {
+                "" => format!("the old version is `{from}`, and the new bundle has no version"),
+                version => format!("the new version `{version}` is not a semantic version"),
+            };
+            self.push(&codes::VERSION_NOT_HIGHER, message, path, path);
+            return;
+        };
         if from == to {
-            let same = self.old.typed.name() == self.new.typed.name() && self.old.typed == self.new.typed;
-            if !same {
+            if name != new_name || differ {
                 let message = format!("both bundles have the version `{from}`, and they differ");
                 self.push(&codes::VERSION_NOT_HIGHER, message, path, path);
             }
@@ -190,6 +210,60 @@ impl<'b> Comparison<'_, 'b, '_> {
         }
     }
 
+    /// APIs that the ClusterServiceVersion says it owns.
+    fn owned(&mut self) {
+        let crds = |spec: &ClusterServiceVersionSpec| {
+            let owned = spec.custom_resource_definitions.owned.iter();
+            owned.map(|crd| crd.gvk().to_string()).collect::<BTreeSet<_>>()
+        };
+        let services = |spec: &ClusterServiceVersionSpec| {
+            let owned = spec.api_service_definitions.owned.iter();
+            owned.map(|api| format!("{}.{}.{}", api.kind, api.version, api.group)).collect::<BTreeSet<_>>()
+        };
+        let (old, new) = self.specs();
+        let path = steps!("spec", "customresourcedefinitions", "owned");
+        let by_services = steps!("spec", "apiservicedefinitions", "owned");
+        let (from, to) = (crds(old), crds(new));
+        let (from_services, to_services) = (services(old), services(new));
+        let still: BTreeSet<_> = to.union(&to_services).collect();
+        for api in from.iter().filter(|api| !still.contains(api)) {
+            let message = format!("the operator no longer owns the API `{api}`");
+            self.push(&codes::OWNED_API_REMOVED, message, path, path);
+        }
+        for api in from_services.iter().filter(|api| !still.contains(api)) {
+            let message = format!("the operator no longer serves the API `{api}`");
+            self.push(&codes::OWNED_API_REMOVED, message, by_services, by_services);
+        }
+        for api in to_services.difference(&from_services) {
+            let message = format!("the operator now serves the API `{api}` itself");
+            self.push(&codes::API_SERVICE_ADDED, message, by_services, by_services);
+        }
+    }
+
+    /// The newest OpenShift that the operator works on.
+    fn openshift(&mut self) {
+        let newest = |csv: &Csv<'_, '_>| {
+            let properties: serde_json::Value =
+                serde_json::from_str(csv.typed.annotation("olm.properties")?).ok()?;
+            let is_it = |property: &&serde_json::Value| property["type"] == "olm.maxOpenShiftVersion";
+            let value = properties.as_array()?.iter().find(is_it)?["value"].clone();
+            Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        };
+        let (from, to) = (newest(self.old), newest(self.new));
+        let Some(limit) = to else { return };
+        let message = match from {
+            Some(from) if from == limit => return,
+            Some(from) => format!(
+                "clusters with OpenShift newer than {limit} cannot be upgraded while the operator is installed; the limit was {from}"
+            ),
+            None => format!(
+                "clusters with OpenShift newer than {limit} cannot be upgraded while the operator is installed"
+            ),
+        };
+        let path = steps!("metadata", "annotations", "olm.properties");
+        self.push(&codes::MAX_OPENSHIFT_VERSION_CHANGED, message, path, path);
+    }
+
     fn webhooks(&mut self) {
         let (old, new) = self.specs();
         let all = steps!("spec", "webhookdefinitions");
@@ -230,7 +304,9 @@ impl<'b> Comparison<'_, 'b, '_> {
         let (added, removed) = (to.difference(&from).count(), from.difference(&to).count());
         if added + removed > 0 {
             let path = steps!("spec", "relatedImages");
-            let message = format!("{added} images to mirror are new, {removed} are gone");
+            let images =
+                |count: usize| if count == 1 { "1 image".to_owned() } else { format!("{count} images") };
+            let message = format!("{} to mirror added, {} removed", images(added), images(removed));
             self.push(&codes::RELATED_IMAGES_CHANGED, message, path, path);
         }
     }

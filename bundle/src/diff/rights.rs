@@ -1,4 +1,5 @@
-//! What the operator may do in the new version and could not in the old one, and the other way round.
+//! What the operator may do in the new version and could not in the old one, and the other way round: by the permissions of
+//! the ClusterServiceVersion, and by the roles and bindings that the bundle carries.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,8 +8,8 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use super::codes;
 use crate::csv::Permissions;
 use crate::finding::{Finding, Findings};
-use crate::parse::Csv;
-use crate::yaml::Step;
+use crate::parse::{Bundle, Csv, Object};
+use crate::yaml::{Node, Step, steps};
 
 /// One thing that a service account may do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,14 +27,127 @@ struct Right<'b> {
 }
 
 /// A rule with the rights that it gives, and where it stands.
-struct Rule<'b> {
-    path: [Step<'static>; 7],
+struct Rule<'b, 'o> {
+    object: Object<'o, 'o>,
+    path: Vec<Step<'static>>,
     rights: Vec<Right<'b>>,
 }
 
-/// Compares the permissions of two ClusterServiceVersions.
-pub(super) fn compare(old: &Csv<'_, '_>, new: &Csv<'_, '_>, findings: &mut Findings) {
-    let (olds, news) = (rules(old), rules(new));
+/// Roles and bindings that a bundle carries.
+struct Grants<'o> {
+    roles: Vec<Role<'o>>,
+    bindings: Vec<Binding<'o>>,
+}
+
+struct Role<'o> {
+    object: Object<'o, 'o>,
+    /// `ClusterRole/NAME`, which rules of a role that nothing in the bundle binds are told of.
+    id: String,
+    rules: Vec<PolicyRule>,
+}
+
+struct Binding<'o> {
+    object: Object<'o, 'o>,
+    /// The role, as `KIND/NAME`.
+    role: String,
+    accounts: Vec<String>,
+    /// The rules of a role that is not in the bundle.
+    foreign: Vec<PolicyRule>,
+}
+
+impl<'o> Grants<'o> {
+    fn of<'a: 'o>(bundle: &'o Bundle<'a>) -> Self {
+        let objects = || bundle.objects().map(|object| Object { source: object.source, root: object.root });
+        let is = |object: &Object<'_, '_>, kinds: [&str; 2]| kinds.contains(&object.kind());
+        let roles: Vec<_> = objects()
+            .filter(|object| is(object, ["Role", "ClusterRole"]))
+            .map(|object| {
+                let rules = object.root.get("rules").map(Node::to_json).unwrap_or_default();
+                Role { object, id: object.id(), rules: serde_json::from_value(rules).unwrap_or_default() }
+            })
+            .collect();
+        let bindings = objects().filter(|object| is(object, ["RoleBinding", "ClusterRoleBinding"]));
+        let bindings = bindings.map(|object| {
+            let text = |path: &[Step<'_>]| object.text(path);
+            let (kind, name) = (text(steps!("roleRef", "kind")), text(steps!("roleRef", "name")));
+            let role = format!("{kind}/{name}");
+            let known = roles.iter().any(|other| other.id == role);
+            let subjects = object.root.get("subjects").and_then(Node::as_sequence).unwrap_or_default();
+            let accounts = subjects
+                .iter()
+                .filter(|subject| subject.get("kind").and_then(Node::as_str) == Some("ServiceAccount"));
+            let accounts =
+                accounts.filter_map(|subject| subject.get("name").and_then(Node::as_str).map(str::to_owned));
+            let foreign = if known { Vec::new() } else { foreign(name) };
+            Binding { object, role, accounts: accounts.collect(), foreign }
+        });
+        let bindings = bindings.collect();
+        Self { roles, bindings }
+    }
+
+    /// The rights of service accounts by bindings, and of roles that no binding of the bundle names.
+    fn rules(&self) -> Vec<Rule<'_, 'o>> {
+        let mut rules = Vec::new();
+        for binding in &self.bindings {
+            let everywhere = binding.object.kind() == "ClusterRoleBinding";
+            let role = self.roles.iter().find(|role| role.id == binding.role);
+            for account in &binding.accounts {
+                for rule in role.map_or(&binding.foreign, |role| &role.rules) {
+                    let path = vec![Step::Key("roleRef")];
+                    rules.push(Rule {
+                        object: binding.object,
+                        path,
+                        rights: rights(account, everywhere, rule),
+                    });
+                }
+            }
+        }
+        let is_bound = |role: &&Role<'_>| self.bindings.iter().any(|binding| binding.role == role.id);
+        for role in self.roles.iter().filter(|role| !is_bound(role)) {
+            let everywhere = role.object.kind() == "ClusterRole";
+            for (at, rule) in role.rules.iter().enumerate() {
+                let path = vec![Step::Key("rules"), Step::Index(at)];
+                rules.push(Rule { object: role.object, path, rights: rights(&role.id, everywhere, rule) });
+            }
+        }
+        rules
+    }
+}
+
+/// The rules of a role that the bundle does not carry: those of `cluster-admin` are known, and of any other at least that it is
+/// granted.
+fn foreign(name: &str) -> Vec<PolicyRule> {
+    let all = || Some(vec!["*".to_owned()]);
+    match name {
+        "cluster-admin" => vec![
+            PolicyRule {
+                api_groups: all(),
+                resources: all(),
+                verbs: vec!["*".into()],
+                ..PolicyRule::default()
+            },
+            PolicyRule { non_resource_urls: all(), verbs: vec!["*".into()], ..PolicyRule::default() },
+        ],
+        name => vec![PolicyRule {
+            api_groups: Some(vec!["rbac.authorization.k8s.io".into()]),
+            resources: Some(vec!["clusterroles".into()]),
+            resource_names: Some(vec![name.to_owned()]),
+            verbs: vec!["use".into()],
+            ..PolicyRule::default()
+        }],
+    }
+}
+
+/// Compares the permissions of two bundles.
+pub(super) fn compare(
+    (old, old_csv): (&Bundle<'_>, &Csv<'_, '_>),
+    (new, new_csv): (&Bundle<'_>, &Csv<'_, '_>),
+    findings: &mut Findings,
+) {
+    let (old_grants, new_grants) = (Grants::of(old), Grants::of(new));
+    let (mut olds, mut news) = (old_grants.rules(), new_grants.rules());
+    olds.extend(rules(old_csv));
+    news.extend(rules(new_csv));
     for (rules, others, gained) in [(&news, &olds, true), (&olds, &news, false)] {
         let known = Known::of(others);
         for rule in rules {
@@ -50,12 +164,17 @@ pub(super) fn compare(old: &Csv<'_, '_>, new: &Csv<'_, '_>, findings: &mut Findi
                 true => (&codes::PERMISSION_GAINED, format!("`{account}` may now do more {scope}: {shown}")),
                 false => (&codes::PERMISSION_LOST, format!("`{account}` may do less {scope}: {shown}")),
             };
-            let above = |object: &crate::parse::Object<'_, '_>| object.place(&rule.path[..4]);
-            let (place, other) = match gained {
-                true => (new.object.place(&rule.path), above(&old.object)),
-                false => (above(&new.object), old.object.place(&rule.path)),
+            let here = rule.object.place(&rule.path);
+            // The other version has no such rule: the list of its rules is the nearest.
+            let is_csv = rule.object.kind() == crate::csv::KIND;
+            let list = |csv: &Csv<'_, '_>| {
+                csv.object.place(rule.path.get(..4).filter(|_| is_csv).unwrap_or_default())
             };
-            findings.push(Finding::new(code, message).at(place).and(other).subject(new.object.subject()));
+            let (place, other) = match gained {
+                true => (here, list(old_csv)),
+                false => (list(new_csv), here),
+            };
+            findings.push(Finding::new(code, message).at(place).and(other).subject(new_csv.object.subject()));
         }
     }
 }
@@ -70,7 +189,7 @@ pub fn gained_in_all_namespaces(
     let olds = old.map(|old| everywhere(old, watches_all)).unwrap_or_default();
     let news = everywhere(new, watches_all);
     let known = Known::of(&olds);
-    let line = |rule: &Rule<'_>| {
+    let line = |rule: &Rule<'_, '_>| {
         let gained: BTreeSet<_> = rule.rights.iter().filter(|right| !known.has(right)).collect();
         let account = gained.first()?.account;
         Some(format!("`{account}` may now do more in all namespaces: {}", shown(&gained)))
@@ -79,7 +198,7 @@ pub fn gained_in_all_namespaces(
 }
 
 /// The rules that hold in all namespaces.
-fn everywhere<'b>(csv: &Csv<'b, '_>, watches_all: bool) -> Vec<Rule<'b>> {
+fn everywhere<'b>(csv: &Csv<'b, 'b>, watches_all: bool) -> Vec<Rule<'b, 'b>> {
     let mut rules = rules(csv);
     for rule in &mut rules {
         rule.rights.retain(|right| watches_all || right.everywhere);
@@ -88,7 +207,7 @@ fn everywhere<'b>(csv: &Csv<'b, '_>, watches_all: bool) -> Vec<Rule<'b>> {
     rules
 }
 
-fn rules<'b>(csv: &Csv<'b, '_>) -> Vec<Rule<'b>> {
+fn rules<'b>(csv: &Csv<'b, 'b>) -> Vec<Rule<'b, 'b>> {
     let spec = &csv.typed.spec.install.spec;
     let mut rules = Vec::new();
     let lists: [(&'static str, bool, &'b [Permissions]); 2] =
@@ -109,7 +228,8 @@ fn rules<'b>(csv: &Csv<'b, '_>) -> Vec<Rule<'b>> {
                     "" => "default",
                     name => name,
                 };
-                rules.push(Rule { path, rights: rights(account, everywhere, rule) });
+                let rights = rights(account, everywhere, rule);
+                rules.push(Rule { object: csv.object, path: path.to_vec(), rights });
             }
         }
     }
@@ -153,7 +273,7 @@ struct Known<'r, 'b> {
 }
 
 impl<'r, 'b> Known<'r, 'b> {
-    fn of(rules: &'r [Rule<'b>]) -> Self {
+    fn of(rules: &'r [Rule<'b, '_>]) -> Self {
         let all: HashSet<_> = rules.iter().flat_map(|rule| &rule.rights).collect();
         let is_broad = |right: &&&Right<'_>| {
             let has_star = right.resource.contains('*') || right.verb == "*" || right.group == Some("*");
@@ -201,7 +321,7 @@ fn escalates(right: &Right<'_>) -> bool {
     on("rbac.authorization.k8s.io", &["roles", "clusterroles"]) && may(&["escalate", "bind"])
         || on("", &["users", "groups", "serviceaccounts"]) && may(&["impersonate"])
         || on("", &["secrets"]) && right.everywhere && right.name.is_none() && may(&["get", "list", "watch"])
-        || on("", &["serviceaccounts/token"]) && may(&["create"])
+        || on("", &["serviceaccounts/token", "*/token"]) && may(&["create"])
 }
 
 /// `secrets` (get, list), `deployments.apps` (create)

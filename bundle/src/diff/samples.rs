@@ -26,22 +26,33 @@ pub(super) fn examples(csv: &Csv<'_, '_>, crds: &Crds<'_, '_, '_>, findings: &mu
     let Ok(document) = first_document(text) else { return };
     let place = csv.object.place(steps!("metadata", "annotations", key));
     for example in document.root.as_sequence().unwrap_or_default() {
-        sample(example, &place, crds, findings);
+        // Examples of other kinds are the business of `bundle validate`.
+        let _ = sample(example, &place, crds, findings);
     }
 }
 
-/// Checks one custom resource.
-pub(super) fn sample(sample: &Node<'_>, place: &Place, crds: &Crds<'_, '_, '_>, findings: &mut Findings) {
+/// Checks one custom resource. Returns what it is if no CRD of the new version has its kind and version.
+pub(super) fn sample(
+    sample: &Node<'_>,
+    place: &Place,
+    crds: &Crds<'_, '_, '_>,
+    findings: &mut Findings,
+) -> Option<String> {
     let text = |key: &str| sample.get(key).and_then(Node::as_str).unwrap_or_default();
-    let Some(gvk) = GroupVersionKind::parse(text("apiVersion"), text("kind")) else { return };
-    let Some(next) = find(crds.new, &gvk) else { return };
-    let Some((span, schema)) = schema(next, &gvk) else { return };
+    let name = sample.at(steps!("metadata", "name")).and_then(Node::as_str).unwrap_or("without a name");
+    let Some(gvk) = GroupVersionKind::parse(text("apiVersion"), text("kind")) else {
+        return Some("a document that is no Kubernetes object".to_owned());
+    };
+    let Some((next, (span, schema))) =
+        find(crds.new, &gvk).and_then(|next| Some((next, schema(next, &gvk)?)))
+    else {
+        return Some(format!("`{}/{name}` of `{}`", gvk.kind, text("apiVersion")));
+    };
     let after = check(sample, Schema(schema), true);
     // What was wrong before is not the upgrade's doing.
     let before = find(crds.old, &gvk).and_then(|crd| schema_of(crd, &gvk));
     let before = before.map(|schema| check(sample, Schema(schema), true)).unwrap_or_default();
     let known = said(&before);
-    let name = sample.at(steps!("metadata", "name")).and_then(Node::as_str).unwrap_or("without a name");
     let mut push = |code: &'static Code, message: String| {
         findings.push(
             Finding::new(code, message)
@@ -65,6 +76,7 @@ pub(super) fn sample(sample: &Node<'_>, place: &Place, crds: &Crds<'_, '_, '_>, 
             push(&codes::SAMPLE_PRUNED, message);
         }
     }
+    None
 }
 
 fn said(checked: &Checked) -> BTreeSet<(&str, &str)> {

@@ -1,6 +1,8 @@
 //! What changes in an operator's Deployments: what makes an upgrade fail, and what the operator runs as.
 
-use k8s_openapi::api::core::v1::Container;
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -86,6 +88,11 @@ impl Comparison<'_, '_, '_> {
             let message = format!("the Deployment `{name}` had {from} replicas, and now has {count}");
             self.push(&codes::DEPLOYMENT_CHANGED, message, &below(at, &rest), &below(to, &rest));
         }
+        if differs(&old.spec.strategy, &new.spec.strategy) {
+            let rest = ["strategy".into()];
+            let message = format!("the update strategy of the Deployment `{name}` changes");
+            self.push(&codes::DEPLOYMENT_CHANGED, message, &below(at, &rest), &below(to, &rest));
+        }
         let (Some(from), Some(next)) = (&old.spec.template.spec, &new.spec.template.spec) else { return };
         let pod = |key: &'static str| ["template".into(), "spec".into(), key.into()];
         if from.service_account_name != next.service_account_name {
@@ -100,8 +107,13 @@ impl Comparison<'_, '_, '_> {
             let message = format!("the security context of the pods of `{name}` changes");
             self.push(&codes::SECURITY_CONTEXT_CHANGED, message, &below(at, &rest), &below(to, &rest));
         }
-        let host = |spec: &k8s_openapi::api::core::v1::PodSpec| {
-            [("hostNetwork", spec.host_network), ("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)]
+        let host = |spec: &PodSpec| {
+            [
+                ("hostNetwork", spec.host_network),
+                ("hostPID", spec.host_pid),
+                ("hostIPC", spec.host_ipc),
+                ("shareProcessNamespace", spec.share_process_namespace),
+            ]
         };
         for ((key, before), (_, after)) in host(from).into_iter().zip(host(next)) {
             if before.unwrap_or(false) != after.unwrap_or(false) {
@@ -111,11 +123,49 @@ impl Comparison<'_, '_, '_> {
                 self.push(&codes::SECURITY_CONTEXT_CHANGED, message, &below(at, &rest), &below(to, &rest));
             }
         }
+        self.host_access((at, from), (to, next), name);
+        let parts = [
+            ("affinity", "the affinity", differs(&from.affinity, &next.affinity)),
+            ("nodeSelector", "the node selector", differs(&from.node_selector, &next.node_selector)),
+            ("priorityClassName", "the priority class", from.priority_class_name != next.priority_class_name),
+            ("runtimeClassName", "the runtime class", from.runtime_class_name != next.runtime_class_name),
+            ("tolerations", "the list of tolerations", differs(&from.tolerations, &next.tolerations)),
+            ("volumes", "the list of volumes", differs(&from.volumes, &next.volumes)),
+        ];
+        for (key, what, _) in parts.into_iter().filter(|(_, _, differs)| *differs) {
+            let message = format!("{what} of the pods of `{name}` changes");
+            self.push(&codes::DEPLOYMENT_CHANGED, message, &below(at, &pod(key)), &below(to, &pod(key)));
+        }
         self.containers(at, to, "containers", &from.containers, &next.containers);
         let none = Vec::new();
-        let inits = |spec: &'_ k8s_openapi::api::core::v1::PodSpec| spec.init_containers.clone();
+        let inits = |spec: &'_ PodSpec| spec.init_containers.clone();
         let (from, next) = (inits(from).unwrap_or(none.clone()), inits(next).unwrap_or(none));
         self.containers(at, to, "initContainers", &from, &next);
+    }
+
+    /// Directories and ports of the nodes that the pods use.
+    fn host_access(&mut self, (at, old): (usize, &PodSpec), (to, new): (usize, &PodSpec), name: &str) {
+        let paths = |spec: &PodSpec| {
+            let volumes = spec.volumes.iter().flatten();
+            volumes
+                .filter_map(|volume| Some(volume.host_path.as_ref()?.path.clone()))
+                .collect::<BTreeSet<_>>()
+        };
+        let ports = |spec: &PodSpec| {
+            let ports = spec.containers.iter().flat_map(|container| container.ports.iter().flatten());
+            ports.filter_map(|port| port.host_port.filter(|port| *port > 0)).collect::<BTreeSet<_>>()
+        };
+        let pod = |key: &'static str| ["template".into(), "spec".into(), key.into()];
+        for path in paths(new).difference(&paths(old)) {
+            let (from, next) = (below(at, &pod("volumes")), below(to, &pod("volumes")));
+            let message = format!("the pods of `{name}` now mount `{path}` of their node");
+            self.push(&codes::SECURITY_CONTEXT_CHANGED, message, &from, &next);
+        }
+        for port in ports(new).difference(&ports(old)) {
+            let (from, next) = (below(at, &pod("containers")), below(to, &pod("containers")));
+            let message = format!("the pods of `{name}` now use the port {port} of their node");
+            self.push(&codes::SECURITY_CONTEXT_CHANGED, message, &from, &next);
+        }
     }
 
     fn containers(
@@ -149,7 +199,7 @@ impl Comparison<'_, '_, '_> {
                     &path(to, next, "image"),
                 );
             }
-            let parts: [(&'static str, &'static str, bool, &'static Code); 6] = [
+            let parts: [(&'static str, &'static str, bool, &'static Code); 9] = [
                 ("command", "command", differs(&old.command, &new.command), &codes::DEPLOYMENT_CHANGED),
                 ("args", "arguments", differs(&old.args, &new.args), &codes::DEPLOYMENT_CHANGED),
                 ("env", "environment", environment(old) != environment(new), &codes::DEPLOYMENT_CHANGED),
@@ -164,6 +214,14 @@ impl Comparison<'_, '_, '_> {
                     "security context",
                     differs(&old.security_context, &new.security_context),
                     &codes::SECURITY_CONTEXT_CHANGED,
+                ),
+                ("ports", "ports", differs(&old.ports, &new.ports), &codes::DEPLOYMENT_CHANGED),
+                ("livenessProbe", "probes", differs(&probes(old), &probes(new)), &codes::DEPLOYMENT_CHANGED),
+                (
+                    "volumeMounts",
+                    "volume mounts",
+                    differs(&old.volume_mounts, &new.volume_mounts),
+                    &codes::DEPLOYMENT_CHANGED,
                 ),
                 (
                     "envFrom",
@@ -182,8 +240,35 @@ impl Comparison<'_, '_, '_> {
             if !olds.iter().any(|old| old.name == new.name) {
                 let message = format!("the container `{}` is new", new.name);
                 self.push(&codes::DEPLOYMENT_CHANGED, message, &all(at), &path(to, next, "name"));
+                if let Some(privilege) = privilege(new) {
+                    let message = format!("the new container `{}` {privilege}", new.name);
+                    let place = path(to, next, "securityContext");
+                    self.push(&codes::SECURITY_CONTEXT_CHANGED, message, &all(at), &place);
+                }
             }
         }
+    }
+}
+
+/// The probes of a container.
+fn probes(container: &Container) -> [Option<&k8s_openapi::api::core::v1::Probe>; 3] {
+    let Container { liveness_probe, readiness_probe, startup_probe, .. } = container;
+    [liveness_probe.as_ref(), readiness_probe.as_ref(), startup_probe.as_ref()]
+}
+
+/// What a container may do on its node, if anything.
+fn privilege(container: &Container) -> Option<String> {
+    let context = container.security_context.as_ref()?;
+    let added = context.capabilities.iter().flat_map(|capabilities| capabilities.add.iter().flatten());
+    let added: Vec<_> = added.map(|capability| format!("`{capability}`")).collect();
+    if context.privileged == Some(true) {
+        Some("is privileged".to_owned())
+    } else if !added.is_empty() {
+        Some(format!("has the capabilities {}", added.join(", ")))
+    } else if context.run_as_user == Some(0) {
+        Some("runs as root".to_owned())
+    } else {
+        None
     }
 }
 

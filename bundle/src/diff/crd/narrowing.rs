@@ -1,15 +1,17 @@
 //! What a new schema does to objects that the old one admitted: what it refuses, what it drops, what it adds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use super::safety::wordless;
 use super::schema::{
-    Segment, entries, field, field_path, is_true, list, number, same, span_of, text, texts, v1_path,
+    Segment, entries, field, field_path, is_true, list, number, same, same_json, span_of, text, texts,
+    v1_path,
 };
 use crate::diff::codes;
 use crate::finding::{Code, Level};
 use crate::source::Span;
-use crate::yaml::{Node, Value};
+use crate::yaml::{Document, Node, Value, first_document};
 
 /// One change of a schema.
 #[derive(Debug)]
@@ -152,7 +154,11 @@ impl<'b> Walk<'b> {
     fn values(&mut self, pair: Pair<'_, '_>) {
         let path = self.here();
         let values = |node: &Node<'_>| {
-            list(node, "enum").iter().map(|value| value.to_json().to_string()).collect::<BTreeSet<_>>()
+            let values: BTreeSet<_> =
+                list(node, "enum").iter().map(|value| value.to_json().to_string()).collect();
+            // `[true, false]` of a boolean is no limit.
+            let is_all = type_of(node) == "boolean" && values.contains("true") && values.contains("false");
+            if is_all { BTreeSet::new() } else { values }
         };
         let (from, to) = (values(pair.old), values(pair.new));
         let show = |values: Vec<&String>| {
@@ -196,35 +202,40 @@ impl<'b> Walk<'b> {
     fn bounds(&mut self, pair: Pair<'_, '_>) {
         let path = self.here();
         for (name, exclusive, is_maximum) in BOUNDS {
-            let bound = |node: &Node<'_>| {
-                let value = number(node, name);
-                // No length and no count is below nought.
-                value.filter(|value| is_maximum || name == "minimum" || *value > 0.0)
+            let (from, to) = (Bound::of(pair.old, name), Bound::of(pair.new, name));
+            let narrowed = match (from, to) {
+                (None, None) => continue,
+                (None, Some(_)) => true,
+                (Some(_), None) => false,
+                (Some(from), Some(to)) if from == to => continue,
+                (Some(from), Some(to)) if from.value == to.value => to.is_exclusive,
+                (Some(from), Some(to)) => (to.value < from.value) == is_maximum,
             };
-            let (from, to) = (bound(pair.old), bound(pair.new));
-            let (code, message) = match (from, to) {
-                (None, Some(to)) => {
-                    (&codes::SCHEMA_BOUND_NARROWED, format!("`{path}` now has the {name} {to}"))
+            let code = if narrowed { &codes::SCHEMA_BOUND_NARROWED } else { &codes::SCHEMA_WIDENED };
+            // The number stays, and whether it is included changes.
+            let same_number = number(pair.old, name) == number(pair.new, name);
+            let message = match (from, to) {
+                (Some(_), Some(_)) if same_number && narrowed => {
+                    format!("`{path}` can no longer be equal to its bound")
                 }
-                (Some(from), None) => {
-                    (&codes::SCHEMA_WIDENED, format!("`{path}` no longer has the {name} {from}"))
+                (Some(_), Some(_)) if same_number => format!("`{path}` can now be equal to its bound"),
+                (Some(from), Some(to)) => {
+                    format!("the {name} of `{path}` was {}, and is now {}", from.value, to.value)
                 }
-                (Some(from), Some(to)) if from != to => {
-                    let code = match (to < from) == is_maximum {
-                        true => &codes::SCHEMA_BOUND_NARROWED,
-                        false => &codes::SCHEMA_WIDENED,
-                    };
-                    (code, format!("the {name} of `{path}` was {from}, and is now {to}"))
-                }
-                _ => {
-                    self.exclusive(pair, exclusive, from.is_some());
-                    continue;
+                (None, Some(to)) => format!("`{path}` now has the {name} {}", to.value),
+                (from, None) => {
+                    format!("`{path}` no longer has the {name} {}", from.map_or(0.0, |from| from.value))
                 }
             };
-            self.push(pair, code, name, name, message);
-            self.exclusive(pair, exclusive, from.is_some() && to.is_some());
+            let (field, check) = if same_number { (exclusive, "unhandled") } else { (name, name) };
+            self.push(pair, code, field, check, message);
         }
-        let (from, to) = (number(pair.old, "multipleOf"), number(pair.new, "multipleOf"));
+        let multiple = |node: &Node<'_>| {
+            let of = number(node, "multipleOf").filter(|_| applies("multipleOf", node));
+            // Every integer is a multiple of 1.
+            of.filter(|of| type_of(node) != "integer" || *of != 1.0)
+        };
+        let (from, to) = (multiple(pair.old), multiple(pair.new));
         if from != to {
             let looser = to.is_none_or(|to| from.is_some_and(|from| (from / to).fract() == 0.0));
             let code = if looser { &codes::SCHEMA_WIDENED } else { &codes::SCHEMA_BOUND_NARROWED };
@@ -249,25 +260,10 @@ impl<'b> Walk<'b> {
         }
     }
 
-    /// Whether a bound is itself outside; without a bound the word means nothing.
-    fn exclusive(&mut self, pair: Pair<'_, '_>, name: &'static str, has_bound: bool) {
-        if name.is_empty() || !has_bound {
-            return;
-        }
-        let path = self.here();
-        let (code, message) = match (is_true(pair.old, name), is_true(pair.new, name)) {
-            (false, true) => {
-                (&codes::SCHEMA_BOUND_NARROWED, format!("`{path}` can no longer be equal to its bound"))
-            }
-            (true, false) => (&codes::SCHEMA_WIDENED, format!("`{path}` can now be equal to its bound")),
-            _ => return,
-        };
-        self.push(pair, code, name, "unhandled", message);
-    }
-
     fn texts(&mut self, pair: Pair<'_, '_>) {
         let path = self.here();
-        let (from, to) = (text(pair.old, "pattern"), text(pair.new, "pattern"));
+        let pattern = |node| if applies("pattern", node) { text(node, "pattern") } else { "" };
+        let (from, to) = (pattern(pair.old), pattern(pair.new));
         if from != to {
             let (code, message) = match (from, to) {
                 (_, "") => (&codes::SCHEMA_WIDENED, format!("`{path}` no longer has to match `{from}`")),
@@ -331,15 +327,15 @@ impl<'b> Walk<'b> {
     fn rules(&mut self, pair: Pair<'_, '_>) {
         let path = self.here();
         let of = |node| {
-            let rules = list(node, RULES).iter().map(|rule| text(rule, "rule").trim().to_owned());
-            rules.collect::<BTreeSet<_>>()
+            let rules = list(node, RULES).iter().map(|rule| text(rule, "rule").trim());
+            rules.map(|rule| (without_spaces(rule), rule.to_owned())).collect::<BTreeMap<_, _>>()
         };
         let (from, to) = (of(pair.old), of(pair.new));
-        for rule in to.difference(&from) {
+        for (_, rule) in to.iter().filter(|(key, _)| !from.contains_key(*key)) {
             let message = format!("`{path}` now has to keep the rule `{rule}`");
             self.push(pair, &codes::SCHEMA_RULE_NARROWED, RULES, "unhandled", message);
         }
-        for rule in from.difference(&to) {
+        for (_, rule) in from.iter().filter(|(key, _)| !to.contains_key(*key)) {
             let message = format!("`{path}` no longer has to keep the rule `{rule}`");
             self.push(pair, &codes::SCHEMA_WIDENED, RULES, "unhandled", message);
         }
@@ -348,17 +344,23 @@ impl<'b> Walk<'b> {
     fn combinations(&mut self, pair: Pair<'_, '_>) {
         let path = self.here();
         for name in ["allOf", "anyOf", "oneOf"] {
-            let of =
-                |node| list(node, name).iter().map(|one| wordless(one).to_string()).collect::<BTreeSet<_>>();
-            let (from, to) = (of(pair.old), of(pair.new));
+            let (olds, news) = (branches(pair.old, name), branches(pair.new, name));
+            let of = |branches: &[&Node<'_>]| {
+                branches.iter().map(|one| wordless(one).to_string()).collect::<BTreeSet<_>>()
+            };
+            let (from, to) = (of(&olds), of(&news));
             if from == to {
                 continue;
             }
-            let (added, removed) = (to.difference(&from).count(), from.difference(&to).count());
+            let added = |branch: &&&Node<'_>| !from.contains(&wordless(branch).to_string());
+            let removed = from.difference(&to).count();
+            // Each branch admits all that its predecessor does.
+            let pairwise =
+                olds.len() == news.len() && olds.iter().zip(&news).all(|(old, new)| admits_all(old, new));
             let looser = match name {
-                "allOf" => added == 0,
+                "allOf" => pairwise || news.iter().filter(added).all(|branch| is_repeated(branch, pair.old)),
                 _ if to.is_empty() => true,
-                "anyOf" => removed == 0 && !from.is_empty(),
+                "anyOf" => pairwise || (removed == 0 && !from.is_empty()),
                 _ => false,
             };
             let (code, word) = match looser {
@@ -368,18 +370,20 @@ impl<'b> Walk<'b> {
             let check = if name == "oneOf" { "oneOf" } else { "unhandled" };
             self.push(pair, code, name, check, format!("`{name}` of `{path}` admits {word} than before"));
         }
-        let of = |node| field(node, "not").map(wordless);
-        match (of(pair.old), of(pair.new)) {
-            (Some(_), None) => {
-                let message = format!("`not` of `{path}` is removed");
-                self.push(pair, &codes::SCHEMA_WIDENED, "not", "unhandled", message);
+        let (code, message) = match (field(pair.old, "not"), field(pair.new, "not")) {
+            (Some(_), None) => (&codes::SCHEMA_WIDENED, format!("`not` of `{path}` is removed")),
+            (Some(from), Some(to)) if wordless(from) == wordless(to) => return,
+            // What is excluded now was excluded before.
+            (Some(from), Some(to)) if admits_all(to, from) => {
+                (&codes::SCHEMA_WIDENED, format!("`not` of `{path}` excludes less than before"))
             }
-            (from, Some(to)) if from.as_ref() != Some(&to) => {
-                let message = format!("`not` of `{path}` excludes other values than before");
-                self.push(pair, &codes::SCHEMA_COMBINATION_NARROWED, "not", "unhandled", message);
-            }
-            _ => {}
-        }
+            (_, Some(_)) => (
+                &codes::SCHEMA_COMBINATION_NARROWED,
+                format!("`not` of `{path}` excludes other values than before"),
+            ),
+            (None, None) => return,
+        };
+        self.push(pair, code, "not", "unhandled", message);
     }
 
     fn required(&mut self, pair: Pair<'_, '_>) {
@@ -387,7 +391,8 @@ impl<'b> Walk<'b> {
         let of = |node| texts(node, "required").into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
         let (from, to) = (of(pair.old), of(pair.new));
         let within = |name: &str| if path == "." { name.to_owned() } else { format!("{path}.{name}") };
-        for name in to.difference(&from) {
+        let is_root = self.path.is_empty();
+        for name in to.difference(&from).filter(|name| !(is_root && ROOT_FIELDS.contains(&name.as_str()))) {
             let has_default = property(pair.new, name).is_some_and(|new| field(new, "default").is_some());
             let (level, rest) = match has_default {
                 true => (Level::Info, ", and has a default"),
@@ -423,6 +428,10 @@ impl<'b> Walk<'b> {
                 self.below(segment, pair, required.contains(&entry.key.as_ref()));
                 continue;
             }
+            // Kubernetes adds these to every schema.
+            if self.path.is_empty() && ROOT_FIELDS.contains(&entry.key.as_ref()) {
+                continue;
+            }
             self.path.push(segment);
             let (level, message) = match keeps {
                 true => (
@@ -446,12 +455,31 @@ impl<'b> Walk<'b> {
             if property(pair.old, &entry.key).is_some() {
                 continue;
             }
-            self.path.push(Segment::Property(&entry.key));
-            let (property, message) = (v1_path(&self.path), format!("`{}` is new", self.here()));
+            let segment = Segment::Property(&entry.key);
+            // Objects may have had the field already.
+            let before = match Additional::of(pair.old) {
+                Additional::Schema(schema) => Some(schema),
+                _ => implied(&self.path, &entry.key),
+            };
+            if let Some(old) = before {
+                let pair = Pair { old, old_key: pair.old_key, new: &entry.value, new_key: entry.key_span };
+                self.below(segment, pair, required.contains(&entry.key.as_ref()));
+                continue;
+            }
+            let kept = is_true(pair.old, PRESERVE) || matches!(Additional::of(pair.old), Additional::Any);
+            self.path.push(segment);
+            let (property, here) = (v1_path(&self.path), self.here());
             self.path.pop();
+            let (code, message) = match type_of(&entry.value) {
+                of if kept && !of.is_empty() => (
+                    &codes::SCHEMA_TYPE_CHANGED,
+                    format!("`{here}` could hold anything, and is now of type `{of}`"),
+                ),
+                _ => (&codes::SCHEMA_FIELD_ADDED, format!("`{here}` is new")),
+            };
             self.changes.push(Change {
-                code: &codes::SCHEMA_FIELD_ADDED,
-                level: Level::Info,
+                code,
+                level: code.level,
                 message,
                 check: "",
                 property,
@@ -496,6 +524,108 @@ impl<'b> Walk<'b> {
         };
         self.push(pair, code, name, "unhandled", message);
     }
+}
+
+/// Fields of every object, which Kubernetes adds to every schema.
+const ROOT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// What every object has, whether its schema says so or not.
+fn implied(path: &[Segment<'_>], name: &str) -> Option<&'static Node<'static>> {
+    static TEXT: LazyLock<Option<Document<'static>>> =
+        LazyLock::new(|| first_document("{type: string}").ok());
+    static MAP: LazyLock<Option<Document<'static>>> = LazyLock::new(|| first_document("{type: object}").ok());
+    let document = match (path, name) {
+        ([], "apiVersion" | "kind") | ([Segment::Property("metadata")], "name" | "generateName") => &TEXT,
+        ([], "metadata") => &MAP,
+        _ => return None,
+    };
+    document.as_ref().map(|document| &document.root)
+}
+
+/// A bound of a schema, as far as it limits anything.
+#[derive(Clone, Copy, PartialEq)]
+struct Bound {
+    value: f64,
+    is_exclusive: bool,
+}
+
+impl Bound {
+    fn of(schema: &Node<'_>, name: &str) -> Option<Self> {
+        let value = number(schema, name).filter(|_| applies(name, schema))?;
+        let exclusive = BOUNDS.iter().find(|bound| bound.0 == name).map_or("", |bound| bound.1);
+        let is_exclusive = !exclusive.is_empty() && is_true(schema, exclusive);
+        // Of integers, the next one is the bound.
+        if is_exclusive && type_of(schema) == "integer" {
+            let value = if name == "minimum" { value + 1.0 } else { value - 1.0 };
+            return Some(Self { value, is_exclusive: false });
+        }
+        // No length and no count is negative.
+        let limits = matches!(name, "maximum" | "minimum") || name.starts_with("max") || value > 0.0;
+        limits.then_some(Self { value, is_exclusive })
+    }
+}
+
+/// Whether a keyword limits values of the schema's type.
+fn applies(name: &str, schema: &Node<'_>) -> bool {
+    let of = type_of(schema);
+    let types: &[&str] = match name {
+        "maximum" | "minimum" | "multipleOf" => &["integer", "number"],
+        "maxLength" | "minLength" | "pattern" => &["string"],
+        "maxItems" | "minItems" => &["array"],
+        _ => &["object"],
+    };
+    let any = of.is_empty()
+        || (of == INT_OR_STRING
+            && !matches!(name, "maxItems" | "minItems" | "maxProperties" | "minProperties"));
+    any || types.contains(&of)
+}
+
+/// Branches of a combination that limit anything: `anyOf` of an integer or string may list these two types.
+fn branches<'b, 'a>(schema: &'b Node<'a>, name: &str) -> Vec<&'b Node<'a>> {
+    let branches: Vec<_> = list(schema, name).iter().collect();
+    let types: BTreeSet<_> = branches.iter().map(|branch| wordless(branch).to_string()).collect();
+    let is_spelled_out = name == "anyOf"
+        && is_true(schema, "x-kubernetes-int-or-string")
+        && types.iter().map(String::as_str).eq([r#"{"type":"integer"}"#, r#"{"type":"string"}"#]);
+    if is_spelled_out { Vec::new() } else { branches }
+}
+
+/// Whether `new` admits every value that `old` does, as far as that is known.
+fn admits_all(old: &Node<'_>, new: &Node<'_>) -> bool {
+    changes(old, new).iter().all(|change| change.level == Level::Info)
+}
+
+/// Whether a branch of `allOf` only repeats what the schema around it says.
+fn is_repeated(branch: &Node<'_>, schema: &Node<'_>) -> bool {
+    branch.as_mapping().is_some_and(|map| {
+        map.iter().all(|entry| field(schema, &entry.key).is_some_and(|value| same_json(value, &entry.value)))
+    })
+}
+
+/// A CEL rule without the spaces that mean nothing.
+fn without_spaces(rule: &str) -> String {
+    let mut text = String::with_capacity(rule.len());
+    let (mut quote, mut escaped) = (None, false);
+    let mut rest = rule.chars().peekable();
+    while let Some(c) = rest.next() {
+        if quote.is_none() && c.is_whitespace() {
+            while rest.next_if(|next| next.is_whitespace()).is_some() {}
+            let is_word = |c: char| c.is_alphanumeric() || c == '_';
+            if text.ends_with(is_word) && rest.peek().copied().is_some_and(is_word) {
+                text.push(' ');
+            }
+            continue;
+        }
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some(_) if c == '\\' => escaped = true,
+            Some(open) if c == open => quote = None,
+            None if c == '"' || c == '\'' => quote = Some(c),
+            _ => {}
+        }
+        text.push(c);
+    }
+    text
 }
 
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";

@@ -298,6 +298,62 @@ const CHANGES: &[Change] = &[
         "schema-combination-narrowed*",
     ),
     (
+        "a type of a field that could hold anything",
+        "free: {type: object,",
+        "free: {properties: {size: {type: integer}}, type: object,",
+        "schema-type-changed",
+    ),
+    (
+        "a field that can still hold anything",
+        "free: {type: object,",
+        "free: {properties: {size: {x-kubernetes-preserve-unknown-fields: true}}, type: object,",
+        "schema-field-added",
+    ),
+    (
+        "a key of a map that gets a schema of its own",
+        "tags: {type: object,",
+        "tags: {properties: {size: {type: string, maxLength: 3}}, type: object,",
+        "schema-bound-narrowed",
+    ),
+    (
+        "a limit on names of objects",
+        "        properties:\n          spec:",
+        "        properties:\n          metadata: {type: object, properties: {name: {type: string, maxLength: 5}}}\n          spec:",
+        "schema-bound-narrowed",
+    ),
+    (
+        "fields that every object has",
+        "        properties:\n          spec:",
+        "        required: [metadata]\n        properties:\n          kind: {type: string}\n          spec:",
+        "crd-upgrade-refused*",
+    ),
+    (
+        "the two types of an integer or string",
+        "x-kubernetes-int-or-string: true",
+        "x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]",
+        "crd-upgrade-refused*",
+    ),
+    (
+        "a bound that is said twice",
+        "maxLength: 20,",
+        "maxLength: 20, allOf: [{maxLength: 20}],",
+        "schema-widened*",
+    ),
+    ("a bound of numbers on a text", "maxLength: 20,", "maxLength: 20, maximum: 5,", "crd-upgrade-refused*"),
+    (
+        "every integer as a multiple of 1",
+        "low: {type: integer}",
+        "low: {type: integer, multipleOf: 1}",
+        "crd-upgrade-refused*",
+    ),
+    (
+        "the same bound of an integer, excluded",
+        "minimum: 1, maximum: 8",
+        "minimum: 0, exclusiveMinimum: true, maximum: 8",
+        "crd-upgrade-refused*",
+    ),
+    ("spaces in a rule", "{rule: self.low < self.high", "{rule: self.low<self.high", "crd-upgrade-refused*"),
+    (
         "no minimum that says nothing",
         "free: {type: object,",
         "free: {minProperties: 0, type: object,",
@@ -364,4 +420,55 @@ spec:
     // What was so before is nobody's fault now.
     let differ = crd(&second("b: {type: string}"));
     assert_eq!(codes(&differ, &differ), "");
+}
+
+/// The first branch admits more, the exclusion less.
+#[test]
+fn combinations_that_admit_more_are_no_break() {
+    let with = |field: &str| {
+        let kind = "kind: {type: string, enum: [iron, glass], default: iron}";
+        CRD.replacen(kind, &format!("{kind}\n              much: {field}"), 1)
+    };
+    let narrowed =
+        |old: &str, new: &str| codes(&with(old), &with(new)).contains("schema-combination-narrowed");
+    let any = |least: i32| format!("{{type: integer, anyOf: [{{minimum: {least}}}, {{maximum: 1}}]}}");
+    assert!(!narrowed(&any(5), &any(4)));
+    assert!(narrowed(&any(4), &any(5)));
+    let not = |values: &str| format!("{{type: string, not: {{enum: [{values}]}}}}");
+    assert!(!narrowed(&not("x, y"), &not("x")));
+    assert!(narrowed(&not("x"), &not("x, y")));
+}
+
+#[test]
+fn a_storage_version_that_lacks_fields_loses_them() {
+    let crd = |first: bool, strategy: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: kettles.example.com}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {{kind: Kettle, plural: kettles}}
+  conversion: {{strategy: {strategy}}}
+  versions:
+  - {{name: v1, served: true, storage: {first}, schema: {{openAPIV3Schema: {{type: object, properties: {{a: {{type: string}}, b: {{type: string}}}}}}}}}}
+  - {{name: v2, served: true, storage: {}, schema: {{openAPIV3Schema: {{type: object, properties: {{a: {{type: string}}}}}}}}}}
+",
+            !first
+        )
+    };
+    let level = |strategy: &str| {
+        let (old, new) = (crd(true, strategy), crd(false, strategy));
+        let (a, b) = (Source::new("old.yaml", &old), Source::new("new.yaml", &new));
+        let (old, new) = (first_document(&old).unwrap(), first_document(&new).unwrap());
+        let findings =
+            compare(Object { source: &a, root: &old.root }, Object { source: &b, root: &new.root });
+        let found = findings.into_iter().find(|finding| finding.code.name == "crd-storage-version-changed");
+        found.map(|finding| (finding.level, finding.message)).unwrap()
+    };
+    let (of, message) = level("None");
+    assert_eq!(of, crate::finding::Level::Error);
+    assert!(message.contains("`b` is removed"), "{message}");
+    assert_eq!(level("Webhook").0, crate::finding::Level::Warning);
 }
