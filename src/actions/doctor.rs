@@ -153,6 +153,9 @@ fn collected(paths: &[PathBuf]) -> Result<Observation, Failure> {
             gathered.directory(path).map_err(unreadable)?;
         } else if let Some(archive) = Archive::of(path) {
             gathered.archive(path, archive).map_err(unreadable)?;
+        } else if is_named_gzip(path) {
+            let error = io::Error::other("it is not a gzip archive, whatever its name says");
+            return Err(unreadable(error).help(COLLECT));
         } else if kind.len() > MAX_FILE {
             return Err(too_large(path));
         } else {
@@ -197,6 +200,12 @@ impl Archive {
         }
         name.ends_with(".tar").then_some(Self::Tar)
     }
+}
+
+/// Whether a file is called as an archive is that was compressed.
+fn is_named_gzip(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    [".tar.gz", ".tgz", ".gz"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// What was read from files.

@@ -193,7 +193,8 @@ fn operator(cluster: &mut impl olmkit::lifecycle::cluster::Cluster, number: usiz
             },
         },
         "status": {
-            "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": i32::from(!is_ill),
+            "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": i32::from(!is_ill),
+            "availableReplicas": i32::from(!is_ill),
             "conditions": [{
                 "type": "Available", "status": if is_ill { "False" } else { "True" },
                 "reason": "x", "message": "Deployment does not have minimum availability.",

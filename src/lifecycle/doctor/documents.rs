@@ -87,6 +87,7 @@ fn json(seen: &mut Observation, mut text: &str) -> Read {
                 Err(error) => {
                     failed = true;
                     if error.is_eof() {
+                        cut_list(seen, text.get(stream.byte_offset()..).unwrap_or(""), &mut read);
                         read.problem = Some(format!("it ends in the middle of an object: {error}"));
                         return read;
                     }
@@ -105,6 +106,19 @@ fn json(seen: &mut Observation, mut text: &str) -> Read {
             return read;
         };
         text = &rest[next + 1..];
+    }
+}
+
+/// The whole items of a list that was cut off.
+fn cut_list(seen: &mut Observation, text: &str, read: &mut Read) {
+    let Some((_, rest)) = text.split_once("\"items\"") else { return };
+    let Some((_, mut rest)) = rest.split_once('[') else { return };
+    loop {
+        rest = rest.trim_start_matches([',', ' ', '\t', '\r', '\n']);
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        let Some(Ok(item)) = stream.next() else { return };
+        json_object(seen, item, read);
+        rest = &rest[stream.byte_offset()..];
     }
 }
 
@@ -226,6 +240,12 @@ mod tests {
         assert_eq!(found.objects, 1);
         assert!(found.problem.unwrap().contains("in the middle"));
         assert_eq!(names(&seen, "Pod"), ["a"]);
+        // So are the whole items of half a list.
+        let mut seen = Observation::new();
+        let list = r#"{"kind":"List","items":[{"kind":"Pod","metadata":{"name":"a"}}, {"kind":"Pod","metadata":{"name":"b"}},{"kind":"Po"#;
+        assert!(read(&mut seen, list).problem.is_some());
+        assert_eq!(names(&seen, "Pod"), ["a", "b"]);
+        assert!(!seen.looked_at("Subscription"));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Objects without what no cause is read from: the icons and examples of ClusterServiceVersions, the manifests in InstallPlans, most of
 //! the spec of pods. A cluster has thousands of these, and they are looked at together.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::observation::Doc;
+use super::pods::is_ready;
 use crate::lifecycle::api::label;
 
 /// The longest annotation that is kept, in bytes, but for the properties of a bundle.
@@ -76,7 +78,17 @@ fn plan(plan: &mut Value) {
     }
 }
 
+/// A pod that serves has nothing to tell but that, unless it serves a catalog.
 fn pod(pod: &mut Value) {
+    if let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("annotations");
+    }
+    let doc = Doc(pod);
+    if is_ready(doc) && doc.label("olm.catalogSource").is_empty() {
+        pod["status"] = json!({"phase": "Running", "containerStatuses": [{"ready": true}]});
+        keep(Some(pod), &["apiVersion", "kind", "metadata", "status"]);
+        return;
+    }
     let names = ["containers", "initContainers", "restartPolicy", "serviceAccountName", "nodeName"];
     keep(pod.get_mut("spec"), &names);
     for list in ["containers", "initContainers"] {
