@@ -269,6 +269,17 @@ mod tests {
         assert_eq!(names(&seen, "OperatorGroup"), ["older"]);
     }
 
+    /// Repairs are commands with names in them.
+    #[test]
+    fn names_that_a_shell_would_run_are_left_out() {
+        let mut seen = Observation::new();
+        for name in ["a$(touch x)", "a; id", "a`id`", "a b", "a\u{202e}b"] {
+            read(&mut seen, &serde_json::json!({"kind": "Pod", "metadata": {"name": name}}).to_string());
+        }
+        assert_eq!(names(&seen, "Pod"), [""; 0]);
+        assert_eq!(seen.not_seen().iter().filter(|one| one.why.contains("no such name")).count(), 5);
+    }
+
     #[test]
     fn an_empty_list_says_that_there_is_none() {
         let mut seen = Observation::new();

@@ -73,6 +73,11 @@ impl Observation {
         if kind.is_empty() || name.is_empty() {
             return;
         }
+        if !is_name(&name) || !is_name(&namespace) {
+            let what = format!("{kind} `{}`", name.escape_debug());
+            self.miss(what, "Kubernetes allows no such name");
+            return;
+        }
         let version = |object: &Value| {
             object.pointer("/metadata/resourceVersion").and_then(Value::as_str)?.parse::<u64>().ok()
         };
@@ -204,6 +209,11 @@ impl Observation {
     pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<Doc<'_>> {
         self.objects.get(kind)?.get(&(namespace.to_owned(), name.to_owned())).map(Doc)
     }
+}
+
+/// Whether a name has only characters that Kubernetes allows: it is printed in commands for a shell.
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'@'))
 }
 
 /// The newest time in a document.
