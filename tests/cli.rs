@@ -47,7 +47,7 @@ fn the_page_about_catalogs_shows_what_transcripts_say() {
 #[test]
 fn the_page_about_edits_shows_what_transcripts_say() {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let transcript = read("tests/cli/edit.trycmd");
+    let transcript = read("tests/cli/edit.trycmd") + &read("tests/cli/layout.trycmd");
     let page = read("docs/catalog-edits.md");
     let blocks: Vec<&str> =
         page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

@@ -6,19 +6,26 @@
 //! A `draft` holds the blobs of a package under change, `texts` turns it into texts, and `document` changes one document
 //! of YAML or JSON. Each verb has a module of its own.
 
+mod comments;
 mod deprecate;
 pub(crate) mod document;
+mod documents;
 mod draft;
+mod format;
+mod init;
+mod merge;
+mod migrate;
 mod package;
 mod promote;
 mod prune;
 mod remove;
+mod split;
+mod template;
 pub(crate) mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_bundle::finding::{Finding, Level, Place};
-use olmkit_bundle::load::Content;
 use olmkit_bundle::names::ChannelName;
 
 use crate::add::Policy;
@@ -26,10 +33,13 @@ use crate::fbc::Catalog;
 use crate::fbc::write::Format;
 use crate::graph::GraphError;
 use crate::index::Index;
-use crate::load::{CatalogFile, CatalogFiles};
+use crate::load::CatalogFiles;
 use crate::path::{Query, paths};
+use crate::render::MigrateError;
 use crate::validate;
 
+pub use init::{Icon, Init};
+pub use merge::{Conflict, merge};
 pub use prune::Keep;
 pub use texts::{ChangedFile, TextError};
 
@@ -93,14 +103,23 @@ pub enum Request {
         /// Its new name.
         to: ChannelName,
     },
+    /// Make a package that has no channels yet, or change what it shows.
+    Init(Init),
+    /// Give every file the layout of opm and `catalog render`.
+    Format,
+    /// Replace the manifests in bundles' blobs by the metadata that consoles show.
+    Migrate,
+    /// Give each package a directory of its own.
+    Split,
 }
 
 impl Request {
     /// The package that it is about, if it is about one.
     pub fn package(&self) -> Option<&str> {
         match self {
-            Self::Prune(_) => None,
-            Self::Promote { package, .. }
+            Self::Prune(_) | Self::Format | Self::Migrate | Self::Split => None,
+            Self::Init(Init { package, .. })
+            | Self::Promote { package, .. }
             | Self::Deprecate { package, .. }
             | Self::Undeprecate { package, .. }
             | Self::Remove { package, .. }
@@ -261,6 +280,44 @@ pub enum EditError {
         /// What would be wrong with it.
         findings: Vec<Finding>,
     },
+    /// It is a template.
+    #[error("this is a template (`{schema}`), not a catalog")]
+    Template {
+        /// Where it says so.
+        place: Box<Place>,
+        /// Its schema.
+        schema: String,
+    },
+    /// The entries of a template cannot be edited so.
+    #[error("cannot edit the entries of the template")]
+    InTemplate {
+        /// The template.
+        place: Box<Place>,
+        /// Why not.
+        #[source]
+        source: Box<EditError>,
+    },
+    /// A bundle cannot be migrated.
+    #[error("cannot migrate a bundle")]
+    Migrate {
+        /// The bundle.
+        place: Box<Place>,
+        /// Why.
+        #[source]
+        source: MigrateError,
+    },
+    /// A catalog in a single file has no directories.
+    #[error("`{path}` is a single file")]
+    SingleFile {
+        /// The file.
+        path: String,
+    },
+    /// Two catalogs have something, and not the same.
+    #[error("{}", differences(.conflicts))]
+    Conflicts {
+        /// What they have; at least one.
+        conflicts: Vec<Conflict>,
+    },
     /// The text of a deprecation is empty.
     #[error("the message of a deprecation cannot be empty")]
     NoMessage,
@@ -282,6 +339,10 @@ impl EditError {
             Self::ChannelExists { place, .. } | Self::Broken { place, .. } | Self::Breaks { place, .. } => {
                 Some(place)
             }
+            Self::Migrate { place, .. } | Self::Template { place, .. } | Self::InTemplate { place, .. } => {
+                Some(place)
+            }
+            Self::Conflicts { conflicts } => Some(&conflicts.first()?.second),
             Self::DefaultChannel { place, .. } | Self::NoPath { place, .. } => place.as_deref(),
             Self::Policy { source, .. } => source.place(),
             Self::Text(error) => error.place(),
@@ -316,6 +377,12 @@ impl EditError {
                 some("change the edges of its neighbors first, or remove them too")
             }
             Self::Invalid { findings } => findings.first()?.help.clone(),
+            Self::InTemplate { source, .. } => source.help(),
+            Self::Template { schema, .. } => Some(template_help(schema).to_owned()),
+            Self::SingleFile { .. } => some("move it into a directory, and pass the directory"),
+            Self::Conflicts { .. } => {
+                some("make them the same, or remove one of them, then run the command again")
+            }
             Self::Text(error) => error.help().map(str::to_owned),
             _ => None,
         }
@@ -324,6 +391,27 @@ impl EditError {
 
 fn first_message(findings: &[Finding]) -> &str {
     findings.first().map_or("", |finding| &finding.message)
+}
+
+/// Where to make an edit that a template cannot have.
+fn template_help(of: &str) -> &'static str {
+    match of {
+        crate::template::schema::SEMVER => {
+            "its channels follow from versions: change its `bundles` in this file, then run `olmkit catalog template`"
+        }
+        crate::template::schema::COMPOSITE => {
+            "change the files that its components name as `input`, then run `olmkit catalog template`"
+        }
+        _ => "change its `entries` in this file, then run `olmkit catalog template`",
+    }
+}
+
+fn differences(conflicts: &[Conflict]) -> String {
+    let what: Vec<_> = conflicts.iter().map(|conflict| conflict.what.as_str()).collect();
+    match conflicts {
+        [only] => format!("{} differs from the one in {}", only.what, only.first),
+        _ => format!("{} differ from what the catalog has", what.join(", ")),
+    }
 }
 
 /// `a`, `b` and `c`, the first few of them.
@@ -370,24 +458,46 @@ fn backticked(names: &[String]) -> String {
 pub fn edit(files: &CatalogFiles, request: &Request) -> Result<Change, EditError> {
     let catalog = Catalog::parse(files);
     let index = readable(&catalog)?;
+    // A package that only a template has.
+    let is_missing = |package| index.packages.get(package).is_none_or(|known| known.blobs.is_empty());
+    match template::find(&catalog) {
+        Some(found) if !matches!(request, Request::Init(_)) && request.package().is_some_and(is_missing) => {
+            template::edit(&catalog, found, request)
+        }
+        _ => change(&index, files, request),
+    }
+}
+
+/// The change that a request asks for, of a result that is valid.
+fn change(index: &Index<'_, '_>, files: &CatalogFiles, request: &Request) -> Result<Change, EditError> {
+    let catalog = index.catalog;
     let change = match request {
         Request::Promote { package, version, to, policy } => {
-            promote::promote(&index, package, version, to, *policy)
+            promote::promote(index, package, version, to, *policy)
         }
         Request::Deprecate { package, target, message } => {
-            deprecate::deprecate(&index, package, target, Some(message))
+            deprecate::deprecate(index, package, target, Some(message))
         }
-        Request::Undeprecate { package, target } => deprecate::deprecate(&index, package, target, None),
+        Request::Undeprecate { package, target } => deprecate::deprecate(index, package, target, None),
         Request::Remove { package, channel, version, keep_path } => {
-            remove::remove(&index, package, channel.as_deref(), version.as_deref(), *keep_path)
+            remove::remove(index, package, channel.as_deref(), version.as_deref(), *keep_path)
         }
-        Request::Prune(keep) => prune::prune(&index, keep),
-        Request::SetDefault { package, channel } => package::set_default(&index, package, channel),
+        Request::Prune(keep) => prune::prune(index, keep),
+        Request::SetDefault { package, channel } => package::set_default(index, package, channel),
         Request::RenameChannel { package, channel, to } => {
-            package::rename_channel(&index, package, channel, to)
+            package::rename_channel(index, package, channel, to)
         }
+        Request::Init(init) => init::init(index, init),
+        // The blobs stay the same, so what is wrong with them stays, too.
+        Request::Format => return format::format(catalog),
+        Request::Migrate => migrate::migrate(catalog),
+        Request::Split => split::split(catalog),
     }?;
-    check(files, &catalog, &change)?;
+    let tolerated = match request {
+        Request::Init(_) => &["package-without-channels", "default-channel-unknown"][..],
+        _ => &[],
+    };
+    check(files, catalog, &change, tolerated)?;
     Ok(change)
 }
 
@@ -402,14 +512,19 @@ fn readable<'c, 'a>(catalog: &'c Catalog<'a>) -> Result<Index<'c, 'a>, EditError
 }
 
 /// Refuses a change after which opm would refuse the catalog, or a version that is still in its channel no longer reaches its head.
-fn check(files: &CatalogFiles, catalog: &Catalog<'_>, change: &Change) -> Result<(), EditError> {
+fn check(
+    files: &CatalogFiles,
+    catalog: &Catalog<'_>,
+    change: &Change,
+    tolerated: &[&str],
+) -> Result<(), EditError> {
     if change.files.is_empty() {
         return Ok(());
     }
     let after = changed(files, &change.files);
     let new = Catalog::parse(&after);
     let mut findings = validate::validate(&new);
-    findings.retain(|finding| finding.level == Level::Error);
+    findings.retain(|finding| finding.level == Level::Error && !tolerated.contains(&finding.code.name));
     if !findings.is_empty() {
         return Err(EditError::Invalid { findings });
     }
@@ -440,10 +555,7 @@ pub fn changed(files: &CatalogFiles, changes: &[ChangedFile]) -> CatalogFiles {
     let by_path: BTreeMap<&str, &ChangedFile> =
         changes.iter().map(|change| (change.path.as_str(), change)).collect();
     let change_of = |path: &str| by_path.get(path).copied();
-    let file = |path: &str, text: &str| CatalogFile {
-        path: path.to_owned(),
-        content: Content::Text(text.to_owned()),
-    };
+    let file = |path: &str, text: &String| merge::file(path.to_owned(), text.clone());
     let kept = files.files.iter().filter_map(|old| match change_of(&old.path) {
         None => Some(old.clone()),
         Some(change) => Some(file(&old.path, change.new.as_ref()?)),

@@ -381,13 +381,27 @@ impl<'a> Catalog<'a> {
             .chain(self.others.iter().map(|blob| blob.at))
     }
 
+    /// Its blobs with their fields in order and their places, by schema.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (At, crate::json::Tree<'_>)> {
+        let known = self.packages.iter().map(|blob| (blob.at, blob.tree()));
+        let known = known.chain(self.channels.iter().map(|blob| (blob.at, blob.tree())));
+        let known = known.chain(self.bundles.iter().map(|blob| (blob.at, blob.tree())));
+        let known = known.chain(self.deprecations.iter().map(|blob| (blob.at, blob.tree())));
+        known.chain(self.others.iter().map(|blob| (blob.at, blob.tree())))
+    }
+
     /// Its blobs in JSON, in the same order.
     pub(crate) fn blobs(&self) -> impl Iterator<Item = serde_json::Value> {
-        let known =
-            self.packages.iter().map(Package::to_json).chain(self.channels.iter().map(Channel::to_json));
-        let known = known.chain(self.bundles.iter().map(Bundle::to_json));
-        let known = known.chain(self.deprecations.iter().map(Deprecations::to_json));
-        known.chain(self.others.iter().map(Other::to_json))
+        self.trees().map(|(_, tree)| tree.into_json())
+    }
+
+    /// Where its blobs stand, and the packages that they belong to; empty for blobs of none.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = (At, &str)> {
+        let known = self.packages.iter().map(|blob| (blob.at, blob.name.as_str()));
+        let known = known.chain(self.channels.iter().map(|blob| (blob.at, blob.package.as_str())));
+        let known = known.chain(self.bundles.iter().map(|blob| (blob.at, blob.package.as_str())));
+        let known = known.chain(self.deprecations.iter().map(|blob| (blob.at, blob.package.as_str())));
+        known.chain(self.others.iter().map(|blob| (blob.at, blob.package.as_str())))
     }
 
     /// A place, as findings name it.

@@ -178,23 +178,36 @@ pub fn bundle(bundle: &Bundle<'_>, options: &Options) -> Result<Rendered, Render
 /// When the ClusterServiceVersion of a bundle cannot be read.
 pub fn migrate(catalog: &mut fbc::Catalog<'_>) -> Result<(), MigrateError> {
     for bundle in &mut catalog.bundles {
-        let is = |kind: &str, found: &fbc::Property<'_>| *found.kind == *kind;
-        if bundle.image.is_empty() || bundle.properties.iter().any(|found| is(property::CSV_METADATA, found))
-        {
-            continue;
+        if let Some(new) = migrated(bundle)? {
+            *bundle = new;
         }
-        let objects = bundle.properties.iter().filter(|found| is(property::BUNDLE_OBJECT, found));
-        let Some(csv) = objects.filter_map(decoded).find(|object| object["kind"] == olmkit_bundle::csv::KIND)
-        else {
-            continue;
-        };
-        let csv: ClusterServiceVersion = serde_json::from_value(csv)
-            .map_err(|source| MigrateError { bundle: bundle.name.to_string(), source })?;
-        bundle.properties.retain(|found| !is(property::BUNDLE_OBJECT, found));
-        let metadata = Property::new(property::CSV_METADATA, csv_metadata::value(&csv));
-        bundle.properties.push(metadata.into());
     }
     Ok(())
+}
+
+/// The newer form of a bundle; none when it has that already, or has to keep its manifests.
+pub(crate) fn migrated<'a>(bundle: &fbc::Bundle<'a>) -> Result<Option<fbc::Bundle<'a>>, MigrateError> {
+    let is = |kind: &str, found: &fbc::Property<'_>| *found.kind == *kind;
+    if bundle.image.is_empty() || bundle.properties.iter().any(|found| is(property::CSV_METADATA, found)) {
+        return Ok(None);
+    }
+    let Some(csv) = csv_of(bundle) else { return Ok(None) };
+    let csv: ClusterServiceVersion = serde_json::from_value(csv)
+        .map_err(|source| MigrateError { bundle: bundle.name.to_string(), source })?;
+    let kept = bundle.properties.iter().filter(|found| !is(property::BUNDLE_OBJECT, found)).cloned();
+    let metadata = Property::new(property::CSV_METADATA, csv_metadata::value(&csv));
+    let properties = kept.chain([metadata.into()]).collect();
+    let (at, name, package) = (bundle.at, bundle.name.clone(), bundle.package.clone());
+    let (image, related_images) = (bundle.image.clone(), bundle.related_images.clone());
+    Ok(Some(fbc::Bundle {
+        at,
+        name,
+        package,
+        image,
+        properties,
+        related_images,
+        unknown: bundle.unknown.clone(),
+    }))
 }
 
 /// A bundle that cannot have its newer form.
@@ -294,6 +307,12 @@ impl<'a> Members<'a> {
 /// The text that a value is; empty when it is none.
 fn text_of(value: fbc::Value<'_>) -> String {
     value.into_text().map(|text| text.value.into_owned()).unwrap_or_default()
+}
+
+/// The ClusterServiceVersion among the manifests in a blob, if there is one.
+pub(crate) fn csv_of(bundle: &fbc::Bundle<'_>) -> Option<serde_json::Value> {
+    let objects = bundle.properties.iter().filter(|found| *found.kind == *property::BUNDLE_OBJECT);
+    objects.filter_map(decoded).find(|object| object["kind"] == csv::KIND)
 }
 
 /// The manifest in a property.

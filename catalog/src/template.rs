@@ -5,9 +5,10 @@
 //! `opm alpha render-template` makes of them (operator-registry `alpha/template`); composites, which opm has dropped, as it made them
 //! before. The bundles come from a [`BundleSource`], all at once, so that it can fetch them side by side.
 //!
-//! Start at [`Template::parse`].
+//! Start at [`Template::parse`]; [`convert()`] is the way back.
 
 mod composite;
+mod convert;
 mod read;
 mod semver;
 mod substitutes;
@@ -24,6 +25,7 @@ use crate::render::Rendered;
 use crate::validate::validate;
 
 pub use composite::{Component, Composite, Strategy};
+pub use convert::{ConvertError, Target, convert};
 pub use semver::{ChannelKind, Semver};
 pub use substitutes::{Substitutes, Substitution};
 

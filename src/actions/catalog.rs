@@ -208,7 +208,7 @@ pub(super) fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure
 }
 
 /// A catalog, or an empty one where there is none yet.
-fn load_or_new(path: &Path) -> Result<CatalogFiles, Failure> {
+pub(super) fn load_or_new(path: &Path) -> Result<CatalogFiles, Failure> {
     let is_empty = || path.is_dir() && CatalogFiles::load(path).is_ok_and(|files| files.files.is_empty());
     if path.exists() && !is_empty() {
         Input::Disk(path.to_owned()).catalog(&Access::default())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use olmkit_catalog::edit::{self, Change, ChangedFile, EditError, Request};
 use olmkit_catalog::load::CatalogFiles;
 
-use super::catalog::{catalog_dir, check_visible};
+use super::catalog::{catalog_dir, check_visible, load_or_new};
 use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
@@ -30,6 +30,12 @@ pub struct EditRequest {
 /// When the catalog cannot be read or written, or the edit cannot be made.
 pub fn edit(request: &EditRequest) -> Result<EditedAnswer, Failure> {
     let EditRequest { catalog, request, dry_run } = request;
+    if let Request::Init(_) = request {
+        check_new(catalog)?;
+        return change_with(catalog, *dry_run, || {
+            edit::edit(&load_or_new(catalog)?, request).map_err(edit_failure)
+        });
+    }
     edit_with(catalog, *dry_run, || {
         let edited = match edit::edit(&load_for(catalog, request)?, request) {
             // Files that were left out may hold the rest of a package which is only mentioned.
@@ -42,6 +48,33 @@ pub fn edit(request: &EditRequest) -> Result<EditedAnswer, Failure> {
     })
 }
 
+/// Brings other catalogs into one, which need not be there yet.
+///
+/// # Errors
+/// When a catalog cannot be read or written, or two do not go together.
+pub fn merge(
+    catalog: &Path,
+    others: &[Input],
+    dry_run: bool,
+    access: &Access,
+) -> Result<EditedAnswer, Failure> {
+    check_new(catalog)?;
+    let others: Vec<CatalogFiles> =
+        others.iter().map(|other| other.catalog(access)).collect::<Result<_, _>>()?;
+    change_with(catalog, dry_run, || edit::merge(&load_or_new(catalog)?, &others).map_err(edit_failure))
+}
+
+/// Refuses the name of a file for a new catalog, which is a directory.
+fn check_new(catalog: &Path) -> Result<(), Failure> {
+    let is_file = catalog.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
+    if !is_file || catalog.exists() {
+        return Ok(());
+    }
+    let directory = catalog.with_extension("");
+    Err(Failure::misuse(format!("`{}` does not exist, and a new catalog is a directory", catalog.display()))
+        .help(format!("pass a directory, such as `{}`", directory.display())))
+}
+
 /// Makes a change to a catalog while nobody else writes to it.
 pub(super) fn edit_with(
     catalog: &Path,
@@ -51,6 +84,15 @@ pub(super) fn edit_with(
     if !catalog.exists() {
         load(catalog)?;
     }
+    change_with(catalog, dry_run, change)
+}
+
+/// The same for a catalog that need not be there yet.
+fn change_with(
+    catalog: &Path,
+    dry_run: bool,
+    change: impl FnOnce() -> Result<Change, Failure>,
+) -> Result<EditedAnswer, Failure> {
     // Others wait from before the catalog is read until it is written: of two edits at once, one would undo the other.
     let open = if dry_run { None } else { Some(catalog_dir(catalog)?) };
     let change = change()?;

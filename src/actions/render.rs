@@ -12,7 +12,7 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::fbc::write::{self, Format};
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::render::{self, Form, Rendered};
-use olmkit_catalog::template::{BundleSource, Component, Strategy, Template, TemplateError};
+use olmkit_catalog::template::{self, BundleSource, Component, Strategy, Template, TemplateError};
 
 use super::catalog::{complete, render_bundle};
 use super::parallel::in_parallel;
@@ -316,6 +316,27 @@ impl Source<'_> {
             Failure::no(error).at(place)
         })
     }
+}
+
+/// The template that stands for a catalog, or for one package of it.
+///
+/// # Errors
+/// When the catalog cannot be read, or has no such template.
+pub fn convert(
+    catalog: &Input,
+    target: template::Target,
+    package: Option<&str>,
+    format: Format,
+    access: &Access,
+) -> Result<StreamAnswer, Failure> {
+    let files = catalog.catalog(access)?;
+    let parsed = Catalog::parse(&files);
+    complete(&parsed, catalog)?;
+    let text = template::convert(&parsed, target, package, format).map_err(|error| {
+        let (place, help) = (error.place().cloned(), error.help().map(str::to_owned));
+        Failure { help, ..Failure::no(error) }.at(place)
+    })?;
+    Ok(StreamAnswer { text })
 }
 
 fn template_failure(error: TemplateError) -> Failure {

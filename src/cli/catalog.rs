@@ -11,7 +11,7 @@ use olmkit_bundle::names::ChannelName;
 use olmkit_catalog::add::{self, Policy};
 use olmkit_catalog::fbc::write;
 use olmkit_catalog::render::Form;
-use olmkit_catalog::{draw, path};
+use olmkit_catalog::{draw, path, template};
 
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
@@ -39,6 +39,8 @@ pub enum Verb {
     Render(Box<Render>),
     /// Expand a catalog template
     Template(Box<Template>),
+    /// Convert a catalog to a template that stands for it
+    Convert(Box<Convert>),
     /// List the contents of a catalog
     List(Box<List>),
     /// Draw the upgrade graph
@@ -93,6 +95,12 @@ impl Verb {
                 let request = render::TemplateRequest { file, bundles, form, shown, component, output_dir };
                 Ok(Box::new(render::template(&request, &registry.access()?)?))
             }
+            Self::Convert(flags) => {
+                let Convert { catalog, to, package, format, registry } = *flags;
+                let (to, format) = (to.into(), FileFormat::or(format, output));
+                let access = registry.access()?;
+                Ok(Box::new(render::convert(&catalog, to, package.as_deref(), format, &access)?))
+            }
             Self::List(flags) => {
                 let List { what, catalog, package, registry } = *flags;
                 let what = match what {
@@ -108,8 +116,14 @@ impl Verb {
                         "pass `--format mermaid|dot|svg`, or use `olmkit catalog list bundles --output json`",
                     ));
                 }
-                let Graph { catalog, package, channel, minimum_edge, draw_v0_semantics, format, registry } =
-                    *flags;
+                let Graph {
+                    catalog,
+                    package,
+                    channel,
+                    minimum_edge,
+                    draw_v0_semantics,
+                    format,
+                    registry } = *flags;
                 let format = match format {
                     Picture::Mermaid => draw::Format::Mermaid,
                     Picture::Dot => draw::Format::Dot,
@@ -385,6 +399,52 @@ Examples:
   olmkit catalog template semver.yaml > catalog/catalog.yaml
   olmkit catalog template semver.yaml --format mermaid --bundles bundles.tsv
   olmkit catalog template composite.yaml --output-dir catalogs";
+
+/// Flags of `catalog convert`.
+#[derive(Debug, Args)]
+#[command(after_help = CONVERT_EXAMPLES)]
+pub struct Convert {
+    /// Catalog directory or image
+    #[arg(value_name = "CATALOG")]
+    catalog: Input,
+    /// Kind of template
+    #[arg(long, value_enum, value_name = "KIND")]
+    to: TemplateKind,
+    /// Filter by package
+    #[arg(long, value_name = "NAME")]
+    package: Option<String>,
+    /// Format of the template [default: yaml, or that of --output]
+    #[arg(long, value_enum)]
+    format: Option<FileFormat>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// Kind of template.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TemplateKind {
+    /// Packages and channels as they are, and bundles as references
+    Basic,
+    /// Channels that follow from versions, if they are what the catalog has
+    Semver,
+    /// The whole catalog, to which substitutions can be added
+    Substitutes,
+}
+
+impl From<TemplateKind> for template::Target {
+    fn from(kind: TemplateKind) -> Self {
+        match kind {
+            TemplateKind::Basic => Self::Basic,
+            TemplateKind::Semver => Self::Semver,
+            TemplateKind::Substitutes => Self::Substitutes,
+        }
+    }
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog convert catalog --to basic > basic.yaml
+  olmkit catalog convert catalog --to semver --package redis-operator > semver.yaml";
 
 /// Flags of `catalog list`.
 #[derive(Debug, Args)]

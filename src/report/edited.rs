@@ -72,7 +72,11 @@ impl Answer for EditedAnswer {
             }
         }
         self.change.summary.iter().try_for_each(|line| writeln!(talk, "{}", printable(line)))?;
-        if self.change.files.is_empty() { Ok(()) } else { writeln!(talk, "nothing was written (--dry-run)") }
+        match (self.change.files.is_empty(), self.must_be_unchanged) {
+            (true, _) => Ok(()),
+            (false, false) => writeln!(talk, "nothing was written (--dry-run)"),
+            (false, true) => writeln!(talk, "nothing was written (--check)"),
+        }
     }
 
     fn exit(&self) -> Exit {

@@ -6,6 +6,7 @@ use libtest_mimic::{Failed, Trial};
 use olmkit_catalog::diff::diff;
 use olmkit_catalog::edit::{self, Change, EditError, Keep, Request, Target, TextError};
 use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::fbc::write::{Format, to_text};
 use olmkit_catalog::load::CatalogFiles;
 
 use crate::catalogs::rows;
@@ -57,6 +58,9 @@ impl Tried<'_> {
         let catalog = Catalog::parse(files);
         let is_large =
             files.files.iter().filter_map(|file| file.content.text()).map(str::len).sum::<usize>() > LARGE;
+        for request in [Request::Format, Request::Migrate, Request::Split] {
+            self.edit(&request)?;
+        }
         for package in catalog.packages.iter().take(if is_large { 1 } else { usize::MAX }) {
             let name = || package.name.to_string();
             let channels: Vec<String> = catalog
@@ -137,7 +141,7 @@ impl Tried<'_> {
             Err(error)
                 if matches!(
                     error,
-                    EditError::Text(TextError::Document { .. })
+                    EditError::Text(TextError::Document { .. } | TextError::Documents { .. })
                         | EditError::Unreadable { .. }
                         | EditError::Invalid { .. }
                 ) =>
@@ -156,6 +160,9 @@ impl Tried<'_> {
         if !again.files.is_empty() {
             return Err(format!("{}: {request:?} changes something again", self.name).into());
         }
+        if let Request::Format | Request::Split = request {
+            self.same_blobs(request, &after)?;
+        }
         if let Some(package) = request.package() {
             let (before, after) = (Catalog::parse(self.files), Catalog::parse(&after));
             let other = diff(&before, &after).packages.into_iter().find(|found| found.name != package);
@@ -164,6 +171,15 @@ impl Tried<'_> {
             }
         }
         Ok(Some(change))
+    }
+
+    /// Refuses an edit after which a catalog has other blobs than before.
+    fn same_blobs(&self, request: &Request, after: &CatalogFiles) -> Result<(), Failed> {
+        let texts = |files: &CatalogFiles| to_text(&Catalog::parse(files), Format::Json);
+        match texts(self.files)? == texts(after)? {
+            true => Ok(()),
+            false => Err(format!("{}: {request:?} changes the meaning", self.name).into()),
+        }
     }
 
     /// Makes an edit and its undo, which must give the first bytes back.

@@ -141,8 +141,11 @@ impl<'t> Editor<'t> {
                     path.pop();
                     (from, to) = (from + 1, to + 1);
                 }
-                // A deprecation of something that has another name now.
-                (true, true) if old[from].get("reference").is_some() => {
+                // A deprecation of something, or a blob in a template, that has another name now.
+                (true, true)
+                    if old[from].get("reference").is_some()
+                        || old[from].get("schema").is_some_and(|own| Some(own) == new[to].get("schema")) =>
+                {
                     path.push(Step::Index(from));
                     self.change(path, &old[from], &new[to])?;
                     path.pop();
@@ -289,9 +292,20 @@ impl<'t> Editor<'t> {
             (Value::Sequence(_) | Value::Mapping(_), _) => None,
             (_, Some(b'"')) => Some(Tree::from(value.as_str()?).to_text(&Layout::COMPACT)),
             (_, Some(b'\'')) => Some(format!("'{}'", one_line(value.as_str()?)?.replace('\'', "''"))),
-            (_, Some(b'|' | b'>')) => None,
+            _ if self.is_block_scalar(from) => None,
             _ => style.scalar(value),
         }
+    }
+
+    /// Whether the text that starts here, on a line of its own, has `|` or `>` above it.
+    fn is_block_scalar(&self, from: usize) -> bool {
+        if !self.text[self.line_start(from)..from].trim_start_matches(' ').is_empty() {
+            return false;
+        }
+        let above = self.text[..self.line_start(from)].trim_end();
+        let line = &above[self.line_start(above.len())..];
+        let header = line.find(" #").map_or(line, |comment| &line[..comment]).trim_end();
+        header.trim_end_matches(|c: char| matches!(c, '-' | '+') || c.is_ascii_digit()).ends_with(['|', '>'])
     }
 
     /// Puts an item into the list at a path, behind the first `behind` items. Several at one place stay in the order they come in.

@@ -1,9 +1,14 @@
 //! Edits of catalogs as people write them, and what they change in the text.
 
-use proptest::prelude::*;
+mod formatting;
+mod laws;
+mod whole;
+
+use olmkit_bundle::load::Content;
 
 use super::*;
 use crate::fbc::write;
+use crate::load::CatalogFile;
 use crate::testing::diff;
 
 /// A package with comments, quotes and key orders of several people.
@@ -220,10 +225,11 @@ fn deprecations_come_and_go() {
     ");
     let other = edited(&third, &deprecate(Target::Channel("fast".into()), "one line"));
     insta::assert_snapshot!(diff(&third, &other), @r"
-     - message: |-
+         schema: olm.bundle
+    -- message: |-
     -    two
     -    lines
-    +    one line
+    +- message: one line
        reference:
     ");
     assert_eq!(edited(&other, &deprecate(Target::Channel("fast".into()), "two\nlines")), third);
@@ -630,28 +636,4 @@ fn pruning_by_channel_and_version() {
      {schema: olm.bundle, package: redis, name: redis.v1.1.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.1.0}}]}
     "#);
     assert_eq!(refused(CATALOG, &least("1.2.0")), "`stable` is the default channel of `redis`");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, rng_algorithm: proptest::test_runner::RngAlgorithm::ChaCha, ..ProptestConfig::default() })]
-
-    /// Removing any version of a channel that a policy made leaves it sound, or is refused; and what stays has the edges it
-    /// would have had without it.
-    #[test]
-    fn removing_a_version_is_as_if_it_had_never_been(
-        versions in prop::collection::btree_set((0..2u64, 0..3u64, 0..4u64), 2..8),
-        pick in any::<prop::sample::Index>(),
-        policy in prop::sample::select(vec![Policy::Semver, Policy::SemverSkippatch, Policy::SkipRange]),
-    ) {
-        let versions: Vec<String> = versions.iter().map(|(a, b, c)| format!("{a}.{b}.{c}")).collect();
-        let gone = pick.get(&versions).clone();
-        let catalog = |versions: &[&String]| crate::add::tests::catalog_of(versions, policy);
-        let all: Vec<&String> = versions.iter().collect();
-        let rest: Vec<&String> = versions.iter().filter(|version| **version != gone).collect();
-        let text = catalog(&all);
-        let files = CatalogFiles::from_text("catalog.yaml", text);
-        let change = edit(&files, &remove("", &gone)).unwrap();
-        let expected = catalog(&rest);
-        prop_assert_eq!(change.files[0].new.as_deref(), Some(expected.as_str()));
-    }
 }

@@ -246,7 +246,7 @@ fn remove_documents(text: &str, all: &[At], gone: &BTreeSet<At>, edits: &mut Edi
 }
 
 /// The lines between two places that separate documents: where each starts, and where the next line does.
-fn separators(text: &str, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn separators(text: &str, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
     lines(text, from, to).filter(|(_, line)| line.starts_with("---")).map(|(at, line)| (at, at + line.len()))
 }
 

@@ -157,3 +157,71 @@ components:
     insta::assert_snapshot!(channels(&text.replace("olm.builder.semver", "olm.builder.custom")), @"6: `olm.builder.custom` is not `olm.builder.basic`, `olm.builder.semver` or `olm.builder.raw`");
     insta::assert_snapshot!(channels(text), @"0: a composite template expands to several catalogs");
 }
+
+/// A catalog that was made of a template becomes a template that makes the same catalog.
+#[test]
+fn a_template_comes_back_from_its_catalog() {
+    let images = |list: &[&str]| -> String {
+        list.iter().map(|image| format!("  - image: example.com/{image}\n")).collect()
+    };
+    let of = |name: &str, list: &[&str]| format!("{name}:\n  bundles:\n{}", images(list));
+    let minor =
+        format!("schema: olm.semver\n{}", of("stable", &["r:1.0.0", "r:1.0.1", "r:1.1.0", "r:2.0.0"]));
+    let both = format!(
+        "schema: olm.semver\ngenerateMajorChannels: true\ngenerateMinorChannels: true\ndefaultChannelTypePreference: major\n{}{}",
+        of("candidate", &["r:1.0.0", "r:1.1.0"]),
+        of("fast", &["r:1.0.0"])
+    );
+    for text in [minor, both] {
+        let made = Template::parse("t.yaml", &text).unwrap().render(&Made).unwrap();
+        let catalog = write::to_text(&made, write::Format::Yaml).unwrap();
+        let files = crate::load::CatalogFiles::from_text("catalog.yaml", catalog.as_str());
+        let parsed = Catalog::parse(&files);
+        for target in [Target::Semver, Target::Basic, Target::Substitutes] {
+            for format in [write::Format::Yaml, write::Format::Json] {
+                let back = convert(&parsed, target, None, format).unwrap();
+                let made = Template::parse("t.yaml", &back).unwrap().render(&Made).unwrap();
+                assert_eq!(
+                    write::to_text(&made, write::Format::Yaml).unwrap(),
+                    catalog,
+                    "{target:?}\n{back}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_no_template_makes() {
+    let text = "
+{schema: olm.package, name: r, defaultChannel: stable-v1.0}
+---
+{schema: olm.channel, package: r, name: stable-v1.0, entries: [{name: r.v1.0.0}, {name: r.v1.0.1, replaces: r.v1.0.0}]}
+---
+{schema: olm.bundle, package: r, name: r.v1.0.0, image: 'example.com/r:1.0.0', properties: [{type: olm.package, value: {packageName: r, version: 1.0.0}}]}
+---
+{schema: olm.bundle, package: r, name: r.v1.0.1, image: 'example.com/r:1.0.1', properties: [{type: olm.package, value: {packageName: r, version: 1.0.1}}]}
+";
+    let why = |text: &str, target: Target, package: Option<&str>| {
+        let files = crate::load::CatalogFiles::from_text("c.yaml", text);
+        let error = convert(&Catalog::parse(&files), target, package, write::Format::Yaml).unwrap_err();
+        format!("{}: {error}", error.place().map(ToString::to_string).unwrap_or_default())
+    };
+    let semver = |text: &str| why(text, Target::Semver, None);
+    assert_eq!(
+        semver(text),
+        "c.yaml:4:41: no semver template makes this catalog: `r.v1.0.1` of `stable-v1.0` would have other edges"
+    );
+    assert_eq!(
+        semver(&text.replace("stable-v1.0", "stable")),
+        "c.yaml:4:41: no semver template makes this catalog: the channel `stable` is not named like `stable-v1` or `stable-v1.2`"
+    );
+    let two = format!("{text}---\n{{schema: olm.package, name: other, defaultChannel: x}}\n");
+    assert_eq!(semver(&two), ": a semver template makes one package, and the catalog has 2");
+    let inline = text.replace("'example.com/r:1.0.1'", "''");
+    assert_eq!(
+        why(&inline, Target::Basic, None),
+        "c.yaml:8:1: `r.v1.0.1` has no image, and a template names bundles by their images"
+    );
+    assert_eq!(why(text, Target::Basic, Some("x")), ": the catalog has no package `x`");
+}

@@ -6,11 +6,15 @@ use clap::{Args, Subcommand};
 use olmkit_bundle::names::ChannelName;
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::Policy;
-use olmkit_catalog::edit::{Keep, Request, Target};
+use olmkit_catalog::edit::{Icon, Keep, Request, Target};
 
+use super::FileFormat;
 use crate::actions::edit::{self, EditRequest};
+use crate::cli::registry::RegistryFlags;
 use crate::exit::Failure;
-use crate::report::Answer;
+use crate::files;
+use crate::input::Input;
+use crate::report::{Answer, EditedAnswer, Format};
 
 /// Edits of a catalog in place.
 #[derive(Debug, Subcommand)]
@@ -29,6 +33,16 @@ pub enum Verb {
     SetDefault(SetDefault),
     /// Rename a channel of a package
     RenameChannel(RenameChannel),
+    /// Make a package with description, icon and default channel, to which `catalog add` adds bundles
+    Init(Box<Init>),
+    /// Give the files of a catalog one layout, and keep their comments
+    Fmt(Fmt),
+    /// Replace the manifests in a catalog by the metadata that consoles show (olm.csv.metadata)
+    Migrate(Migrate),
+    /// Give each package a directory of its own
+    Split(Split),
+    /// Bring the packages of other catalogs into one
+    Merge(Box<Merge>),
 }
 
 impl Verb {
@@ -62,6 +76,20 @@ impl Verb {
             }
             Self::RenameChannel(RenameChannel { catalog, package, channel, to }) => {
                 (catalog, Request::RenameChannel { package, channel, to })
+            }
+            Self::Init(flags) => flags.request()?,
+            Self::Fmt(Fmt { catalog, check }) => {
+                let CatalogFlags { catalog, dry_run } = catalog;
+                let request = EditRequest { catalog, request: Request::Format, dry_run: dry_run || check };
+                let answer = edit::edit(&request)?;
+                return Ok(Box::new(EditedAnswer { must_be_unchanged: check, ..answer }));
+            }
+            Self::Migrate(Migrate { catalog }) => (catalog, Request::Migrate),
+            Self::Split(Split { catalog }) => (catalog, Request::Split),
+            Self::Merge(flags) => {
+                let Merge { catalog, others, registry } = *flags;
+                let CatalogFlags { catalog, dry_run } = catalog;
+                return Ok(Box::new(edit::merge(&catalog, &others, dry_run, &registry.access()?)?));
             }
         };
         Ok(Box::new(edit::edit(&EditRequest { catalog, request, dry_run })?))
@@ -255,3 +283,105 @@ pub struct RenameChannel {
 const RENAME_CHANNEL_EXAMPLES: &str = "\
 Examples:
   olmkit catalog rename-channel catalog --package redis-operator --channel alpha --to candidate";
+
+/// Flags of `catalog init`.
+#[derive(Debug, Args)]
+#[command(after_help = INIT_EXAMPLES)]
+pub struct Init {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Package
+    #[arg(long, value_name = "NAME")]
+    package: String,
+    /// Channel that a Subscription without one gets
+    #[arg(long, value_name = "NAME")]
+    default_channel: ChannelName,
+    /// File with the description that consoles show, in Markdown
+    #[arg(long, value_name = "FILE")]
+    description: Option<PathBuf>,
+    /// File with the icon that consoles show: PNG, JPEG, GIF or SVG
+    #[arg(long, value_name = "FILE")]
+    icon: Option<PathBuf>,
+    /// Format of a new file
+    #[arg(long, value_enum, default_value_t = FileFormat::Yaml)]
+    format: FileFormat,
+}
+
+impl Init {
+    fn request(self) -> Result<(CatalogFlags, Request), Failure> {
+        let Self { catalog, package, default_channel, description, icon, format } = self;
+        let description = description.map(|path| files::read_text(&path)).transpose()?;
+        let icon = icon.map(|path| {
+            Icon::new(files::read(&path)?).ok_or_else(|| {
+                Failure::misuse(format!("`{}` is not a PNG, JPEG, GIF or SVG image", path.display()))
+                    .help("convert it: consoles show no other formats")
+            })
+        });
+        let icon = icon.transpose()?;
+        let format = FileFormat::or(Some(format), Format::Text);
+        let init = olmkit_catalog::edit::Init { package, default_channel, description, icon, format };
+        Ok((catalog, Request::Init(init)))
+    }
+}
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog init catalog --package redis-operator --default-channel stable --description README.md --icon icon.svg";
+
+/// Flags of `catalog fmt`.
+#[derive(Debug, Args)]
+#[command(after_help = FMT_EXAMPLES)]
+pub struct Fmt {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Write nothing, and exit with 1 if a file is not formatted
+    #[arg(long)]
+    check: bool,
+}
+
+const FMT_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog fmt catalog
+  olmkit catalog fmt catalog --check";
+
+/// Flags of `catalog migrate`.
+#[derive(Debug, Args)]
+#[command(after_help = MIGRATE_EXAMPLES)]
+pub struct Migrate {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+}
+
+const MIGRATE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog migrate catalog";
+
+/// Flags of `catalog split`.
+#[derive(Debug, Args)]
+#[command(after_help = SPLIT_EXAMPLES)]
+pub struct Split {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+}
+
+const SPLIT_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog split catalog";
+
+/// Flags of `catalog merge`.
+#[derive(Debug, Args)]
+#[command(after_help = MERGE_EXAMPLES)]
+pub struct Merge {
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    /// Catalogs to take packages from: directories, files or images
+    #[arg(value_name = "OTHER", required = true)]
+    others: Vec<Input>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog merge catalog redis-catalog etcd-catalog
+  olmkit catalog merge catalog quay.io/example/catalog:v1 --dry-run";

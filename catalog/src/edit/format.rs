@@ -1,0 +1,114 @@
+//! Gives the files of a catalog one layout: that of opm and `catalog render`, with the comments that they had.
+//!
+//! YAML has block style, sorted keys and no needless quotes; JSON has opm's order of fields and four spaces. What a file is stays:
+//! YAML or JSON, its line breaks, the order of its documents and of every list.
+
+use serde_json::Value as Json;
+
+use super::comments::{self, Comment};
+use super::documents::{cut, head, is_json};
+use super::texts::TextError;
+use super::{Change, ChangedFile, EditError};
+use crate::fbc::write::Format;
+use crate::fbc::{At, Catalog};
+use crate::json::{Layout, Tree};
+use crate::load::CatalogFiles;
+
+/// Formats every file.
+pub(super) fn format(catalog: &Catalog<'_>) -> Result<Change, EditError> {
+    let mut blobs: Vec<(At, Tree<'_>)> = catalog.trees().collect();
+    blobs.sort_by_key(|(at, _)| *at);
+    let mut change = Change::default();
+    for (number, file) in (0..).zip(&catalog.files) {
+        let from = blobs.partition_point(|(at, _)| at.file < number);
+        let to = blobs.partition_point(|(at, _)| at.file <= number);
+        let old = file.source.text();
+        if from == to {
+            continue;
+        }
+        let mut notes = Vec::new();
+        let new = formatted(old, &blobs[from..to], |at| {
+            notes.push(format!(
+                "`{}` stays as it is: it has anchors, tags or duplicate keys",
+                catalog.place(at)
+            ));
+        });
+        let new = new.map_err(TextError::Write)?;
+        let new = if old.contains("\r\n") { new.replace('\n', "\r\n") } else { new };
+        if new != old {
+            if !same_blobs(&new, &blobs[from..to]) {
+                return Err(TextError::Documents { path: file.path.to_owned() }.into());
+            }
+            change.summary.push(format!("formatted `{}`", file.source.path()));
+            let path = file.path.to_owned();
+            change.files.push(ChangedFile { path, old: Some(old.to_owned()), new: Some(new) });
+        }
+        change.summary.extend(notes);
+    }
+    if change.files.is_empty() {
+        change.summary.insert(0, "everything is formatted: nothing to change".to_owned());
+    }
+    Ok(change)
+}
+
+/// Whether a text has these blobs, in this order.
+fn same_blobs(text: &str, blobs: &[(At, Tree<'_>)]) -> bool {
+    let files = CatalogFiles::from_text("", text);
+    let catalog = Catalog::parse(&files);
+    let mut read: Vec<_> = catalog.trees().collect();
+    read.sort_by_key(|(at, _)| *at);
+    let json = |blobs: &[(At, Tree<'_>)]| -> Vec<Json> {
+        blobs.iter().map(|(_, tree)| tree.clone().into_json()).collect()
+    };
+    catalog.faults.is_empty() && json(&read) == json(blobs)
+}
+
+/// The text of a file with these blobs. Tells which documents it leaves as they are.
+fn formatted(
+    text: &str,
+    blobs: &[(At, Tree<'_>)],
+    mut left_alone: impl FnMut(At),
+) -> Result<String, olmkit_bundle::yaml::write::WriteError> {
+    if is_json(text) {
+        return Ok(blobs.iter().map(|(_, tree)| tree.to_text(&Layout::OPM) + "\n").collect());
+    }
+    let places: Vec<At> = blobs.iter().map(|(at, _)| *at).collect();
+    let cut = cut(text, &places);
+    let mut out = String::new();
+    for (number, ((at, tree), part)) in blobs.iter().zip(cut.documents).enumerate() {
+        out += "---\n";
+        if number == 0 {
+            out += &head(cut.head);
+        }
+        match document(part.document, tree)? {
+            Some(new) => {
+                out += &head(part.before);
+                out += &new;
+            }
+            None => {
+                left_alone(*at);
+                out += &part.text();
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// A document anew, with its comments; none when something of it would be lost.
+fn document(text: &str, tree: &Tree<'_>) -> Result<Option<String>, olmkit_bundle::yaml::write::WriteError> {
+    let Some(comments) = comments::extract(text) else { return Ok(None) };
+    let plain = Format::Yaml.text(tree.clone())?;
+    let plain = plain.strip_prefix("---\n").unwrap_or(&plain);
+    if comments.is_empty() {
+        return Ok(Some(plain.to_owned()));
+    }
+    let new = comments::insert(plain, &comments);
+    Ok(new.filter(|new| {
+        let sorted = |comments: &[Comment]| {
+            let mut texts: Vec<_> = comments.iter().map(|comment| comment.text.clone()).collect();
+            texts.sort();
+            texts
+        };
+        comments::extract(new).is_some_and(|read| sorted(&read) == sorted(&comments))
+    }))
+}

@@ -1,0 +1,209 @@
+//! One layout, and where comments go in it.
+
+use super::*;
+
+#[track_caller]
+fn formatted(text: &str) -> String {
+    let files = CatalogFiles::from_text("catalog.yaml", text);
+    let change = edit(&files, &Request::Format).unwrap();
+    let new = change.files.into_iter().next().and_then(|file| file.new).unwrap_or_else(|| text.to_owned());
+    let again = edit(&CatalogFiles::from_text("catalog.yaml", new.as_str()), &Request::Format).unwrap();
+    assert!(again.files.is_empty(), "formatting again changes something:\n{new}\n{:?}", again.files[0].new);
+    new
+}
+
+#[test]
+fn comments_stay_with_what_they_speak_of() {
+    insta::assert_snapshot!(formatted(CATALOG), @r#"
+    ---
+    # The catalog of redis.
+    defaultChannel: stable
+    name: redis # the package
+    schema: olm.package
+    ---
+    # Slow and safe.
+    entries:
+    # the first one
+    - name: redis.v1.0.0
+    - name: redis.v1.1.0 # in flow style
+      replaces: redis.v1.0.0
+    name: stable
+    package: redis
+    schema: olm.channel
+    ---
+    entries:
+    - name: redis.v1.0.0
+    - name: redis.v1.1.0
+      replaces: redis.v1.0.0
+    - name: redis.v1.1.1
+      replaces: redis.v1.0.0
+      skips:
+      - redis.v1.1.0
+    - name: redis.v1.2.0 # new
+      replaces: redis.v1.1.1
+      skipRange: ">=1.0.0 <1.2.0"
+    name: fast
+    package: redis
+    schema: olm.channel
+    # Bundles follow.
+    ---
+    image: x/y:z
+    name: redis.v1.0.0
+    package: redis
+    properties:
+    - type: olm.package
+      value:
+        packageName: redis
+        version: "1.0.0"
+    schema: olm.bundle
+    ---
+    image: x/y:z
+    name: redis.v1.1.0
+    package: redis
+    properties:
+    - type: olm.package
+      value:
+        packageName: redis
+        version: "1.1.0"
+    schema: olm.bundle
+    ---
+    image: x/y:z
+    name: redis.v1.1.1
+    package: redis
+    properties:
+    - type: olm.package
+      value:
+        packageName: redis
+        version: "1.1.1"
+    schema: olm.bundle
+    ---
+    image: x/y:z
+    name: redis.v1.2.0
+    package: redis
+    properties:
+    - type: olm.package
+      value:
+        packageName: redis
+        version: "1.2.0"
+    schema: olm.bundle
+    # The end.
+    "#);
+}
+
+#[test]
+fn what_opm_writes_is_formatted() {
+    let files = CatalogFiles::from_text("catalog.yaml", CATALOG);
+    let catalog = Catalog::parse(&files);
+    for format in [Format::Yaml, Format::Json] {
+        let text = write::to_text(&catalog, format).unwrap();
+        assert_eq!(formatted(&text), text);
+    }
+    let json = write::to_text(&catalog, Format::Json).unwrap();
+    for (form, text) in forms() {
+        let new = formatted(&text);
+        match form {
+            "CRLF" => assert_eq!(new, formatted(CATALOG).replace('\n', "\r\n")),
+            "CRLF JSON" => assert_eq!(new, json.replace('\n', "\r\n")),
+            "JSON with tabs" | "JSON without a final line break" => assert_eq!(new, json, "{form}"),
+            "without a final line break" => assert_eq!(new, formatted(CATALOG)),
+            // The order of blobs stays.
+            _ => assert_eq!(new.matches("schema").count(), 7, "{form}"),
+        }
+    }
+}
+
+#[test]
+fn comments_in_every_place() {
+    let text = "\
+# A licence.
+
+# The package.
+schema: olm.package
+# of the name
+name:   'redis'
+defaultChannel: stable # of the channel
+description: |  # of the text
+  # Not a comment.
+  Text.
+
+# last
+--- # second
+schema: olm.channel
+package: redis
+name: stable
+entries:    # all of them
+  - # of an item
+    name: redis.v1
+  # commented out:
+  # - name: redis.v0
+  - {name: redis.v2, # of a member
+     replaces: redis.v1, skips: [redis.v0, # of an item in brackets
+       redis.v00]} # of the whole
+  - skips:
+      # of the skip
+      - a # beside the skip
+      # below the skip
+    # below the skips
+    name: redis.v3
+    replaces: redis.v2
+    # below the entry
+# below the entries
+";
+    insta::assert_snapshot!(formatted(text), @"
+    ---
+    # A licence.
+    # The package.
+    defaultChannel: stable # of the channel
+    description: | # of the text
+      # Not a comment.
+      Text.
+    # of the name
+    name: redis
+    schema: olm.package
+    # last
+    ---
+    # second
+    entries: # all of them
+    # of an item
+    - name: redis.v1
+    # commented out:
+    # - name: redis.v0
+    # of the whole
+    - name: redis.v2 # of a member
+      replaces: redis.v1
+      skips:
+      - redis.v0 # of an item in brackets
+      - redis.v00
+    # below the skips
+    - name: redis.v3
+      replaces: redis.v2
+      # below the entry
+      skips:
+      # of the skip
+      - a # beside the skip
+      # below the skip
+    name: stable
+    package: redis
+    schema: olm.channel
+    # below the entries
+    ");
+}
+
+#[test]
+fn documents_with_anchors_and_tags_stay_as_they_are() {
+    let text = CATALOG.replace("name: redis   # the package", "name: &x redis   # the package");
+    let files = CatalogFiles::from_text("catalog.yaml", text.as_str());
+    let change = edit(&files, &Request::Format).unwrap();
+    let new = change.files[0].new.as_deref().unwrap();
+    assert!(new.starts_with("---\n# The catalog of redis.\nname: &x redis   # the package\nschema"), "{new}");
+    assert_eq!(
+        change.summary,
+        [
+            "formatted `catalog.yaml`",
+            "`catalog.yaml:2:1` stays as it is: it has anchors, tags or duplicate keys"
+        ]
+    );
+    formatted(&text);
+    formatted(&CATALOG.replace("name: redis.v1.1.1", "name: !!str redis.v1.1.1"));
+    formatted(&CATALOG.replace("  skipRange", "  skipRange: '#1' # lost\n  skipRange"));
+}
