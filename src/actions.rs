@@ -1,6 +1,7 @@
 //! What the verbs do: a typed request in, an answer out. This is where files are read and written; nothing is
 //! printed here.
 
+pub mod browse;
 pub mod build;
 pub mod build_index;
 pub mod catalog;

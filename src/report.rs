@@ -23,7 +23,7 @@ mod markdown;
 mod operator;
 mod paths;
 mod plan;
-mod progress;
+pub mod progress;
 mod resolution;
 mod sarif;
 mod served;

@@ -4,7 +4,7 @@
 
 mod dot;
 mod mermaid;
-mod svg;
+pub(crate) mod svg;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -69,20 +69,22 @@ struct Package {
 }
 
 #[derive(Clone, Debug)]
-struct Channel {
-    name: String,
-    is_deprecated: bool,
-    is_default: bool,
+pub(crate) struct Channel {
+    pub(crate) name: String,
+    pub(crate) is_deprecated: bool,
+    pub(crate) is_default: bool,
     /// The highest version first.
-    entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
-    name: String,
-    is_head: bool,
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) is_head: bool,
     is_skipped: bool,
     is_deprecated: bool,
+    /// Whether no upgrade path leads from it to the head; told on pages alone.
+    pub(crate) is_stranded: bool,
     replaces: Option<String>,
     skips: Vec<String>,
     range: Option<VersionRange>,
@@ -142,7 +144,8 @@ fn deprecated<'p>(package: &'p index::Package<'_, '_>, of: &'static str) -> impl
     entries.filter(move |entry| *entry.reference.schema == *of).map(|entry| &*entry.reference.name)
 }
 
-fn channels(
+/// The channels of a package as they are drawn, by name.
+pub(crate) fn channels(
     package: &index::Package<'_, '_>,
     options: &Options<'_>,
     floor: Option<&Floor<'_>>,
@@ -179,6 +182,7 @@ fn channels(
                 is_head: head.is_some_and(|head| head.name == entry.name),
                 is_skipped: skipped.contains(entry.name),
                 is_deprecated: bundles.contains(entry.name),
+                is_stranded: false,
                 replaces: entry.replaces.map(str::to_owned),
                 skips: entry.skips.iter().map(|skip| (*skip).to_owned()).collect(),
                 range: entry.range.clone(),
@@ -198,7 +202,7 @@ fn channels(
 }
 
 /// A version below which nothing is drawn.
-struct Floor<'e> {
+pub(crate) struct Floor<'e> {
     name: &'e str,
     package: &'e str,
     version: Version,

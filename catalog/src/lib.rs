@@ -6,7 +6,7 @@
 //! - [`validate`](mod@validate) says what opm would refuse, all at once, each with its place;
 //! - [`graph`] is a channel whose entries are known to fit together; [`path`] follows it as OLM does;
 //! - [`edit`](mod@edit) changes it in place, [`diff`](mod@diff) compares two;
-//! - [`list`] and [`draw`] show what is there;
+//! - [`list`] and [`draw`] show what is there, [`page`] as a web page;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
 //! - [`compiled`] is a catalog as servers want it, and `serve` the server (feature `serve`);
 //! - [`template`] makes catalogs of templates, [`render::migrate`] gives blobs their newer form;
@@ -38,6 +38,7 @@ mod index;
 mod json;
 pub mod list;
 pub mod load;
+pub mod page;
 pub mod path;
 mod property;
 pub mod render;

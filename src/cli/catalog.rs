@@ -16,7 +16,7 @@ use olmkit_catalog::{draw, path, template};
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
 use crate::actions::server::Server;
-use crate::actions::{build, build_index, catalog, push, render, resolve, serve};
+use crate::actions::{browse, build, build_index, catalog, push, render, resolve, serve};
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
 use crate::input::Input;
@@ -43,8 +43,10 @@ pub enum Verb {
     Convert(Box<Convert>),
     /// List the contents of a catalog
     List(Box<List>),
-    /// Draw the upgrade graph
+    /// Draw the upgrade graph, or write the catalog as web pages
     Graph(Box<Graph>),
+    /// Look at a catalog in a browser
+    Browse(Box<Browse>),
     /// Show what OLM would install next, or why it cannot
     Resolve(Box<Resolve>),
     /// Build a catalog image
@@ -110,6 +112,14 @@ impl Verb {
                 };
                 Ok(Box::new(catalog::list(what, &catalog, package.as_deref(), &registry.access()?)?))
             }
+            Self::Browse(flags) => {
+                let Browse { catalog, port, registry } = *flags;
+                Ok(Box::new(browse::serve(&catalog, port, &registry.access()?)?))
+            }
+            Self::Graph(flags) if flags.output_dir.is_some() => {
+                let Graph { catalog, output_dir, registry, .. } = *flags;
+                Ok(Box::new(browse::write(&catalog, &output_dir.unwrap_or_default(), &registry.access()?)?))
+            }
             Self::Graph(flags) => {
                 if !matches!(output, Format::Text) {
                     return Err(Failure::misuse("a drawing has no such output format").help(
@@ -123,7 +133,9 @@ impl Verb {
                     minimum_edge,
                     draw_v0_semantics,
                     format,
-                    registry } = *flags;
+                    registry,
+                    ..
+                } = *flags;
                 let format = match format {
                     Picture::Mermaid => draw::Format::Mermaid,
                     Picture::Dot => draw::Format::Dot,
@@ -501,6 +513,13 @@ pub struct Graph {
     /// Format of the drawing
     #[arg(long, value_enum, default_value_t = Picture::Mermaid)]
     format: Picture,
+    /// Write the whole catalog as web pages to this directory, which need no server: index.html and a page for each package
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["package", "channel", "minimum_edge", "draw_v0_semantics", "format"]
+    )]
+    output_dir: Option<PathBuf>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -520,7 +539,27 @@ const GRAPH_EXAMPLES: &str = "\
 Examples:
   olmkit catalog graph catalog --package redis-operator > graph.mermaid
   olmkit catalog graph catalog --format svg > graph.svg
-  olmkit catalog graph catalog --format dot | dot -Tpng > graph.png";
+  olmkit catalog graph catalog --format dot | dot -Tpng > graph.png
+  olmkit catalog graph catalog --output-dir pages";
+
+/// Flags of `catalog browse`.
+#[derive(Debug, Args)]
+#[command(after_help = BROWSE_EXAMPLES)]
+pub struct Browse {
+    /// Catalog directory or image
+    #[arg(value_name = "CATALOG", default_value = "catalog")]
+    catalog: Input,
+    /// Port on 127.0.0.1; 0 for a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+const BROWSE_EXAMPLES: &str = "\
+Examples:
+  olmkit catalog browse catalog
+  olmkit catalog browse quay.io/example/catalog:v1 --port 8080";
 
 /// Flags of `catalog resolve`.
 #[derive(Debug, Args)]

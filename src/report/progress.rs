@@ -25,6 +25,12 @@ pub(super) fn screen() -> Option<MultiProgress> {
     SCREEN.clone()
 }
 
+/// Says something while the work goes on, on standard error.
+pub fn say(text: &str) {
+    // A stream that is gone cannot be told so.
+    let _ = writeln!(io::stderr(), "{}", printable(text));
+}
+
 /// Shows transfers in the way that standard error asks for.
 pub fn transfers(dry_run: bool) -> Arc<dyn Progress> {
     Arc::new(Transfers { bars: screen().filter(|_| !dry_run), open: Mutex::default() })

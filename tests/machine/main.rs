@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod browser;
 #[path = "../serve/fixture.rs"]
 #[allow(dead_code, reason = "the tests of the server use the rest")]
 mod fixture;
@@ -15,5 +16,6 @@ use libtest_mimic::Arguments;
 fn main() {
     let mut trials = full_disk::trials();
     trials.extend(installed::trials());
+    trials.extend(browser::trials());
     support::run(&Arguments::from_args(), trials).exit();
 }

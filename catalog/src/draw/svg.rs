@@ -31,7 +31,7 @@ pub(super) fn text(drawing: &Drawing) -> String {
         );
         y += 32;
         for channel in &package.channels {
-            let drawn = Drawn::of(channel);
+            let drawn = Drawn::of(channel, None);
             let _ = writeln!(body, "<g transform=\"translate({MARGIN} {y})\">\n{}</g>", drawn.body);
             y += drawn.height;
             width = width.max(drawn.width + 2 * MARGIN);
@@ -43,6 +43,21 @@ pub(super) fn text(drawing: &Drawing) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{y}\" viewBox=\"0 0 {width} {y}\" role=\"img\">\n\
          <title>Upgrade graph</title>\n<style>{STYLE}</style>\n{DEFS}\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n"
+    )
+}
+
+/// The arrows' heads that the channels of [`channel`] refer to, once for a page.
+pub(crate) fn markers() -> String {
+    format!("<svg class=\"markers\" width=\"0\" height=\"0\" aria-hidden=\"true\">{DEFS}</svg>\n")
+}
+
+/// One channel for a page that has styles of its own. Each entry is a link to what `link` says of it, with its row in `data-row`, and each line
+/// names the rows that it joins in `data-rows`.
+pub(crate) fn channel(channel: &Channel, link: &dyn Fn(&str) -> String) -> String {
+    let Drawn { body, width, height } = Drawn::of(channel, Some(link));
+    let name = escaped(&channel.name);
+    format!(
+        "<svg class=\"channel\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"group\" aria-label=\"{name}\">\n{body}</svg>\n"
     )
 }
 
@@ -81,7 +96,15 @@ impl Join {
 }
 
 impl Drawn {
-    fn of(channel: &Channel) -> Self {
+    /// Draws a channel; for a page with links and rows.
+    fn of(channel: &Channel, link: Option<&dyn Fn(&str) -> String>) -> Self {
+        let joined = |join: &Join| match link {
+            None => String::new(),
+            Some(_) => {
+                let rows: Vec<String> = [join.new].iter().chain(&join.olds).map(usize::to_string).collect();
+                format!(" data-rows=\"{}\"", rows.join(" "))
+            }
+        };
         let rows = channel.rows();
         let row = |name: &String| rows.get(name.as_str()).copied();
         let joins = |olds: &dyn Fn(&Entry) -> Vec<usize>| -> Vec<Join> {
@@ -131,10 +154,18 @@ impl Drawn {
                 _ => "",
             };
             let (base, name, note) = (y(at) + 5, escaped(&entry.name), escaped(&note(entry, &rows)));
+            if let Some(link) = link {
+                let _ = write!(
+                    body,
+                    "<a class=\"row\" data-row=\"{at}\" href=\"{}\">",
+                    escaped(&link(&entry.name))
+                );
+            }
             let _ = writeln!(body, "<text class=\"{class}\" x=\"{names}\" y=\"{base}\">{name}</text>");
             if !note.is_empty() {
                 let _ = writeln!(body, "<text class=\"note\" x=\"{tags}\" y=\"{base}\">{note}</text>");
             }
+            body += if link.is_some() { "</a>" } else { "" };
         }
         for (join, lane) in replaces.iter().zip(left) {
             // The first lane runs through the marks.
@@ -146,19 +177,23 @@ impl Drawn {
             } else {
                 format!("M{} {old}H{x}V{new}H{}", marks - 6, marks - 8)
             };
-            let _ = writeln!(body, "<path class=\"replaces\" d=\"{path}\" marker-end=\"url(#r)\"/>");
+            let rows = joined(join);
+            let _ = writeln!(body, "<path class=\"replaces\"{rows} d=\"{path}\" marker-end=\"url(#r)\"/>");
         }
         let mut beside = |joins: &[Join], lanes: Vec<usize>, first: usize, class: &str, marker: char| {
             for (join, lane) in joins.iter().zip(lanes) {
                 let x = right + (first + lane) * LANE + 12;
                 let (top, bottom) = join.span();
-                let _ = writeln!(body, "<path class=\"{class}\" d=\"M{x} {}V{}\"/>", y(top), y(bottom));
+                let rows = joined(join);
+                let _ = writeln!(body, "<path class=\"{class}\"{rows} d=\"M{x} {}V{}\"/>", y(top), y(bottom));
                 let tick = |old: &usize| format!("M{} {}H{x}", x - 6, y(*old));
                 let ticks: String = join.olds.iter().map(tick).collect();
-                let _ = writeln!(body, "<path class=\"{class} tick\" d=\"{ticks}\"/>");
+                let _ = writeln!(body, "<path class=\"{class} tick\"{rows} d=\"{ticks}\"/>");
                 let arrow = format!("M{x} {}H{}", y(join.new), right + 1);
-                let _ =
-                    writeln!(body, "<path class=\"{class}\" d=\"{arrow}\" marker-end=\"url(#{marker})\"/>");
+                let _ = writeln!(
+                    body,
+                    "<path class=\"{class}\"{rows} d=\"{arrow}\" marker-end=\"url(#{marker})\"/>"
+                );
             }
         };
         beside(&skips, skip_lanes, 0, "skips", 's');
@@ -196,9 +231,12 @@ fn lanes(joins: &[Join]) -> (Vec<usize>, usize) {
 /// What there is to say of an entry, in words.
 fn note(entry: &Entry, rows: &std::collections::HashMap<&str, usize>) -> String {
     let mut notes = Vec::new();
-    for (is_so, word) in
-        [(entry.is_head, "head"), (entry.is_skipped, "skipped"), (entry.is_deprecated, "deprecated")]
-    {
+    for (is_so, word) in [
+        (entry.is_head, "head"),
+        (entry.is_skipped, "skipped"),
+        (entry.is_deprecated, "deprecated"),
+        (entry.is_stranded, "stranded"),
+    ] {
         if is_so {
             notes.push(word.to_owned());
         }
@@ -259,6 +297,7 @@ fn legend(body: &mut String, y: usize) {
         is_head: false,
         is_skipped: false,
         is_deprecated: false,
+        is_stranded: false,
         replaces: None,
         skips: Vec::new(),
         range: None,
@@ -277,7 +316,7 @@ fn legend(body: &mut String, y: usize) {
 }
 
 /// A text as XML has it; what XML cannot hold is left out.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
