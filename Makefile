@@ -33,8 +33,8 @@ test: ## every test that needs no cluster; ends with the counts
 corpus: ## compare with the recorded answers of OLM's own tools (OLMKIT_CORPUS, or ../shared/corpus)
 	$(CARGO) test --workspace --locked --test corpus
 
-cluster: ## a cluster for tests: kind's where its images are, else one from parts; as shell settings (docs/cluster.md)
-	@tests/cluster/up
+cluster: ## a cluster for tests: kind's where its images are, else one from parts; as shell settings; OLM=1 puts OLM on it (docs/cluster.md)
+	@tests/cluster/up $(if $(filter 1,$(OLM)),--olm)
 
 cluster-down: ## take it down
 	@tests/cluster/down

@@ -30,7 +30,7 @@ check() {
     check_root
     check_packages
     check_rust
-    "$HERE/build" --check >/dev/null || check_go
+    "$HERE/build" --check >/dev/null || check_go "$HERE" Kubernetes
     check_disk
     check_kernel
     if ! running; then
@@ -91,17 +91,18 @@ check_rust() {
     fi
 }
 
+# check_go MODULES WHAT: whether Go can build the tool dependencies of a directory's go.mod.
 check_go() {
     local wanted found said
-    wanted=$(awk '$1 == "go" { print $2; exit }' "$HERE/go.mod")
+    wanted=$(awk '$1 == "go" { print $2; exit }' "$1/go.mod")
     # Asked from inside: a Go that fetches the version that go.mod wants is as good.
-    if ! found=$(cd "$HERE" && timeout 8 go env GOVERSION 2>/dev/null); then
-        problem "go is not on PATH, or does not run: Kubernetes is built from source" \
+    if ! found=$(cd "$1" && timeout 8 go env GOVERSION 2>/dev/null); then
+        problem "go is not on PATH, or does not run: $2 is built from source" \
             "install Go $wanted or newer (https://go.dev/dl), or keep PATH through sudo: sudo env PATH=\"\$PATH\" make cluster"
     elif [ "$(printf '%s\n' "$wanted" "${found#go}" | sort -V | head -1)" != "$wanted" ]; then
-        problem "go is ${found#go}, Kubernetes and its parts need $wanted or newer" "install it from https://go.dev/dl"
+        problem "go is ${found#go}, $2 needs $wanted or newer" "install it from https://go.dev/dl"
     # One module, a small one, for all of them.
-    elif ! said=$(cd "$HERE" && timeout 8 go mod download github.com/beorn7/perks 2>&1); then
+    elif ! said=$(cd "$1" && timeout 8 go mod download github.com/beorn7/perks 2>&1); then
         problem "Go's modules cannot be fetched: $(tail -n 1 <<<"$said")" \
             "connect to the network, or set GOPROXY to a mirror that can be reached"
     fi
