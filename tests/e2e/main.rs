@@ -22,6 +22,7 @@ mod pages;
 mod program;
 mod redis;
 mod registry;
+mod small;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../support/walk.rs"]
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     trials.extend(pages::trials());
     trials.extend(redis::trials());
     trials.extend(registry::trials());
+    trials.extend(small::trials());
     let conclusion = support::run(&arguments, trials);
     if harness::enabled() && !arguments.list {
         harness::report();

@@ -1,69 +1,48 @@
 //! RedisCluster's life under the real OLM: bundles and a catalog that olmkit made and pushed, installed, upgraded hop by hop,
-//! switched to another channel and removed, all by `olmkit operator`.
+//! switched to another channel and removed, all by `olmkit operator`, while a RedisCluster is written to.
 //!
-//! OLM is the cluster's own, or comes from the manifests that `OLM_MANIFESTS` names (a file or a directory), and then it stays.
-//! Every command and what it said goes to `target/e2e/olm.txt`, which is what docs/e2e.md shows.
+//! OLM is the cluster's own, or `tests/cluster/olm/up` puts it there. Every command and what it said, with the seconds since
+//! it began, goes to `target/e2e/olm.txt`, which is what docs/e2e.md shows.
 
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use libtest_mimic::{Failed, Trial};
-use olmkit::image::Config;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Namespace, PATIENCE, finished, message, within};
+use crate::cluster::{Cluster, Namespace, PATIENCE, within};
 use crate::harness::{Company, enabled, results, trial_with};
 use crate::images::{olmkit, pushed};
+use crate::redis::{Served, push_operator};
 use crate::support::Part;
 
 /// The releases, oldest first; the last one is in the channel `fast` alone.
 const RELEASES: [&str; 5] = ["0.1.0", "0.2.0", "0.2.1", "0.3.0", "0.4.0"];
+/// The release that the program is of.
+const PROGRAM: &str = "0.5.0";
 const CRD: &str = "customresourcedefinition/redisclusters.cache.example.com";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let manifests = env::var_os("OLM_MANIFESTS").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let there = !enabled() || manifests.is_some() || Cluster::get().is_ok_and(has_olm);
-    let missing = "no OLM: the cluster has none, and OLM_MANIFESTS does not name its manifests";
-    let needed = Part::new("olm", (!there).then(|| missing.to_owned()));
     // Alone: it brings a CRD, and an operator of all namespaces.
     let name = "redis_operator_lives_its_life_under_olm";
-    let test = trial_with(name, Company::Alone, Some(needed), move |namespace| {
-        if let Some(manifests) = &manifests
-            && !has_olm(namespace.cluster)
-        {
-            install_olm(namespace.cluster, manifests)?;
-        }
-        life(namespace)
-    });
-    vec![test]
+    vec![trial_with(name, Company::Alone, Some(needed()), life)]
+}
+
+/// OLM, on the cluster that is there.
+pub(crate) fn needed() -> Part {
+    let there = !enabled() || Cluster::get().is_ok_and(has_olm);
+    // Why it could not be put there, by `tests/e2e/run`.
+    let reason = env::var("OLMKIT_NO_OLM").unwrap_or_else(|_| "the cluster has none".to_owned());
+    Part::new("olm", (!there).then(|| format!("no OLM: {reason}")))
 }
 
 fn has_olm(cluster: &Cluster) -> bool {
     cluster.kubectl(&["get", "customresourcedefinition", "subscriptions.operators.coreos.com"]).is_ok()
-}
-
-/// Applies OLM's manifests until the server has taken all of them: objects of new kinds are taken a moment after their CRDs.
-fn install_olm(cluster: &Cluster, manifests: &Path) -> Result<(), Failed> {
-    let path = manifests.display().to_string();
-    let words = ["apply", "--server-side", "--force-conflicts", "--recursive", "--filename", &path];
-    let mut last = String::new();
-    let taken = within(PATIENCE, || match cluster.kubectl(&words) {
-        Ok(_) => Ok(Some(())),
-        Err(failed) => {
-            last = message(&failed);
-            Ok(None)
-        }
-    })?;
-    taken.ok_or_else(|| format!("{path} cannot be applied: {last}"))?;
-    for operator in ["deployment/olm-operator", "deployment/catalog-operator"] {
-        let patience = format!("--timeout={}s", PATIENCE.as_secs());
-        cluster.kubectl(&["wait", operator, "--namespace=olm", "--for=condition=Available", &patience])?;
-    }
-    Ok(())
 }
 
 fn life(namespace: &Namespace) -> Result<(), Failed> {
@@ -71,10 +50,7 @@ fn life(namespace: &Namespace) -> Result<(), Failed> {
     let dir = dir.path();
     let bundles = bundles(namespace, dir)?;
     let catalog = catalog(namespace, dir, &bundles)?;
-    namespace.apply(&format!(
-        "{{apiVersion: operators.coreos.com/v1alpha1, kind: CatalogSource, metadata: {{name: redis}}, \
-         spec: {{sourceType: grpc, image: '{catalog}', grpcPodConfig: {{extractContent: {{catalogDir: /configs}}}}}}}}"
-    ))?;
+    serve(namespace, "redis", &catalog)?;
     let mut told = Told { namespace, dir, text: String::new() };
     let outcome = walk(&mut told);
     fs::create_dir_all(results())?;
@@ -86,19 +62,65 @@ fn life(namespace: &Namespace) -> Result<(), Failed> {
     Ok(())
 }
 
+/// A CatalogSource of an image, READY. An image without a server gets OLM's own.
+pub(crate) fn serve(namespace: &Namespace, name: &str, image: &str) -> Result<(), Failed> {
+    let extract = match server() {
+        Some(_) => "",
+        None => ", grpcPodConfig: {extractContent: {catalogDir: /configs}}",
+    };
+    namespace.apply(&format!(
+        "{{apiVersion: operators.coreos.com/v1alpha1, kind: CatalogSource, metadata: {{name: {name}}}, \
+         spec: {{sourceType: grpc, image: '{image}'{extract}}}}}"
+    ))?;
+    let ready = "jsonpath={.status.connectionState.lastObservedState}=READY";
+    namespace.wait(&format!("catalogsource.operators.coreos.com/{name}"), ready)
+}
+
+/// The server that our catalog images carry, where `tests/e2e/run` could build it.
+fn server() -> Option<PathBuf> {
+    env::var_os("OLMKIT_SERVER").map(PathBuf::from).filter(|file| file.is_file())
+}
+
+/// Pushes a catalog with its server, if there is one; the image, by digest.
+pub(crate) fn push_catalog(dir: &Path, to: &str) -> Result<String, Failed> {
+    match server() {
+        Some(server) => {
+            let server = format!("linux/amd64={}", server.display());
+            pushed(dir, &["catalog", "build", "catalog", "--server-binary", &server, "--to", to])
+        }
+        None => pushed(dir, &["catalog", "push", "catalog", to]),
+    }
+}
+
 fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
     told.operator(&["install", "redis-operator", "--version", "0.1.0"])?;
     told.expect("redis-operator.v0.1.0")?;
-    let upgrade = told.operator(&["upgrade", "redis-operator"])?;
-    assert!(upgrade.contains("2 hops: "), "{upgrade}");
+    let served = Served::start(told.namespace)?;
+    let upgrade = told.operator(&["upgrade", "redis-operator", "--to", "0.2.1"])?;
+    assert!(upgrade.contains("1 hop: "), "{upgrade}");
+    told.expect("redis-operator.v0.2.1")?;
+    told.operator(&["upgrade", "redis-operator"])?;
     told.expect("redis-operator.v0.3.0")?;
     told.operator(&["upgrade", "redis-operator", "--channel", "fast"])?;
     told.expect("redis-operator.v0.4.0")?;
+    // There is no way back, and nothing is changed for it.
+    let refused = told.refused(&["upgrade", "redis-operator", "--channel", "stable"])?;
+    assert!(
+        refused.contains("the channel has no edge from there to its head `redis-operator.v0.3.0`"),
+        "{refused}"
+    );
+    told.expect("redis-operator.v0.4.0")?;
     told.operator(&["describe", "redis-operator"])?;
+    told.operator(&["doctor", "redis-operator"])?;
+    let writes = served.stop()?;
+    let _ = writeln!(
+        told.text,
+        "# {writes} writes to the RedisCluster from 0.1.0 to 0.4.0: every one was acknowledged, none was lost\n"
+    );
     told.operator(&["uninstall", "redis-operator", "--delete-crds"])?;
     told.nothing_left()?;
 
-    // What is in no catalog yet: the newest release, then the one after it over it.
+    // What is in no catalog yet: a release, then the one after it over it.
     let repository = told.namespace.image("try");
     let bundle = |version: &str| format!("bundles/{version}");
     let with = |version: &str| {
@@ -117,32 +139,54 @@ fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
 }
 
 /// What is run, and what it said.
-struct Told<'t> {
-    namespace: &'t Namespace,
-    dir: &'t Path,
-    text: String,
+pub(crate) struct Told<'t> {
+    pub(crate) namespace: &'t Namespace,
+    pub(crate) dir: &'t Path,
+    pub(crate) text: String,
 }
 
 impl Told<'_> {
     /// Runs a verb of `olmkit operator`.
-    fn operator(&mut self, words: &[&str]) -> Result<String, Failed> {
-        let begun = Instant::now();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
-        command.arg("operator").args(words).args(["-n", &self.namespace.name]).current_dir(self.dir);
-        let output = command.output()?;
-        let said =
-            [&*String::from_utf8_lossy(&output.stderr), &*String::from_utf8_lossy(&output.stdout)].concat();
-        let words = words.join(" ");
-        let seconds = begun.elapsed().as_secs();
-        let _ = write!(
-            self.text,
-            "$ olmkit operator {words} -n {}\n{said}# {seconds} s\n\n",
-            self.namespace.name
-        );
-        if output.status.success() {
-            return Ok(said);
+    pub(crate) fn operator(&mut self, words: &[&str]) -> Result<String, Failed> {
+        match self.run(words)? {
+            (true, said) => Ok(said),
+            (false, said) => Err(format!("`olmkit operator {}` failed\n{said}", words.join(" ")).into()),
         }
-        Err(format!("`olmkit operator {words}`: {}\n{said}", output.status).into())
+    }
+
+    /// Runs a verb that has to fail, and says what it said.
+    pub(crate) fn refused(&mut self, words: &[&str]) -> Result<String, Failed> {
+        match self.run(words)? {
+            (false, said) => Ok(said),
+            (true, said) => Err(format!("`olmkit operator {}` did not fail\n{said}", words.join(" ")).into()),
+        }
+    }
+
+    /// Runs a verb; whether it went well, and what it said. Each line is kept with the seconds since it began.
+    fn run(&mut self, words: &[&str]) -> Result<(bool, String), Failed> {
+        let begun = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+            .arg("operator")
+            .args(words)
+            .args(["-n", &self.namespace.name])
+            .current_dir(self.dir)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let _ = writeln!(self.text, "$ olmkit operator {} -n {}", words.join(" "), self.namespace.name);
+        let mut said = String::new();
+        for line in BufReader::new(child.stderr.take().ok_or("no stderr")?).lines() {
+            let line = line?;
+            let _ = writeln!(self.text, "{:6.1}  {line}", begun.elapsed().as_secs_f64());
+            let _ = writeln!(said, "{line}");
+        }
+        // An answer is shorter than a pipe: it was written by now.
+        let mut answer = String::new();
+        child.stdout.take().ok_or("no stdout")?.read_to_string(&mut answer)?;
+        let status = child.wait()?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let _ = writeln!(self.text, "{answer}# {seconds:.1} s, exit code {}\n", status.code().unwrap_or(-1));
+        Ok((status.success(), said + &answer))
     }
 
     /// What is installed is up, and the pod that runs is of its image.
@@ -182,25 +226,24 @@ fn operator_image(namespace: &Namespace, version: &str) -> String {
 
 /// A bundle of each release in a directory of its own, pushed; their images, by digest.
 ///
-/// What these releases consist of is manifests. A program that answers the kubelet stands in for each, under the image's name that
-/// the release gives it: what is tried here is OLM's part, and the operator itself has tests of its own.
+/// Every image holds the program as it was built. The manifests of the oldest releases lack rights that it needs, so each
+/// release consists of the program's own manifests, under the version and the image of the release.
 fn bundles(namespace: &Namespace, dir: &Path) -> Result<Vec<String>, Failed> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = dir.join("probe");
-    let output = Command::new(top.join("tests/cluster/build-probe")).arg(&program).output()?;
-    finished(&["build-probe"], &output)?;
     let package = top.join("operator/olmkit.yaml").display().to_string();
-    let config =
-        Config { entrypoint: vec!["/probe".into()], user: Some("65532".into()), ..Config::default() };
     let mut images = Vec::new();
     for version in RELEASES {
         let image = operator_image(namespace, version);
-        crate::program::push_several(&image, &[("probe", &program)], &config)
-            .map_err(|error| error.to_string())?;
+        if version == RELEASES[0] {
+            push_operator(namespace, &format!("{}/redis-operator:{version}", namespace.name))?;
+        } else {
+            olmkit(dir, &["image", "copy", &operator_image(namespace, RELEASES[0]), &image])?;
+        }
         let manifests = dir.join("manifests").join(version);
-        copy(&top.join("operator/deploy").join(version), &manifests, &|text| {
-            text.replace(&format!("registry.example.com/redis-operator:{version}"), &image)
-                .replace("- args:\n        - run\n", "- args: [serve, '8081', ok]\n")
+        copy(&top.join("operator/deploy").join(PROGRAM), &manifests, &|text| {
+            text.replace(PROGRAM, version)
+                .replace(&format!("registry.example.com/redis-operator:{version}"), &image)
+                .replace("replicas: 2", "replicas: 1")
         })?;
         let (from, to) = (manifests.display().to_string(), format!("bundles/{version}"));
         let mut words = vec!["bundle", "generate", &from, "--package-file", &package, "--version", version];
@@ -227,7 +270,7 @@ fn catalog(namespace: &Namespace, dir: &Path, bundles: &[String]) -> Result<Stri
     for bundle in bundles {
         assert!(listed.contains(bundle), "{bundle} is not in the catalog");
     }
-    pushed(dir, &["catalog", "push", "catalog", &namespace.image("redis-catalog:v1")])
+    push_catalog(dir, &namespace.image("redis-catalog:v1"))
 }
 
 /// Copies a tree of text files, changed.

@@ -18,9 +18,43 @@ use std::thread;
 use libtest_mimic::{Failed, Trial};
 
 use self::operator::Operator;
+use self::rediscluster::Redis;
+use self::writer::Writer;
 use crate::cluster::{Namespace, message};
 use crate::harness::{Company, part, trial};
 use crate::pages::{self, Page};
+
+/// A RedisCluster that is written to while something happens to its operator.
+pub(crate) struct Served<'a> {
+    redis: Redis<'a>,
+    writer: Writer,
+}
+
+impl<'a> Served<'a> {
+    /// Makes the image that its pods run, and creates it. An operator has to be there.
+    pub(crate) fn start(namespace: &'a Namespace) -> Result<Self, Failed> {
+        operator::shell(namespace.cluster)?;
+        let redis = Redis { namespace, name: "served" };
+        redis.create("size: 3")?;
+        redis.ready()?;
+        let writer = Writer::start(namespace, redis.name)?;
+        Ok(Self { redis, writer })
+    }
+
+    /// Ends the writing. How many writes there were; one that failed or was lost is an error.
+    pub(crate) fn stop(self) -> Result<u64, Failed> {
+        let written = self.writer.stop()?;
+        assert!(written.errors.is_empty(), "{:?}", written.errors);
+        self.redis.ready()?;
+        self.redis.namespace.kubectl(&["delete", "pod", "client", "--wait=false"])?;
+        Ok(written.count)
+    }
+}
+
+/// The operator's program as an image of some name.
+pub(crate) fn push_operator(namespace: &Namespace, name: &str) -> Result<(), Failed> {
+    operator::push_as(namespace.cluster, name)
+}
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![trial("the_redis_operator", Company::Alone, all)]

@@ -109,24 +109,33 @@ pub(super) fn built() -> Result<PathBuf, Failed> {
     Err(format!("{} is not there: run `cargo build -p redis-operator`", built.display()).into())
 }
 
-/// The operator as it was built beside this test, and a Redis with nothing but a shell, which is also under the name that
-/// the samples of the operator have.
+/// The images of the operator and of Redis.
 fn images(cluster: &Cluster) -> Result<(), Failed> {
-    let built = built()?;
-    let push = |name: &str, programs: &[(&str, &Path)], entrypoint: &str| {
-        let reference = format!("{}/{name}", cluster.registry);
-        // The pods must not run as root, and say so.
-        let config =
-            Config { entrypoint: vec![entrypoint.into()], user: Some("65532".into()), ..Config::default() };
-        program::push_several(&reference, programs, &config).map_err(|error| error.to_string())
-    };
-    push(&image(), &[("redis-operator", &built)], "/redis-operator")?;
+    push_as(cluster, &image())?;
+    shell(cluster)
+}
+
+/// A Redis with nothing but a shell, also under the name that the samples of the operator have.
+pub(super) fn shell(cluster: &Cluster) -> Result<(), Failed> {
     for name in ["redis-with-shell:e2e", "library/redis:7.2.5"] {
         let programs =
             ["bin/sh", "bin/sleep", "bin/rm", "bin/mv", "usr/bin/redis-server", "usr/bin/redis-cli"];
         let from: Vec<_> = programs.iter().map(|program| Path::new("/").join(program)).collect();
         let pairs: Vec<_> = programs.into_iter().zip(from.iter().map(AsRef::as_ref)).collect();
-        push(name, &pairs, "/usr/bin/redis-server")?;
+        push(cluster, name, &pairs, "/usr/bin/redis-server")?;
     }
     Ok(())
+}
+
+fn push(cluster: &Cluster, name: &str, programs: &[(&str, &Path)], entrypoint: &str) -> Result<(), Failed> {
+    let reference = format!("{}/{name}", cluster.registry);
+    // The pods must not run as root, and say so.
+    let config =
+        Config { entrypoint: vec![entrypoint.into()], user: Some("65532".into()), ..Config::default() };
+    Ok(program::push_several(&reference, programs, &config).map_err(|error| error.to_string())?)
+}
+
+/// The operator as it was built, under a name in the registry.
+pub(super) fn push_as(cluster: &Cluster, name: &str) -> Result<(), Failed> {
+    push(cluster, name, &[("redis-operator", &built()?)], "/redis-operator")
 }
