@@ -305,7 +305,8 @@ impl Engine<'_> {
         let name = Key::of(fresh).name;
         let observed = self.look(namespace, &name)?;
         let made = observed.subscription.as_ref();
-        if !made.is_some_and(|found| is_made_again(&observed, found, &target)) {
+        let is_again = made.is_some_and(|found| is_made_again(&observed, found, &target));
+        if !is_again {
             self.take_away(&observed, fresh)?;
             self.create(&known::SUBSCRIPTION, fresh.clone())?;
         }
@@ -324,8 +325,9 @@ impl Engine<'_> {
                 ..Operator::default()
             });
         }
-        // What is installed already needs no plan, and keeps its approval.
-        let approve = observed.csv(&target).is_none();
+        // What is installed already needs no plan, and keeps its approval. During a failed upgrade the old version is there as
+        // well, until it is taken away.
+        let approve = !is_again || observed.csv(&target).is_none();
         let goal = Goal { way: vec![target], approve, channel: None, accept: accept.clone() };
         if self.options.wait {
             self.reach(namespace, &name, &goal)?;
