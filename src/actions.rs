@@ -17,6 +17,7 @@ pub mod image;
 pub mod init;
 mod layout;
 pub mod manifests;
+pub mod olm;
 pub mod operator;
 mod output;
 mod parallel;

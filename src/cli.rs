@@ -6,6 +6,7 @@ mod diff;
 mod image;
 mod levels;
 mod manifests;
+mod olm;
 mod operator;
 mod registry;
 
@@ -44,6 +45,9 @@ pub enum Noun {
     /// Inspect and copy images
     #[command(subcommand)]
     Image(image::Verb),
+    /// Install, inspect and remove OLM itself
+    #[command(subcommand)]
+    Olm(olm::Verb),
     /// Install, upgrade and remove operators through OLM
     #[command(subcommand)]
     Operator(Box<operator::Verb>),
@@ -66,6 +70,7 @@ impl Noun {
             Self::Bundle(bundle::Verb::Build(_) | bundle::Verb::Push(_))
                 | Self::Catalog(catalog::Verb::Build(_) | catalog::Verb::Push(_))
                 | Self::Image(image::Verb::Copy(_))
+                | Self::Olm(_)
                 | Self::Operator(_)
         )
     }
@@ -79,6 +84,7 @@ impl Noun {
             Self::Bundle(verb) => verb.run(),
             Self::Catalog(verb) => verb.run(output),
             Self::Image(verb) => verb.run(),
+            Self::Olm(verb) => verb.run(),
             Self::Operator(verb) => verb.run(output),
         }
     }
@@ -131,7 +137,7 @@ pub fn as_server(mut args: Vec<OsString>) -> Vec<OsString> {
 
 /// Whether a command line may be one that [`Noun::reaches_out`], before it is understood.
 pub fn may_reach_out(args: &[OsString]) -> bool {
-    args.iter().any(|word| ["operator", "build", "push", "copy"].iter().any(|verb| word == verb))
+    args.iter().any(|word| ["olm", "operator", "build", "push", "copy"].iter().any(|verb| word == verb))
 }
 
 /// `cargo olmkit …` calls `cargo-olmkit olmkit …`: takes the repeated word away.

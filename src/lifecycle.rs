@@ -21,6 +21,7 @@ pub mod leftovers;
 pub mod look;
 pub mod observe;
 pub mod offer;
+pub mod olm;
 pub mod policy;
 mod preflight;
 pub mod preview;

@@ -20,6 +20,7 @@ pub mod json;
 mod json_alpha1;
 mod junit;
 mod markdown;
+mod olm;
 mod operator;
 mod paths;
 mod plan;
@@ -55,6 +56,7 @@ pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, Insp
 pub use index::IndexAnswer;
 pub use initial::InitAnswer;
 pub use markdown::ChangelogAnswer;
+pub use olm::OlmAnswer;
 pub use operator::{OperatorAnswer, operators};
 pub use paths::PathsAnswer;
 pub use progress::{busy, counted, transfers};

@@ -358,17 +358,7 @@ fn real(
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
     let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
-    let cluster = Kubernetes::connect(&choice).map_err(|error| {
-        if choice.kubeconfig.is_none() && kubernetes::no_kubeconfig() {
-            return Failure::unknown(
-                "no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist",
-            )
-            .help("pass --kubeconfig FILE, or --simulate FILE");
-        }
-        Failure::unknown(error).help(
-            "name a kubeconfig with --kubeconfig, a context with --context, or simulate with --simulate FILE",
-        )
-    })?;
+    let cluster = connect(&choice, ", or --simulate FILE")?;
     let mut cluster = cluster.within(errand.options.timeout.saturating_sub(errand.begun.elapsed()));
     let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
     let verb = errand.verb.within(namespace);
@@ -396,6 +386,22 @@ fn real(
         }
         done => done,
     }
+}
+
+/// A client for a cluster. `otherwise` is the way out of those who have none.
+pub(super) fn connect(choice: &Choice, otherwise: &str) -> Result<Kubernetes, Failure> {
+    Kubernetes::connect(choice).map_err(|error| {
+        if choice.kubeconfig.is_none() && kubernetes::no_kubeconfig() {
+            return Failure::unknown(
+                "no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist",
+            )
+            .help(format!("pass --kubeconfig FILE{otherwise}"));
+        }
+        Failure::unknown(error).help(format!(
+            "name a kubeconfig with --kubeconfig, a context with --context{}",
+            otherwise.replace("or --simulate", "or simulate with --simulate")
+        ))
+    })
 }
 
 /// How long the cluster is asked why a verb got stuck.
@@ -524,7 +530,7 @@ fn done_so_far(done: &[Planned]) -> String {
 const MOST_TOLD: usize = 12;
 
 /// How a verb's failure ends the command, and the way out.
-fn failure(error: EngineError, done: &[Planned], awaited: &str, resume: Option<&str>) -> Failure {
+pub(super) fn failure(error: EngineError, done: &[Planned], awaited: &str, resume: Option<&str>) -> Failure {
     let (exit, mut help) = match &error {
         EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
         EngineError::Refused { help, .. } => (Exit::No, help.clone()),

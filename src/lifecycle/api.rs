@@ -59,8 +59,12 @@ pub mod label {
     pub const CREATED_BY: &str = "app.kubernetes.io/created-by";
     /// The value of [`CREATED_BY`].
     pub const OLMKIT: &str = "olmkit";
+    /// What an object is a part of.
+    pub const PART_OF: &str = "app.kubernetes.io/part-of";
     /// On a Subscription while it is being upgraded: the approval that it had, to be restored at the end.
     pub const APPROVAL_BEFORE: &str = "olmkit.io/approval-before";
+    /// On a Subscription for a moment, so that OLM looks at it again.
+    pub const LOOK_AGAIN: &str = "olmkit.io/look-again";
     /// On a Subscription that a rollback has made: what was installed before.
     pub const ROLLED_BACK_FROM: &str = "olmkit.io/rolled-back-from";
 }

@@ -69,6 +69,19 @@ pub trait Cluster {
     /// [`ClusterError::NotFound`], [`ClusterError::Conflict`]
     fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError>;
 
+    /// Makes an object what a document says, whether it is there or not. Fields that others own and that the document does
+    /// not have stay as they are.
+    ///
+    /// # Errors
+    /// [`ClusterError`]
+    fn apply(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        let key = Key::of(object);
+        match self.get(resource, &key.namespace, &key.name)? {
+            Some(_) => self.patch(resource, &key, object),
+            None => self.create(resource, object),
+        }
+    }
+
     /// Deletes an object; one that is not there is no error.
     ///
     /// # Errors

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::api::{Approval, CatalogSource, Key, Named as _, Object, Resource, Subscription, known, label};
+use super::api::{
+    Approval, CatalogSource, Key, Named as _, Object, Resource, Subscription, SubscriptionState, known, label,
+};
 use super::checks::{self, Check};
 use super::cluster::{Cluster, ClusterError, merge};
 use super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
@@ -23,6 +25,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How often the doctor looks while something is waited for.
 const EXAMINE: Duration = Duration::from_secs(3);
+
+/// How long OLM may leave a Subscription alone while it could go on, before it is told to look again. It resolves on events, and
+/// when the last one comes while a replaced version is still on its way out, nothing follows for minutes.
+const IDLE: Duration = Duration::from_secs(20);
 
 /// How often an object is looked at that nobody tells about.
 pub(super) const UNWATCHED: Duration = Duration::from_millis(500);
@@ -93,6 +99,14 @@ pub enum ContentError {
     /// Somebody pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// What a look at something that is waited for has shown.
+pub(super) enum Seen<T> {
+    /// It is there.
+    Done(T),
+    /// It is not there yet, and this may be why.
+    NotYet(Option<Stuck>),
 }
 
 /// A write that was done, or would be.
@@ -299,6 +313,21 @@ impl<'e> Engine<'e> {
         Ok(())
     }
 
+    /// Makes an object what a document says, unless this is a dry run. `is_new` is for the account of what was done.
+    pub(super) fn apply(
+        &mut self,
+        resource: &Resource,
+        document: Value,
+        is_new: bool,
+    ) -> Result<(), EngineError> {
+        if !self.options.dry_run {
+            self.cluster.apply(resource, &document)?;
+        }
+        let verb = if is_new { "create" } else { "patch" };
+        self.planned.push(Planned { verb, key: Key::of(&document), document });
+        Ok(())
+    }
+
     /// Merges a patch into an object, unless this is a dry run.
     pub(super) fn patch(&mut self, resource: &Resource, key: &Key, patch: Value) -> Result<(), EngineError> {
         while !self.options.dry_run {
@@ -403,6 +432,7 @@ impl<'e> Engine<'e> {
         let mut checked = String::new();
         // What was done last, and when.
         let mut done: Option<(Step, Duration)> = None;
+        let mut idle_since: Option<Duration> = None;
         loop {
             let observed = match self.look(namespace, subscription) {
                 Err(error) => {
@@ -457,6 +487,13 @@ impl<'e> Engine<'e> {
                 }
                 Decision::Wait(awaited) => {
                     well_since = None;
+                    let now = self.cluster.now();
+                    let is_idle = matches!(awaited, Awaited::Plan(_)) && is_idle(&observed);
+                    idle_since = is_idle.then(|| idle_since.unwrap_or(now));
+                    if let Some(since) = idle_since.filter(|since| now.saturating_sub(*since) >= IDLE) {
+                        self.wake(&observed, now - since)?;
+                        idle_since = Some(now);
+                    }
                     is_examined = self.options.wait && !matches!(awaited, Awaited::Approval(_));
                     let cause = match is_examined {
                         true => self.examine(namespace, subscription, &awaited),
@@ -493,6 +530,9 @@ impl<'e> Engine<'e> {
             }
             if is_examined {
                 pause = pause.min(EXAMINE);
+            }
+            if let Some(since) = idle_since {
+                pause = pause.min((since + IDLE).saturating_sub(now));
             }
             if let Some(since) = well_since {
                 pause = pause.min((since + self.options.settle).saturating_sub(now));
@@ -567,6 +607,23 @@ impl<'e> Engine<'e> {
             Some(cause) => Err(EngineError::Stuck(Stuck::of(cause, namespace))),
             None => Ok(()),
         }
+    }
+
+    /// Makes OLM look at a Subscription again: any change of it does. An annotation comes and goes.
+    fn wake(&mut self, observed: &Observed, idle: Duration) -> Result<(), EngineError> {
+        let Some(key) = observed.subscription.as_ref().map(Object::key) else { return Ok(()) };
+        self.say(format!("OLM has done nothing for {} s; touching {key}", idle.as_secs()));
+        for value in [json!(format!("{}", self.elapsed().as_secs())), Value::Null] {
+            let patch = json!({"metadata": {"annotations": {label::LOOK_AGAIN: value}}});
+            match self.cluster.patch(&known::SUBSCRIPTION, &key, &patch) {
+                Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => {
+                    return Err(error.into());
+                }
+                // It is only to be of help: OLM looks again by itself, later.
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// What is wrong with a version that has come up, if anything is.
@@ -672,6 +729,42 @@ impl<'e> Engine<'e> {
             if self.options.dry_run {
                 return Ok(observed);
             }
+        }
+    }
+
+    /// Looks again and again until it gives a value. What may be wrong is believed once it has stood for [`GRACE`].
+    ///
+    /// # Errors
+    /// It cannot be looked at, it is stuck, or the time is over.
+    pub(super) fn until<T>(
+        &mut self,
+        awaited: impl Into<String>,
+        mut look: impl FnMut(&mut Self) -> Result<Seen<T>, EngineError>,
+    ) -> Result<T, EngineError> {
+        self.awaited = awaited.into();
+        let deadline = self.deadline();
+        let mut suspected: Option<(&'static str, Duration)> = None;
+        loop {
+            let suspicion = match look(self)? {
+                Seen::Done(value) => return Ok(value),
+                Seen::NotYet(suspicion) => suspicion,
+            };
+            let now = self.cluster.now();
+            suspected = suspicion.as_ref().map(|stuck| match suspected {
+                Some((code, since)) if code == stuck.code => (code, since),
+                _ => (stuck.code, now),
+            });
+            if now >= deadline {
+                let (after, awaited) = (self.options.timeout, self.awaited.clone());
+                return Err(EngineError::TimedOut { after, awaited, suspicion });
+            }
+            if let (Some((_, since)), Some(stuck)) = (suspected, suspicion)
+                && now - since >= GRACE
+            {
+                return Err(EngineError::Stuck(stuck));
+            }
+            // It may be of a kind that is not watched.
+            self.cluster.wait((deadline - now).min(UNWATCHED))?;
         }
     }
 
@@ -783,6 +876,18 @@ impl<'e> Engine<'e> {
 /// A failed check, which may pass within a minute.
 fn grace(stuck: Stuck) -> Suspicion {
     Suspicion { stuck, patience: GRACE }
+}
+
+/// Whether OLM takes a Subscription for settled: what it has chosen is installed and up, and no bundle is being unpacked.
+fn is_idle(observed: &Observed) -> bool {
+    observed.subscription.as_ref().is_some_and(|found| {
+        let status = &found.status;
+        let is_unpacking = status.conditions.iter().any(|one| one.kind == "BundleUnpacking" && one.is_true());
+        status.state == SubscriptionState::AtLatestKnown
+            && status.installed_csv == status.current_csv
+            && !is_unpacking
+            && observed.installed().is_some_and(|csv| csv.succeeded())
+    })
 }
 
 /// The version that a patch is about, so that it does not undo what somebody else did meanwhile.

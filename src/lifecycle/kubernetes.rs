@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch::{Receiver, Sender};
 
-use super::api::{Key, Resource};
+use super::api::{Key, Resource, label};
 use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
 use crate::interrupt;
@@ -503,6 +503,18 @@ impl Cluster for Kubernetes {
         let changed = document(changed, resource);
         self.wrote(resource, &changed);
         Ok(changed)
+    }
+
+    /// Applies on the server's side: the annotation of a client that applies is too small for OLM's CRDs.
+    fn apply(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        let key = Key::of(object);
+        let api = self.api(resource, Some(&key.namespace));
+        let (parameters, patch) = (PatchParams::apply(label::OLMKIT).force(), Patch::Apply(object));
+        let asked = Asked { verb: "patch", resource, namespace: Some(&key.namespace), key: Some(&key) };
+        let answer = self.ask(asked, || api.patch(&key.name, &parameters, &patch))?;
+        let made = document(answer.map_err(|error| self.fault(error, asked))?, resource);
+        self.wrote(resource, &made);
+        Ok(made)
     }
 
     fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {

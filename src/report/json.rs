@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::ResolutionResult;
 use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::olm::status::OlmStatus;
 use crate::lifecycle::policy::Violation;
 use crate::lifecycle::preview::Preview;
 use crate::lifecycle::uninstall::Removed;
@@ -382,7 +383,7 @@ pub struct OperatorList<'o> {
     pub operators: &'o [Operator],
 }
 
-/// What became of an operator's parts: `operator uninstall`.
+/// What became of the parts of an operator, or of OLM: `operator uninstall` and `olm uninstall`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RemovedReport<'o> {
     /// `olmkit.removed/v1`
@@ -392,7 +393,17 @@ pub struct RemovedReport<'o> {
     pub parts: &'o Removed,
 }
 
-/// What would be written: the operator verbs with `--dry-run`.
+/// How OLM itself is: `olm install` and `olm status`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OlmReport<'o> {
+    /// `olmkit.olm/v1`
+    pub schema: &'static str,
+    /// How it is.
+    #[serde(flatten)]
+    pub olm: &'o OlmStatus,
+}
+
+/// What would be written: the operator verbs and `olm install` with `--dry-run`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DryRun {
     /// `olmkit.dry-run/v1`
@@ -615,6 +626,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("initial-v1", schema_for!(Initial)),
         ("inspected-v1", schema_for!(Inspected)),
         ("resolution-v1", schema_for!(Resolution)),
+        ("olm-v1", schema_for!(OlmReport)),
         ("operator-v1", schema_for!(OperatorReport)),
         ("operators-v1", schema_for!(OperatorList)),
         ("path-v1", schema_for!(Paths)),

@@ -219,23 +219,33 @@ fn outcome_json(outcome: &Outcome) -> String {
             pretty(&json::PlanReport { schema: "olmkit.plan/v1", preview, policy })
         }
         Outcome::Watched => String::new(),
-        Outcome::Removed(removed) => {
-            pretty(&json::RemovedReport { schema: "olmkit.removed/v1", parts: removed })
-        }
-        Outcome::Planned(planned) => pretty(&json::DryRun {
-            schema: "olmkit.dry-run/v1",
-            writes: planned
-                .iter()
-                .map(|one| json::Write {
-                    verb: one.verb,
-                    kind: one.key.kind.clone(),
-                    namespace: one.key.namespace.clone(),
-                    name: one.key.name.clone(),
-                    document: one.document.clone(),
-                })
-                .collect(),
-        }),
+        Outcome::Removed(removed) => removed_json(removed),
+        Outcome::Planned(planned) => planned_json(planned),
     }
+}
+
+pub(super) fn removed_json(removed: &Removed) -> String {
+    pretty(&json::RemovedReport { schema: "olmkit.removed/v1", parts: removed })
+}
+
+pub(super) fn planned_json(planned: &[Planned]) -> String {
+    pretty(&json::DryRun {
+        schema: "olmkit.dry-run/v1",
+        writes: planned
+            .iter()
+            .map(|one| json::Write {
+                verb: one.verb,
+                kind: one.key.kind.clone(),
+                namespace: one.key.namespace.clone(),
+                name: one.key.name.clone(),
+                document: one.document.clone(),
+            })
+            .collect(),
+    })
+}
+
+pub(super) fn planned_text(planned: &[Planned], out: &mut dyn Write) -> io::Result<()> {
+    planned.iter().try_for_each(|one| dry_run(one, out))
 }
 
 fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
@@ -251,7 +261,7 @@ fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         Outcome::Plan(preview, violations) => super::plan::text(preview, violations.as_deref(), out),
         Outcome::Watched => Ok(()),
         Outcome::Removed(removed) => removal(removed, out),
-        Outcome::Planned(planned) => planned.iter().try_for_each(|one| dry_run(one, out)),
+        Outcome::Planned(planned) => planned_text(planned, out),
     }
 }
 
@@ -325,7 +335,7 @@ fn describe(description: &Description, out: &mut dyn Write) -> io::Result<()> {
     list("events", &description.events)
 }
 
-fn removal(removed: &Removed, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn removal(removed: &Removed, out: &mut dyn Write) -> io::Result<()> {
     let name = |part: &crate::lifecycle::uninstall::Part| {
         let name = format!("{}/{}", part.kind.to_lowercase(), part.name);
         let place = if part.namespace.is_empty() { String::new() } else { format!(" in {}", part.namespace) };
@@ -369,14 +379,26 @@ pub(super) struct Table {
 }
 
 impl Table {
+    pub(super) fn titled(titles: &[&str]) -> Self {
+        Self { rows: vec![titles.iter().map(|title| (*title).to_owned()).collect()], notes: Vec::new() }
+    }
+
+    pub(super) fn row(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// Prints it, unless there is nothing below its titles.
+    pub(super) fn print_any(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.rows.len() > 1 { self.print(out) } else { Ok(()) }
+    }
+
     pub(super) fn of_operators(contexts: bool) -> Self {
         let mut titles =
             vec!["NAMESPACE", "NAME", "PACKAGE", "VERSION", "PHASE", "MODE", "NAMESPACES", "CHANNEL", "HEAD"];
         if contexts {
             titles.insert(0, "CONTEXT");
         }
-        let titles = titles.into_iter().map(str::to_owned).collect();
-        Self { rows: vec![titles], notes: Vec::new() }
+        Self::titled(&titles)
     }
 
     pub(super) fn operator(&mut self, context: Option<&str>, operator: &Operator) {

@@ -27,9 +27,26 @@ struct Faulty {
     /// Whether patches of plans are taken and forgotten.
     deaf: bool,
     writes: u32,
+    /// The version after which OLM does nothing any more until somebody changes the Subscription.
+    dozes_after: Option<&'static str>,
+    /// How long it has done nothing.
+    dozed: Duration,
 }
 
 impl Faulty {
+    /// Whether OLM has settled on the version after which it does nothing.
+    fn dozes(&mut self) -> Result<bool, ClusterError> {
+        let Some(csv) = self.dozes_after else { return Ok(false) };
+        let subscription = self.inner.get(&known::SUBSCRIPTION, NS, "demo")?.unwrap_or_default();
+        let phase = self.inner.get(&known::CSV, NS, csv)?.unwrap_or_default()["status"]["phase"].clone();
+        let status = &subscription["status"];
+        let settled = status["state"] == "AtLatestKnown" && status["installedCSV"] == csv;
+        let before = self.inner.get(&known::CSV, NS, "demo.v0.1.0")?;
+        let plans = self.inner.list(&known::INSTALL_PLAN, Some(NS))?;
+        let over = before.is_none() && plans.iter().all(|plan| plan["status"]["phase"] == "Complete");
+        Ok(settled && over && phase == "Succeeded")
+    }
+
     fn write(&mut self, key: &Key) -> Result<(), ClusterError> {
         self.writes += 1;
         if self.conflicts == 0 {
@@ -65,6 +82,9 @@ impl Cluster for Faulty {
 
     fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
         self.write(key)?;
+        if *resource == *known::SUBSCRIPTION {
+            self.dozes_after = None;
+        }
         if self.deaf && *resource == *known::INSTALL_PLAN {
             return Ok(self.inner.get(resource, &key.namespace, &key.name)?.unwrap());
         }
@@ -81,11 +101,15 @@ impl Cluster for Faulty {
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        if self.dozes()? {
+            self.dozed += timeout;
+            return Ok(false);
+        }
         self.inner.wait(timeout)
     }
 
     fn now(&self) -> Duration {
-        self.inner.now()
+        self.inner.now() + self.dozed
     }
 
     fn time_of_day(&self) -> i64 {
@@ -244,6 +268,20 @@ fn a_patch_that_is_taken_without_effect_is_not_repeated_for_ever_and_is_told() {
     let mut faulty = Faulty { deaf: true, ..Faulty::default() };
     expected(world.run_on(&mut faulty, short(), |engine, _| engine.upgrade(&upgrade())).unwrap_err());
     assert!(faulty.writes < 10, "{} writes", faulty.writes);
+}
+
+#[test]
+fn an_olm_that_missed_the_end_of_a_hop_is_made_to_look_again() {
+    let mut world = waiting();
+    let mut faulty = Faulty { dozes_after: Some("demo.v0.2.0"), ..Faulty::default() };
+    let done = world.run_on(&mut faulty, Options::default(), |engine, _| engine.upgrade(&upgrade()));
+    assert_eq!(done.unwrap().installed_csv, "demo.v0.3.0");
+    assert!(faulty.dozed >= Duration::from_secs(20), "it never dozed: {:?}", faulty.dozed);
+    assert!(faulty.dozed < Duration::from_secs(60), "{:?}", faulty.dozed);
+    let said = world.said.borrow().join("\n");
+    assert!(said.contains("OLM has done nothing for 20 s; touching subscription/demo"), "{said}");
+    let left = world.cluster.get(&known::SUBSCRIPTION, NS, "demo").unwrap().unwrap();
+    assert_eq!(left.pointer("/metadata/annotations/olmkit.io~1look-again"), None);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod engine;
 mod faults;
 mod fix;
 mod install;
+mod olm;
 mod preflight;
 mod preview;
 mod replay;

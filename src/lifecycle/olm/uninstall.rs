@@ -1,0 +1,236 @@
+//! OLM is removed, from its users to its namespaces: whoever has to take a finalizer away runs until nobody needs it.
+
+use serde_json::Value;
+
+use super::{CATALOG_OPERATOR, GROUP, OLM_OPERATOR, cleanup, is_own, kinds, status, text};
+use crate::lifecycle::api::{Key, Resource, known};
+use crate::lifecycle::engine::{Engine, EngineError};
+use crate::lifecycle::rights::Right;
+use crate::lifecycle::uninstall::{Part, Removed};
+
+/// What to remove.
+#[derive(Clone, Debug, Default)]
+pub struct Uninstall {
+    /// Whether operators go as well: their Subscriptions and ClusterServiceVersions. Their CRDs and custom resources stay.
+    pub with_operators: bool,
+}
+
+/// So many operators are named in a refusal.
+const MOST_NAMED: usize = 5;
+
+/// What is removed, and when.
+struct Plan {
+    /// Custom resources of OLM that its programs clean up after: removed while these run, and waited for.
+    while_running: Vec<(Resource, Key)>,
+    /// OLM's programs.
+    programs: Vec<(Resource, Key)>,
+    /// Everything else, in the order of its removal, and why it stays where it does.
+    rest: Vec<(Resource, Key, Option<String>)>,
+}
+
+impl Engine<'_> {
+    /// Removes an OLM that was installed here, and says what it leaves.
+    ///
+    /// # Errors
+    /// Operators are installed; OLM was installed by others; something does not go.
+    pub fn uninstall_olm(&mut self, request: &Uninstall) -> Result<Removed, EngineError> {
+        let status = status::look(self.cluster)?;
+        if !status.installed && self.own()?.is_empty() {
+            return Err(EngineError::refused_help("OLM is not installed", "nothing has to be removed"));
+        }
+        if status.installed && !status.installed_by_olmkit {
+            return Err(EngineError::refused_help(
+                format!("olmkit did not install the OLM in the namespace `{}`", status.namespace),
+                "remove it as it was installed, or take it over with `olmkit olm install --adopt` first",
+            ));
+        }
+        let operators = self.operators()?;
+        if !operators.is_empty() && !request.with_operators {
+            let named = operators.iter().take(MOST_NAMED).map(|(_, key)| key.placed()).collect::<Vec<_>>();
+            let more = operators.len().saturating_sub(MOST_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            return Err(EngineError::refused_help(
+                format!("operators are installed: {}{more}", named.join(", ")),
+                "remove them with `olmkit operator uninstall`, or pass --with-operators: then their Deployments go too, \
+                 and their CRDs and custom resources stay",
+            ));
+        }
+        let plan = self.plan(operators)?;
+        let all = plan.while_running.iter().chain(&plan.programs).map(|(resource, key)| (resource, key));
+        let going = plan.rest.iter().filter(|(_, _, keep)| keep.is_none());
+        let all = all.chain(going.map(|(resource, key, _)| (resource, key)));
+        let rights: Vec<Right> =
+            all.map(|(resource, key)| Right::new("delete", resource, &key.namespace, "")).collect();
+        self.need(rights)?;
+        self.carry_out(plan)
+    }
+
+    fn carry_out(&mut self, plan: Plan) -> Result<Removed, EngineError> {
+        let mut removed = Removed { dry_run: self.options.dry_run, ..Removed::default() };
+        let gone = |key: Key| part(key, String::new());
+        for (resource, key) in &plan.while_running {
+            self.delete(resource, key)?;
+        }
+        for (resource, key) in plan.while_running {
+            self.gone_or_freed(&resource, &key)?;
+            removed.removed.push(gone(key));
+        }
+        for (resource, key) in plan.programs {
+            self.delete(&resource, &key)?;
+            self.gone(&resource, &key)?;
+            removed.removed.push(gone(key));
+        }
+        if !self.options.dry_run {
+            // What OLM was still writing when it ended.
+            let left = self.custom_resources(|_| true)?;
+            for (resource, key) in left {
+                self.delete(&resource, &key)?;
+                self.gone_or_freed(&resource, &key)?;
+            }
+            for (resource, key) in self.made_by_olm()? {
+                self.delete(&resource, &key)?;
+                removed.removed.push(gone(key));
+            }
+        }
+        for (resource, key, keep) in plan.rest {
+            if let Some(reason) = keep {
+                removed.kept.push(part(key, reason));
+                continue;
+            }
+            self.delete(&resource, &key)?;
+            if resource.kind == known::CRD.kind {
+                self.gone(&resource, &key)?;
+            }
+            removed.removed.push(gone(key));
+        }
+        // Namespaces come last, and take the longest.
+        let namespaces: Vec<Key> = removed
+            .removed
+            .iter()
+            .filter(|part| part.kind == known::NAMESPACE.kind)
+            .map(|part| Key::new(&known::NAMESPACE, "", &part.name))
+            .collect();
+        for key in namespaces {
+            self.gone(&known::NAMESPACE, &key)?;
+        }
+        Ok(removed)
+    }
+
+    /// Subscriptions, and ClusterServiceVersions that are operators.
+    fn operators(&mut self) -> Result<Vec<(Resource, Key)>, EngineError> {
+        let mut found = Vec::new();
+        for resource in [&*known::SUBSCRIPTION, &*known::CSV] {
+            let listed = status::served(self.cluster.list(resource, None))?;
+            let operators =
+                listed.iter().filter(|one| resource.kind != known::CSV.kind || status::is_operator(one));
+            found.extend(operators.map(|one| (resource.clone(), Key::of(one))));
+        }
+        Ok(found)
+    }
+
+    /// What of OLM was made here, by kind.
+    fn own(&mut self) -> Result<Vec<(Resource, Key)>, EngineError> {
+        let mut own = Vec::new();
+        for resource in kinds() {
+            let listed = status::served(self.cluster.list(&resource, None))?;
+            own.extend(listed.iter().filter(|one| is_own(one)).map(|one| (resource.clone(), Key::of(one))));
+        }
+        Ok(own)
+    }
+
+    fn plan(&mut self, operators: Vec<(Resource, Key)>) -> Result<Plan, EngineError> {
+        let mut own = self.own()?;
+        // Subscriptions first, or OLM installs again what goes; then what CatalogSources and OperatorGroups are needed for.
+        let mut while_running = operators;
+        let last = ["CatalogSource", "OperatorGroup"];
+        while_running.extend(self.custom_resources(|kind| !last.contains(&kind))?);
+        while_running.extend(self.custom_resources(|kind| last.contains(&kind))?);
+        let mut seen = std::collections::BTreeSet::new();
+        while_running.retain(|(_, key)| seen.insert(key.clone()));
+        own.retain(|(_, key)| key.group != GROUP);
+        let is_program = |(resource, key): &(Resource, Key)| {
+            resource.kind == known::DEPLOYMENT.kind
+                && [OLM_OPERATOR, CATALOG_OPERATOR].contains(&key.name.as_str())
+        };
+        let (programs, mut own): (Vec<_>, Vec<_>) = own.into_iter().partition(is_program);
+        own.sort_by_key(|(resource, _)| cleanup::rank(resource));
+        let mut rest = Vec::new();
+        for (resource, key) in own {
+            let keep = match resource.kind == known::NAMESPACE.kind {
+                true => self.used_by_others(&key.name)?,
+                false => None,
+            };
+            rest.push((resource, key, keep));
+        }
+        Ok(Plan { while_running, programs, rest })
+    }
+
+    /// OLM's custom resources of all namespaces whose kind is meant. Copies go with their originals.
+    fn custom_resources(
+        &mut self,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(Resource, Key)>, EngineError> {
+        let kinds = [
+            &known::SUBSCRIPTION,
+            &known::CSV,
+            &known::INSTALL_PLAN,
+            &known::OPERATOR_CONDITION,
+            &known::CATALOG_SOURCE,
+            &known::OPERATOR_GROUP,
+            &known::OLM_CONFIG,
+        ];
+        let mut found = Vec::new();
+        for resource in kinds.into_iter().filter(|resource| is_meant(&resource.kind)) {
+            let listed = status::served(self.cluster.list(resource, None))?;
+            let originals =
+                listed.iter().filter(|one| text(one, "/metadata/labels/olm.copiedFrom").is_empty());
+            found.extend(originals.map(|one| ((**resource).clone(), Key::of(one))));
+        }
+        Ok(found)
+    }
+
+    /// Why a namespace stays: what runs in it that is no part of OLM.
+    fn used_by_others(&mut self, namespace: &str) -> Result<Option<String>, EngineError> {
+        let pods = self.cluster.list(&known::POD, Some(namespace))?;
+        let deployments = self.cluster.list(&known::DEPLOYMENT, Some(namespace))?;
+        let others = deployments.iter().chain(&pods).find(|one| {
+            let is_olm = is_own(one)
+                || text(one, "/metadata/labels/olm.owner") == super::PACKAGE_SERVER
+                || !text(one, "/metadata/labels/olm.catalogSource").is_empty()
+                || [OLM_OPERATOR, CATALOG_OPERATOR, super::PACKAGE_SERVER]
+                    .contains(&text(one, "/metadata/labels/app"));
+            let is_managed = !text(one, "/metadata/labels/olm.managed").is_empty();
+            let is_operator = text(one, "/metadata/labels/olm.owner.kind") == known::CSV.kind;
+            // Of a Deployment that is looked at itself, or a Job of OLM.
+            let has_owner = one.pointer("/metadata/ownerReferences").is_some_and(|list| list.is_array());
+            let is_part = one["kind"] == "Pod" && has_owner;
+            !(is_olm || is_managed || is_operator || is_part)
+        });
+        Ok(others.map(|one| format!("{} is in it, which is no part of OLM", Key::of(one))))
+    }
+
+    /// What OLM made that nobody cleans up any more: rights for OperatorGroups, and APIs whose server is gone.
+    fn made_by_olm(&mut self) -> Result<Vec<(Resource, Key)>, EngineError> {
+        let mut found = Vec::new();
+        for resource in [&*known::CLUSTER_ROLE, &*known::CLUSTER_ROLE_BINDING, &*known::API_SERVICE] {
+            let listed = self.cluster.list(resource, None)?;
+            let made = listed.iter().filter(|one| {
+                let kind = text(one, "/metadata/labels/olm.owner.kind");
+                let owner = text(one, "/metadata/labels/olm.owner");
+                kind == known::OPERATOR_GROUP.kind
+                    || kind == known::CSV.kind && owner == super::PACKAGE_SERVER
+            });
+            found.extend(made.map(|one| (resource.clone(), Key::of(one))));
+        }
+        Ok(found)
+    }
+}
+
+fn part(key: Key, reason: String) -> Part {
+    Part { kind: key.kind, namespace: key.namespace, name: key.name, reason }
+}
+
+/// Whether a document is on its way out.
+pub(super) fn is_going(document: &Value) -> bool {
+    document.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+}

@@ -1,0 +1,398 @@
+//! OLM itself, installed on a cluster in memory and removed from it: what is made, what is refused, and what is left when it fails.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Key, Resource, known};
+use olmkit::lifecycle::cluster::{Cluster, ClusterError, merge};
+use olmkit::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
+use olmkit::lifecycle::olm::NoCatalogs;
+use olmkit::lifecycle::olm::install::Install;
+use olmkit::lifecycle::olm::manifests::Release;
+use olmkit::lifecycle::olm::status;
+use olmkit::lifecycle::olm::uninstall::Uninstall;
+use serde_json::{Value, json};
+
+/// A cluster without OLM, and the controllers that an installation waits for.
+#[derive(Default)]
+struct Bare {
+    objects: BTreeMap<Key, Value>,
+    now: Duration,
+    /// Whether pods cannot pull their images.
+    broken: bool,
+    /// Whether OLM does not answer Subscriptions.
+    deaf: bool,
+    /// Deletions, in their order.
+    deleted: Vec<String>,
+}
+
+const GROUP: &str = "operators.coreos.com";
+
+impl Bare {
+    fn put(&mut self, object: Value) {
+        self.objects.insert(Key::of(&object), object);
+    }
+
+    fn has(&self, kind: &str, name: &str) -> bool {
+        self.objects.keys().any(|key| key.kind == kind && key.name == name)
+    }
+
+    fn serves(&self, resource: &Resource) -> bool {
+        resource.group != GROUP || self.has("CustomResourceDefinition", &resource.full_name())
+    }
+
+    fn runs(&self, deployment: &str) -> bool {
+        !self.broken && self.has("Deployment", deployment)
+    }
+
+    /// What controllers do in a while.
+    fn play(&mut self) {
+        let (operator, catalog) = (self.runs("olm-operator"), self.runs("catalog-operator") && !self.deaf);
+        let broken = self.broken;
+        for (key, object) in &mut self.objects {
+            match key.kind.as_str() {
+                "CustomResourceDefinition" => {
+                    object["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+                }
+                "Deployment" if !broken => {
+                    object["status"] = json!({"updatedReplicas": 1, "availableReplicas": 1});
+                }
+                "ClusterServiceVersion" if operator && object["status"].is_null() => {
+                    object["status"] = json!({"phase": "Succeeded"});
+                    object["metadata"]["finalizers"] = json!([format!("{GROUP}/csv-cleanup")]);
+                }
+                "OperatorGroup" if operator => {
+                    object["status"] = json!({"namespaces": [key.namespace]});
+                }
+                "Subscription" if catalog => {
+                    let message = "no operators found";
+                    object["status"] =
+                        json!({"conditions": [{"type": "ResolutionFailed", "message": message}]});
+                }
+                _ => {}
+            }
+            if operator && !object["metadata"]["deletionTimestamp"].is_null() {
+                object["metadata"]["finalizers"] = Value::Null;
+            }
+        }
+        if broken && self.has("Deployment", "olm-operator") {
+            let waiting = json!({"reason": "ImagePullBackOff", "message": "not found"});
+            self.put(json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "olm-operator-1", "namespace": "olm"},
+                "status": {"containerStatuses": [{"image": "olm:v1", "state": {"waiting": waiting}}]},
+            }));
+        }
+        self.collect();
+    }
+
+    /// Removes what is on its way out and waits for nobody, with what is in a namespace or of a kind that goes.
+    fn collect(&mut self) {
+        let gone = |object: &Value| {
+            let finalizers = object["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+            !object["metadata"]["deletionTimestamp"].is_null() && finalizers == 0
+        };
+        self.objects.retain(|_, object| !gone(object));
+    }
+}
+
+impl Cluster for Bare {
+    fn context(&self) -> &str {
+        ""
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        if !self.serves(resource) {
+            return Err(ClusterError::NotServed { resource: resource.full_name() });
+        }
+        let is_meant = |key: &Key| {
+            key.kind == resource.kind
+                && key.group == resource.group
+                && namespace.is_none_or(|namespace| key.namespace == namespace)
+        };
+        Ok(self.objects.iter().filter(|(key, _)| is_meant(key)).map(|(_, object)| object.clone()).collect())
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        Ok(self.objects.get(&Key::new(resource, namespace, name)).cloned())
+    }
+
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        if !self.serves(resource) {
+            return Err(ClusterError::NotFound { key: Key::of(object) });
+        }
+        self.put(object.clone());
+        Ok(object.clone())
+    }
+
+    fn patch(&mut self, _: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        let object = self.objects.get_mut(key).ok_or(ClusterError::NotFound { key: key.clone() })?;
+        merge(object, patch);
+        Ok(object.clone())
+    }
+
+    fn delete(&mut self, _: &Resource, key: &Key) -> Result<(), ClusterError> {
+        if let Some(object) = self.objects.get_mut(key) {
+            self.deleted.push(key.to_string());
+            object["metadata"]["deletionTimestamp"] = json!("now");
+        }
+        if key.kind == "Namespace" {
+            self.objects.retain(|other, _| other.namespace != key.name);
+        }
+        self.collect();
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        self.now += timeout;
+        self.play();
+        Ok(true)
+    }
+
+    fn now(&self) -> Duration {
+        self.now
+    }
+}
+
+/// What was said.
+#[derive(Default)]
+struct Told(RefCell<Vec<String>>);
+
+impl Progress for Told {
+    fn state(&self, _: Duration, object: &str, state: &str) {
+        self.0.borrow_mut().push(format!("{object}: {state}"));
+    }
+
+    fn said(&self, _: Duration, text: &str) {
+        self.0.borrow_mut().push(text.to_owned());
+    }
+}
+
+fn manifests(version: &str) -> String {
+    let crds = [
+        "catalogsources",
+        "clusterserviceversions",
+        "installplans",
+        "olmconfigs",
+        "operatorconditions",
+        "operatorgroups",
+        "subscriptions",
+    ];
+    let crd = |name| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}.{GROUP}}}\n---\n"
+        )
+    };
+    let deployment = |name| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: olm}}\n\
+             spec: {{replicas: 1, template: {{spec: {{containers: [{{image: 'olm:v{version}'}}]}}}}}}\n---\n"
+        )
+    };
+    [
+        crds.map(crd).concat(),
+        ["olm-operator", "catalog-operator"].map(deployment).concat(),
+        format!("apiVersion: {GROUP}/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: packageserver, namespace: olm}}\n---\n"),
+        format!("apiVersion: {GROUP}/v1\nkind: OLMConfig\nmetadata: {{name: cluster}}\n---\n"),
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: olm, namespace: olm}\n---\n".into(),
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: olm}\n---\n".into(),
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: operators}\n".into(),
+    ]
+    .concat()
+}
+
+fn request(version: &str) -> Install {
+    let release = Release::parse(&[("olm.yaml".to_owned(), manifests(version))]).unwrap();
+    Install { release, adopt: false }
+}
+
+/// Does something, and says what was told and written.
+fn run<T>(
+    cluster: &mut Bare,
+    options: Options,
+    work: impl FnOnce(&mut Engine<'_>) -> Result<T, EngineError>,
+) -> (Result<T, EngineError>, Vec<String>, Vec<Planned>) {
+    let told = Told::default();
+    let mut engine = Engine::new(cluster, &NoCatalogs, &told, options);
+    let done = work(&mut engine);
+    let planned = engine.planned;
+    (done, told.0.into_inner(), planned)
+}
+
+fn install(cluster: &mut Bare, request: &Install) -> Result<status::OlmStatus, EngineError> {
+    run(cluster, Options::default(), |engine| engine.install_olm(request)).0
+}
+
+#[test]
+fn olm_is_installed_and_answers_before_it_is_called_installed() {
+    let mut cluster = Bare::default();
+    let (done, told, _) =
+        run(&mut cluster, Options::default(), |engine| engine.install_olm(&request("0.46.0")));
+    let olm = done.unwrap();
+    assert_eq!((olm.version.as_str(), olm.namespace.as_str()), ("0.46.0", "olm"));
+    assert!(olm.installed_by_olmkit && olm.problems.is_empty(), "{olm:?}");
+    assert_eq!(told.last().unwrap(), "olm: resolves Subscriptions");
+    assert!(!cluster.has("Namespace", "olmkit-probe"), "the probe is still there");
+    // Again: nothing new.
+    let (done, _, planned) =
+        run(&mut cluster, Options::default(), |engine| engine.install_olm(&request("0.46.0")));
+    done.unwrap();
+    assert!(
+        planned.iter().all(|one| one.verb != "create" || one.key.placed().contains("probe")),
+        "{planned:?}"
+    );
+    // A newer one goes over it, an older one does not.
+    assert_eq!(install(&mut cluster, &request("0.47.0")).unwrap().version, "0.47.0");
+    let refused = install(&mut cluster, &request("0.46.0")).unwrap_err().to_string();
+    assert_eq!(refused, "OLM 0.47.0 is installed, which is newer than 0.46.0");
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let mut cluster = Bare::default();
+    let options = Options { dry_run: true, ..Options::default() };
+    let (done, _, planned) = run(&mut cluster, options, |engine| engine.install_olm(&request("0.46.0")));
+    done.unwrap();
+    assert!(cluster.objects.is_empty());
+    assert_eq!(planned.len(), request("0.46.0").release.objects.len());
+}
+
+#[test]
+fn objects_of_others_are_not_changed_unless_they_are_taken_over() {
+    let mut cluster = Bare::default();
+    for object in request("0.45.0").release.objects {
+        cluster.put(object.document);
+    }
+    let error = install(&mut cluster, &request("0.46.0")).unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with("objects of OLM exist that olmkit did not create: "), "{said}");
+    assert!(said.ends_with(" and 7 more"), "{said}");
+    let error = run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&Uninstall::default())).0;
+    assert_eq!(error.unwrap_err().to_string(), "olmkit did not install the OLM in the namespace `olm`");
+    let taken = Install { adopt: true, ..request("0.46.0") };
+    assert!(install(&mut cluster, &taken).unwrap().installed_by_olmkit);
+}
+
+#[test]
+fn a_second_olm_is_refused() {
+    let mut cluster = Bare::default();
+    cluster.put(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "olm-operator", "namespace": "openshift"},
+    }));
+    let error = install(&mut cluster, &request("0.46.0")).unwrap_err().to_string();
+    assert_eq!(error, "OLM is already installed in the namespace `openshift`");
+}
+
+#[test]
+fn a_failed_installation_names_the_cause_and_removes_only_what_it_made() {
+    let mut cluster = Bare { broken: true, ..Bare::default() };
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "operators"}});
+    cluster.put(namespace.clone());
+    let (done, _, planned) =
+        run(&mut cluster, Options::default(), |engine| engine.install_olm(&request("0.46.0")));
+    let error = done.unwrap_err().to_string();
+    assert_eq!(error, "pod/olm-operator-1 cannot run `olm:v1`: ImagePullBackOff: not found");
+    assert!(cluster.now < Duration::from_secs(100), "{:?}", cluster.now);
+    cluster.objects.retain(|key, _| key.kind != "Pod");
+    run(&mut cluster, Options::default(), |engine| engine.undo_olm(&planned)).0.unwrap();
+    assert_eq!(cluster.objects.into_values().collect::<Vec<_>>(), [namespace]);
+}
+
+#[test]
+fn an_olm_that_does_not_answer_is_not_installed() {
+    let mut cluster = Bare { deaf: true, ..Bare::default() };
+    let error = install(&mut cluster, &request("0.46.0")).unwrap_err().to_string();
+    assert_eq!(error, "timed out after 600 s waiting for catalog-operator to answer a Subscription");
+    assert!(!cluster.has("Namespace", "olmkit-probe"));
+}
+
+#[test]
+fn what_an_interrupted_installation_left_is_gone_on_with() {
+    let mut cluster = Bare::default();
+    let mut request = request("0.46.0");
+    let all = request.release.objects.clone();
+    for count in [1, 5, 9, all.len()] {
+        cluster.objects.clear();
+        // As if it had been killed after so many objects.
+        for part in request.release.labelled().into_iter().take(count) {
+            cluster.put(part.document);
+        }
+        request.release.objects.clone_from(&all);
+        let olm = install(&mut cluster, &request).unwrap();
+        assert_eq!(olm.problems, Vec::<String>::new(), "after {count} objects");
+    }
+}
+
+#[test]
+fn olm_is_removed_after_those_whose_finalizers_it_serves() {
+    let mut cluster = Bare::default();
+    install(&mut cluster, &request("0.46.0")).unwrap();
+    let done = run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&Uninstall::default())).0;
+    let removed = done.unwrap();
+    assert_eq!(removed.kept, []);
+    assert_eq!(cluster.objects, BTreeMap::new());
+    let at =
+        |name: &str| cluster.deleted.iter().position(|one| one == name).unwrap_or_else(|| panic!("{name}"));
+    assert!(at("clusterserviceversion/packageserver") < at("deployment/olm-operator"));
+    assert!(at("deployment/olm-operator") < at(&format!("customresourcedefinition/subscriptions.{GROUP}")));
+    assert!(at(&format!("customresourcedefinition/subscriptions.{GROUP}")) < at("namespace/olm"));
+    let again = run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&Uninstall::default())).0;
+    assert_eq!(again.unwrap_err().to_string(), "OLM is not installed");
+}
+
+#[test]
+fn a_finalizer_whose_owner_is_dead_does_not_keep_olm() {
+    let mut cluster = Bare::default();
+    install(&mut cluster, &request("0.46.0")).unwrap();
+    // Neither controller works any more.
+    cluster.broken = true;
+    let (done, told, _) =
+        run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&Uninstall::default()));
+    done.unwrap();
+    assert!(told.iter().any(|line| line.contains("OLM did not remove its finalizer")), "{told:?}");
+    cluster.objects.retain(|key, _| key.kind != "Pod");
+    assert_eq!(cluster.objects, BTreeMap::new());
+}
+
+#[test]
+fn olm_with_operators_stays_unless_they_are_to_go_too() {
+    let mut cluster = Bare::default();
+    install(&mut cluster, &request("0.46.0")).unwrap();
+    for (kind, name) in [("Subscription", "redis"), ("ClusterServiceVersion", "redis.v1.0.0")] {
+        let api_version = format!("{GROUP}/v1alpha1");
+        cluster.put(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "redis"}}));
+    }
+    let refused =
+        run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&Uninstall::default())).0;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "operators are installed: subscription/redis in redis, clusterserviceversion/redis.v1.0.0 in redis"
+    );
+    assert!(cluster.has("Deployment", "olm-operator"));
+    let request = Uninstall { with_operators: true };
+    run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&request)).0.unwrap();
+    assert_eq!(cluster.objects, BTreeMap::new());
+    assert_eq!(cluster.deleted[1], "subscription/redis", "after the probe");
+}
+
+#[test]
+fn a_namespace_that_others_use_stays() {
+    let mut cluster = Bare::default();
+    install(&mut cluster, &request("0.46.0")).unwrap();
+    cluster.put(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "operators"},
+    }));
+    let done = run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&Uninstall::default())).0;
+    let kept = done.unwrap().kept;
+    assert_eq!(kept.len(), 1);
+    assert_eq!(
+        (kept[0].name.as_str(), kept[0].reason.as_str()),
+        ("operators", "deployment/web is in it, which is no part of OLM")
+    );
+    assert!(cluster.get(&known::NAMESPACE, "", "operators").unwrap().is_some());
+}
