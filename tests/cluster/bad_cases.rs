@@ -263,7 +263,7 @@ error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
         ("with_arguments_that_mean_nothing", || {
             let output = Machine::new().run("up", &["--force"]);
             assert_eq!(output.status.code(), Some(1));
-            insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: up takes --check or nothing, not `--force`");
+            insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: up takes --check and --olm, not `--force`");
         }),
         ("down_removes_what_a_crashed_run_left", || {
             let machine = Machine::new();

@@ -100,7 +100,7 @@ check_go() {
         problem "go is not on PATH, or does not run: $2 is built from source" \
             "install Go $wanted or newer (https://go.dev/dl), or keep PATH through sudo: sudo env PATH=\"\$PATH\" make cluster"
     elif [ "$(printf '%s\n' "$wanted" "${found#go}" | sort -V | head -1)" != "$wanted" ]; then
-        problem "go is ${found#go}, $2 needs $wanted or newer" "install it from https://go.dev/dl"
+        problem "go is ${found#go}, $2 and its parts need $wanted or newer" "install it from https://go.dev/dl"
     # One module, a small one, for all of them.
     elif ! said=$(cd "$1" && timeout 8 go mod download github.com/beorn7/perks 2>&1); then
         problem "Go's modules cannot be fetched: $(tail -n 1 <<<"$said")" \
