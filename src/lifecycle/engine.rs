@@ -615,12 +615,10 @@ impl<'e> Engine<'e> {
         self.say(format!("OLM has done nothing for {} s; touching {key}", idle.as_secs()));
         for value in [json!(format!("{}", self.elapsed().as_secs())), Value::Null] {
             let patch = json!({"metadata": {"annotations": {label::LOOK_AGAIN: value}}});
-            match self.cluster.patch(&known::SUBSCRIPTION, &key, &patch) {
-                Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => {
-                    return Err(error.into());
-                }
-                // It is only to be of help: OLM looks again by itself, later.
-                _ => {}
+            // It is only to be of help: OLM looks again by itself, later.
+            let patched = self.cluster.patch(&known::SUBSCRIPTION, &key, &patch);
+            if let Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) = patched {
+                return Err(error.into());
             }
         }
         Ok(())
