@@ -157,6 +157,10 @@ impl Cluster for Bare {
     fn now(&self) -> Duration {
         self.now
     }
+
+    fn time_of_day(&self) -> i64 {
+        i64::try_from(self.now.as_millis()).unwrap()
+    }
 }
 
 /// What was said.
