@@ -9,6 +9,7 @@ mod manifests;
 mod olm;
 mod operator;
 mod registry;
+mod source;
 
 use std::ffi::OsString;
 
@@ -51,16 +52,20 @@ pub enum Noun {
     /// Install, upgrade and remove operators through OLM
     #[command(subcommand)]
     Operator(Box<operator::Verb>),
+    /// Manage the catalogs of a cluster: the CatalogSources that OLM installs from
+    #[command(subcommand)]
+    Source(Box<source::Verb>),
 }
 
 impl Noun {
-    /// Whether the answer is findings, which have formats of their own.
-    pub fn reports_findings(&self) -> bool {
-        matches!(
-            self,
+    /// Whether the answer has one of the formats for findings, or for tests.
+    pub fn reports_in(&self, format: Format) -> bool {
+        match self {
+            Self::Operator(verb) if verb.is_test() => matches!(format, Format::Junit | Format::Markdown),
             Self::Bundle(bundle::Verb::Validate(_) | bundle::Verb::Diff(_))
-                | Self::Catalog(catalog::Verb::Validate(_))
-        )
+            | Self::Catalog(catalog::Verb::Validate(_)) => true,
+            _ => false,
+        }
     }
 
     /// Whether it works on a cluster, or writes to a registry.
@@ -72,6 +77,7 @@ impl Noun {
                 | Self::Image(image::Verb::Copy(_))
                 | Self::Olm(_)
                 | Self::Operator(_)
+                | Self::Source(_)
         )
     }
 
@@ -86,6 +92,7 @@ impl Noun {
             Self::Image(verb) => verb.run(),
             Self::Olm(verb) => verb.run(),
             Self::Operator(verb) => verb.run(output),
+            Self::Source(verb) => verb.run(),
         }
     }
 }
@@ -137,7 +144,8 @@ pub fn as_server(mut args: Vec<OsString>) -> Vec<OsString> {
 
 /// Whether a command line may be one that [`Noun::reaches_out`], before it is understood.
 pub fn may_reach_out(args: &[OsString]) -> bool {
-    args.iter().any(|word| ["olm", "operator", "build", "push", "copy"].iter().any(|verb| word == verb))
+    let verbs = ["olm", "operator", "source", "build", "push", "copy"];
+    args.iter().any(|word| verbs.iter().any(|verb| word == verb))
 }
 
 /// `cargo olmkit …` calls `cargo-olmkit olmkit …`: takes the repeated word away.

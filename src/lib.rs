@@ -30,7 +30,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return report::usage(&error),
     };
     let mut printer = report::Printer::new(cli.output, cli.color);
-    if cli.output.is_for_findings() && !cli.noun.reports_findings() {
+    if cli.output.is_for_findings() && !cli.noun.reports_in(cli.output) {
         return printer.failure(&report::no_findings());
     }
     interrupt::on_unnoticed(report::interrupted);

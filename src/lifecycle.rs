@@ -8,6 +8,7 @@
 //! memory by the rules of its source. The trait blocks: one command does one thing after another, and the only concurrency is in a client's watches.
 
 pub mod api;
+pub mod channel_test;
 pub mod checks;
 pub mod cluster;
 pub mod decide;
@@ -19,6 +20,7 @@ pub mod install;
 pub mod kubernetes;
 pub mod leftovers;
 pub mod look;
+pub mod mirrors;
 pub mod observe;
 pub mod offer;
 pub mod olm;
@@ -29,6 +31,7 @@ pub mod rights;
 pub mod rollback;
 pub mod schema;
 pub mod simulate;
+pub mod sources;
 pub mod throw_away;
 pub mod uninstall;
 mod unpacked;

@@ -5,6 +5,7 @@
 
 mod added;
 mod catalog_diff;
+mod channel_test;
 mod codes;
 mod converted;
 mod doctor;
@@ -45,6 +46,7 @@ use crate::exit::{Exit, Failure};
 
 pub use added::AddedAnswer;
 pub use catalog_diff::{CatalogDiffAnswer, Denied};
+pub use channel_test::{ChannelTestAnswer, channel_tests};
 pub use codes::{CodeAnswer, CodesAnswer};
 pub use converted::ConvertedAnswer;
 pub use doctor::DoctorAnswer;

@@ -17,8 +17,11 @@ use crate::image::Access;
 use crate::input::Side;
 use crate::report::{CatalogDiffAnswer, Denied};
 
-/// Reads one of the two catalogs.
-fn load(side: &Side, access: &Access) -> Result<CatalogFiles, Failure> {
+/// Reads a catalog.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn load(side: &Side, access: &Access) -> Result<CatalogFiles, Failure> {
     let revision = match side {
         Side::Input(input) => return input.catalog(access),
         Side::Git(revision) => revision,

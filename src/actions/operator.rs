@@ -1,5 +1,7 @@
 //! The operator verbs: which cluster, which catalogs, and what is kept of it.
 
+mod catalog_source;
+pub mod channel_test;
 mod held;
 mod made;
 mod simulated;
@@ -25,10 +27,12 @@ use crate::lifecycle::policy::{Policy, Violation};
 use crate::lifecycle::preview::Preview;
 use crate::lifecycle::rights::Right;
 use crate::lifecycle::rollback::Rollback;
+use crate::lifecycle::sources::{Add, Source};
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
 use crate::report::OperatorAnswer;
 
+pub use catalog_source::{NewCatalog, SourceVerb, is_on_disk};
 use made::Made;
 pub use made::NewBundle;
 use sources::Sources;
@@ -142,6 +146,8 @@ pub enum Verb {
     },
     /// `operator uninstall`
     Uninstall(Uninstall),
+    /// `source …`
+    Source(SourceVerb),
     /// `operator rollback`
     Rollback {
         /// What, and how far.
@@ -170,6 +176,10 @@ pub enum Outcome {
     Watched,
     /// What was removed.
     Removed(Removed),
+    /// A CatalogSource.
+    Source(Source),
+    /// CatalogSources.
+    Sources(Vec<Source>),
     /// What would be written.
     Planned(Vec<Planned>),
 }
@@ -252,7 +262,18 @@ impl Verb {
             Self::Upgrade(request) => &mut request.namespace,
             Self::Uninstall(request) => &mut request.namespace,
             Self::Rollback { request, .. } => &mut request.namespace,
-            Self::Approve { namespace, .. }
+            Self::Source(SourceVerb::Add { wanted, .. }) => {
+                if wanted.namespace.is_empty() {
+                    default.clone_into(&mut wanted.namespace);
+                }
+                return verb;
+            }
+            Self::Source(
+                SourceVerb::List { namespace }
+                | SourceVerb::Remove { namespace, .. }
+                | SourceVerb::Refresh { namespace, .. },
+            )
+            | Self::Approve { namespace, .. }
             | Self::Plan { namespace, .. }
             | Self::Status { namespace, .. }
             | Self::Describe { namespace, .. }
@@ -274,7 +295,13 @@ impl Verb {
                 | Self::Watch { .. }
                 | Self::Doctor { fix: false, .. }
                 | Self::Plan { .. }
+                | Self::Source(SourceVerb::List { .. })
         )
+    }
+
+    /// Whether a simulated cluster may begin with it.
+    fn is_first(&self) -> bool {
+        matches!(self, Self::Source(SourceVerb::Add { .. }))
     }
 
     /// The operator that is waited for.
@@ -297,6 +324,11 @@ impl Verb {
             Self::Install { request, .. } if request.namespace.is_empty() => {
                 Err(Failure::misuse("no namespace given")
                     .help("pass --namespace, or set one in the current context"))
+            }
+            Self::Source(SourceVerb::Add { wanted, .. }) if wanted.namespace.is_empty() => {
+                Err(Failure::misuse("no namespace given").help(
+                    "pass --namespace: OLM's own, such as `olm`, to offer the catalog to every namespace, or another one",
+                ))
             }
             _ => Ok(()),
         }
@@ -350,6 +382,12 @@ impl Progress for Within<'_> {
     }
 }
 
+/// A client for a real cluster.
+fn connect_to(target: &Target, context: Option<&String>) -> Result<Kubernetes, Failure> {
+    let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
+    connect(&choice, ", or --simulate FILE")
+}
+
 /// A verb on a real cluster.
 fn real(
     target: &Target,
@@ -357,8 +395,7 @@ fn real(
     errand: &Errand<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
-    let cluster = connect(&choice, ", or --simulate FILE")?;
+    let cluster = connect_to(target, context)?;
     let mut cluster = cluster.within(errand.options.timeout.saturating_sub(errand.begun.elapsed()));
     let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
     let verb = errand.verb.within(namespace);
@@ -473,6 +510,27 @@ fn one(
             return Ok(Outcome::Diagnosis(diagnosis));
         }
         Verb::Uninstall(request) => engine.uninstall(request).map(Outcome::Removed),
+        Verb::Source(SourceVerb::Add { wanted, catalog }) => {
+            let mut wanted = Add::clone(wanted);
+            if let Some(catalog) = catalog {
+                let by_tag = wanted.poll.is_some();
+                wanted.origin = if sources.simulated {
+                    catalog.simulated()
+                } else {
+                    catalog.push(by_tag, options.dry_run, errand.access, progress)?
+                };
+            }
+            engine.add_source(&wanted).map(Outcome::Source)
+        }
+        Verb::Source(SourceVerb::List { namespace }) => {
+            engine.sources(namespace.as_deref()).map(Outcome::Sources)
+        }
+        Verb::Source(SourceVerb::Remove { name, namespace, force }) => {
+            engine.remove_source(name, namespace.as_deref(), *force).map(Outcome::Removed)
+        }
+        Verb::Source(SourceVerb::Refresh { name, namespace }) => {
+            engine.refresh_source(name, namespace.as_deref()).map(Outcome::Source)
+        }
         Verb::Rollback { request, backup } => {
             let archive = sources::Backup { directory: backup, dry_run: options.dry_run, cluster: name };
             engine.rollback(request, &archive).map(Outcome::Operator)

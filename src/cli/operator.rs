@@ -1,5 +1,7 @@
 //! `olmkit operator …`
 
+mod channel_test;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,13 +52,21 @@ pub enum Verb {
     Uninstall(Uninstall),
     /// Return to an older version by reinstalling it
     Rollback(Rollback),
+    /// Test the upgrades of a channel: install every version, walk every edge, compare custom resources
+    Test(Box<channel_test::Test>),
 }
 
 impl Verb {
+    /// Whether it tests, and its answer can be a report of tests.
+    pub(super) fn is_test(&self) -> bool {
+        matches!(self, Self::Test(_))
+    }
+
     pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         let mut all_namespaces = false;
         let mut watched = None;
         let (verb, cluster, waiting) = match self {
+            Self::Test(flags) => return flags.run(),
             Self::Install(flags) => {
                 let Install { cluster, waiting, .. } = &*flags;
                 let parts = (cluster.clone(), waiting.clone());
@@ -161,10 +171,10 @@ impl Verb {
 /// The cluster to work on.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster")]
-struct ClusterFlags {
+pub(super) struct ClusterFlags {
     /// Namespace of the operator [default: that of the context; without one, verbs other than `install` search all]
     #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
-    namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     /// Kubeconfig context [default: the current one]
     #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with = "simulate")]
     context: Vec<String>,
@@ -176,20 +186,20 @@ struct ClusterFlags {
     kubeconfig: Option<PathBuf>,
     /// Simulate OLM in memory instead of using a cluster; the file keeps the state between commands. Repeat for several clusters
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
-    simulate: Vec<PathBuf>,
+    pub(super) simulate: Vec<PathBuf>,
     /// Directory or image to read the catalog from, if not the image of the CatalogSource. A simulated cluster gets a
     /// CatalogSource for it
     #[arg(long, value_name = "CATALOG")]
-    catalog_from: Option<Input>,
+    pub(super) catalog_from: Option<Input>,
     /// Bundles of the simulated registry: a directory with a subdirectory for each
     #[arg(long, value_name = "DIR", requires = "simulate", conflicts_with_all = ["context", "contexts", "kubeconfig"])]
     bundles_from: Option<PathBuf>,
     #[command(flatten)]
-    registry: ConnectionFlags,
+    pub(super) registry: ConnectionFlags,
 }
 
 impl ClusterFlags {
-    fn target(self) -> Target {
+    pub(super) fn target(self) -> Target {
         Target {
             contexts: if self.contexts.is_empty() { self.context } else { self.contexts },
             all_namespaces: false,
@@ -203,21 +213,21 @@ impl ClusterFlags {
 
 /// Flags of verbs that only read.
 #[derive(Debug, Clone, Args)]
-struct Reading {
+pub(super) struct Reading {
     /// Search all namespaces
     #[arg(short = 'A', long, help_heading = "Cluster", conflicts_with = "namespace")]
-    all_namespaces: bool,
+    pub(super) all_namespaces: bool,
     /// Timeout for the cluster and its registries: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1m", help_heading = "Waiting")]
     timeout: Duration,
 }
 
 impl Reading {
-    fn namespace(&self, cluster: &ClusterFlags) -> Option<String> {
+    pub(super) fn namespace(&self, cluster: &ClusterFlags) -> Option<String> {
         cluster.namespace.clone().filter(|_| !self.all_namespaces)
     }
 
-    fn waiting(&self) -> Waiting {
+    pub(super) fn waiting(&self) -> Waiting {
         Waiting { timeout: self.timeout, ..Waiting::default() }
     }
 }
@@ -225,7 +235,7 @@ impl Reading {
 /// Waiting and dry runs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Waiting")]
-struct Waiting {
+pub(super) struct Waiting {
     /// Print the changes without making them
     #[arg(long)]
     dry_run: bool,
@@ -248,7 +258,7 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    fn options(self) -> Result<Options, Failure> {
+    pub(super) fn options(self) -> Result<Options, Failure> {
         let Self { dry_run, wait, timeout, settle } = self;
         let settle = match settle {
             Some(settle) if wait && settle >= timeout => {
@@ -385,7 +395,11 @@ impl Install {
             version: self.version.clone(),
             approval: self.approval.map(Into::into),
             watch,
-            config: self.config.as_deref().map(config).transpose()?,
+            config: self
+                .config
+                .as_deref()
+                .map(|path| config(path, "`spec.config` of a Subscription"))
+                .transpose()?,
             accept: self.accept.clone().into(),
             accept_missing_images: self.images.accept_missing_images,
         };
@@ -404,7 +418,7 @@ fn watched(text: &str) -> Result<String, String> {
 }
 
 /// Name of an object.
-fn object_name(text: &str) -> Result<String, String> {
+pub(super) fn object_name(text: &str) -> Result<String, String> {
     why_not_subdomain(text).map_or_else(|| Ok(text.to_owned()), |why| Err(why.to_owned()))
 }
 
@@ -428,16 +442,15 @@ fn repository(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads settings of the operator's pods from a file.
-fn config(path: &std::path::Path) -> Result<Value, Failure> {
+/// Reads settings of pods from a file; `field` is what it stands for.
+pub(super) fn config(path: &std::path::Path, field: &str) -> Result<Value, Failure> {
     let text = files::read_text(path)?;
     let document = olmkit_bundle::yaml::first_document(&text).map_err(Failure::unknown)?;
     let value = document.root.to_json();
     if value.is_object() {
         return Ok(value);
     }
-    Err(Failure::misuse(format!("`{}` is not a map", path.display()))
-        .help("write it as `spec.config` of a Subscription"))
+    Err(Failure::misuse(format!("`{}` is not a map", path.display())).help(format!("write it as {field}")))
 }
 
 /// Flags of `operator upgrade`.

@@ -145,6 +145,10 @@ pub trait Cluster {
     fn deadline(&self) -> Option<Duration> {
         None
     }
+
+    /// From now on neither a signal nor the old deadline ends a call, and the time is over after `limit`: what was made is
+    /// removed, whatever ended the command.
+    fn begin_cleanup(&mut self, _limit: Duration) {}
 }
 
 /// What a cluster said of it, in its own words.

@@ -280,6 +280,11 @@ impl<'e> Engine<'e> {
         &self.awaited
     }
 
+    /// Says what is waited for.
+    pub(super) fn waits_for(&mut self, what: String) {
+        self.awaited = what;
+    }
+
     /// How the operator is named in the command that resumes, where it is not the same command again.
     pub fn resume(&self) -> Option<&str> {
         self.resume.as_deref()
@@ -640,7 +645,7 @@ impl<'e> Engine<'e> {
     }
 
     /// What an error means that came while something was waited for: that says more than what was asked for last.
-    fn while_waiting(&self, error: EngineError, suspicion: Option<Stuck>) -> EngineError {
+    pub(super) fn while_waiting(&self, error: EngineError, suspicion: Option<Stuck>) -> EngineError {
         match error {
             EngineError::Cluster(ClusterError::TimedOut { last, .. }) if !self.awaited.is_empty() => {
                 let heard = last.map(|said| Stuck { code: "trouble", sentence: said.0, help: None });

@@ -59,9 +59,9 @@ pub struct Install {
 }
 
 /// A catalog that was chosen, and what it offers.
-struct Source {
-    catalog: Object<CatalogSource>,
-    offer: Arc<Offer>,
+pub(super) struct Source {
+    pub(super) catalog: Object<CatalogSource>,
+    pub(super) offer: Arc<Offer>,
 }
 
 impl Engine<'_> {
@@ -212,7 +212,7 @@ impl Engine<'_> {
     }
 
     /// The catalog that offers the package.
-    fn source(&mut self, request: &Install) -> Result<Source, EngineError> {
+    pub(super) fn source(&mut self, request: &Install) -> Result<Source, EngineError> {
         let mut catalogs: Vec<Object<CatalogSource>> = Vec::new();
         let mut hidden = None;
         let spaces: Vec<&str> = match &request.catalog {
@@ -684,7 +684,7 @@ fn bundle_help(name: &str, packages: &BTreeSet<String>) -> Option<String> {
 }
 
 /// The install modes that a bundle supports, as far as the catalog says.
-fn modes(package: &OfferedPackage, csv: &str) -> BTreeSet<String> {
+pub(super) fn modes(package: &OfferedPackage, csv: &str) -> BTreeSet<String> {
     let Some(bundle) = package.bundles.get(csv) else { return BTreeSet::new() };
     let inline = bundle.manifests.iter().find(|object| object["kind"] == olmkit_bundle::csv::KIND);
     let listed = inline

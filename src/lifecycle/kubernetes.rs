@@ -92,6 +92,8 @@ pub struct Kubernetes {
     reached: AtomicBool,
     /// When the command has to be over, since the beginning.
     deadline: Option<Duration>,
+    /// Whether a signal ends what is asked; not while what was made is removed.
+    heeds_signals: bool,
     /// What was listed, by kind and namespace.
     watched: BTreeMap<(String, String), Listed>,
     /// Counts changes of what is watched.
@@ -136,6 +138,7 @@ impl Kubernetes {
             client,
             reached: AtomicBool::new(false),
             deadline: None,
+            heeds_signals: true,
             watched: BTreeMap::new(),
             changes,
             seen,
@@ -234,7 +237,7 @@ impl Kubernetes {
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
-                () = interrupt::signalled() => Err(ClusterError::Interrupted),
+                () = interrupt::signalled(), if self.heeds_signals => Err(ClusterError::Interrupted),
                 limit = over => Ok(Err(limit)),
                 done = what => Ok(Ok(done)),
             }
@@ -597,7 +600,7 @@ impl Cluster for Kubernetes {
             tokio::select! {
                 () = something => Ok(true),
                 () = tokio::time::sleep(timeout) => Ok(false),
-                () = interrupt::signalled() => Err(ClusterError::Interrupted),
+                () = interrupt::signalled(), if self.heeds_signals => Err(ClusterError::Interrupted),
             }
         });
         seen.mark_unchanged();
@@ -616,5 +619,10 @@ impl Cluster for Kubernetes {
 
     fn deadline(&self) -> Option<Duration> {
         self.deadline
+    }
+
+    fn begin_cleanup(&mut self, limit: Duration) {
+        self.heeds_signals = false;
+        self.deadline = Some(self.now() + limit);
     }
 }

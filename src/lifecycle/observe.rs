@@ -295,20 +295,26 @@ impl Pod {
         let owners = document.pointer("/metadata/ownerReferences")?.as_array()?;
         let set = owners.iter().find(|owner| owner["kind"] == "ReplicaSet")?["name"].as_str()?;
         let (deployment, _) = set.rsplit_once('-')?;
-        let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
-        let statuses: Vec<&Value> =
-            statuses.iter().filter_map(|path| document.pointer(path)?.as_array()).flatten().collect();
-        let waiting = statuses.iter().find_map(|status| status.pointer("/state/waiting/reason")?.as_str());
-        let conditions = document.pointer("/status/conditions").and_then(Value::as_array);
-        let ready = conditions
-            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"));
-        let phase = document.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
-        let state = match waiting {
-            _ if document.pointer("/metadata/deletionTimestamp").is_some() => "Terminating".to_owned(),
-            Some(reason) => format!("{phase} ({reason})"),
-            None if ready => format!("{phase}, ready"),
-            None => phase.to_owned(),
-        };
+        let (state, ready) = pod_state(document);
         Some(Self { name, deployment: deployment.to_owned(), state, ready })
     }
+}
+
+/// How a pod is, in a word or two, and whether it serves.
+pub(super) fn pod_state(document: &Value) -> (String, bool) {
+    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let statuses: Vec<&Value> =
+        statuses.iter().filter_map(|path| document.pointer(path)?.as_array()).flatten().collect();
+    let waiting = statuses.iter().find_map(|status| status.pointer("/state/waiting/reason")?.as_str());
+    let conditions = document.pointer("/status/conditions").and_then(Value::as_array);
+    let ready =
+        conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"));
+    let phase = document.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
+    let state = match waiting {
+        _ if document.pointer("/metadata/deletionTimestamp").is_some() => "Terminating".to_owned(),
+        Some(reason) => format!("{phase} ({reason})"),
+        None if ready => format!("{phase}, ready"),
+        None => phase.to_owned(),
+    };
+    (state, ready)
 }

@@ -26,6 +26,7 @@ use serde_json::Value;
 use super::api::{Key, Resource, known};
 use super::cluster::{Cluster, ClusterError};
 use super::offer::Offer;
+use super::schema;
 
 pub(super) use names::unpack as unpack_name;
 pub use rules::{Change, Write};
@@ -177,6 +178,22 @@ impl Simulation {
         while self.step(deadline) {}
     }
 
+    /// Refuses a custom resource that does not fit the schema of its CRD, as an API server does.
+    fn admit(&self, resource: &Resource, object: &Value) -> Result<(), ClusterError> {
+        let crd = self.store.list(&known::CRD, None).find(|crd| {
+            let text = |path: &str| crd.pointer(path).and_then(Value::as_str);
+            text("/spec/group") == Some(&*resource.group) && text("/spec/names/kind") == Some(&*resource.kind)
+        });
+        let Some(schema) = crd.and_then(|crd| schema::schema_of(crd, &resource.version)) else {
+            return Ok(());
+        };
+        let faults = schema::judge(schema, object).faults;
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(ClusterError::Refused { key: Key::of(object), message: faults.join("; ") })
+    }
+
     fn apply(&mut self, write: Write) {
         // Rules read what they change from this very store, so a write that is refused is one that another rule's write
         // has overtaken; it will be due again if it still is.
@@ -215,7 +232,8 @@ impl Cluster for Simulation {
         Ok(self.store.get(&Key::new(resource, namespace, name)).cloned())
     }
 
-    fn create(&mut self, _: &Resource, object: &Value) -> Result<Value, ClusterError> {
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.admit(resource, object)?;
         self.store.create(object.clone())
     }
 

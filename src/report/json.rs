@@ -13,10 +13,12 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 use super::ResolutionResult;
+use crate::lifecycle::channel_test::Report;
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::olm::status::OlmStatus;
 use crate::lifecycle::policy::Violation;
 use crate::lifecycle::preview::Preview;
+use crate::lifecycle::sources::Source;
 use crate::lifecycle::uninstall::Removed;
 
 /// Findings about some inputs: `bundle validate`, `catalog validate`.
@@ -403,6 +405,38 @@ pub struct OlmReport<'o> {
     pub olm: &'o OlmStatus,
 }
 
+/// A CatalogSource: `source add`, `source refresh`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SourceReport<'s> {
+    /// `olmkit.source/v1`
+    pub schema: &'static str,
+    /// The CatalogSource.
+    #[serde(flatten)]
+    pub source: &'s Source,
+}
+
+/// The CatalogSources of a cluster: `source list`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SourceList<'s> {
+    /// `olmkit.sources/v1`
+    pub schema: &'static str,
+    /// By namespace and name.
+    pub sources: &'s [Source],
+}
+
+/// What came of the tests of a package's channels: `operator test`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChannelTests<'r> {
+    /// `olmkit.channel-test/v1`
+    pub schema: &'static str,
+    /// The tests.
+    #[serde(flatten)]
+    pub report: &'r Report,
+    /// What ended the run early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// What would be written: the operator verbs and `olm install` with `--dry-run`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DryRun {
@@ -605,6 +639,7 @@ impl Place {
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("added-v1", schema_for!(Account)),
+        ("channel-test-v1", schema_for!(ChannelTests)),
         ("contexts-v1", schema_for!(Contexts)),
         ("description-v1", schema_for!(DescriptionReport)),
         ("diagnosis-v1", schema_for!(DiagnosisReport)),
@@ -632,6 +667,8 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("path-v1", schema_for!(Paths)),
         ("inspected-v1", schema_for!(Inspected)),
         ("removed-v1", schema_for!(RemovedReport)),
+        ("source-v1", schema_for!(SourceReport)),
+        ("sources-v1", schema_for!(SourceList)),
         ("unpacked-v1", schema_for!(Unpacked)),
         ("written-v1", schema_for!(Written)),
     ]

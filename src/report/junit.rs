@@ -80,7 +80,7 @@ fn lines(findings: &[&Finding]) -> String {
 }
 
 /// Text in XML: nothing that XML 1.0 cannot hold, and nothing that ends the text.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in printable(text).chars() {
         match c {

@@ -104,6 +104,6 @@ impl Answer for ChangelogAnswer {
 }
 
 /// A text that cannot end the item it stands in.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     printable(text).replace(['\n', '\r'], " ").replace('<', "&lt;")
 }

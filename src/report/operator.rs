@@ -14,6 +14,7 @@ use crate::lifecycle::doctor::APPROVAL_REQUIRED;
 use crate::lifecycle::engine::{Planned, Progress};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
+use crate::lifecycle::sources::Source;
 use crate::lifecycle::uninstall::{Removed, UNFINISHED};
 
 /// Shows what happens to an operator in the way that standard error asks for: a live view on a terminal, a line for each
@@ -220,6 +221,8 @@ fn outcome_json(outcome: &Outcome) -> String {
         }
         Outcome::Watched => String::new(),
         Outcome::Removed(removed) => removed_json(removed),
+        Outcome::Source(source) => pretty(&json::SourceReport { schema: "olmkit.source/v1", source }),
+        Outcome::Sources(sources) => pretty(&json::SourceList { schema: "olmkit.sources/v1", sources }),
         Outcome::Planned(planned) => planned_json(planned),
     }
 }
@@ -261,6 +264,8 @@ fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         Outcome::Plan(preview, violations) => super::plan::text(preview, violations.as_deref(), out),
         Outcome::Watched => Ok(()),
         Outcome::Removed(removed) => removal(removed, out),
+        Outcome::Source(source) => sources(std::slice::from_ref(source), out),
+        Outcome::Sources(all) => sources(all, out),
         Outcome::Planned(planned) => planned_text(planned, out),
     }
 }
@@ -333,6 +338,30 @@ fn describe(description: &Description, out: &mut dyn Write) -> io::Result<()> {
     list("CRDs", &crds)?;
     list("deployments", &description.deployments)?;
     list("events", &description.events)
+}
+
+/// CatalogSources as a table, and what is wrong with them.
+fn sources(sources: &[Source], out: &mut dyn Write) -> io::Result<()> {
+    let titles = ["NAMESPACE", "NAME", "STATE", "POD", "PRIORITY", "POLL", "USED BY", "SOURCE"];
+    let mut table = Table { rows: vec![titles.map(str::to_owned).to_vec()], notes: Vec::new() };
+    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    for source in sources {
+        table.rows.push(vec![
+            source.namespace.clone(),
+            source.name.clone(),
+            dash(&source.state),
+            dash(&source.pod),
+            source.priority.to_string(),
+            dash(&source.poll),
+            source.subscriptions.len().to_string(),
+            source.source.clone(),
+        ]);
+    }
+    table.print(out)?;
+    let mut refused = sources.iter().filter(|source| !source.message.is_empty());
+    refused.try_for_each(|source| {
+        writeln!(out, "{}/{}: {}", source.namespace, printable(&source.name), printable(&source.message))
+    })
 }
 
 pub(super) fn removal(removed: &Removed, out: &mut dyn Write) -> io::Result<()> {

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bundles;
+mod channels;
 mod crds;
 mod doctor;
 mod load;
@@ -40,7 +41,7 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Each has a server of its own; several at once take more memory than they save time.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn()); 10] = [
+    let tests: [(&str, fn()); 13] = [
         ("an_operator_lives_its_life", an_operator_lives_its_life),
         ("a_missing_right_is_named", a_missing_right_is_named),
         ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
@@ -53,6 +54,12 @@ fn main() {
             "ctrl_c_at_any_moment_says_what_was_done_and_how_to_resume",
             signals::ctrl_c_at_any_moment_says_what_was_done_and_how_to_resume,
         ),
+        ("a_channel_is_tested_and_nothing_is_left", channels::a_channel_is_tested_and_nothing_is_left),
+        (
+            "a_test_that_is_interrupted_removes_what_it_has_made",
+            channels::a_test_that_is_interrupted_removes_what_it_has_made,
+        ),
+        ("catalogs_come_and_go", channels::catalogs_come_and_go),
         ("what_it_refuses_of_changed_crds_is_found", crds::what_it_refuses_of_changed_crds_is_found),
     ];
     let trial = |(name, test): (&str, fn())| {

@@ -353,6 +353,8 @@ fn rollback_refuses_what_would_be_lost() {
 pub(crate) struct Killed<'k> {
     pub(crate) cluster: &'k mut Simulation,
     pub(crate) calls: usize,
+    /// Whether it was a signal: then there is time to clean up.
+    pub(crate) is_signal: bool,
 }
 
 impl Killed<'_> {
@@ -409,6 +411,12 @@ impl Cluster for Killed<'_> {
     fn time_of_day(&self) -> i64 {
         self.cluster.time_of_day()
     }
+
+    fn begin_cleanup(&mut self, _: Duration) {
+        if self.is_signal {
+            self.calls = usize::MAX;
+        }
+    }
 }
 
 /// Kills a verb at seeded moments, runs it again each time, and expects it to end at the goal.
@@ -428,7 +436,7 @@ fn killed_and_run_again(
             left = left.saturating_sub(1);
             let mut cluster = std::mem::take(&mut world.cluster);
             let done = {
-                let mut killed = Killed { cluster: &mut cluster, calls };
+                let mut killed = Killed { cluster: &mut cluster, calls, is_signal: false };
                 verb(&mut Engine::new(&mut killed, &world, &world, Options::default()), &world)
             };
             world.cluster = cluster;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod api;
+mod channel_test;
 mod checks;
 mod command;
 mod dead;
@@ -21,6 +22,7 @@ mod sequences;
 #[path = "../support/signal.rs"]
 mod signal;
 mod simulation;
+mod sources;
 mod throw_away;
 mod trace;
 mod trust;

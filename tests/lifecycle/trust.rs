@@ -182,7 +182,7 @@ fn a_list_takes_a_handful_of_requests_however_many_operators_there_are() {
         world.cluster.store().create(subscription).unwrap();
     }
     let mut cluster = std::mem::take(&mut world.cluster);
-    let mut counted = Killed { cluster: &mut cluster, calls: 1_000 };
+    let mut counted = Killed { cluster: &mut cluster, calls: 1_000, is_signal: false };
     let rows = Engine::new(&mut counted, &world, &world, Options::default()).list(None).unwrap();
     assert_eq!(rows.len(), 22);
     assert!(rows.iter().all(|row| row.head == "demo.v0.3.0"), "{rows:?}");
@@ -278,7 +278,7 @@ fn a_verb_is_over_when_its_command_has_to_be() {
     world.install(demo(Some("0.1.0"))).unwrap();
     let deadline = world.cluster.now() + Duration::from_secs(3);
     let mut cluster = std::mem::take(&mut world.cluster);
-    let killed = Killed { cluster: &mut cluster, calls: usize::MAX };
+    let killed = Killed { cluster: &mut cluster, calls: usize::MAX, is_signal: false };
     let mut bounded = Bounded(killed, deadline);
     let request = Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() };
     let error = Engine::new(&mut bounded, &world, &world, Options::default()).upgrade(&request).unwrap_err();

@@ -114,12 +114,17 @@ impl World {
         }
     }
 
-    /// Changes the CRD of a bundle, wherever it is.
-    pub(crate) fn change_crd(&mut self, bundle: &str, change: impl Fn(&mut Value)) {
+    /// Changes the objects of a kind in a bundle, wherever it is.
+    pub(crate) fn change(&mut self, bundle: &str, kind: &str, change: impl Fn(&mut Value)) {
         for bundles in [&mut self.bundles, &mut self.cluster.registry().bundles] {
             let objects = bundles.get_mut(bundle).unwrap().iter_mut();
-            objects.filter(|object| object["kind"] == "CustomResourceDefinition").for_each(&change);
+            objects.filter(|object| object["kind"] == kind).for_each(&change);
         }
+    }
+
+    /// Changes the CRD of a bundle, wherever it is.
+    pub(crate) fn change_crd(&mut self, bundle: &str, change: impl Fn(&mut Value)) {
+        self.change(bundle, "CustomResourceDefinition", change);
     }
 
     /// Changes the largest `size` that a bundle allows.

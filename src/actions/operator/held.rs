@@ -63,7 +63,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// Tries to write, and changes nothing.
-fn writable(path: &Path) -> io::Result<()> {
+pub(super) fn writable(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));

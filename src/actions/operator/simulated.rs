@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::held::Held;
 use super::sources::{Sources, manifests};
-use super::{Errand, Target};
+use super::{Errand, SourceVerb, Target, Verb};
 use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
@@ -59,7 +59,7 @@ pub(super) fn with<T>(
             };
             Failure::unknown(Unusable { path: path.to_owned(), source: error }).help(help)
         })?
-    } else if target.catalog_from.is_none() && made.is_none() {
+    } else if target.catalog_from.is_none() && made.is_none() && !errand.verb.is_first() {
         return Err(Failure::misuse(format!("`{}` does not exist", path.display())).help(
             "check the file's name; `operator install … --catalog-from CATALOG` makes a new simulated cluster",
         ));
@@ -69,7 +69,13 @@ pub(super) fn with<T>(
     if let Some(made) = made {
         cluster.registry().pushed.insert(made.catalog.clone(), made.pushed());
     }
-    let sources = serve(&mut cluster, target, access)?;
+    if errand.verb.is_first() {
+        has_namespace(&mut cluster, OLM)?;
+    }
+    let sources = match errand.verb {
+        Verb::Source(verb) => of_source(&mut cluster, verb, target, access)?,
+        _ => serve(&mut cluster, target, access)?,
+    };
     if errand.verb.writes() && !options.wait {
         // Whoever does not wait comes back later, and finds what OLM has done meanwhile.
         let later = cluster.store().now() + BETWEEN;
@@ -83,8 +89,38 @@ pub(super) fn with<T>(
     done
 }
 
+/// The catalogs of a cluster, and the one that is about to be added.
+fn of_source(
+    cluster: &mut Simulation,
+    verb: &SourceVerb,
+    target: &Target,
+    access: &Access,
+) -> Result<Sources, Failure> {
+    let is_empty = cluster.store().list(&known::CATALOG_SOURCE, None).next().is_none();
+    let sources = if is_empty {
+        Sources { simulated: true, ..Sources::new(None, access.clone()) }
+    } else {
+        serve(cluster, target, access)?
+    };
+    if let SourceVerb::Add { catalog: Some(new), .. } = verb {
+        let input = new.input.absolute();
+        let name = input.to_string();
+        let offer = sources.offer_from(&name, &input)?;
+        cluster.registry().catalogs.insert(name, offer);
+    }
+    Ok(sources)
+}
+
+fn has_namespace(cluster: &mut Simulation, name: &str) -> Result<(), Failure> {
+    if cluster.store().get(&Key::new(&known::NAMESPACE, "", name)).is_none() {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        cluster.store().create(namespace).map_err(Failure::unknown)?;
+    }
+    Ok(())
+}
+
 /// Puts the catalog that is named into the cluster, and what every CatalogSource names into the registry.
-fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<Sources, Failure> {
+pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<Sources, Failure> {
     let mut sources = Sources { simulated: true, ..Sources::new(None, access.clone()) };
     let key = Key::new(&known::CATALOG_SOURCE, OLM, CATALOG);
     if let Some(input) = &target.catalog_from {
@@ -96,9 +132,8 @@ fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<S
             "spec": {"sourceType": "grpc", "image": input.to_string(), "displayName": "A catalog"},
         });
         if cluster.store().get(&key).is_none() {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OLM}});
-            let made = cluster.store().create(namespace).and_then(|_| cluster.store().create(object.clone()));
-            made.map_err(Failure::unknown)?;
+            has_namespace(cluster, OLM)?;
+            cluster.store().create(object.clone()).map_err(Failure::unknown)?;
         }
         let patch = json!({"spec": {"image": input.to_string()}});
         cluster.store().patch(&key, &patch).map_err(Failure::unknown)?;

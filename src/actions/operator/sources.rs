@@ -24,6 +24,8 @@ use crate::lifecycle::rollback::Archive;
 pub(super) struct Sources {
     /// Read instead of what CatalogSources name.
     pub(super) instead: Option<Input>,
+    /// Images of bundles that a simulated registry does not have.
+    pub(super) missing: BTreeSet<String>,
     /// How registries are reached.
     pub(super) access: Access,
     /// Bundles by name, where they are at hand.
@@ -65,6 +67,7 @@ impl Sources {
     pub(super) fn new(instead: Option<Input>, access: Access) -> Self {
         Self {
             instead,
+            missing: BTreeSet::new(),
             access,
             bundles: BTreeMap::new(),
             read: Mutex::default(),
@@ -142,6 +145,9 @@ impl Catalogs for Sources {
         }
         if let Some(found) = self.bundles.get(name) {
             return Ok(found.clone());
+        }
+        if self.missing.contains(&bundle.image) {
+            return Err(ContentError::NotFound { reference: bundle.image.clone() });
         }
         if self.simulated {
             return Err(ContentError::Unreadable { reference: name.to_owned(), source: Box::new(NoBundle) });

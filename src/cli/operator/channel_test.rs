@@ -1,0 +1,198 @@
+//! `olmkit operator test`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::super::registry::{ConnectionFlags, duration, duration_or_zero};
+use super::{catalog_source, namespace};
+use crate::actions::operator::Target;
+use crate::actions::operator::channel_test::{self, ChannelTest};
+use crate::exit::Failure;
+use crate::input::{Input, Side};
+use crate::lifecycle::channel_test::{Edges, Samples, Settings};
+use crate::lifecycle::engine::Options;
+use crate::report::{self, Answer};
+
+/// Flags of `operator test`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Test {
+    /// Package to test
+    #[arg(value_name = "PACKAGE")]
+    package: String,
+    /// Channels to test [default: the package's default channel]
+    #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
+    channel: Vec<String>,
+    /// Upgrades to test
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = EdgesFlag::All)]
+    edges: EdgesFlag,
+    /// Test only what has changed since an older catalog: a directory, an image or `git:REV:PATH`
+    #[arg(long, value_name = "CATALOG")]
+    against: Option<Side>,
+    /// Custom resources to apply instead of the bundles' examples: a YAML or JSON file, or a directory of them
+    #[arg(long, value_name = "DIR", conflicts_with = "no_samples")]
+    samples: Option<PathBuf>,
+    /// Apply no custom resources
+    #[arg(long)]
+    no_samples: bool,
+    /// Test even if the cluster has CRDs or an operator of the package. Such CRDs are kept
+    #[arg(long)]
+    adopt: bool,
+    /// Continue even if an image is not in its registry, such as when nodes pull it from a mirror
+    #[arg(long)]
+    accept_missing_images: bool,
+    /// Write a JUnit report to a file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    junit: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    waiting: Waiting,
+}
+
+/// The cluster and the catalog.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+struct ClusterFlags {
+    /// CatalogSource to test; required if several offer the package
+    #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = catalog_source, conflicts_with_all = ["simulate", "catalog_image"])]
+    catalog: Option<(String, Option<String>)>,
+    /// Catalog image to test; creates a CatalogSource for it and removes it afterwards
+    #[arg(long, value_name = "REFERENCE", conflicts_with = "simulate")]
+    catalog_image: Option<String>,
+    /// Directory or image to read the catalog from, if not the image of the CatalogSource
+    #[arg(long, value_name = "CATALOG")]
+    catalog_from: Option<Input>,
+    /// Test in seconds with OLM simulated in memory; needs --catalog-from
+    #[arg(long, requires = "catalog_from")]
+    simulate: bool,
+    /// Bundles of the simulated registry, a directory with a subdirectory for each [default: pulled from their registries]
+    #[arg(long, value_name = "DIR", requires = "simulate")]
+    bundles_from: Option<PathBuf>,
+    /// Empty namespace to install into [default: `olmkit-test-PACKAGE`, which is created and removed]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
+    namespace: Option<String>,
+    /// Kubeconfig context [default: the current one]
+    #[arg(long, value_name = "CONTEXT", conflicts_with = "simulate")]
+    context: Option<String>,
+    /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
+    #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
+    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    registry: ConnectionFlags,
+}
+
+/// How long things may take.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Waiting")]
+struct Waiting {
+    /// Print the tests without running them
+    #[arg(long)]
+    dry_run: bool,
+    /// Timeout for the whole command: seconds, or a number with `s`, `m` or `h`
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2h")]
+    timeout: Duration,
+    /// Timeout for each installation and each hop
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
+    step_timeout: Duration,
+    /// How long custom resources may take to settle, and conditions to be good again after a hop
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "2m")]
+    sample_timeout: Duration,
+    /// How long a version must stay healthy, and custom resources unchanged
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "5s")]
+    settle: Duration,
+}
+
+/// Which upgrades are tested.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum EdgesFlag {
+    /// Every edge that OLM takes, and the way from every version to the head
+    All,
+    /// The head, and the edges that end at it
+    Heads,
+    /// One hop from every version
+    Adjacent,
+}
+
+impl From<EdgesFlag> for Edges {
+    fn from(flag: EdgesFlag) -> Self {
+        match flag {
+            EdgesFlag::All => Self::All,
+            EdgesFlag::Heads => Self::Heads,
+            EdgesFlag::Adjacent => Self::Adjacent,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Exit code 0 if all tests passed, 1 if one failed.
+
+Examples:
+  olmkit operator test redis-operator --simulate --catalog-from catalog --bundles-from bundles
+  olmkit operator test redis-operator --catalog olm/redis-catalog --junit report.xml
+  olmkit operator test redis-operator --catalog-image registry.example.com/team/catalog:v2 --channel stable,fast
+  olmkit operator test redis-operator --simulate --catalog-from catalog --against git:main:catalog --output markdown";
+
+/// The longest name of a namespace.
+const MAX_NAMESPACE: usize = 63;
+
+impl Test {
+    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+        let Self { cluster, waiting, .. } = self;
+        if waiting.settle >= waiting.step_timeout {
+            return Err(Failure::misuse("--settle must be shorter than --step-timeout")
+                .help("give less --settle, or more --step-timeout"));
+        }
+        let own: String =
+            format!("olmkit-test-{}", self.package.replace('.', "-")).chars().take(MAX_NAMESPACE).collect();
+        let own = own.trim_end_matches('-').to_owned();
+        if let Err(why) = namespace(&own)
+            && cluster.namespace.is_none()
+        {
+            return Err(Failure::misuse(format!("`{}` is not the name of a package: {why}", self.package))
+                .help("`olmkit catalog list packages CATALOG` shows those of a catalog"));
+        }
+        let access = cluster.registry.clone().access(Some(waiting.timeout), false)?;
+        let settings = Settings {
+            package: self.package,
+            catalog: cluster.catalog,
+            catalog_image: cluster.catalog_image.clone(),
+            channels: self.channel,
+            namespace: cluster.namespace.unwrap_or(own),
+            edges: self.edges.into(),
+            against: None,
+            adopt: self.adopt,
+            samples: if self.no_samples { Samples::None } else { Samples::Examples },
+            sample_timeout: waiting.sample_timeout,
+            step: Options {
+                timeout: waiting.step_timeout,
+                settle: waiting.settle,
+                wait: true,
+                dry_run: waiting.dry_run,
+            },
+            accept_missing_images: self.accept_missing_images,
+            simulated: cluster.simulate,
+        };
+        let target = Target {
+            contexts: cluster.context.into_iter().collect(),
+            kubeconfig: cluster.kubeconfig,
+            catalog_from: cluster.catalog_from,
+            bundles_from: cluster.bundles_from,
+            ..Target::default()
+        };
+        let request = ChannelTest {
+            settings,
+            simulate: cluster.simulate,
+            target,
+            against: self.against,
+            samples: self.samples,
+            junit: self.junit,
+            dry_run: waiting.dry_run,
+            timeout: waiting.timeout,
+        };
+        let spectator = report::channel_tests();
+        Ok(Box::new(channel_test::run(request, &access, spectator.as_ref())?))
+    }
+}

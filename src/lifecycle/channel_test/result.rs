@@ -1,0 +1,130 @@
+//! What came of the tests.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::plan::{Kind, Untaken};
+
+/// How a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// All was well.
+    Passed,
+    /// Something was not.
+    Failed,
+    /// It could not be begun: see the reason.
+    NotRun,
+}
+
+impl Outcome {
+    /// The word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+/// Why a test failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TestFailure {
+    /// A word for programs: a code of `operator doctor`, or one of `operator test`.
+    pub code: String,
+    /// What failed, where, and why.
+    pub sentence: String,
+    /// The step, as `install 0.1.0` or `0.1.0 → 0.2.0`.
+    pub step: String,
+    /// What shows it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub help: Vec<String>,
+}
+
+/// What came of one test.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TestResult {
+    /// What it is called, once in its channel.
+    pub name: String,
+    /// What it is about.
+    pub kind: Kind,
+    /// The channel.
+    pub channel: String,
+    /// The bundles that were installed one after another, up to the last one of the test.
+    pub way: Vec<String>,
+    /// The install mode, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install_mode: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long its last steps took; the steps before them are in the tests before it.
+    pub seconds: f64,
+    /// How many custom resources were applied, or compared.
+    pub samples: usize,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<TestFailure>,
+    /// Why it was not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What happened during it, where it failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The package.
+    pub package: String,
+    /// The catalog: `NAMESPACE/NAME` of its CatalogSource.
+    pub catalog: String,
+    /// Where operators were installed.
+    pub namespace: String,
+    /// Whether OLM was simulated.
+    pub simulated: bool,
+    /// Whether this is what would be tested.
+    pub dry_run: bool,
+    /// The tests, in the order in which they were done.
+    pub tests: Vec<TestResult>,
+    /// How many passed.
+    pub passed: usize,
+    /// How many failed.
+    pub failed: usize,
+    /// How many were not run.
+    pub not_run: usize,
+    /// How long it took.
+    pub seconds: f64,
+    /// Edges of the catalog that OLM does not take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untaken: Vec<Untaken>,
+    /// What is to be said besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What could not be removed afterwards.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
+}
+
+impl Report {
+    /// Counts the outcomes.
+    pub(super) fn count(&mut self) {
+        let count = |outcome| self.tests.iter().filter(|test| test.outcome == outcome).count();
+        (self.passed, self.failed, self.not_run) =
+            (count(Outcome::Passed), count(Outcome::Failed), count(Outcome::NotRun));
+    }
+}
+
+/// Seconds to a tenth, which is as exact as anybody can use.
+pub(super) fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).round() / 10.0
+}

@@ -1,0 +1,258 @@
+//! `operator test` on simulated clusters: what it finds, what it refuses, and that it leaves a cluster as it was.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Key, known};
+use olmkit::lifecycle::channel_test::{
+    Edges, Outcome, Report, Samples, Settings, Spectator, TestResult, prepare, run,
+};
+use olmkit::lifecycle::cluster::{Cluster, ClusterError};
+use olmkit::lifecycle::engine::{EngineError, Options, Progress};
+use olmkit::lifecycle::simulate::Simulation;
+use serde_json::{Value, json};
+
+use crate::engine::Killed;
+use crate::world::{NS, World, group, told};
+
+/// The namespace of the tests.
+const OWN: &str = "channel-test";
+
+/// Remembers the lines of the table.
+#[derive(Default)]
+struct Table(RefCell<Vec<String>>);
+
+impl Progress for Table {
+    fn state(&self, _: Duration, _: &str, _: &str) {}
+
+    fn said(&self, _: Duration, _: &str) {}
+}
+
+impl Spectator for Table {
+    fn begins(&self, _: usize, _: usize, _: &str, _: &str) {}
+
+    fn ends(&self, result: &TestResult) {
+        let why = match (&result.failure, &result.reason) {
+            (Some(failure), _) => format!(": {} [{}]", failure.sentence, failure.code),
+            (None, Some(reason)) => format!(": {reason}"),
+            (None, None) => String::new(),
+        };
+        self.0.borrow_mut().push(format!("{}: {}{why}", result.name, result.outcome.as_str()));
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        package: "demo".into(),
+        catalog: None,
+        catalog_image: None,
+        channels: Vec::new(),
+        namespace: OWN.into(),
+        edges: Edges::All,
+        against: None,
+        adopt: false,
+        samples: Samples::Given(vec![sample("t01.example.com/v1")]),
+        sample_timeout: Duration::from_secs(60),
+        step: Options {
+            timeout: Duration::from_secs(900),
+            settle: Duration::from_secs(5),
+            ..Options::default()
+        },
+        accept_missing_images: false,
+        simulated: true,
+    }
+}
+
+fn sample(api_version: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": "Demo", "metadata": {"name": "example"}, "spec": {"size": 3}})
+}
+
+/// Objects by name, without what OLM keeps of groups that are gone.
+fn keys(cluster: &mut Simulation) -> BTreeSet<Key> {
+    cluster.store().all().map(|(key, _)| key.clone()).collect()
+}
+
+/// Runs the tests; the table, the report and what ended it early.
+fn tested(
+    world: &mut World,
+    cluster: &mut dyn Cluster,
+    settings: &Settings,
+) -> Result<(String, Report, Option<EngineError>), EngineError> {
+    let table = Table::default();
+    let prepared = prepare(cluster, world, &table, settings)?;
+    let (report, ended) = run(cluster, world, &table, settings, &prepared);
+    Ok((table.0.take().join("\n"), report, ended))
+}
+
+/// On the simulation of a world itself.
+fn tested_in(
+    world: &mut World,
+    settings: &Settings,
+) -> Result<(String, Report, Option<EngineError>), EngineError> {
+    let mut cluster = std::mem::take(&mut world.cluster);
+    let done = tested(world, &mut cluster, settings);
+    world.cluster = cluster;
+    done
+}
+
+#[test]
+fn every_version_and_every_edge_and_nothing_is_left() {
+    let mut world = World::of("01");
+    let before = keys(&mut world.cluster);
+    let (table, report, ended) = tested_in(&mut world, &settings()).unwrap();
+    insta::assert_snapshot!(table, @"
+    install 0.3.0: passed
+    install 0.2.0: passed
+    0.2.0 → 0.3.0: passed
+    install 0.1.0: passed
+    0.1.0 → 0.2.0: passed
+    0.1.0 → 0.2.0 → 0.3.0: passed
+    ");
+    assert!(ended.is_none() && report.left.is_empty(), "{ended:?} {:?}", report.left);
+    assert!(report.tests.iter().all(|test| test.samples == 1), "{report:?}");
+    assert_eq!(keys(&mut world.cluster), before);
+}
+
+#[test]
+fn an_operator_that_crashes_is_named_and_blocks_what_leads_over_it() {
+    let mut world = World::of("01");
+    let before = keys(&mut world.cluster);
+    let image = "/spec/install/spec/deployments/0/spec/template/spec/containers/0/image";
+    world.change("demo.v0.2.0", "ClusterServiceVersion", |csv| {
+        *csv.pointer_mut(image).unwrap() = json!("r/crash:v2")
+    });
+    world.cluster.registry().missing_images.insert("r/crash:v2".into());
+    let (table, report, ended) = tested_in(&mut world, &settings()).unwrap();
+    insta::assert_snapshot!(table, @"
+    install 0.3.0: passed
+    install 0.2.0: failed: `demo.v0.2.0` does not start, its deployment `demo-controller` is not available after five minutes, and no pod of it can be seen [not-ready]
+    0.2.0 → 0.3.0: not run: `install 0.2.0` failed
+    install 0.1.0: passed
+    0.1.0 → 0.2.0: failed: `demo.v0.2.0` does not start, its deployment `demo-controller` is not available after five minutes, and no pod of it can be seen [not-ready]
+    0.1.0 → 0.2.0 → 0.3.0: not run: `0.1.0 → 0.2.0` failed
+    ");
+    assert!(ended.is_none() && report.left.is_empty(), "{ended:?} {:?}", report.left);
+    assert_eq!(keys(&mut world.cluster), before);
+    let failed = report.tests.iter().find(|test| test.outcome == Outcome::Failed).unwrap();
+    assert!(failed.log.iter().any(|line| line.contains("0 of 1 available")), "{:?}", failed.log);
+}
+
+#[test]
+fn a_custom_resource_that_the_new_schema_refuses_is_found() {
+    let mut world = World::of("01");
+    world.limit_size("demo.v0.3.0", 2);
+    let (table, _, _) = tested_in(&mut world, &settings()).unwrap();
+    insta::assert_snapshot!(table, @"
+    install 0.3.0: failed: the sample demo/example was refused while `demo.v0.3.0` is installed: spec.size: 3 is greater than 2 [sample-refused]
+    install 0.2.0: passed
+    0.2.0 → 0.3.0: failed: `channel-test/example` of `demos.t01.example.com` does not fit the schema of `demo.v0.3.0`: spec.size: 3 is greater than 2 [preflight]
+    install 0.1.0: passed
+    0.1.0 → 0.2.0: passed
+    0.1.0 → 0.2.0 → 0.3.0: not run: `0.2.0 → 0.3.0` failed
+    ");
+}
+
+#[test]
+fn a_version_that_is_no_longer_served_is_found_after_the_hop() {
+    let mut world = World::of("01");
+    world.change_crd("demo.v0.3.0", |crd| {
+        let versions = crd.pointer_mut("/spec/versions").unwrap().as_array_mut().unwrap();
+        let mut newer = versions[0].clone();
+        newer["name"] = json!("v2");
+        newer["storage"] = json!(false);
+        versions[0]["served"] = json!(false);
+        versions.push(newer);
+    });
+    world.change("demo.v0.3.0", "ClusterServiceVersion", |csv| {
+        csv["spec"]["customresourcedefinitions"]["owned"][0]["version"] = json!("v2");
+    });
+    let (table, _, _) = tested_in(&mut world, &settings()).unwrap();
+    insta::assert_snapshot!(table, @"
+    install 0.3.0: passed
+    install 0.2.0: passed
+    0.2.0 → 0.3.0: failed: `demos.t01.example.com` is no longer served at v1, only at v2: clients of demo/example in channel-test fail [version-not-served]
+    install 0.1.0: passed
+    0.1.0 → 0.2.0: passed
+    0.1.0 → 0.2.0 → 0.3.0: not run: `0.2.0 → 0.3.0` failed
+    ");
+}
+
+#[test]
+fn a_cluster_that_has_the_package_is_refused_and_nothing_is_changed() {
+    let mut world = World::of("01");
+    world.install(crate::world::demo(None)).unwrap();
+    world.make_demo("01", 7);
+    let before = world.cluster.save();
+    let used = told(tested_in(&mut world, &settings()).unwrap_err());
+    let request = olmkit::lifecycle::uninstall::Uninstall { name: "demo".into(), ..Default::default() };
+    assert_eq!(world.cluster.save(), before);
+    world.run(|engine, _| engine.uninstall(&request)).unwrap();
+    let left = told(tested_in(&mut world, &settings()).unwrap_err());
+    insta::assert_snapshot!(format!("{used}\n\n{left}"), @"
+    the cluster has an operator of the package already: subscription/demo in ns
+    use a cluster without it, or pass --adopt to install beside it, in other namespaces
+
+    the cluster has a CRD of the package already: `demos.t01.example.com`
+    use a cluster without it, or pass --adopt: the CRD and its custom resources then stay, and the tests update it
+    ");
+    // What was there stays, and its custom resources with it.
+    let adopting = Settings { adopt: true, ..settings() };
+    let (_, report, ended) = tested_in(&mut world, &adopting).unwrap();
+    assert!(ended.is_none() && report.failed == 0 && report.left.is_empty(), "{ended:?} {report:?}");
+    let names = world.names(&known::CRD);
+    assert_eq!(names, ["demos.t01.example.com"]);
+    let demos: Vec<Key> = keys(&mut world.cluster).into_iter().filter(|key| key.kind == "Demo").collect();
+    assert_eq!(demos.iter().map(Key::placed).collect::<Vec<_>>(), ["demo/example in ns"]);
+}
+
+/// The moments at which a run is cut: all through it, at steps that share no factor with what it does.
+fn moments() -> impl Iterator<Item = usize> {
+    (0..20).map(|moment| 20 + moment * 131)
+}
+
+#[test]
+fn a_signal_at_any_moment_leaves_the_cluster_as_it_was() {
+    let mut cut_short = 0;
+    for calls in moments() {
+        let mut world = World::of("01");
+        let before = keys(&mut world.cluster);
+        let mut inner = std::mem::take(&mut world.cluster);
+        let mut cluster = Killed { cluster: &mut inner, calls, is_signal: true };
+        match tested(&mut world, &mut cluster, &settings()) {
+            Ok((_, report, ended)) => {
+                assert_eq!(report.left, Vec::<String>::new(), "after {calls}");
+                cut_short += usize::from(ended.is_some());
+            }
+            Err(error) => assert!(matches!(error, EngineError::Cluster(ClusterError::Interrupted))),
+        }
+        assert_eq!(keys(&mut inner), before, "after {calls}");
+    }
+    assert!(cut_short > 10, "only {cut_short} runs were interrupted");
+}
+
+#[test]
+fn what_a_run_that_was_killed_has_left_is_removed_by_the_next_one() {
+    for calls in moments().step_by(2) {
+        let mut world = World::of("01");
+        let before = keys(&mut world.cluster);
+        let mut inner = std::mem::take(&mut world.cluster);
+        let mut cluster = Killed { cluster: &mut inner, calls, is_signal: false };
+        let _ = tested(&mut world, &mut cluster, &settings());
+        world.cluster = inner;
+        let (table, report, ended) =
+            tested_in(&mut world, &settings()).unwrap_or_else(|error| panic!("{calls}: {error}"));
+        assert!(ended.is_none() && report.failed + report.not_run == 0, "after {calls}: {ended:?}\n{table}");
+        assert_eq!(keys(&mut world.cluster), before, "after {calls}");
+    }
+}
+
+#[test]
+fn a_namespace_that_somebody_uses_is_refused() {
+    let mut world = World::of("01").with(group("theirs", &[OWN]));
+    let error = told(tested_in(&mut world, &Settings { namespace: NS.into(), ..settings() }).unwrap_err());
+    insta::assert_snapshot!(error, @"
+    the namespace `ns` is in use: operatorgroup/theirs in ns
+    name an empty namespace with -n, or one that does not exist yet
+    ");
+}

@@ -1,0 +1,151 @@
+//! CatalogSources on a simulated cluster: added, changed, mirrored, removed.
+
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Key, known};
+use olmkit::lifecycle::engine::{EngineError, Options};
+use olmkit::lifecycle::sources::{Add, Origin, Source};
+use serde_json::json;
+
+use crate::world::{World, demo, told};
+
+fn add(name: &str, image: &str) -> Add {
+    Add {
+        name: name.into(),
+        namespace: "ns".into(),
+        origin: Origin::Image(image.into()),
+        poll: None,
+        priority: None,
+        secrets: Vec::new(),
+        display_name: None,
+        publisher: None,
+        pod: None,
+        accept_missing_image: false,
+    }
+}
+
+fn added(world: &mut World, wanted: &Add) -> Result<Source, EngineError> {
+    world.run(|engine, _| engine.add_source(wanted))
+}
+
+fn submitted(world: &mut World, wanted: &Add) -> Result<Source, EngineError> {
+    let options = Options { wait: false, ..Options::default() };
+    world.run_with(options, |engine, _| engine.add_source(wanted))
+}
+
+#[test]
+fn a_catalog_is_added_once_changed_where_it_differs_and_waited_for() {
+    let mut world = World::of("01");
+    let wanted = Add {
+        poll: Some(Duration::from_secs(600)),
+        priority: Some(-3),
+        secrets: vec!["pull".into()],
+        pod: Some(json!({"nodeSelector": {"kubernetes.io/os": "linux"}})),
+        ..add("mine", "catalog")
+    };
+    let source = added(&mut world, &wanted).unwrap();
+    assert_eq!((source.state.as_str(), source.poll.as_str(), source.priority), ("READY", "10m", -3));
+    let key = Key::new(&known::CATALOG_SOURCE, "ns", "mine");
+    let made = world.cluster.store().get(&key).unwrap().clone();
+    assert_eq!(
+        made["spec"],
+        json!({
+            "sourceType": "grpc", "image": "catalog", "priority": -3, "secrets": ["pull"],
+            "updateStrategy": {"registryPoll": {"interval": "10m"}},
+            "grpcPodConfig": {"nodeSelector": {"kubernetes.io/os": "linux"}},
+        })
+    );
+    let before = made["metadata"]["resourceVersion"].clone();
+    world.said.borrow_mut().clear();
+    added(&mut world, &wanted).unwrap();
+    assert!(world.said.borrow().contains(&"catalogsource/mine in ns is up to date".to_owned()));
+    assert_eq!(world.cluster.store().get(&key).unwrap()["metadata"]["resourceVersion"], before);
+    // What is not wanted any more goes.
+    added(&mut world, &add("mine", "catalog")).unwrap();
+    assert_eq!(
+        world.cluster.store().get(&key).unwrap()["spec"],
+        json!({"sourceType": "grpc", "image": "catalog"})
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_changed() {
+    let mut world = World::of("01");
+    world.missing.insert("r/lost:v1".into());
+    let before = world.cluster.save();
+    let address = |wanted: Add| Add { origin: Origin::Address("host:50051".into()), ..wanted };
+    let poll = Some(Duration::from_secs(60));
+    let refused = [
+        Add { poll, ..add("a", "r/c@sha256:0") },
+        address(Add { poll, ..add("a", "") }),
+        address(Add { secrets: vec!["pull".into()], ..add("a", "") }),
+        Add { namespace: "nowhere".into(), ..add("a", "catalog") },
+        Add { namespace: "olm".into(), ..add("catalog", "r/other:v1") },
+        add("a", "r/lost:v1"),
+    ];
+    let said: Vec<String> =
+        refused.iter().map(|wanted| told(submitted(&mut world, wanted).unwrap_err())).collect();
+    assert_eq!(world.cluster.save(), before);
+    insta::assert_snapshot!(said.join("\n\n"), @"
+    an image that is named by its digest never changes, so there is nothing to poll
+    leave --poll out, or name the image by a tag
+
+    a catalog at an address has no image to poll
+    leave --poll out
+
+    a catalog at an address has no pod
+    leave --secret and --pod-config out: whoever runs the server sees to them
+
+    the namespace `nowhere` does not exist
+    create it first; catalogs in OLM's own namespace are seen from all others
+
+    catalogsource/catalog in olm already exists and was not created by olmkit
+    choose another name, or remove it first with `olmkit source remove`
+
+    the image `r/lost:v1` does not exist
+    push it first; if the nodes pull it from elsewhere, pass --accept-missing-images
+    ");
+}
+
+#[test]
+fn an_image_that_is_not_there_is_looked_for_at_its_mirrors() {
+    let image = "quay.io/team/catalog@sha256:0";
+    let mut world = World::of("01").with(json!({
+        "apiVersion": "config.openshift.io/v1", "kind": "ImageDigestMirrorSet", "metadata": {"name": "all"},
+        "spec": {"imageDigestMirrors": [{"source": "quay.io/team", "mirrors": ["mirror.example.com/team"]}]},
+    }));
+    world.unreachable.insert(image.into());
+    submitted(&mut world, &add("one", image)).unwrap();
+    world.missing.insert("mirror.example.com/team/catalog@sha256:0".into());
+    submitted(&mut world, &add("two", image)).unwrap();
+    world.unreachable.clear();
+    world.missing.insert(image.into());
+    let refused = told(submitted(&mut world, &add("three", image)).unwrap_err());
+    submitted(&mut world, &Add { accept_missing_image: true, ..add("three", image) }).unwrap();
+    insta::assert_snapshot!(format!("{}\n{refused}", world.said.borrow().join("\n")), @"
+    `quay.io/team/catalog@sha256:0` cannot be read from here; the cluster pulls it from its mirror `mirror.example.com/team/catalog@sha256:0`
+    not checked: cannot read `quay.io/team/catalog@sha256:0`: cannot reach `registry`; nor at its mirrors mirror.example.com/team/catalog@sha256:0
+    not checked: the image `quay.io/team/catalog@sha256:0` does not exist; nor at its mirrors mirror.example.com/team/catalog@sha256:0
+    the image `quay.io/team/catalog@sha256:0` does not exist; nor at its mirrors mirror.example.com/team/catalog@sha256:0
+    push it first; if the nodes pull it from elsewhere, pass --accept-missing-images
+    ");
+}
+
+#[test]
+fn a_catalog_that_is_used_is_removed_only_when_told() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let refused = world.run(|engine, _| engine.remove_source("catalog", None, false)).unwrap_err();
+    let misspelt = world.run(|engine, _| engine.remove_source("katalog", None, false)).unwrap_err();
+    insta::assert_snapshot!(format!("{}\n{}", told(refused), told(misspelt)), @"
+    a Subscription uses catalogsource/catalog in olm: ns/demo
+    uninstall those operators first, or pass --force: they go on running, but are not upgraded any more
+    there is no CatalogSource `katalog`
+    did you mean `catalog`?
+    ");
+    let listed = world.run(|engine, _| engine.sources(None)).unwrap();
+    assert_eq!(listed[0].subscriptions, ["ns/demo"]);
+    let removed = world.run(|engine, _| engine.remove_source("catalog", Some("olm"), true)).unwrap();
+    assert_eq!(removed.removed.len(), 1);
+    assert!(world.names(&known::CATALOG_SOURCE).is_empty());
+}
