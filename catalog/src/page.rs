@@ -2,7 +2,7 @@
 //!
 //! The pages need nothing else: no server, no network, no other file. Scripts and styles are embedded, and a content security policy names
 //! them by their digests, so that a browser runs nothing else. Whatever comes from the catalog is escaped, here and nowhere
-//! else: by [`Text`] in markup, by [`json`] in data. `bundle` has what is said of a bundle, `style.css` and `script.js` the rest.
+//! else: by `Text` in markup, by `json` in data. `bundle` has what is said of a bundle, `style.css` and `script.js` the rest.
 
 mod bundle;
 
