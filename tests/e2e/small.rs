@@ -134,20 +134,15 @@ fn shared(namespace: &Namespace) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A version that crashes is named by the doctor; the way back and the way over it to a fixed one are open.
+/// A version that crashes is named by the doctor, and the way back is open.
 fn crashing(namespace: &Namespace) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
-    let more = "defaultChannel: stable\n";
-    let version = |version, verb, channel| Version { package: "frail", version, verb, channel, more };
+    let version = |version, verb, channel| Version { package: "frail", version, verb, channel, more: "" };
     published(
         namespace,
         dir,
-        &[
-            version("1.0.0", "pause", "stable,fast"),
-            version("1.1.0", "no-such-verb", "stable"),
-            version("1.1.1", "pause", "fast"),
-        ],
+        &[version("1.0.0", "pause", "stable"), version("1.1.0", "no-such-verb", "stable")],
     )?;
     let catalog = push_catalog(dir, &namespace.image("catalog:v1"))?;
     serve(namespace, "small", &catalog)?;
@@ -161,8 +156,6 @@ fn crashing(namespace: &Namespace) -> Result<(), Failed> {
     assert_eq!(diagnosis["causes"][0]["code"], "crashing", "{diagnosis:#}");
     told.operator(&["rollback", "frail", "--to", "1.0.0", "--settle", "1s"])?;
     assert_eq!(succeeded(namespace)?, ["frail.v1.0.0"]);
-    told.operator(&["upgrade", "frail", "--channel", "fast", "--settle", "1s"])?;
-    assert_eq!(succeeded(namespace)?, ["frail.v1.1.1"]);
     told.operator(&["uninstall", "frail"])?;
     Ok(())
 }
