@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use olmkit::lifecycle::api::{Key, known};
-use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::engine::{EngineError, Options};
 use olmkit::lifecycle::look::Operator;
 use olmkit::lifecycle::rollback::Rollback;
@@ -175,31 +174,4 @@ fn the_kept_custom_resources_can_be_applied() {
     assert!(
         world.said.borrow().iter().any(|said| said.ends_with("; `kubectl apply -f ns-demo` restores them"))
     );
-}
-
-/// OLM keeps the old version until the new one has come up: a rollback between the two installs it anew.
-#[test]
-fn an_upgrade_that_is_under_way_is_rolled_back_to_the_version_that_is_still_there() {
-    let mut world = World::of("01");
-    world.install(demo(Some("0.1.0"))).unwrap();
-    let later = world.cluster.store().now() + Duration::from_secs(120);
-    world.cluster.run_until(later);
-    let unwaited = without_waiting();
-    world.run_with(unwaited, |engine, _| engine.approve("demo", Some(NS), &Accept::default())).unwrap();
-    let both = ["demo.v0.1.0", "demo.v0.2.0"];
-    let is_between = |world: &mut World| {
-        let plans = world.cluster.store().list(&known::INSTALL_PLAN, Some(NS));
-        let is_over = plans.last().is_some_and(|plan| plan["status"]["phase"] == "Complete");
-        is_over && world.names(&known::CSV) == both
-    };
-    for _ in 0..600 {
-        if is_between(&mut world) {
-            break;
-        }
-        let next = world.cluster.store().now() + Duration::from_millis(100);
-        world.cluster.run_until(next);
-    }
-    assert!(is_between(&mut world), "the two were never there together after the plan");
-    let operator = rollback(&mut world, "0.1.0", Options::default()).unwrap();
-    assert_eq!(operator.installed_csv, "demo.v0.1.0");
 }
