@@ -267,11 +267,22 @@ fn serves(seen: &Observation, csv: Doc<'_>, name: &str) -> bool {
     crd.holding("Established").is_some() && versions.all(served)
 }
 
+/// What OLM says of an owned version that its CRD does not serve.
+const NOT_SERVED: &str = "CRD version not served";
+
 fn crd(csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Cause {
     let (name, crd, message) = (csv.name(), one.text("/name"), one.text("/message"));
     let is_owned = csv.list("/spec/customresourcedefinitions/owned").any(|owned| owned["name"] == crd);
     let field = "status.requirementStatus[].message";
     let shown = format!("CustomResourceDefinition {crd}: {message}");
+    if is_owned && message == NOT_SERVED {
+        let text =
+            format!("`{name}` owns a version of the CRD `{crd}` that the CRD does not serve: {message}");
+        return Cause::new(&codes::OWNED_CRD_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
+            format!("kubectl get crd {crd} -o yaml"),
+            "shows which versions are served: publish a bundle that owns only these, or that serves this one",
+        );
+    }
     if is_owned {
         let text = format!("`{name}` owns the CRD `{crd}`, which does not exist: {message}");
         return Cause::new(&codes::OWNED_CRD_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(

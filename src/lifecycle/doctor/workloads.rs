@@ -188,7 +188,13 @@ fn never_ready(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str
     let is_timeout =
         |one: &Doc<'_>| one.text("/phase") == "Failed" && one.text("/reason") == "InstallCheckFailed";
     let found = csv.list("/status/conditions").map(Doc).filter(is_timeout).last()?;
-    let text = format!("{what} after five minutes, and no pod of it can be seen");
+    // Kubernetes itself says no more than that too few replicas are there.
+    let said = deployment.condition("Available").map_or("", |found| found.message);
+    let is_known = !said.is_empty() && !said.starts_with("Deployment does not have minimum availability");
+    let text = match is_known {
+        true => format!("{what} after five minutes: {said}"),
+        false => format!("{what} after five minutes, and no pod of it can be seen"),
+    };
     let name = deployment.name();
     let cause = Cause::new(&codes::NOT_READY, deployment.reference(), text).shown(
         csv,
