@@ -546,7 +546,7 @@ fn the_simulator_waits_for_a_version_that_is_not_served_as_olm_does() {
     let said = simulated(|manifests| {
         replace(&manifests.join("example.com_echoes.yaml"), "served: true", "served: false");
     });
-    let expected = "error: `echo-operator.v0.1.0` owns a version of the CRD `echoes.example.com` that the CRD does not serve: CRD version not served\n";
+    let expected = "error: `echo-operator.v0.1.0` owns a version of the CRD `echoes.example.com` that the CRD does not serve: CRD version not served [owned-crd-missing]\n";
     assert!(said.contains(expected), "{said}");
 }
 
@@ -559,7 +559,7 @@ fn the_simulator_names_the_secret_that_a_deployment_waits_for() {
         let csv = manifests.join("echo-operator.clusterserviceversion.yaml");
         replace(&csv, here, &format!("{variable}                {here}"));
     });
-    let expected = "its deployment `echo-operator` is not available after five minutes: Secret `api-token` does not exist\n";
+    let expected = "its deployment `echo-operator` is not available after five minutes: Secret `api-token` does not exist [not-ready]\n";
     assert!(said.contains(expected), "{said}");
 }
 
