@@ -180,7 +180,8 @@ fn chart(files: &BundleFiles, objects: &[Value], namespace: &str) -> Result<Vec<
         mark_namespace(&mut object, namespace, "");
         let text = yaml(&object)?;
         // What looks like a template in the bundle is text.
-        let text = text.replace("{{", "{{ \"{{\" }}").replace(NAMESPACE_MARK, "{{ .Release.Namespace }}");
+        let text: Vec<_> = text.replace("{{", "{{ \"{{\" }}").lines().map(in_release_namespace).collect();
+        let text = text.join("\n") + "\n";
         written.push((format!("templates/{path}"), text));
     }
     Ok(written)
@@ -188,6 +189,16 @@ fn chart(files: &BundleFiles, objects: &[Value], namespace: &str) -> Result<Vec<
 
 /// Stands in a template for the namespace until the rest is escaped.
 const NAMESPACE_MARK: &str = "olmkit-release-namespace";
+
+/// A line with the namespace of the release in place of the mark; quoted where it is the whole value, since `123` would be a number.
+fn in_release_namespace(line: &str) -> String {
+    match line.strip_suffix(NAMESPACE_MARK) {
+        Some(start) if start.ends_with(": ") || start.ends_with("- ") => {
+            format!("{start}{{{{ .Release.Namespace | quote }}}}")
+        }
+        _ => line.replace(NAMESPACE_MARK, "{{ .Release.Namespace }}"),
+    }
+}
 
 /// Puts a mark wherever our namespace stands in a place that means one.
 fn mark_namespace(value: &mut Value, namespace: &str, key: &str) {
@@ -214,5 +225,22 @@ fn mark_namespace(value: &mut Value, namespace: &str, key: &str) {
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_that_look_like_numbers_stay_texts_in_a_chart() {
+        for (line, expected) in [
+            ("  namespace: olmkit-release-namespace", "  namespace: {{ .Release.Namespace | quote }}"),
+            ("  - olmkit-release-namespace", "  - {{ .Release.Namespace | quote }}"),
+            ("  host: a.olmkit-release-namespace.svc", "  host: a.{{ .Release.Namespace }}.svc"),
+            ("  name: a", "  name: a"),
+        ] {
+            assert_eq!(in_release_namespace(line), expected);
+        }
     }
 }

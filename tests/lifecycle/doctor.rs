@@ -282,7 +282,7 @@ fn the_repairs_are_the_ones_that_worked() {
             "delete job/666762415e692fcfc489c037131ab7ef66c0a73d39313094bf5ba088903f0da configmap/666762415e692fcfc489c037131ab7ef66c0a73d39313094bf5ba088903f0da",
         ),
         ("14a", 60_000, "edit catalogsource.operators.coreos.com catalog"),
-        ("15a", 60_000, "kind: OperatorGroup"),
+        ("15a", 60_000, "\"kind\":\"OperatorGroup\""),
         ("16a", 60_000, "delete operatorgroup.operators.coreos.com second"),
         ("17a", 100_000, "{\"spec\":{\"targetNamespaces\":[\"t17a\"]}}"),
         ("18d", 75_000, "{\"spec\":{\"source\":\"catalog\",\"sourceNamespace\":\"t18d\"}}"),

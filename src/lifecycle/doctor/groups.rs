@@ -1,5 +1,7 @@
 //! OperatorGroups: OLM resolves nothing in a namespace that does not have exactly one, and says so only in its log.
 
+use serde_json::{Value, json};
+
 use super::Cause;
 use super::codes;
 use super::observation::{Doc, Observation};
@@ -58,17 +60,22 @@ fn none(seen: &Observation, subscription: Doc<'_>) -> Cause {
     }
     cause
         .safe_repair(
-            format!(
-                "kubectl create -f - <<'EOF'\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: {namespace}\n  namespace: {namespace}\nspec:\n  targetNamespaces: [{namespace}]\nEOF"
-            ),
+            create(namespace, &json!({"targetNamespaces": [namespace]})),
             "creates an OperatorGroup for this namespace alone; OLM goes on within 20 seconds, and pods that run are not touched",
         )
         .repair(
-            format!(
-                "kubectl create -f - <<'EOF'\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata:\n  name: {namespace}\n  namespace: {namespace}\nspec: {{}}\nEOF"
-            ),
+            create(namespace, &json!({})),
             "instead, for an operator that watches all namespaces",
         )
+}
+
+/// Creates an OperatorGroup. One line: what is shown is indented, and the end of a here-document must not be.
+fn create(namespace: &str, spec: &Value) -> String {
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": namespace, "namespace": namespace}, "spec": spec,
+    });
+    format!("echo '{group}' | kubectl create -f -")
 }
 
 fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
@@ -175,5 +182,17 @@ pub(super) fn targets(group: Doc<'_>) -> Vec<&str> {
         (false, true) => found,
         (true, true) if group.0.pointer("/spec/selector").is_none() => vec![""],
         (true, true) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_works_where_it_is_indented() {
+        let command = create("redis", &json!({"targetNamespaces": ["redis"]}));
+        assert!(command.starts_with("echo '{") && command.ends_with("}' | kubectl create -f -"), "{command}");
+        assert!(!command.contains('\n'));
     }
 }
