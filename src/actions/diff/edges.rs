@@ -10,9 +10,10 @@ use olmkit_bundle::diff::{Comparison, bundles_with};
 use olmkit_bundle::finding::Levels;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::{Bundle, Texts};
+use olmkit_bundle::suggest::did_you_mean;
 use olmkit_catalog::fbc::property::BUNDLE_OBJECT;
 use olmkit_catalog::fbc::{Bundle as Blob, Catalog};
-use olmkit_catalog::path::{Query, Rules, paths};
+use olmkit_catalog::path::{PathError, Query, Rules, paths};
 use serde_json::json;
 
 use crate::exit::Failure;
@@ -44,9 +45,7 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<FindingsAnswer, 
     let catalog = Catalog::parse(&files);
     let (package, channel) = (request.package.as_deref(), request.channel.as_deref());
     let query = Query { package, channel, rules: Rules::V0, ..Query::default() };
-    let found = paths(&catalog, &query).map_err(|error| {
-        Failure::no(error).help(format!("run `olmkit catalog validate {}`", request.catalog))
-    })?;
+    let found = paths(&catalog, &query).map_err(|error| not_found(error, request, &catalog))?;
     let hop = |path: olmkit_catalog::path::Path<'_>| {
         Some((path.package.to_owned(), path.from.to_owned(), (*path.hops.first()?).to_owned()))
     };
@@ -89,6 +88,27 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<FindingsAnswer, 
         answer.findings.extend(request.levels.apply(findings));
     }
     Ok(answer)
+}
+
+/// A filter that fits nothing is a slip of the command line; anything else is wrong with the catalog.
+fn not_found(error: PathError, request: &EdgesRequest, catalog: &Catalog<'_>) -> Failure {
+    let (what, wanted, known): (_, &str, BTreeSet<&str>) = match &error {
+        PathError::Package { package, .. } => {
+            ("packages", package, catalog.packages.iter().map(|package| package.name.as_str()).collect())
+        }
+        PathError::Channel { channel, .. } => {
+            let package = request.package.as_deref();
+            let channels = catalog.channels.iter();
+            let channels =
+                channels.filter(|one| package.is_none_or(|package| one.package.as_str() == package));
+            ("channels", channel, channels.map(|channel| channel.name.as_str()).collect())
+        }
+        _ => return Failure::no(error).help(format!("run `olmkit catalog validate {}`", request.catalog)),
+    };
+    let listed = || known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let help =
+        did_you_mean(wanted, known.iter().copied()).unwrap_or_else(|| format!("its {what} are {}", listed()));
+    Failure::misuse(error).help(help)
 }
 
 /// Bundles in directories, by the names of their ClusterServiceVersions.
