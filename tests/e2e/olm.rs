@@ -8,7 +8,7 @@ use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -64,32 +64,19 @@ fn life(namespace: &Namespace) -> Result<(), Failed> {
 
 /// A CatalogSource of an image, READY. An image without a server gets OLM's own.
 pub(crate) fn serve(namespace: &Namespace, name: &str, image: &str) -> Result<(), Failed> {
-    let extract = match server() {
-        Some(_) => "",
-        None => ", grpcPodConfig: {extractContent: {catalogDir: /configs}}",
-    };
+    // OLM's probe of the catalog's pod starts `grpc_health_probe`, which images with a server of ours do not have.
+    let extract = "grpcPodConfig: {extractContent: {catalogDir: /configs}}";
     namespace.apply(&format!(
         "{{apiVersion: operators.coreos.com/v1alpha1, kind: CatalogSource, metadata: {{name: {name}}}, \
-         spec: {{sourceType: grpc, image: '{image}'{extract}}}}}"
+         spec: {{sourceType: grpc, image: '{image}', {extract}}}}}"
     ))?;
     let ready = "jsonpath={.status.connectionState.lastObservedState}=READY";
     namespace.wait(&format!("catalogsource.operators.coreos.com/{name}"), ready)
 }
 
-/// The server that our catalog images carry, where `tests/e2e/run` could build it.
-fn server() -> Option<PathBuf> {
-    env::var_os("OLMKIT_SERVER").map(PathBuf::from).filter(|file| file.is_file())
-}
-
-/// Pushes a catalog with its server, if there is one; the image, by digest.
+/// Pushes a catalog alone; the image, by digest.
 pub(crate) fn push_catalog(dir: &Path, to: &str) -> Result<String, Failed> {
-    match server() {
-        Some(server) => {
-            let server = format!("linux/amd64={}", server.display());
-            pushed(dir, &["catalog", "build", "catalog", "--server-binary", &server, "--to", to])
-        }
-        None => pushed(dir, &["catalog", "push", "catalog", to]),
-    }
+    pushed(dir, &["catalog", "push", "catalog", to])
 }
 
 fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
