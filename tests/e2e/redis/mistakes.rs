@@ -54,7 +54,7 @@ pub(super) fn mended(namespace: &Namespace) -> Result<(), Failed> {
             "NameTaken",
             "Service `taken-headless` exists and is not controlled by this RedisCluster: delete or rename it",
         ),
-        (&secret, "SecretMissing", "Secret `mine` is not there: create it with the password"),
+        (&secret, "SecretMissing", "Secret `mine` not found: create it with the password"),
         (
             &late,
             "NameTaken",
