@@ -62,7 +62,7 @@ fn shown(what: &str, range: &str) -> String {
     if range.is_empty() { what.to_owned() } else { format!("{what} in `{range}`") }
 }
 
-/// What a bundle depends on: the range of each, empty where there is none, and its place.
+/// The dependencies of a bundle, each with its version range (empty without one) and place.
 fn dependencies(bundle: &Bundle<'_>) -> BTreeMap<String, (String, Place)> {
     let mut found = BTreeMap::new();
     for file in bundle.metadata() {

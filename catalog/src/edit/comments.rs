@@ -55,7 +55,7 @@ struct Layout<'t> {
     leaves: Vec<Leaf>,
 }
 
-/// The comments of a document; none when it has anchors, tags, keys that stand twice, or another thing that is lost when the document is
+/// The comments of a document; none when it has anchors, tags, duplicate keys, or anything else that is lost when the document is
 /// written anew.
 pub(super) fn extract(text: &str) -> Option<Vec<Comment>> {
     let layout = Layout::of(text)?;

@@ -1,4 +1,4 @@
-//! A catalog to the template that stands for it: the way back from [`Template::render`].
+//! Converts a catalog into a template: the inverse of [`Template::render`].
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -56,7 +56,7 @@ pub enum ConvertError {
         /// Where it is.
         place: Option<Box<Place>>,
     },
-    /// The catalog is none that a template of substitutions can start from.
+    /// A substitutes template cannot start from this catalog.
     #[error("cannot make a template of this catalog")]
     Template(#[source] TemplateError),
     /// The template has no YAML form.

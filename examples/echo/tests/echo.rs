@@ -1,4 +1,4 @@
-//! The program against a real kube-apiserver with Kubernetes' own Job controller: one Job for each Echo, whoever dies.
+//! The program against a real kube-apiserver with Kubernetes' own Job controller: one Job for each Echo, even when an operator is killed.
 //!
 //! Where the programs are missing (`make cluster` builds them), these tests are listed as not run.
 
