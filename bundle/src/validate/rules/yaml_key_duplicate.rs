@@ -20,7 +20,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 findings.push(
                     Finding::new(
                         &RULE.code,
-                        format!("`{}` stands twice, and the later one counts", key.replace('`', "'")),
+                        format!("duplicate key `{}`: the last value is used", key.replace('`', "'")),
                     )
                     .at(file.place_at(*second).label("this counts"))
                     .and(file.place_at(*first).label("this is overwritten"))
