@@ -7,7 +7,7 @@ mod api;
 #[path = "../../tests/support/mod.rs"]
 pub(crate) mod parts;
 #[path = "../../tests/support/signal.rs"]
-mod signal;
+pub(crate) mod signal;
 
 use std::{
     fs,
@@ -95,6 +95,8 @@ pub(crate) struct Cluster {
 pub(crate) struct Suite {
     pub(crate) program: &'static str,
     pub(crate) manifests: fn() -> String,
+    /// What the machine needs besides an API server.
+    parts: Vec<Part>,
     servers: Arc<OnceLock<Servers>>,
     /// Tests share it; one that counts what is written has it alone.
     company: Arc<RwLock<()>>,
@@ -102,7 +104,14 @@ pub(crate) struct Suite {
 
 impl Suite {
     pub(crate) fn new(program: &'static str, manifests: fn() -> String) -> Self {
-        Self { program, manifests, servers: Arc::default(), company: Arc::default() }
+        Self { program, manifests, parts: vec![], servers: Arc::default(), company: Arc::default() }
+    }
+
+    /// The same for tests that need more of the machine.
+    #[allow(dead_code, reason = "not every program that includes this file needs more")]
+    pub(crate) fn needing(mut self, parts: &[Part]) -> Self {
+        self.parts.extend_from_slice(parts);
+        self
     }
 
     /// A test that counts the writes of the whole API server, and so runs alone.
@@ -129,7 +138,9 @@ impl Suite {
     {
         let (servers, program, manifests) = (self.servers.clone(), self.program, self.manifests);
         let company = self.company.clone();
-        parts::trial_with(name, &[apiserver()], move || {
+        let mut parts = vec![apiserver()];
+        parts.extend_from_slice(&self.parts);
+        parts::trial_with(name, &parts, move || {
             // Another test's panic is that test's alone.
             let _shared = (!alone).then(|| company.read().unwrap_or_else(PoisonError::into_inner));
             let _alone = alone.then(|| company.write().unwrap_or_else(PoisonError::into_inner));
@@ -333,6 +344,7 @@ impl Replica {
     }
 
     /// Waits until the process has ended by itself.
+    #[allow(dead_code, reason = "not every program that includes this file waits for an end")]
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let started = Instant::now();
         loop {

@@ -5,7 +5,6 @@
 //! process exits, since another replica may be acting.
 
 use std::{
-    io,
     net::SocketAddr,
     path::PathBuf,
     sync::{
@@ -17,18 +16,11 @@ use std::{
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use clap::Args;
-use kube::{
-    Client, Config,
-    runtime::events::{Recorder, Reporter},
-};
-use operator_lease::{End, Leadership, Terms, elect, release};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-    task::JoinSet,
-};
-use tracing::{error, info, warn};
+use kube::Client;
+use operator_lease::{Leadership, Terms};
+use operator_process::{Stop, block_on, connect, default_identity, lead, names, serve, status};
+use tokio::{sync::watch, task::JoinSet};
+use tracing::{info, warn};
 
 use crate::{
     controller::{Context, Scope, cache::Caches, children, children::Defaults, upgradeable::Upgradeable},
@@ -38,8 +30,7 @@ use crate::{
     webhook::{self, tls},
 };
 
-/// How long running reconciles may take to end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(20);
+pub use operator_process::RunError;
 
 /// Run the operator
 #[derive(Debug, Args)]
@@ -138,45 +129,6 @@ Examples:
   Watch two namespaces:
     redis-operator run --watch-namespace team-a,team-b";
 
-fn default_identity() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}-{}", host.trim(), std::process::id())
-}
-
-/// Why the operator could not run, or ended.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// Neither KUBECONFIG nor a service account.
-    #[error("no cluster configured: set KUBECONFIG, or run in a pod")]
-    Config(#[source] Box<kube::config::InferConfigError>),
-    /// No client for it.
-    #[error("cannot create a client for the API server")]
-    Client(#[source] Box<kube::Error>),
-    /// A port is taken.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// No signals, no threads.
-    #[error("cannot set up the process")]
-    Process(#[source] io::Error),
-    /// The log filter is invalid.
-    #[error("invalid log filter `{filter}`")]
-    Filter {
-        /// What was given.
-        filter: String,
-        /// What is wrong with it.
-        source: tracing_subscriber::filter::ParseError,
-    },
-    /// Another replica may be the leader.
-    #[error("the lease was lost")]
-    LeaseLost,
-}
-
 /// State of the readiness probe.
 #[derive(Clone)]
 struct Readiness {
@@ -190,53 +142,28 @@ struct Readiness {
 /// When it cannot start, or has lost the Lease.
 pub fn run(args: RunArgs) -> Result<(), RunError> {
     let filter = args.log.clone();
-    crate::telemetry::start(&filter).map_err(|source| RunError::Filter { filter, source })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(RunError::Process)?;
-    let result = runtime.block_on(operate(args));
-    // Watches never end by themselves.
-    runtime.shutdown_background();
-    result
+    block_on(&filter, operate(args))
 }
 
 async fn operate(args: RunArgs) -> Result<(), RunError> {
-    // Fails only if one is already installed, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let config = Config::infer().await.map_err(|error| RunError::Config(Box::new(error)))?;
-    let client = Client::try_from(config).map_err(|error| RunError::Client(Box::new(error)))?;
+    let (client, _) = connect().await?;
     let metrics = Arc::new(Metrics::default());
     let mut tasks = JoinSet::new();
 
     let readiness =
         Readiness { synced: Arc::default(), certificate: (!args.no_webhooks).then(tls::Current::default) };
-    serve(args.health_address, probes(readiness.clone()), &mut tasks).await?;
-    serve(args.metrics_address, metrics_router(metrics.clone()), &mut tasks).await?;
+    serve(args.health_address, probes(readiness.clone())).await?;
+    serve(args.metrics_address, metrics_router(metrics.clone())).await?;
     if let Some(certificate) = &readiness.certificate {
         webhooks(&args, &client, certificate, &metrics, &mut tasks).await?;
     }
 
-    let leadership = if args.no_leader_election { Leadership::unopposed() } else { Leadership::default() };
-    let reporter = Reporter { controller: NAME.into(), instance: Some(args.identity.clone()) };
-    let context = Arc::new(Context {
-        client: client.clone(),
-        installation: args.namespace.clone(),
-        leadership: leadership.clone(),
-        metrics: metrics.clone(),
-        defaults: Defaults {
-            cluster_domain: args.cluster_domain.clone(),
-            node_timeout_ms: args.node_timeout,
-        },
-        port: children::PORT,
-        recorder: Recorder::new(client.clone(), reporter),
-        upgradeable: Upgradeable::default(),
-    });
-    let namespaces: Vec<&str> =
-        args.watch_namespace.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    let watched: Vec<Option<&str>> =
-        if namespaces.is_empty() { vec![None] } else { namespaces.iter().copied().map(Some).collect() };
+    let namespaces = names(&args.watch_namespace);
+    let watched: Vec<Option<&str>> = if namespaces.is_empty() {
+        vec![None]
+    } else {
+        namespaces.iter().map(|name| Some(&**name)).collect()
+    };
     let caches: Vec<Arc<Caches>> =
         watched.iter().map(|namespace| Caches::start(&client, *namespace, &metrics, &mut tasks)).collect();
     info!(version = env!("CARGO_PKG_VERSION"), identity = args.identity, namespaces = ?namespaces, "started");
@@ -253,101 +180,58 @@ async fn operate(args: RunArgs) -> Result<(), RunError> {
             info!("caches synced");
         });
     }
-    lead(&args, context, caches, synced_at_last, &mut tasks).await
+    let terms = Terms::new(&args.namespace, NAME, &args.identity);
+    let election = (!args.no_leader_election).then_some(&terms);
+    let led = lead(&client, election, |leadership, stop| {
+        let context = Arc::new(context(&args, &client, leadership, metrics.clone()));
+        reconcile(&args, context, caches, synced_at_last, stop, &mut tasks)
+    })
+    .await;
+    metrics.leading(false);
+    led
 }
 
-/// Waits for the Lease, runs the controllers while it is held, and releases it.
-async fn lead(
+/// What the controllers share.
+fn context(args: &RunArgs, client: &Client, leadership: Leadership, metrics: Arc<Metrics>) -> Context {
+    Context {
+        client: client.clone(),
+        installation: args.namespace.clone(),
+        leadership,
+        metrics,
+        defaults: Defaults {
+            cluster_domain: args.cluster_domain.clone(),
+            node_timeout_ms: args.node_timeout,
+        },
+        port: children::PORT,
+        recorder: status::recorder(client.clone(), NAME, &args.identity),
+        upgradeable: Upgradeable::default(),
+    }
+}
+
+/// Runs the controllers of the leader.
+async fn reconcile(
     args: &RunArgs,
     context: Arc<Context>,
     caches: Vec<Arc<Caches>>,
     mut synced: watch::Receiver<bool>,
+    stop: Stop,
     tasks: &mut JoinSet<()>,
-) -> Result<(), RunError> {
-    let mut term = signal(SignalKind::terminate()).map_err(RunError::Process)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Process)?;
-    let terms = Terms::new(&args.namespace, NAME, &args.identity);
-    let (client, leadership) = (context.client.clone(), context.leadership.clone());
-    let (done, mut ended) = watch::channel(false);
-    let election = {
-        let (client, terms, leadership) = (client.clone(), terms.clone(), leadership.clone());
-        let single = args.no_leader_election;
-        async move {
-            let ended = async move {
-                // The sender is gone when the process ends anyway.
-                let _ = ended.wait_for(|ended| *ended).await;
-            };
-            if single {
-                ended.await;
-                return End::Released;
-            }
-            elect(client, &terms, &leadership, ended).await
-        }
-    };
-    let election = tokio::spawn(election);
-    let (stop, stopped) = watch::channel(false);
-    let controllers = async {
-        if !args.no_leader_election {
-            leadership.acquired().await;
-        }
-        context.metrics.leading(true);
-        if let Some(name) = args.operator_condition.clone() {
-            let (context, namespace) = (context.clone(), args.namespace.clone());
-            tasks.spawn(async move {
-                context.upgradeable.publish(context.client.clone(), &namespace, &name).await;
-            });
-        }
-        // The sender goes only when the process ends.
-        let _ = synced.wait_for(|synced| *synced).await;
-        let mut scopes = JoinSet::new();
-        for caches in caches {
-            let scope = Scope::new(context.clone(), caches);
-            let (concurrency, stopped) = (args.concurrency.max(1), stopped.clone());
-            scopes.spawn(scope.run(concurrency, stopped));
-        }
-        scopes.join_all().await;
-    };
-    tokio::pin!(controllers, election);
-    let mut asked = false;
-    let mut deadline = std::pin::pin!(tokio::time::sleep(Duration::from_secs(u32::MAX.into())));
-    loop {
-        tokio::select! {
-            _ = term.recv(), if !asked => asked = true,
-            _ = interrupt.recv(), if !asked => asked = true,
-            end = &mut election => {
-                if matches!(end, Ok(End::Lost) | Err(_)) {
-                    context.metrics.leading(false);
-                    error!("lost the lease, exiting");
-                    return Err(RunError::LeaseLost);
-                }
-                return Ok(());
-            }
-            () = &mut controllers, if !*done.borrow() => break,
-            () = &mut deadline => {
-                warn!("running reconciles did not end in time");
-                break;
-            }
-        }
-        if asked && !*stop.borrow() {
-            info!("stopping");
-            stop.send_replace(true);
-            // A replica that is not the leader has no reconciles.
-            if !leadership.leads() {
-                break;
-            }
-            deadline.as_mut().reset(tokio::time::Instant::now() + GRACE);
-        }
+) {
+    context.metrics.leading(true);
+    if let Some(name) = args.operator_condition.clone() {
+        let (context, namespace) = (context.clone(), args.namespace.clone());
+        tasks.spawn(async move {
+            context.upgradeable.publish(context.client.clone(), &namespace, &name).await;
+        });
     }
-    done.send_replace(true);
-    if let Err(error) = election.await {
-        warn!(error = chain(&error), "election");
+    // The sender goes only when the process ends.
+    let _ = synced.wait_for(|synced| *synced).await;
+    let mut scopes = JoinSet::new();
+    for caches in caches {
+        let scope = Scope::new(context.clone(), caches);
+        scopes.spawn(scope.run(args.concurrency.max(1), stop.clone()));
     }
-    if !args.no_leader_election {
-        release(client, &terms, &leadership).await;
-    }
-    context.metrics.leading(false);
-    info!("stopped");
-    Ok(())
+    scopes.join_all().await;
 }
 
 async fn webhooks(
@@ -374,12 +258,6 @@ async fn webhooks(
             info!("serving webhooks with a certificate of the operator");
         });
     }
-    Ok(())
-}
-
-async fn serve(address: SocketAddr, router: Router, tasks: &mut JoinSet<()>) -> Result<(), RunError> {
-    let listener = TcpListener::bind(address).await.map_err(|source| RunError::Listen { address, source })?;
-    tasks.spawn(async move { axum::serve(listener, router).await.unwrap_or_default() });
     Ok(())
 }
 

@@ -1,28 +1,25 @@
 //! What every operator needs around its controllers: a client, logs, probes, signals, and a Lease so that one replica acts.
 //!
-//! Start at [`run`]. [`objects`] is for what controllers read and write, [`status`] for what they tell users: conditions and
+//! Start at [`main`], or at [`run`] for a program with more verbs. [`objects`] is for what controllers read and write, [`status`] for what they tell users: conditions and
 //! Events. This crate knows nothing of what is reconciled.
 
 pub mod backoff;
+mod cli;
+mod lifecycle;
 pub mod objects;
 pub mod status;
 pub mod telemetry;
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use axum::{Router, routing::get};
 use k8s_openapi::NamespaceResourceScope;
-use kube::{Api, Client, Config, Resource, runtime::events::Recorder};
-use operator_lease::{End, Leadership, Terms, elect, release};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-};
-use tracing::{error, info, warn};
+use kube::{Api, Client, Resource, runtime::events::Recorder};
+use operator_lease::{Leadership, Terms};
+use tracing::info;
 
-/// How long reconciles that have begun may go on after SIGTERM. Kubernetes kills a pod after 30 seconds.
-const GRACE: Duration = Duration::from_secs(20);
+pub use cli::main;
+pub use lifecycle::{RunError, Stop, block_on, connect, default_identity, lead, names, serve};
 
 /// The flags of an operator. Each can be set by the environment, and so by a ConfigMap.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,46 +54,6 @@ pub struct ProcessArgs {
     pub log: String,
 }
 
-/// Unique also where two processes of one machine try to lead.
-fn default_identity() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}-{}", host.trim(), std::process::id())
-}
-
-/// Why an operator could not start, or ended.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The log filter cannot be parsed.
-    #[error("invalid log filter `{filter}`")]
-    Filter {
-        /// The filter that was given.
-        filter: String,
-        /// What is wrong with it.
-        source: tracing_subscriber::filter::ParseError,
-    },
-    /// Neither a kubeconfig nor a service account was found.
-    #[error("no cluster to connect to: set KUBECONFIG, or run in a pod")]
-    Config(#[source] Box<kube::config::InferConfigError>),
-    /// The kubeconfig or service account cannot be used.
-    #[error("cannot create a client for the API server")]
-    Client(#[source] Box<kube::Error>),
-    /// The port is taken, for example.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address that was given.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// No threads or no signals.
-    #[error("cannot set up the process")]
-    Process(#[source] io::Error),
-    /// Another replica leads, or may lead soon.
-    #[error("the lease was lost: another replica may be the leader")]
-    LeaseLost,
-}
-
 /// A running operator, as its controllers see it. Cheap to clone.
 #[derive(Clone)]
 pub struct Operator {
@@ -110,7 +67,7 @@ pub struct Operator {
     pub leadership: Leadership,
     /// Publishes Events in the name of this replica.
     pub recorder: Recorder,
-    stopped: watch::Receiver<bool>,
+    stopped: Stop,
 }
 
 impl Operator {
@@ -124,11 +81,7 @@ impl Operator {
 
     /// Resolves when the operator is asked to end: finish what has begun, and begin nothing.
     pub fn stopped(&self) -> impl Future<Output = ()> + Send + Sync + 'static {
-        let mut stopped = self.stopped.clone();
-        async move {
-            // The sender is dropped only when the process ends.
-            let _ = stopped.wait_for(|stopped| *stopped).await;
-        }
+        self.stopped.clone().stopped()
     }
 }
 
@@ -141,16 +94,7 @@ pub fn run<W>(name: &str, args: &ProcessArgs, controllers: impl FnOnce(Operator)
 where
     W: Future<Output = ()>,
 {
-    telemetry::start(&args.log).map_err(|source| RunError::Filter { filter: args.log.clone(), source })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(RunError::Process)?;
-    let result = runtime.block_on(operate(name, args, controllers));
-    // Watches never end by themselves.
-    runtime.shutdown_background();
-    result
+    block_on(&args.log, operate(name, args, controllers))
 }
 
 async fn operate<W>(
@@ -161,126 +105,32 @@ async fn operate<W>(
 where
     W: Future<Output = ()>,
 {
-    // Fails only if one is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let config = Config::infer().await.map_err(|error| RunError::Config(Box::new(error)))?;
-    let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config).map_err(|error| RunError::Client(Box::new(error)))?;
-    serve_probes(args.health_address).await?;
+    let (client, default_namespace) = connect().await?;
+    let namespace = args.namespace.clone().unwrap_or(default_namespace);
+    serve(args.health_address, probes()).await?;
 
-    let (stop, stopped) = watch::channel(false);
-    let operator = Operator {
-        client: client.clone(),
-        namespace: namespace.clone(),
-        watched: names(&args.watch_namespace),
-        leadership: if args.leader_election { Leadership::default() } else { Leadership::unopposed() },
-        recorder: status::recorder(client.clone(), name, &args.identity),
-        stopped,
-    };
-    info!(identity = args.identity, namespace, watched = ?operator.watched, "started");
+    let watched = names(&args.watch_namespace);
+    info!(identity = args.identity, namespace, watched = ?watched, "started");
 
     let mut terms = Terms::new(&namespace, name, &args.identity);
     terms.duration = Duration::from_secs(args.lease_seconds.into());
     terms.renew_deadline = terms.duration.mul_f64(2.0 / 3.0);
     terms.retry = terms.retry.min(terms.duration / 5);
-    lead(args.leader_election, &terms, operator, &stop, controllers).await
-}
-
-/// Waits for the Lease, runs the controllers while it is held, and gives it back.
-async fn lead<W>(
-    election_wanted: bool,
-    terms: &Terms,
-    operator: Operator,
-    stop: &watch::Sender<bool>,
-    controllers: impl FnOnce(Operator) -> W,
-) -> Result<(), RunError>
-where
-    W: Future<Output = ()>,
-{
-    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Process)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Process)?;
-    let (client, leadership) = (operator.client.clone(), operator.leadership.clone());
-    // The Lease is renewed until the controllers have ended.
-    let (end_election, mut ended) = watch::channel(false);
-    let election = {
-        let (client, terms, leadership) = (client.clone(), terms.clone(), leadership.clone());
-        tokio::spawn(async move {
-            let ended = async move {
-                let _ = ended.wait_for(|ended| *ended).await;
-            };
-            if election_wanted {
-                elect(client, &terms, &leadership, ended).await
-            } else {
-                ended.await;
-                End::Released
-            }
+    let election = args.leader_election.then_some(&terms);
+    lead(&client, election, |leadership, stopped| {
+        controllers(Operator {
+            client: client.clone(),
+            namespace: namespace.clone(),
+            watched,
+            leadership,
+            recorder: status::recorder(client.clone(), name, &args.identity),
+            stopped,
         })
-    };
-    let controllers = async {
-        if election_wanted {
-            leadership.acquired().await;
-        }
-        controllers(operator).await;
-    };
-    tokio::pin!(election, controllers);
-    let mut grace = std::pin::pin!(tokio::time::sleep(Duration::MAX));
-    loop {
-        let asked = *stop.borrow();
-        tokio::select! {
-            _ = terminate.recv(), if !asked => {}
-            _ = interrupt.recv(), if !asked => {}
-            _ = &mut election => {
-                error!("the lease was lost: ending at once");
-                return Err(RunError::LeaseLost);
-            }
-            () = &mut controllers => break,
-            () = &mut grace => {
-                warn!("reconciles did not end in time");
-                break;
-            }
-        }
-        info!("stopping");
-        stop.send_replace(true);
-        grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
-        // A replica that only waits has nothing to finish.
-        if !leadership.leads() {
-            break;
-        }
-    }
-    end_election.send_replace(true);
-    if election.await.is_ok() && election_wanted {
-        release(client, terms, &leadership).await;
-    }
-    info!("stopped");
-    Ok(())
+    })
+    .await
 }
 
 /// Both answer as soon as the process runs: a replica that waits for the Lease is as healthy as the leader.
-async fn serve_probes(address: SocketAddr) -> Result<(), RunError> {
-    let listener = TcpListener::bind(address).await.map_err(|source| RunError::Listen { address, source })?;
-    let router =
-        Router::new().route("/healthz", get(|| async { "ok" })).route("/readyz", get(|| async { "ok" }));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(())
-}
-
-/// Names joined by commas, as OLM joins them and as people do.
-fn names(joined: &str) -> Vec<String> {
-    let mut names: Vec<String> =
-        joined.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn namespaces_are_read_as_olm_and_people_write_them() {
-        assert_eq!(names(""), [""; 0]);
-        assert_eq!(names("a"), ["a"]);
-        assert_eq!(names(" b , a ,,b"), ["a", "b"]);
-    }
+fn probes() -> Router {
+    Router::new().route("/healthz", get(|| async { "ok" })).route("/readyz", get(|| async { "ok" }))
 }

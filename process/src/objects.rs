@@ -1,27 +1,39 @@
 //! Objects on the API server: who manages them, whether they are as wanted, and what failed.
 
+use std::borrow::Cow;
+
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tracing::info;
 
-use crate::Operator;
+use crate::{Operator, status::Problem};
 
 /// A request to the API server failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what}")]
 pub struct ApiError {
-    what: &'static str,
+    what: Cow<'static, str>,
     source: Box<kube::Error>,
 }
 
 /// For `map_err`: says what failed, as in `during("create the Job")`.
-pub fn during(what: &'static str) -> impl FnOnce(kube::Error) -> ApiError {
-    move |source| ApiError { what, source: Box::new(source) }
+pub fn during(what: impl Into<Cow<'static, str>>) -> impl FnOnce(kube::Error) -> ApiError {
+    move |source| ApiError { what: what.into(), source: Box::new(source) }
+}
+
+impl ApiError {
+    /// What the API server says of an object that it refuses as invalid.
+    pub fn invalid(&self) -> Option<&str> {
+        match &*self.source {
+            kube::Error::Api(status) if status.code == 422 => Some(&status.message),
+            _ => None,
+        }
+    }
 }
 
 /// Whether this installation of the operator manages an object. Of two that watch one namespace, the first one to write its
@@ -50,6 +62,66 @@ where
     let patched = api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
     patched.map_err(during("annotate the object"))?;
     Ok(true)
+}
+
+/// What [`apply`] did.
+#[derive(Debug)]
+pub enum Applied<K> {
+    /// Nothing: the object is as wanted.
+    Unchanged(K),
+    /// It was created.
+    Created,
+    /// It was changed; this is what it was before.
+    Changed(K),
+    /// Nothing: an object of this name exists that the owner does not control.
+    NameTaken(Problem),
+}
+
+/// Creates an object of `owner`'s namespace, or changes it back to what is wanted, in the name of `manager`.
+///
+/// # Errors
+/// When the API server cannot be asked, or refuses the object.
+pub async fn apply<K>(
+    owner: &impl Resource<DynamicType = ()>,
+    operator: &Operator,
+    manager: &str,
+    wanted: &Value,
+) -> Result<Applied<K>, ApiError>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Serialize,
+{
+    let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+    let api: Api<K> = operator.api(&owner.namespace().unwrap_or_default());
+    let found = api.get_opt(name).await.map_err(during(format!("get {} {name}", K::kind(&()))))?;
+    match found {
+        Some(found) if !is_controlled_by(&found, owner) => Ok(Applied::NameTaken(name_taken(&found, owner))),
+        Some(found) if holds(wanted, &serde_json::to_value(&found).unwrap_or_default()) => {
+            Ok(Applied::Unchanged(found))
+        }
+        found => {
+            let apply = PatchParams::apply(manager).force();
+            api.patch(name, &apply, &Patch::Apply(wanted))
+                .await
+                .map_err(during(format!("apply {} {name}", K::kind(&()))))?;
+            Ok(found.map_or(Applied::Created, Applied::Changed))
+        }
+    }
+}
+
+/// Why an object of this name is not touched.
+fn name_taken<K, O>(found: &K, _: &O) -> Problem
+where
+    K: Resource<DynamicType = ()>,
+    O: Resource<DynamicType = ()>,
+{
+    let (kind, owner) = (K::kind(&()), O::kind(&()));
+    let name = found.name_any();
+    let message = format!("{kind} {name} exists and is not controlled by this {owner}: rename or delete it");
+    Problem { reason: "NameTaken", message }
 }
 
 /// Whether `owner` controls `object`, by the uid: one that was deleted and created again has another.

@@ -1,16 +1,24 @@
 //! What controllers tell users: conditions in a status, and Events.
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
 };
 use kube::{
-    Client, Resource,
+    Api, Client, Resource, ResourceExt,
+    api::{Patch, PatchParams},
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
 use tracing::warn;
 
-use crate::telemetry::chain;
+use crate::{
+    Operator,
+    objects::{ApiError, during},
+    telemetry::chain,
+};
 
 /// One condition before it has a time.
 #[derive(Clone, Debug)]
@@ -23,6 +31,25 @@ pub struct Claim<'a> {
     pub reason: &'a str,
     /// One sentence for people.
     pub message: String,
+}
+
+/// What is wrong, and time alone does not repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// One CamelCase word for programs.
+    pub reason: &'static str,
+    /// One sentence for people, with what they can do.
+    pub message: String,
+}
+
+impl Claim<'static> {
+    /// The condition `Degraded`: whether there is a problem, and which.
+    pub fn degraded(problem: Option<Problem>) -> Self {
+        let holds = problem.is_some();
+        let (reason, message) =
+            problem.map_or(("AsExpected", String::new()), |problem| (problem.reason, problem.message));
+        Self { kind: "Degraded", holds, reason, message }
+    }
 }
 
 /// The conditions that follow from `claims`. The time of a condition is that of its last change of status, so that equal claims
@@ -44,23 +71,59 @@ pub fn conditions(before: &[Condition], generation: Option<i64>, claims: &[Claim
     claims.iter().map(condition).collect()
 }
 
+/// Writes the status of an object, if it says anything new, and publishes an Event for each condition of which the status has
+/// changed. `conditions` are those of a status.
+///
+/// # Errors
+/// When the API server does not take it.
+pub async fn update<K, S>(
+    object: &K,
+    operator: &Operator,
+    before: &S,
+    status: &S,
+    conditions: fn(&S) -> &[Condition],
+) -> Result<(), ApiError>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned,
+    S: PartialEq + Serialize,
+{
+    if status == before {
+        return Ok(());
+    }
+    let api: Api<K> = operator.api(&object.namespace().unwrap_or_default());
+    let patch = Patch::Merge(json!({"status": status}));
+    api.patch_status(&object.name_any(), &PatchParams::default(), &patch)
+        .await
+        .map_err(during("update the status"))?;
+    publish_changes(&operator.recorder, object, conditions(before), conditions(status)).await;
+    Ok(())
+}
+
 /// Publishes Events in the name of a controller and of one replica of it.
 pub fn recorder(client: Client, controller: &str, instance: &str) -> Recorder {
     Recorder::new(client, Reporter { controller: controller.into(), instance: Some(instance.into()) })
 }
 
-/// Publishes an Event for each condition of which the status has changed. `Degraded` is the one that warns when it is true.
+/// Publishes an Event for each condition of which the status has changed. `Degraded` warns when it is true,
+/// `Progressing` never, and others when they are false.
 pub async fn publish_changes<K>(recorder: &Recorder, object: &K, before: &[Condition], after: &[Condition])
 where
     K: Resource<DynamicType = ()>,
 {
     for now in after {
-        let bad = if now.type_ == "Degraded" { "True" } else { "False" };
+        let bad = match now.type_.as_str() {
+            "Degraded" => Some("True"),
+            "Progressing" => None,
+            _ => Some("False"),
+        };
         let known = before.iter().find(|one| one.type_ == now.type_);
         // A new object is not available yet and not degraded: that is no news.
         let news = known.map_or(now.status == "True", |known| known.status != now.status);
         if news {
-            let type_ = if now.status == bad { EventType::Warning } else { EventType::Normal };
+            let type_ = if Some(now.status.as_str()) == bad { EventType::Warning } else { EventType::Normal };
             publish(recorder, object, type_, &now.reason, &now.message).await;
         }
     }

@@ -1,5 +1,8 @@
 //! Logs: one JSON object per line, with the object, the id of the reconcile, and errors with all their causes.
 
+use std::future::{Ready, ready};
+
+use tracing::debug;
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
 /// An error with all its causes, in one line.
@@ -11,6 +14,15 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// For `for_each` on what a controller yields. A failed reconcile is logged where it is retried; this is about the queue, such
+/// as an object that was deleted while it waited.
+pub fn log_queue<T, E: std::error::Error + 'static>(result: Result<T, E>) -> Ready<()> {
+    if let Err(error) = result {
+        debug!(error = chain(&error), "queue");
+    }
+    ready(())
 }
 
 /// Starts logging to stderr.

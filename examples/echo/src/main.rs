@@ -5,21 +5,16 @@
 
 mod index;
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use clap::{Parser, Subcommand};
+use clap::Args;
 use futures_util::{StreamExt, future::join_all};
 use k8s_openapi::{
     NamespaceResourceScope, api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{
-    Api, CustomResource, CustomResourceExt, KubeSchema, Resource, ResourceExt,
-    api::{Patch, PatchParams, PostParams},
+    Api, CustomResource, KubeSchema, Resource, ResourceExt,
+    api::PostParams,
     runtime::{
         Controller, WatchStreamExt,
         controller::{Action, Config},
@@ -28,11 +23,11 @@ use kube::{
     },
 };
 use operator_process::{
-    Operator, ProcessArgs,
+    Operator,
     backoff::{Backoffs, jittered},
     objects::{ApiError, claim, during, is_controlled_by},
-    status::{Claim, conditions, publish, publish_changes},
-    telemetry::chain,
+    status::{self, Claim, conditions, publish},
+    telemetry::log_queue,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -88,56 +83,26 @@ struct EchoStatus {
     conditions: Vec<Condition>,
 }
 
-// ---- The command line. ----
+// ---- The command line: `echo-operator crd` and `echo-operator run`. ----
 
-/// The Echo operator
-#[derive(Parser)]
-#[command(name = "echo-operator", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Print the CustomResourceDefinition
-    Crd,
-    /// Run the operator
-    Run {
-        #[command(flatten)]
-        process: ProcessArgs,
-        /// Image with the program `printf`
-        #[arg(
-            long,
-            env = "RELATED_IMAGE_ECHO",
-            default_value = "docker.io/library/busybox:1.37.0",
-            value_name = "IMAGE"
-        )]
-        image: String,
-        /// Echoes that are worked on at once
-        #[arg(long, env = "WORKERS", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
-        workers: u16,
-    },
+/// The flags of `run` that are not every operator's.
+#[derive(Args)]
+struct Options {
+    /// Image with the program `printf`
+    #[arg(
+        long,
+        env = "RELATED_IMAGE_ECHO",
+        default_value = "docker.io/library/busybox:1.37.0",
+        value_name = "IMAGE"
+    )]
+    image: String,
+    /// Echoes that are worked on at once
+    #[arg(long, env = "WORKERS", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Crd => print_crd().map_err(|error| error.to_string()),
-        Command::Run { process, image, workers } => {
-            operator_process::run(NAME, &process, |operator| control(operator, image, workers))
-                .map_err(|error| chain(&error))
-        }
-    };
-    let Err(error) = result else { return ExitCode::SUCCESS };
-    // When stderr is closed, the exit code still tells.
-    let _ = writeln!(io::stderr(), "error: {error}");
-    ExitCode::FAILURE
-}
-
-fn print_crd() -> io::Result<()> {
-    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let yaml = serde_saphyr::to_string_with_options(&Echo::crd(), options).map_err(io::Error::other)?;
-    io::stdout().write_all(yaml.as_bytes())
+    operator_process::main::<Echo, Options, _>(NAME, env!("CARGO_PKG_VERSION"), control)
 }
 
 // ---- The informers and the queue. ----
@@ -151,7 +116,7 @@ struct Context {
 }
 
 /// One controller for all namespaces, or one for each that is to be watched.
-async fn control(operator: Operator, image: String, workers: u16) {
+async fn control(operator: Operator, Options { image, workers }: Options) {
     let mut scopes: Vec<Option<&str>> =
         operator.watched.iter().map(|namespace| Some(namespace.as_str())).collect();
     if scopes.is_empty() {
@@ -184,12 +149,7 @@ async fn control_scope(context: Arc<Context>, namespace: Option<&str>, workers: 
         .with_config(Config::default().concurrency(workers).debounce(Duration::from_millis(50)))
         .graceful_shutdown_on(operator.stopped())
         .run(reconcile, retry, context)
-        .for_each(|result| {
-            if let Err(error) = result {
-                debug!(error = chain(&error), "queue");
-            }
-            std::future::ready(())
-        })
+        .for_each(log_queue)
         .await;
 }
 
@@ -320,21 +280,12 @@ async fn update_status(
     problem: Option<String>,
 ) -> Result<(), ApiError> {
     let before = echo.status.clone().unwrap_or_default();
-    let status = status(echo, &before, job, problem);
-    if status == before {
-        return Ok(());
-    }
-    let patch = Patch::Merge(json!({"status": status}));
-    let api: Api<Echo> = operator.api(&echo.namespace().unwrap_or_default());
-    api.patch_status(&echo.name_any(), &PatchParams::default(), &patch)
-        .await
-        .map_err(during("update the status"))?;
-    publish_changes(&operator.recorder, echo, &before.conditions, &status.conditions).await;
-    Ok(())
+    let status = status_of(echo, &before, job, problem);
+    status::update(echo, operator, &before, &status, |status| &status.conditions).await
 }
 
 /// The status that follows from what was seen: equal when nothing has changed, and then it is not written.
-fn status(echo: &Echo, before: &EchoStatus, job: Option<&Job>, problem: Option<String>) -> EchoStatus {
+fn status_of(echo: &Echo, before: &EchoStatus, job: Option<&Job>, problem: Option<String>) -> EchoStatus {
     let finished = |kind: &str| {
         let conditions = job.and_then(|job| job.status.as_ref()?.conditions.as_ref()).into_iter().flatten();
         conditions.into_iter().find(|one| one.type_ == kind && one.status == "True")

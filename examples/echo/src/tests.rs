@@ -1,4 +1,4 @@
-use kube::Resource;
+use kube::{CustomResourceExt, Resource};
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn ended(condition: &str) -> Job {
 }
 
 fn said(job: Option<&Job>, problem: Option<&str>) -> String {
-    let status = status(&echo("m"), &EchoStatus::default(), job, problem.map(Into::into));
+    let status = status_of(&echo("m"), &EchoStatus::default(), job, problem.map(Into::into));
     let conditions =
         status.conditions.iter().map(|one| format!(" {}={} {}", one.type_, one.status, one.reason));
     format!("{}{}", status.job.unwrap_or_default(), conditions.collect::<String>())
@@ -32,8 +32,8 @@ fn the_status_follows_the_job() {
 #[test]
 fn a_status_that_says_nothing_new_is_equal_to_the_one_before() {
     let (echo, job) = (echo("m"), ended("Complete"));
-    let first = status(&echo, &EchoStatus::default(), Some(&job), None);
-    assert_eq!(status(&echo, &first, Some(&job), None), first);
+    let first = status_of(&echo, &EchoStatus::default(), Some(&job), None);
+    assert_eq!(status_of(&echo, &first, Some(&job), None), first);
 }
 
 /// Neither a shell, nor `printf`, nor Kubernetes finds anything in it.

@@ -4,22 +4,17 @@
 //! command line, the controllers, one reconcile, the Deployment, the status. `CHANGE ME` marks what is different in another
 //! operator; the README lists these places. What every operator needs is in `process/`.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use clap::{Parser, Subcommand};
+use clap::Args;
 use futures_util::{StreamExt, future::join_all};
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Pod},
     apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{
-    CustomResource, CustomResourceExt, KubeSchema, Resource, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    CustomResource, KubeSchema, Resource, ResourceExt,
+    api::ListParams,
     runtime::{
         Controller,
         controller::{Action, Config},
@@ -29,15 +24,15 @@ use kube::{
     },
 };
 use operator_process::{
-    Operator, ProcessArgs, RunError,
+    Operator,
     backoff::{Backoffs, jittered},
-    objects::{ApiError, claim, during, holds, is_controlled_by},
-    status::{Claim, conditions, publish, publish_changes},
-    telemetry::chain,
+    objects::{ApiError, Applied, apply, claim, during},
+    status::{self, Claim, Problem, conditions, publish},
+    telemetry::log_queue,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tracing::{debug, info};
+use tracing::info;
 
 /// Name of the operator: of its Lease, and as the one who manages what it applies. CHANGE ME
 const NAME: &str = "memcached-operator";
@@ -97,54 +92,24 @@ struct MemcachedStatus {
     conditions: Vec<Condition>,
 }
 
-// ---- The command line. ----
+// ---- The command line: `memcached-operator crd` and `memcached-operator run`. ----
 
-/// The Memcached operator
-#[derive(Parser)]
-#[command(name = "memcached-operator", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Print the CustomResourceDefinition
-    Crd,
-    /// Run the operator
-    Run {
-        #[command(flatten)]
-        process: ProcessArgs,
-        // OLM, and mirrors of registries, look for variables of this form. CHANGE ME
-        /// Image that runs memcached
-        #[arg(
-            long,
-            env = "RELATED_IMAGE_MEMCACHED",
-            default_value = "docker.io/library/memcached:1.6.39",
-            value_name = "IMAGE"
-        )]
-        image: String,
-    },
+/// The flags of `run` that are not every operator's.
+#[derive(Args)]
+struct Options {
+    // OLM, and mirrors of registries, look for variables of this form. CHANGE ME
+    /// Image that runs memcached
+    #[arg(
+        long,
+        env = "RELATED_IMAGE_MEMCACHED",
+        default_value = "docker.io/library/memcached:1.6.39",
+        value_name = "IMAGE"
+    )]
+    image: String,
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Crd => print_crd().map_err(|error| error.to_string()),
-        Command::Run { process, image } => {
-            operator_process::run(NAME, &process, |operator| control(operator, image))
-                .map_err(|error: RunError| chain(&error))
-        }
-    };
-    let Err(error) = result else { return ExitCode::SUCCESS };
-    // When stderr is closed, the exit code still tells.
-    let _ = writeln!(io::stderr(), "error: {error}");
-    ExitCode::FAILURE
-}
-
-fn print_crd() -> io::Result<()> {
-    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let yaml = serde_saphyr::to_string_with_options(&Memcached::crd(), options).map_err(io::Error::other)?;
-    io::stdout().write_all(yaml.as_bytes())
+    operator_process::main::<Memcached, Options, _>(NAME, env!("CARGO_PKG_VERSION"), control)
 }
 
 // ---- The controllers: what makes the operator look at a Memcached. ----
@@ -157,7 +122,7 @@ struct Context {
 }
 
 /// One controller for each namespace, as OLM's install modes OwnNamespace, SingleNamespace and MultiNamespace have it.
-async fn control(operator: Operator, image: String) {
+async fn control(operator: Operator, Options { image }: Options) {
     let mut namespaces = operator.watched.clone();
     if namespaces.is_empty() {
         namespaces.push(operator.namespace.clone());
@@ -181,12 +146,7 @@ async fn control_namespace(context: Arc<Context>, namespace: &str) {
         .with_config(Config::default().concurrency(8).debounce(Duration::from_millis(100)))
         .graceful_shutdown_on(operator.stopped())
         .run(reconcile, retry, context.clone())
-        .for_each(|result| {
-            if let Err(error) = result {
-                debug!(error = chain(&error), "queue");
-            }
-            std::future::ready(())
-        })
+        .for_each(log_queue)
         .await;
 }
 
@@ -217,41 +177,26 @@ fn retry(memcached: Arc<Memcached>, error: &ApiError, context: Arc<Context>) -> 
 /// Creates the Deployment or changes it back. Returns what keeps it from being as wanted, if only a user can change that.
 async fn apply_deployment(memcached: &Memcached, context: &Context) -> Result<Option<Problem>, ApiError> {
     let (name, operator) = (memcached.name_any(), &context.operator);
-    let api = operator.api::<Deployment>(&memcached.namespace().unwrap_or_default());
-    let found = api.get_opt(&name).await.map_err(during("get the Deployment"))?;
     let wanted = deployment(memcached, &context.image);
-    let note = match &found {
-        None => format!("created Deployment {name} with {} pods", memcached.spec.size),
-        Some(found) if !is_controlled_by(found, memcached) => {
-            let message = format!(
-                "Deployment {name} exists and is not controlled by this Memcached: rename or delete it"
-            );
-            return Ok(Some(Problem { reason: "NameTaken", message }));
+    let (reason, note) = match apply::<Deployment>(memcached, operator, NAME, &wanted).await? {
+        Applied::NameTaken(problem) => return Ok(Some(problem)),
+        Applied::Unchanged(found) => return Ok(deployment_problem(&found)),
+        Applied::Created => {
+            ("Created", format!("created Deployment {name} with {} pods", memcached.spec.size))
         }
-        Some(found) if holds(&wanted, &serde_json::to_value(found).unwrap_or_default()) => {
-            return Ok(deployment_problem(found));
-        }
-        Some(found) => {
-            let before = found.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
-            if before == memcached.spec.size {
+        Applied::Changed(before) => {
+            let before = before.spec.and_then(|spec| spec.replicas).unwrap_or_default();
+            let note = if before == memcached.spec.size {
                 format!("changed Deployment {name} back to what the Memcached says")
             } else {
                 format!("scaled Deployment {name} from {before} to {} pods", memcached.spec.size)
-            }
+            };
+            ("Updated", note)
         }
     };
-    let apply = PatchParams::apply(NAME).force();
-    api.patch(&name, &apply, &Patch::Apply(wanted)).await.map_err(during("apply the Deployment"))?;
     info!(memcached = name, "{note}");
-    let reason = if found.is_none() { "Created" } else { "Updated" };
     publish(&operator.recorder, memcached, EventType::Normal, reason, &note).await;
     Ok(None)
-}
-
-/// What only a user can change.
-struct Problem {
-    reason: &'static str,
-    message: String,
 }
 
 /// What Kubernetes says about a Deployment that does not go on, such as a quota that is used up or an image that cannot be pulled.
@@ -337,22 +282,12 @@ async fn update_status(
         .await
         .map_err(during("list the pods"))?;
     let before = memcached.status.clone().unwrap_or_default();
-    let status = status(memcached, &before, selector, &pods.items, problem);
-    if status == before {
-        return Ok(());
-    }
-    let patch = Patch::Merge(json!({"status": status}));
-    operator
-        .api::<Memcached>(&namespace)
-        .patch_status(&memcached.name_any(), &PatchParams::default(), &patch)
-        .await
-        .map_err(during("update the status"))?;
-    publish_changes(&operator.recorder, memcached, &before.conditions, &status.conditions).await;
-    Ok(())
+    let status = status_of(memcached, &before, selector, &pods.items, problem);
+    status::update(memcached, operator, &before, &status, |status| &status.conditions).await
 }
 
 /// The status that follows from what was seen: equal when nothing has changed, and then it is not written.
-fn status(
+fn status_of(
     memcached: &Memcached,
     before: &MemcachedStatus,
     selector: String,
@@ -369,8 +304,6 @@ fn status(
     let (count, size) = (staying.iter().filter(|pod| ready(pod)).count(), memcached.spec.size);
     let ready_nodes = i32::try_from(count).unwrap_or(i32::MAX);
     let all = ready_nodes == size && nodes.len() == count;
-    let (reason, message) =
-        problem.map_or(("AsExpected", String::new()), |problem| (problem.reason, problem.message));
     let claims = [
         Claim {
             kind: "Available",
@@ -378,7 +311,7 @@ fn status(
             reason: if all { "PodsReady" } else { "WaitingForPods" },
             message: format!("{ready_nodes} of {size} pods are ready"),
         },
-        Claim { kind: "Degraded", holds: reason != "AsExpected", reason, message },
+        Claim::degraded(problem),
     ];
     MemcachedStatus {
         nodes,

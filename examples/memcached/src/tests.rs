@@ -1,3 +1,5 @@
+use kube::CustomResourceExt;
+
 use super::*;
 
 fn memcached(size: i32) -> Memcached {
@@ -19,7 +21,7 @@ fn pod(name: &str, ready: bool, leaving: bool) -> Pod {
 
 /// What `status` says in short: nodes, ready ones, and the conditions with their reasons.
 fn said(size: i32, pods: &[Pod], problem: Option<Problem>) -> String {
-    let status = status(&memcached(size), &MemcachedStatus::default(), String::new(), pods, problem);
+    let status = status_of(&memcached(size), &MemcachedStatus::default(), String::new(), pods, problem);
     let conditions =
         status.conditions.iter().map(|one| format!(" {}={} {}", one.type_, one.status, one.reason));
     format!("{} {}{}", status.nodes.join(","), status.ready_nodes, conditions.collect::<String>())
@@ -49,8 +51,8 @@ fn what_only_a_user_can_change_makes_it_degraded() {
 #[test]
 fn a_status_that_says_nothing_new_is_equal_to_the_one_before() {
     let (memcached, pods) = (memcached(1), [pod("a", true, false)]);
-    let first = status(&memcached, &MemcachedStatus::default(), "a=b".into(), &pods, None);
-    assert_eq!(status(&memcached, &first, "a=b".into(), &pods, None), first);
+    let first = status_of(&memcached, &MemcachedStatus::default(), "a=b".into(), &pods, None);
+    assert_eq!(status_of(&memcached, &first, "a=b".into(), &pods, None), first);
 }
 
 #[test]

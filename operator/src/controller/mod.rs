@@ -33,7 +33,7 @@ use kube::{
     },
 };
 use operator_lease::Leadership;
-use operator_process::backoff::Backoff;
+use operator_process::{Stop, backoff::Backoff};
 use tracing::{Instrument, debug, error, info_span, warn};
 
 pub use self::error::ReconcileError;
@@ -127,8 +127,8 @@ impl Scope {
         Arc::new(Self { context, caches, objects: Mutex::default() })
     }
 
-    /// Runs both controllers until `stop` resolves and running reconciles have ended.
-    pub async fn run(self: Arc<Self>, concurrency: u16, stop: tokio::sync::watch::Receiver<bool>) {
+    /// Runs both controllers until they are to stop and running reconciles have ended.
+    pub async fn run(self: Arc<Self>, concurrency: u16, stop: Stop) {
         for cluster in self.caches.clusters.state() {
             self.caches.topology.add(&key(&*cluster));
             self.caches.health.add(&key(&*cluster));
@@ -139,20 +139,12 @@ impl Scope {
         );
     }
 
-    async fn control(
-        self: Arc<Self>,
-        controller: ControllerKind,
-        concurrency: u16,
-        mut stop: tokio::sync::watch::Receiver<bool>,
-    ) {
+    async fn control(self: Arc<Self>, controller: ControllerKind, concurrency: u16, stop: Stop) {
         let worker = Arc::new(Worker { scope: self.clone(), controller });
         Controller::for_stream(stream::pending(), self.caches.clusters.clone())
             .with_config(Config::default().concurrency(concurrency))
             .reconcile_on(self.caches.queue(controller).stream())
-            .graceful_shutdown_on(async move {
-                // A dropped sender means stop, too.
-                let _ = stop.wait_for(|stop| *stop).await;
-            })
+            .graceful_shutdown_on(stop.stopped())
             .run(reconcile, retry, worker)
             .for_each(|result| {
                 match result {
