@@ -66,6 +66,7 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	tests/bench/generate "$$olmkit" && \
 	tests/bench/images "$$olmkit" $(CATALOG) && \
 	tests/bench/validate "$$olmkit" $(BUNDLES) && \
+	tests/bench/diff "$$olmkit" && \
 	tests/bench/serve "$$server" "$$multiply" "$$probe" $(CATALOG) && \
 	tests/bench/catalogs "$$olmkit"
 	tests/bench/redis

@@ -70,10 +70,12 @@ impl Noun {
 
     /// Whether it works on a cluster, or writes to a registry.
     pub fn reaches_out(&self) -> bool {
+        if let Self::Bundle(verb) = self {
+            return verb.reaches_out();
+        }
         matches!(
             self,
-            Self::Bundle(bundle::Verb::Build(_) | bundle::Verb::Push(_))
-                | Self::Catalog(catalog::Verb::Build(_) | catalog::Verb::Push(_))
+            Self::Catalog(catalog::Verb::Build(_) | catalog::Verb::Push(_))
                 | Self::Image(image::Verb::Copy(_))
                 | Self::Olm(_)
                 | Self::Operator(_)
@@ -87,7 +89,7 @@ impl Noun {
     /// When it could not be done.
     pub fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         match self {
-            Self::Bundle(verb) => verb.run(),
+            Self::Bundle(verb) => verb.run(output),
             Self::Catalog(verb) => verb.run(output),
             Self::Image(verb) => verb.run(),
             Self::Olm(verb) => verb.run(),
@@ -144,7 +146,7 @@ pub fn as_server(mut args: Vec<OsString>) -> Vec<OsString> {
 
 /// Whether a command line may be one that [`Noun::reaches_out`], before it is understood.
 pub fn may_reach_out(args: &[OsString]) -> bool {
-    let verbs = ["olm", "operator", "source", "build", "push", "copy"];
+    let verbs = ["olm", "operator", "source", "build", "push", "copy", "--live"];
     args.iter().any(|word| verbs.iter().any(|verb| word == verb))
 }
 

@@ -1,15 +1,18 @@
 //! Files on disk: reading with errors that name the path, and writing that touches nothing else ([`OutputDir`]).
 
 mod output;
+mod report;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, FileType, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Exit, Failure};
 
 pub use output::OutputDir;
+pub use report::ReportFile;
 
 /// Inputs larger than this are not read.
 const MAX_BYTES: u64 = 256 << 20;
@@ -79,6 +82,20 @@ pub enum FileError {
         /// The directory.
         path: PathBuf,
     },
+    /// It is a device, a pipe, or what this command prints to.
+    #[error("cannot write a report to `{path}`: it is not a file of its own")]
+    Stream {
+        /// The path.
+        path: PathBuf,
+    },
+    /// There is a file that somebody else needs.
+    #[error("`{path}` exists and is not {what}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What may be replaced.
+        what: &'static str,
+    },
     /// It is too large.
     #[error("`{path}` is larger than {} MiB", MAX_BYTES >> 20)]
     TooLarge {
@@ -98,10 +115,16 @@ impl From<FileError> for Failure {
             FileError::LeadsOut { .. } => {
                 Some("replace the link with what it leads to, or choose another directory".to_owned())
             }
+            FileError::Stream { .. } => Some("name a file, or print the report with --output".to_owned()),
+            FileError::Foreign { .. } => Some("name another file, or remove it first".to_owned()),
             FileError::Busy { .. } => Some("end the other olmkit, then run the command again".to_owned()),
             _ => None,
         };
-        let exit = if let FileError::Busy { .. } = error { Exit::TimedOut } else { Exit::Unknown };
+        let exit = match error {
+            FileError::Busy { .. } => Exit::TimedOut,
+            FileError::Stream { .. } | FileError::Foreign { .. } => Exit::Misuse,
+            _ => Exit::Unknown,
+        };
         Self { help, exit, ..Self::unknown(error) }
     }
 }
@@ -111,9 +134,14 @@ impl From<FileError> for Failure {
 /// # Errors
 /// When it is missing, not a plain file, unreadable or too large.
 pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+    read_kind(path, FileType::is_file)
+}
+
+/// The bytes of a file of one of the kinds that are allowed.
+fn read_kind(path: &Path, is_allowed: impl Fn(&FileType) -> bool) -> Result<Vec<u8>, FileError> {
     let fail = |source| FileError::Read { path: path.to_owned(), source };
     let metadata = fs::metadata(path).map_err(fail)?;
-    if !metadata.is_file() {
+    if !is_allowed(&metadata.file_type()) {
         return Err(fail(io::Error::other("not a plain file")));
     }
     let mut bytes = Vec::with_capacity(metadata.len().min(MAX_BYTES) as usize + 1);
@@ -130,7 +158,18 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 /// # Errors
 /// As [`read`], and when it is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
-    let bytes = read(path)?;
+    text(path, read(path)?)
+}
+
+/// As [`read_text`], and of a pipe too: `<(COMMAND)` of a shell.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_text_or_pipe(path: &Path) -> Result<String, FileError> {
+    text(path, read_kind(path, |kind| kind.is_file() || kind.is_fifo())?)
+}
+
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     if is_utf16(&bytes) {
         return Err(FileError::Utf16 { path: path.to_owned() });
     }
@@ -196,6 +235,33 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     };
     let parent = target.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     OutputDir::open(parent)?.write(&BTreeMap::from([(name.to_owned(), Some(bytes))]))
+}
+
+/// Tries whether [`write()`] could make or replace a file, and changes nothing.
+///
+/// # Errors
+/// It could not: a link leads nowhere, something else has the name, or the directory takes no files.
+pub fn writable(path: &Path) -> io::Result<()> {
+    let real = match fs::canonicalize(path) {
+        Ok(real) => real,
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) if fs::symlink_metadata(path).is_ok() => {
+            return Err(io::Error::other("it is a link that leads nowhere"));
+        }
+        Err(_) => std::path::absolute(path)?,
+    };
+    match fs::metadata(&real) {
+        Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => return Err(io::Error::other("not a plain file")),
+        Ok(_) => drop(OpenOptions::new().write(true).open(&real)?),
+        Err(_) => {}
+    }
+    // Those that are missing are made. A new file takes the place of the old one, so the directory counts either way.
+    let above = real.ancestors().skip(1).find(|above| fs::symlink_metadata(above).is_ok());
+    let above = above.unwrap_or(Path::new("/"));
+    // Without the name of the temporary file, which says nothing to a user.
+    let made = tempfile::Builder::new().prefix(".olmkit-").tempfile_in(above);
+    made.map(drop).map_err(|error| error.kind().into())
 }
 
 /// A file of a tree that is not on disk as it should be.

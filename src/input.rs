@@ -198,13 +198,36 @@ pub enum Side {
     Git(Revision),
 }
 
-impl FromStr for Side {
-    type Err = PlaceError;
+/// A text that names neither an input nor a revision.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SideError {
+    /// It is no image.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// It is not a path of a revision.
+    #[error("expected `git:REV:PATH`, such as `git:{}:bundle`", if .revision.is_empty() { "HEAD" } else { .revision.as_str() })]
+    Revision {
+        /// The revision, where there is one that git would not take for an option.
+        revision: String,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
-        match Revision::parse(text) {
-            Some(revision) if !Path::new(text).exists() => Ok(Self::Git(revision)),
-            _ => text.parse().map(Self::Input),
+impl FromStr for Side {
+    type Err = SideError;
+
+    fn from_str(text: &str) -> Result<Self, SideError> {
+        if Path::new(text).exists() {
+            return Ok(Self::Input(text.parse()?));
+        }
+        match (Revision::parse(text), text.strip_prefix("git:")) {
+            (Some(revision), _) => Ok(Self::Git(revision)),
+            (None, Some(rest)) => {
+                let revision = rest.split(':').next().unwrap_or_default();
+                let revision = if revision.starts_with('-') { "" } else { revision };
+                Err(SideError::Revision { revision: revision.to_owned() })
+            }
+            (None, None) => Ok(Self::Input(text.parse()?)),
         }
     }
 }
@@ -256,6 +279,7 @@ impl Input {
                 for (path, node) in tree.iter() {
                     let content = match node {
                         Node::Dir if with_children.contains(path) => continue,
+                        Node::Link(_) => continue,
                         Node::Dir => Content::Directory,
                         Node::File(file) => Content::from_bytes(file.read().map_err(Failure::unknown)?),
                     };

@@ -65,6 +65,16 @@ pub async fn signalled() {
     signals.noticed.send_replace(true);
 }
 
+/// Whether there was a signal, for work that waits for nobody: whoever asks ends in order then.
+pub fn was_signalled() -> bool {
+    let Some(signals) = SIGNALS.get() else { return false };
+    let happened = *signals.happened.borrow();
+    if happened {
+        signals.noticed.send_replace(true);
+    }
+    happened
+}
+
 fn listen(ready: mpsc::Sender<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {

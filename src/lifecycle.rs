@@ -11,6 +11,7 @@ pub mod api;
 pub mod channel_test;
 pub mod checks;
 pub mod cluster;
+mod contents;
 pub mod decide;
 pub mod doctor;
 pub mod engine;

@@ -21,6 +21,7 @@ pub mod json;
 mod json_alpha1;
 mod junit;
 mod markdown;
+mod noted;
 mod olm;
 mod operator;
 mod paths;
@@ -28,6 +29,7 @@ mod plan;
 pub mod progress;
 mod resolution;
 mod sarif;
+mod screen;
 mod served;
 mod stream;
 mod tables;
@@ -50,14 +52,16 @@ pub use channel_test::{ChannelTestAnswer, channel_tests};
 pub use codes::{CodeAnswer, CodesAnswer};
 pub use converted::ConvertedAnswer;
 pub use doctor::DoctorAnswer;
-pub use edited::EditedAnswer;
+pub use edited::{DiffBase, EditedAnswer};
 pub use explained::ExplainedAnswer;
 pub use findings::FindingsAnswer;
 pub use generated::GeneratedAnswer;
 pub use image::{DigestAnswer, ImageAnswer, InspectedAnswer, InspectedImage, InspectedLayer, UnpackedAnswer};
 pub use index::IndexAnswer;
 pub use initial::InitAnswer;
-pub use markdown::ChangelogAnswer;
+pub use junit::is_junit;
+pub use markdown::{ChangelogAnswer, Upgrade};
+pub use noted::NotedAnswer;
 pub use olm::OlmAnswer;
 pub use operator::{OperatorAnswer, operators};
 pub use paths::PathsAnswer;
@@ -119,6 +123,11 @@ pub trait Answer {
         None
     }
 
+    /// What the user should know of the answer, in any format.
+    fn warnings(&self) -> &[String] {
+        &[]
+    }
+
     /// How the command ends.
     fn exit(&self) -> Exit {
         Exit::Yes
@@ -149,6 +158,10 @@ impl Printer {
 
     /// Prints an answer.
     pub fn answer(&mut self, answer: &dyn Answer) -> Exit {
+        for warning in answer.warnings() {
+            // An answer is worth more than the talk about it.
+            let _ = writeln!(self.talk, "warning: {}", printable(warning));
+        }
         let printed = match (answer.verbatim(), self.format) {
             (Some(text), _) => self.out.write_all(text.as_bytes()),
             (None, Format::Text) => answer.text(&mut self.out, &mut self.talk),

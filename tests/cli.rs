@@ -25,7 +25,9 @@ fn check_page(page: &str, transcripts: &[&str], least: usize) {
 #[test]
 fn pages_show_what_transcripts_say() {
     check_page("docs/operator.md", &["operator"], 6);
+    check_page("docs/doctor.md", &["doctor", "fix"], 3);
     check_page("docs/operator-test.md", &["operator-test"], 1);
     check_page("docs/catalogs.md", &["catalog", "resolve", "show", "template"], 11);
     check_page("docs/catalog-edits.md", &["edit", "layout"], 6);
+    check_page("docs/catalog-pull-request.md", &["pull-request"], 7);
 }

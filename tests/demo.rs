@@ -1,6 +1,6 @@
 //! `make demo`: prints what docs/demo.md shows and the README shortens, and makes the same bytes each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -73,6 +73,62 @@ fn prints_what_the_docs_show_and_makes_the_same_bytes_twice() {
             rest.find(block).unwrap_or_else(|| panic!("the demo does not print, in this order:\n{block}"));
         rest = &rest[found + block.len()..];
     }
+}
+
+/// docs/version-policy.md: every upgrade of every channel, the next release among them.
+#[test]
+fn every_upgrade_keeps_to_the_version_policy() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::os::unix::fs::symlink(root().join("operator"), directory.path().join("operator")).expect("operator");
+    let olmkit = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        let output = command.args(words.split(' ')).current_dir(&directory).output().expect("olmkit starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{words}\n{text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    };
+    let (mut newest, mut bundles) = (0, String::new());
+    for version in ["0.1.0", "0.2.0", "0.2.1", "0.3.0", "0.4.0", "0.5.0"] {
+        let is_first = matches!(version, "0.1.0" | "0.4.0");
+        let channels = if newest < 4 { "" } else { " --channels fast" };
+        let new = if is_first { " --new-channel" } else { "" };
+        newest += 1;
+        olmkit(&format!(
+            "bundle generate operator/deploy/{version} --package-file operator/olmkit.yaml --version {version}{channels} \
+             --catalog catalog{new} --output-dir bundles/{version}"
+        ));
+        olmkit(&format!(
+            "catalog add catalog bundles/{version} --policy semver-skippatch \
+             --image-ref-template registry.example.com/b:v{{{{.Version}}}}"
+        ));
+        bundles += &format!(" bundles/{version}");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    let words = format!(
+        "bundle diff --catalog catalog --bundles{bundles} --package-file operator/olmkit.yaml --output json"
+    );
+    let output = command.args(words.split(' ')).current_dir(&directory).output().expect("olmkit starts");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(found["summary"]["checked"].as_u64() >= Some(5), "{}", found["summary"]);
+    let findings = found["findings"].as_array().expect("findings").iter();
+    let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    let errors: BTreeSet<_> = findings
+        .filter(|finding| finding["level"] == "error")
+        .map(|finding| (text(finding, "bundle"), text(finding, "code")))
+        .collect();
+    // The breaks that the page names, each with the minor version that the policy asks for.
+    let known = [
+        ("redis-operator.v0.1.0 -> redis-operator.v0.2.1", "crd-upgrade-refused"),
+        ("redis-operator.v0.4.0 -> redis-operator.v0.5.0", "sample-refused"),
+        ("redis-operator.v0.4.0 -> redis-operator.v0.5.0", "schema-rule-narrowed"),
+    ];
+    let known = known.map(|(edge, code)| (edge.to_owned(), code.to_owned()));
+    assert_eq!(errors, BTreeSet::from(known));
+    // The page says what the package file says.
+    let (page, file) = (root().join("docs/version-policy.md"), root().join("operator/olmkit.yaml"));
+    let [page, file] = [page, file].map(|path| std::fs::read_to_string(path).expect("a file"));
+    let policy = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a policy");
+    assert!(file.contains(policy), "operator/olmkit.yaml states another policy");
 }
 
 fn root() -> &'static Path {

@@ -39,22 +39,16 @@ fn findings() {
 
 #[test]
 fn doctor() {
-    use olmkit::lifecycle::doctor::{CODES, Level};
-    let mut page = String::from(
-        "# Why operators are stuck\n\n`olmkit operator doctor` names one root cause for each operator that does not go on, with a code in brackets. \
-         This page says for each code what it means, how to see it with `kubectl`, how to repair it and what that costs. It is generated from the \
-         doctor's own definitions: `make generate`.\n\n\
-         Consequences are not causes: conditions of Subscriptions go stale, `AtLatestKnown` says nothing about health, and during every upgrade OLM \
-         complains for a while of the two versions that it is exchanging. The doctor looks at the objects instead. While OLM is at work, it says \
-         progressing and names no cause.\n\n\
-         The codes are in the order of OLM's work: of two that apply, the upper one explains the lower one.\n\n| code | what it is |\n|---|---|\n",
-    );
+    use olmkit::lifecycle::doctor::{CODES, COLLECT, Level};
+    let mut page = include_str!("../src/lifecycle/doctor/handbook.md").to_owned();
+    assert!(page.contains(COLLECT), "the page collects something else than the doctor asks for");
+    page.push_str("\nThis page is generated from the doctor's own definitions: `make generate`.\n\n| code | what it is |\n|---|---|\n");
     for code in CODES {
         writeln!(page, "| [{}](#{}) | {} |", code.name, code.name, code.title).unwrap();
     }
     for code in CODES {
         let state = if code.level == Level::Error { "broken" } else { "waiting" };
-        write!(page, "\n## {}\n\n*{state}: {}*\n\n{}", code.name, code.title, code.page).unwrap();
+        write!(page, "\n### {}\n\n*{state}: {}*\n\n{}", code.name, code.title, code.page).unwrap();
     }
     fresh("docs/doctor.md", &page);
 }

@@ -1080,3 +1080,75 @@ fn edits_of_a_catalog_touch_only_its_files() {
     run(root.path(), &["catalog", "remove", "nowhere", "--package", "p"], 3);
     assert!(!root.path().join("nowhere").exists());
 }
+
+/// A catalog in a directory, such as the transcripts edit.
+fn copy_catalog(to: &Path) {
+    let from =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/edit.in/old/redis-operator/catalog.yaml");
+    fs::create_dir_all(to).unwrap();
+    fs::copy(from, to.join("catalog.yaml")).unwrap();
+}
+
+const REDIS: [&str; 2] = ["--package", "redis-operator"];
+
+#[test]
+fn the_diff_of_a_catalog_beside_the_directory_can_be_applied() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_catalog(&at.join("c"));
+    fs::create_dir(at.join("work")).unwrap();
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).current_dir(at).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+    };
+    git(&["init", "--quiet"]);
+    let edit = ["catalog", "set-default", "../c", "--channel", "fast"];
+    let dry_run = run(&at.join("work"), &[&edit[..], &REDIS, &["--dry-run"]].concat(), 0);
+    assert!(said(&dry_run).contains("apply the diff in `"), "{}", said(&dry_run));
+    fs::write(at.join("patch"), &dry_run.stdout).unwrap();
+    git(&["apply", "patch"]);
+    let again = run(&at.join("work"), &[&edit[..], &REDIS].concat(), 0);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to change"));
+}
+
+#[test]
+fn what_a_link_in_a_catalog_leads_to_is_not_deleted() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_catalog(&at.join("c/src"));
+    fs::write(at.join("c/.indexignore"), "src\n").unwrap();
+    fs::write(at.join("c/other.yaml"), "schema: acme.note\n").unwrap();
+    symlink("src/catalog.yaml", at.join("c/catalog.yaml")).unwrap();
+    run(at, &[&["catalog", "remove", "c"][..], &REDIS].concat(), 0);
+    assert!(fs::symlink_metadata(at.join("c/catalog.yaml")).is_err());
+    assert!(at.join("c/src/catalog.yaml").is_file());
+    run(at, &["catalog", "validate", "c"], 0);
+}
+
+#[test]
+fn removing_the_last_package_again_changes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_catalog(&at.join("c"));
+    let remove = [&["catalog", "remove", "c"][..], &REDIS].concat();
+    run(at, &remove, 0);
+    let again = run(at, &remove, 0);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to remove"));
+}
+
+#[test]
+fn paths_of_a_catalog_that_cannot_be_read_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_catalog(&at.join("new"));
+    copy_catalog(&at.join("old"));
+    let broken = "---\nschema: olm.channel\npackage: redis-operator\nname: beta\nentries:\n- {name: x\n";
+    let text = fs::read_to_string(at.join("old/catalog.yaml")).unwrap() + broken;
+    fs::write(at.join("old/catalog.yaml"), text).unwrap();
+    for args in [&["old"][..], &["new", "--since", "old"]] {
+        let refused = said(&run(at, &[&["catalog", "path"][..], args].concat(), 1));
+        assert!(refused.contains("a part of `old` cannot be read"), "{refused}");
+    }
+    let by_version = run(at, &["catalog", "path", "new", "--from", "0.1.0", "--channel", "stable"], 0);
+    assert!(String::from_utf8_lossy(&by_version.stdout).contains("0.1.0 → 0.2.0"));
+}

@@ -423,6 +423,12 @@ fn a_channel_or_a_catalog_that_is_not_there_is_an_error() {
     write(at, "all.yaml", stream());
     let with = |more: &[&str]| generate(at, &[&["all.yaml", "--channels", "stable"], more].concat());
     assert!(ends(with(&["--catalog", "catalog"]), 2).contains("there is no catalog `catalog`"));
+    fs::create_dir(at.join("catalog")).expect("a directory");
+    let said = ends(with(&["--catalog", "catalog"]), 2);
+    assert!(
+        said.contains("`catalog` holds no files of a catalog") && said.contains("--new-channel"),
+        "{said}"
+    );
     succeed(with(&["--catalog", "catalog", "--new-channel"]));
     let add = |bundle: &str| {
         let mut add = Command::new(env!("CARGO_BIN_EXE_olmkit"));

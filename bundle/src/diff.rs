@@ -7,8 +7,10 @@
 mod broken;
 pub mod codes;
 pub mod crd;
+pub mod live;
 mod objects;
 mod operator;
+pub mod policy;
 mod rights;
 mod samples;
 #[cfg(test)]
@@ -17,11 +19,12 @@ mod workloads;
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Finding, Findings, Place};
+use crate::finding::{Finding, Findings, Level, Place};
 use crate::load::BundleFiles;
 use crate::parse::{Bundle, Object};
 use crate::source::{Source, Span};
 use crate::yaml::{Document, documents};
+use policy::Policy;
 
 pub use rights::gained_in_all_namespaces;
 
@@ -87,17 +90,28 @@ impl CompareError {
 /// # Errors
 /// When they are of two packages, or one has no ClusterServiceVersion.
 pub fn bundles(old: &Bundle<'_>, new: &Bundle<'_>) -> Result<Comparison, CompareError> {
-    bundles_with(old, new, &[])
+    bundles_with(old, new, &Beside::default())
 }
 
-/// As [`bundles`], and holds the custom resources of `given` against the new schemas.
+/// What is known beside two bundles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'o, 'a> {
+    /// Custom resources, which the new schemas have to take.
+    pub samples: &'o [Source<'a>],
+    /// What the package promises.
+    pub policy: Option<&'o Policy>,
+    /// Bundles of the package: in those before the old version it is looked up how long something was deprecated.
+    pub history: &'o [&'o Bundle<'a>],
+}
+
+/// As [`bundles`], with what is known beside them.
 ///
 /// # Errors
 /// As [`bundles`].
 pub fn bundles_with(
     old: &Bundle<'_>,
     new: &Bundle<'_>,
-    given: &[Source<'_>],
+    beside: &Beside<'_, '_>,
 ) -> Result<Comparison, CompareError> {
     let package = |bundle: &Bundle<'_>| {
         bundle.annotations().map(|annotations| annotations.package()).unwrap_or_default()
@@ -130,7 +144,12 @@ pub fn bundles_with(
     crds(&olds, &news, places, &partial, &mut findings);
     let crds = samples::Crds { old: &olds, new: &news };
     samples::examples(&old_csv, &crds, &mut findings);
-    hold(given, &crds, &mut findings)?;
+    hold(beside.samples, &crds, &mut findings)?;
+    let bump = if beside.policy.is_some() { Level::Error } else { Level::Warning };
+    policy::check_bump(&old_csv, &new_csv, bump, &mut findings);
+    if let Some(policy) = beside.policy {
+        policy::check(policy, (old, &old_csv), (new, &new_csv), beside.history, &mut findings);
+    }
     Ok(Comparison { findings: findings.into_sorted(new.name) })
 }
 
@@ -151,13 +170,13 @@ pub fn files_with(
     new: &BundleFiles,
     given: &[Source<'_>],
 ) -> Result<Comparison, CompareError> {
-    let (old_text, new_text) = (Text::parse(old)?, Text::parse(new)?);
+    let (old_text, new_text) = (CrdFile::parse(old)?, CrdFile::parse(new)?);
     let (olds, news) = (old_text.crds()?, new_text.crds()?);
     let mut findings = Findings::new();
     match (olds.as_slice(), news.as_slice()) {
         ([old], [new]) => findings.extend(crd::compare(*old, *new)),
         _ => {
-            let place = |text: &Text<'_>| Place::file(text.source.path());
+            let place = |text: &CrdFile<'_>| Place::file(text.source.path());
             let places = (&place(&old_text), &place(&new_text));
             crds(&olds, &news, places, &Partial::default(), &mut findings);
         }
@@ -190,14 +209,19 @@ fn syntax(source: &Source<'_>, span: Span, message: String) -> CompareError {
     CompareError::Syntax { path: Place::new(source, span).to_string(), message }
 }
 
-/// A file with its documents.
-struct Text<'a> {
+/// A file with CRDs.
+#[derive(Debug)]
+pub struct CrdFile<'a> {
     source: Source<'a>,
     documents: Vec<Document<'a>>,
 }
 
-impl<'a> Text<'a> {
-    fn parse(files: &'a BundleFiles) -> Result<Self, CompareError> {
+impl<'a> CrdFile<'a> {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it is not YAML.
+    pub fn parse(files: &'a BundleFiles) -> Result<Self, CompareError> {
         let file = files.files.first();
         let path = file.map(|file| files.display_path(file)).unwrap_or_default();
         let text = file.and_then(|file| file.content.text()).unwrap_or_default();
@@ -207,7 +231,11 @@ impl<'a> Text<'a> {
         Ok(Self { source, documents })
     }
 
-    fn crds(&self) -> Result<Vec<Object<'_, 'a>>, CompareError> {
+    /// Its CRDs.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn crds(&self) -> Result<Vec<Object<'_, 'a>>, CompareError> {
         let objects =
             self.documents.iter().map(|document| Object { source: &self.source, root: &document.root });
         let crds: Vec<_> = objects.filter(|object| object.kind() == "CustomResourceDefinition").collect();

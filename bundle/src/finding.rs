@@ -266,6 +266,11 @@ impl Findings {
         self.list.extend(others);
     }
 
+    /// Those that were added so far.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Finding> {
+        self.list.iter()
+    }
+
     /// Takes those of a kind away.
     pub(crate) fn remove(&mut self, code: &str) {
         self.list.retain(|finding| finding.code.name != code);

@@ -9,11 +9,13 @@
 
 mod api;
 mod assemble;
+mod assignment;
 mod base;
 mod builder;
 mod cargo;
 mod chart;
 pub mod codes;
+mod contradictions;
 mod descriptors;
 mod draft;
 mod explain;
@@ -22,6 +24,7 @@ mod images;
 pub mod init;
 mod input;
 mod modes;
+mod namespaces;
 mod output;
 pub mod package;
 pub mod package_file;
@@ -38,20 +41,21 @@ use crate::finding::{Finding, Findings, Level};
 use crate::load::{BundleFile, BundleFiles, Content};
 use crate::parse::{Bundle, Object};
 use crate::suggest::did_you_mean;
-use crate::validate::{self, OLM, validate};
+use crate::validate::{self, INSTALL, OLM, validate};
 use crate::yaml::steps;
 use assemble::{FromBase, Parts};
 
+pub use assignment::{Assignment, AssignmentError};
 pub use base::Base;
 pub use builder::{BuildError, Builder, Built};
 pub use cargo::CargoFile;
 pub use chart::ChartFile;
 pub use descriptors::Descriptors;
 pub use draft::{By, Draft, Origin, Relation};
-pub use explain::{Field, PathError, explain};
+pub use explain::{Field, PathError, PathStep, explain};
 pub use input::Manifests;
 pub use output::HEADER;
-pub use package::{Assignment, Attachments, ImageOverride, ImageOverrideError, Overrides, Package, Sources};
+pub use package::{Attachments, ImageOverride, ImageOverrideError, Overrides, Package, Sources};
 pub use package_file::{PackageFile, PackageSettings};
 pub use pins::{Pins, pinned, unpinned};
 
@@ -112,7 +116,8 @@ pub struct Generated<'r> {
 /// use olmkit_bundle::generate::{Manifests, Overrides, Package, Request, Sources, generate};
 /// use olmkit_bundle::source::Source;
 ///
-/// let deployment = "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: op}\nspec: {template: {spec: {}}}\n";
+/// let deployment = "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: op}\nspec: {selector: {matchLabels: {app: op}}, \
+///     template: {metadata: {labels: {app: op}}, spec: {containers: [{name: op, image: op}]}}}\n";
 /// let manifests = Manifests::parse(vec![Source::new("deploy.yaml", deployment)]);
 /// let overrides = Overrides {
 ///     package: Some("op".parse()?),
@@ -145,6 +150,10 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     workload::report_not_installed(&objects, &rbac.gone, compat, &mut findings);
     let modes = modes::derive(&objects, &workload, &rbac, compat);
     let is_chart = package.sources.chart.is_some();
+    if compat.is_none() {
+        let told = |own| namespaces::of_deployment(own, &workload.namespaces);
+        findings.extend(workload.deployments.iter().filter_map(told));
+    }
     references::report(&objects, &workload, &serving, &rbac, compat, is_chart, &mut findings);
     report_namespaces(&objects.namespaces, compat, &mut findings);
     let services = webhooks.services.clone();
@@ -153,11 +162,14 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     findings.extend(package.set.iter().flat_map(Assignment::check));
     pins::rename(&mut draft, &package.images, &mut findings);
     pins::apply(&mut draft, &request.pins, &mut findings);
+    contradictions::report(request, &draft, &mut findings);
+    workload::report_refused(&draft, &objects, compat, &mut findings);
     let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };
     let files = output::files(request, draft.to_json(), &manifests, &mut findings);
     allow(package, &mut findings);
     if !findings.has_errors() {
-        findings.extend(self_check(&files, &name));
+        let suites: &[&str] = if compat.is_some() { &[OLM] } else { &[OLM, INSTALL] };
+        findings.extend(self_check(&files, &name, suites));
     }
     let failed = findings.has_errors();
     let files = if failed { BTreeMap::new() } else { files };
@@ -240,13 +252,13 @@ fn allow(package: &Package<'_>, findings: &mut Findings) {
 }
 
 /// The errors that the rules find in what was generated: a bundle that does not validate is not written.
-fn self_check(files: &BTreeMap<String, String>, name: &str) -> Vec<Finding> {
+fn self_check(files: &BTreeMap<String, String>, name: &str, suites: &[&str]) -> Vec<Finding> {
     let file = |(path, text): (&String, &String)| BundleFile {
         path: path.clone(),
         content: Content::Text(text.clone()),
     };
     let files = BundleFiles { name: name.to_owned(), files: files.iter().map(file).collect() };
-    validate(&Bundle::parse(&files), &[OLM])
+    validate(&Bundle::parse(&files), suites)
         .into_iter()
         .filter(|finding| finding.level == Level::Error)
         .collect()

@@ -16,6 +16,7 @@ pub mod annotations;
 pub mod convert;
 pub mod crd;
 pub mod csv;
+mod deployment;
 pub mod diff;
 pub mod email;
 pub mod expression;

@@ -7,6 +7,7 @@ mod checks;
 mod config;
 mod go;
 mod names;
+mod notes;
 mod objects;
 pub mod quantity;
 mod source;
@@ -16,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use crate::load::BundleFiles;
+
+pub use notes::{lacks_own_leases, unsound};
 
 /// Who issues the certificates of a bundle's webhooks.
 #[derive(Clone, Debug)]

@@ -6,16 +6,19 @@ use serde_json::Value;
 
 use crate::yaml::{Step, steps};
 
-/// A ConfigMap or Secret that a pod cannot start without.
+/// A ConfigMap, Secret or PersistentVolumeClaim that a pod cannot start without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needed {
-    /// `ConfigMap` or `Secret`.
+    /// `ConfigMap`, `Secret` or `PersistentVolumeClaim`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
     /// Where the pod's `spec` names it.
     pub path: Vec<Step<'static>>,
 }
+
+/// The kind of claims of storage, which no bundle can carry.
+pub const CLAIM: &str = "PersistentVolumeClaim";
 
 /// ConfigMaps that clusters put into every namespace.
 const IN_EVERY_NAMESPACE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
@@ -46,6 +49,8 @@ pub fn needed(pod: &Value) -> Vec<Needed> {
     for (at, volume) in list(pod, "volumes") {
         add(&volume["secret"], "secretName", "Secret", steps!("volumes", at, "secret"));
         add(&volume["configMap"], "name", "ConfigMap", steps!("volumes", at, "configMap"));
+        let claim = steps!("volumes", at, "persistentVolumeClaim");
+        add(&volume["persistentVolumeClaim"], "claimName", CLAIM, claim);
         for (index, source) in list(&volume["projected"], "sources") {
             let path = |key| {
                 [steps!("volumes", at, "projected", "sources", index) as &[_], &[Step::Key(key)]].concat()

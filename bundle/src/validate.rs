@@ -28,6 +28,7 @@ use facts::Facts;
 use crate::version::Version;
 
 pub use platforms::images;
+pub(crate) use removals::removed_in;
 pub use suites::*;
 
 /// A platform that an image is made for: operating system and architecture.

@@ -130,6 +130,33 @@ impl VersionRange {
         stretches
     }
 
+    /// A few versions that lie in the range, in order: its bounds where they belong to it, and the releases beside them.
+    ///
+    /// ```
+    /// use olmkit_bundle::version::VersionRange;
+    /// let examples = |range: &str| -> Vec<String> {
+    ///     range.parse::<VersionRange>().unwrap().examples().iter().map(ToString::to_string).collect()
+    /// };
+    /// assert_eq!(examples(">=1.0.0 <1.2.0"), ["1.0.0", "1.0.1", "1.1.0"]);
+    /// assert_eq!(examples("<2.0.0"), ["1.0.0"]);
+    /// ```
+    pub fn examples(&self) -> Vec<Version> {
+        let bounds = self.alternatives.iter().flatten().map(|comparison| &comparison.version);
+        let beside = |bound: &Version| {
+            let below = match (bound.major, bound.minor, bound.patch) {
+                (major, minor, patch @ 1..) => Version::new(major, minor, patch - 1),
+                (major, minor @ 1.., _) => Version::new(major, minor - 1, 0),
+                (major, ..) => Version::new(major.saturating_sub(1), 0, 0),
+            };
+            [below, bound.clone(), Version::new(bound.major, bound.minor, bound.patch.saturating_add(1))]
+        };
+        let mut examples: Vec<Version> =
+            bounds.flat_map(beside).filter(|version| self.contains(version)).collect();
+        examples.sort_by(precedence);
+        examples.dedup_by(|a, b| precedence(a, b).is_eq());
+        examples
+    }
+
     /// Whether no version lies in the range.
     ///
     /// ```

@@ -15,6 +15,7 @@ use olmkit_bundle::names::{ChannelName, PackageName};
 
 use crate::base64;
 use crate::edit::TextError;
+use crate::edit::unread::unread;
 use crate::fbc::write::Format;
 use crate::fbc::{self, Catalog, Entry, Icon};
 use crate::graph::{self, GraphError, VersionRelease};
@@ -33,6 +34,8 @@ pub struct Request {
     pub channels: Vec<ChannelName>,
     /// How their places there are chosen.
     pub policy: Policy,
+    /// Whether a bundle that is in one of the channels already must have the edges that the policy gives.
+    pub strict: bool,
     /// The package's default channel; a new package gets the first of `channels` when none is given.
     pub default_channel: Option<ChannelName>,
     /// How new files are written; files that are there keep what they have.
@@ -128,6 +131,46 @@ pub enum AddError {
         /// Its entry; none when it was given twice.
         place: Option<Box<Place>>,
     },
+    /// The bundle is in the channel already, with edges that the policy does not give.
+    #[error(
+        "`{bundle}` is already in the channel `{channel}`, with other edges than the policy `{policy}` gives"
+    )]
+    OtherEdges {
+        /// The bundle.
+        bundle: String,
+        /// The channel.
+        channel: String,
+        /// The policy.
+        policy: Policy,
+        /// Its entry.
+        place: Option<Box<Place>>,
+    },
+    /// Another bundle has the image.
+    #[error("`{bundle}` has the image `{image}`, which `{other}` has already")]
+    ImageTaken {
+        /// The bundle.
+        bundle: String,
+        /// Its image.
+        image: String,
+        /// The bundle that has it.
+        other: String,
+        /// Where that stands; none when it was given along with the other.
+        place: Option<Box<Place>>,
+    },
+    /// A part of a file is text that no blob is read from.
+    #[error("the text from here on is not read: only the first document before a `---` is")]
+    Unread {
+        /// Where it starts.
+        place: Box<Place>,
+    },
+    /// The catalog is a template.
+    #[error("this is a template (`{schema}`), not a catalog")]
+    Template {
+        /// Where it says so.
+        place: Box<Place>,
+        /// Its schema.
+        schema: String,
+    },
     /// The package has another bundle of that version.
     #[error("`{bundle}` has the version {version}, which `{other}` has already")]
     VersionTaken {
@@ -222,13 +265,17 @@ impl AddError {
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::InChannel { place, .. }
+            | Self::OtherEdges { place, .. }
+            | Self::ImageTaken { place, .. }
             | Self::VersionTaken { place, .. }
             | Self::BundleDiffers { place, .. }
             | Self::NotHigher { place, .. }
             | Self::Breaks { place, .. } => place.as_deref(),
-            Self::UnknownVersion { place, .. } | Self::Twice { place, .. } | Self::Channel { place, .. } => {
-                Some(place)
-            }
+            Self::UnknownVersion { place, .. }
+            | Self::Twice { place, .. }
+            | Self::Channel { place, .. }
+            | Self::Unread { place }
+            | Self::Template { place, .. } => Some(place),
             Self::Text(error) => error.place(),
             Self::Unreadable { findings } => findings.first()?.place.as_ref(),
             _ => None,
@@ -244,6 +291,16 @@ impl AddError {
             Self::GivenTwice { .. } => "name every bundle once",
             Self::InChannel { .. } => "leave it out, or name another channel",
             Self::VersionTaken { .. } => "give the bundle another version",
+            Self::OtherEdges { .. } => {
+                "leave out --policy to keep its edges, or remove it from the channel first with `olmkit catalog remove`"
+            }
+            Self::ImageTaken { .. } => {
+                "an image holds one bundle: name it by tag or digest, such as `:v{{.Version}}`"
+            }
+            Self::Unread { .. } => crate::edit::UNREAD_HELP,
+            Self::Template { .. } => {
+                "add the bundle's image to this file by hand, or pass the catalog that `olmkit catalog template` makes of it"
+            }
             Self::BundleDiffers { .. } => {
                 "a published bundle does not change: give the new one another version"
             }
@@ -282,6 +339,7 @@ fn first_message(findings: &[Finding]) -> &str {
 /// let request = Request {
 ///     channels: vec!["stable".parse().unwrap()],
 ///     policy: Policy::SemverSkippatch,
+///     strict: false,
 ///     default_channel: None,
 ///     format: Format::Yaml,
 /// };
@@ -331,7 +389,8 @@ pub fn edges(
     Ok(entry.map(Edges::of).unwrap_or_default())
 }
 
-/// The entries of a channel with that of a bundle which the package has already, placed by a policy.
+/// The entries of a channel with that of a bundle which the package has already, placed by a policy. In a channel that has it already it must
+/// have the edges that the policy gives.
 pub(crate) fn entries<'a>(
     index: &Index<'_, 'a>,
     package: &str,
@@ -346,6 +405,7 @@ pub(crate) fn entries<'a>(
         channel: channel.to_string(),
         place: Box::new(Place::file(index.catalog.name)),
     })?;
+    plan.channels.iter().try_for_each(|channel| channel.check_edges(index, bundle))?;
     plan.enter(bundle, &version)?;
     Ok(plan.channels.into_iter().next().map(|channel| channel.entries).unwrap_or_default())
 }
@@ -412,6 +472,8 @@ struct Plan<'p, 'c, 'a> {
     new_package: Option<fbc::Package<'static>>,
     /// The default channel, when it changes in a package that is there.
     new_default_channel: Option<String>,
+    /// Whether entries that are there must have the edges that the policy gives.
+    is_strict: bool,
 }
 
 /// What a channel is going to be.
@@ -431,6 +493,12 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         if !index.catalog.faults.is_empty() {
             return Err(AddError::Unreadable { findings: validate::check(index) });
         }
+        if let Some(place) = unread(index.catalog) {
+            return Err(AddError::Unread { place: Box::new(place) });
+        }
+        if let Some((template, place)) = crate::edit::single_template(index.catalog) {
+            return Err(AddError::Template { place: Box::new(place), schema: template.schema.to_string() });
+        }
         let blobs = index.packages.get(package).map(|package| package.blobs.as_slice()).unwrap_or_default();
         if let [_, second, ..] = blobs {
             return Err(AddError::Twice {
@@ -447,6 +515,7 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
             versions: BTreeMap::new(),
             new_package: None,
             new_default_channel: None,
+            is_strict: false,
         })
     }
 
@@ -466,6 +535,7 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
             return Err(AddError::PackageName { bundle: first.blob.name.to_string(), source });
         }
         let mut plan = Self::empty(index, package)?;
+        plan.is_strict = request.strict;
         for channel in &request.channels {
             if !plan.channels.iter().any(|open| open.name == channel.as_str()) {
                 plan.open(channel, request.policy)?;
@@ -540,7 +610,11 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
             return Err(AddError::GivenTwice { bundle: name.to_owned() });
         }
         if !known {
+            self.check_image(bundle)?;
             self.channels.iter().try_for_each(|channel| self.check_absent(channel, name))?;
+        }
+        if self.is_strict {
+            self.channels.iter().try_for_each(|channel| channel.check_edges(self.index, name))?;
         }
         self.enter(name, &version)?;
         self.asked.push((bundle, !known));
@@ -599,6 +673,28 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         match self.versions.iter().find(|(_, version)| version.to_string() == text) {
             Some((other, _)) if other != name => Err(taken(other, None)),
             _ => Ok(false),
+        }
+    }
+
+    /// Refuses the image of another bundle.
+    fn check_image(&self, bundle: &Rendered) -> Result<(), AddError> {
+        let image = bundle.blob.image.as_str();
+        let taken = |other: &fbc::Bundle<'_>, place| AddError::ImageTaken {
+            bundle: bundle.blob.name.to_string(),
+            image: image.to_owned(),
+            other: other.name.to_string(),
+            place,
+        };
+        if image.is_empty() {
+            return Ok(());
+        }
+        let catalog = self.index.catalog;
+        if let Some(other) = catalog.bundles.iter().find(|other| *other.image == *image) {
+            return Err(taken(other, Some(Box::new(catalog.place(other.at.with(other.image.span))))));
+        }
+        match self.new.iter().find(|other| *other.blob.image == *image) {
+            Some(other) => Err(taken(&other.blob, None)),
+            None => Ok(()),
         }
     }
 
@@ -693,6 +789,19 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
 }
 
 impl ChannelPlan<'_, '_> {
+    /// Refuses an entry that is there with edges that the policy does not give.
+    fn check_edges(&self, index: &Index<'_, '_>, name: &str) -> Result<(), AddError> {
+        match self.entries.iter().find(|entry| *entry.name == *name) {
+            Some(entry) if !self.policy.allows(entry, &self.sorted) => Err(AddError::OtherEdges {
+                bundle: name.to_owned(),
+                channel: self.name.clone(),
+                policy: self.policy,
+                place: self.place_of(index, name),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Where an entry stands, when it is in the catalog already.
     fn place_of(&self, index: &Index<'_, '_>, entry: &str) -> Option<Box<Place>> {
         let blob = self.blob?;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::fbc::{self, At, Catalog, schema};
 use crate::graph::VersionRelease;
 use crate::index::{self, Index};
+use crate::path::released::{Unlisted, stranded, unlisted};
 use crate::path::{About, Rules, Ways};
 
 /// `olmkit.catalog-diff/v1`: what differs between two catalogs.
@@ -22,6 +23,12 @@ pub struct Diff {
     pub schema: &'static str,
     /// The packages that differ, by name.
     pub packages: Vec<PackageDiff>,
+    /// The blobs of other schemas that differ and belong to no package.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherDiff>,
+    /// The differences that are denied, such as `1 removed channel`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
 }
 
 /// How something differs.
@@ -57,6 +64,9 @@ pub struct PackageDiff {
     /// The deprecations that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deprecations: Vec<DeprecationDiff>,
+    /// The blobs of other schemas that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherDiff>,
     /// The versions that can now upgrade to the head of a channel and could not before, by channel and version.
     pub paths_gained: Vec<PathDiff>,
     /// The versions that could upgrade to the head of a channel and no longer can.
@@ -87,6 +97,9 @@ pub struct ChannelDiff {
     pub head: Option<Texts>,
     /// The entries that differ, by version.
     pub entries: Vec<EntryDiff>,
+    /// Other fields that differ, such as `properties`; `entries` when entries differ in more than edges.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
 }
 
 /// An entry of a channel that differs.
@@ -149,13 +162,25 @@ pub struct DeprecationDiff {
     pub new: Option<String>,
 }
 
+/// Blobs of a schema that olmkit does not know, which differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OtherDiff {
+    /// Their schema.
+    pub schema: String,
+    /// Their name; empty when they have none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// How they differ.
+    pub change: Kind,
+}
+
 /// An upgrade path from a version to the head of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PathDiff {
     /// The channel.
     pub channel: String,
-    /// The installed bundle.
+    /// The installed bundle; of versions that only a `skipRange` covered, that range.
     pub from: String,
     /// The channel's head, where the path ends.
     pub to: String,
@@ -169,7 +194,7 @@ pub struct PathDiff {
 pub struct Stranded {
     /// The channel.
     pub channel: String,
-    /// The installed bundle.
+    /// The installed bundle; of versions that only a `skipRange` covered, that range.
     pub from: String,
     /// Where its upgrades end now; `from` itself when there are none.
     pub stops_at: String,
@@ -191,28 +216,53 @@ pub struct Stranded {
 /// ```
 pub fn diff(old: &Catalog<'_>, new: &Catalog<'_>) -> Diff {
     let (before, after) = (Index::new(old), Index::new(new));
-    let names: BTreeSet<&str> = before.packages.keys().chain(after.packages.keys()).copied().collect();
+    let others = (others(old), others(new));
+    let names = before.packages.keys().chain(after.packages.keys());
+    let names: BTreeSet<&str> = names
+        .chain(others.0.keys().chain(others.1.keys()).filter(|name| !name.is_empty()))
+        .copied()
+        .collect();
     let names: Vec<&str> = names.into_iter().collect();
-    let packages = in_parallel(&names, |name| {
-        let sides = Sides { before: &before, after: &after };
-        sides.package(name)
-    });
-    Diff { schema: "olmkit.catalog-diff/v1", packages: packages.into_iter().flatten().collect() }
+    let sides = Sides { before: &before, after: &after, others: &others };
+    let packages = in_parallel(&names, |name| sides.package(name));
+    Diff {
+        schema: "olmkit.catalog-diff/v1",
+        packages: packages.into_iter().flatten().collect(),
+        others: sides.others(""),
+        denied: Vec::new(),
+    }
+}
+
+/// The blobs of other schemas, by package, schema and name.
+type Others<'c> = BTreeMap<&'c str, BTreeMap<(&'c str, &'c str), Vec<serde_json::Value>>>;
+
+fn others<'c>(catalog: &'c Catalog<'_>) -> Others<'c> {
+    let mut others = Others::new();
+    for blob in &catalog.others {
+        let of_package = others.entry(blob.package.as_str()).or_default();
+        of_package.entry((blob.schema.as_str(), blob.name.as_str())).or_default().push(blob.to_json());
+    }
+    others
 }
 
 struct Sides<'i, 'o, 'a, 'n, 'b> {
     before: &'i Index<'o, 'a>,
     after: &'i Index<'n, 'b>,
+    others: &'i (Others<'o>, Others<'n>),
 }
 
 impl Sides<'_, '_, '_, '_, '_> {
     fn package(&self, name: &str) -> Option<PackageDiff> {
         let none = index::Package::default();
         let (old, new) = (self.before.packages.get(name), self.after.packages.get(name));
-        let change = kind(old.is_some(), new.is_some());
+        let others = self.others(name);
+        let change = kind(
+            old.is_some() || self.others.0.contains_key(name),
+            new.is_some() || self.others.1.contains_key(name),
+        );
         let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
         let bundles = self.bundles(old, new);
-        let channels = channels(old, new);
+        let channels = self.channels(old, new);
         let (old_blob, new_blob) = (old.blobs.first(), new.blobs.first());
         let (mut default_channel, mut fields) = (None, Vec::new());
         if let (Some(a), Some(b)) = (old_blob, new_blob) {
@@ -228,6 +278,7 @@ impl Sides<'_, '_, '_, '_, '_> {
             && bundles.is_empty()
             && channels.is_empty()
             && deprecations.is_empty()
+            && others.is_empty()
             && default_channel.is_none()
             && fields.is_empty();
         if same {
@@ -241,6 +292,7 @@ impl Sides<'_, '_, '_, '_, '_> {
             channels,
             bundles,
             deprecations,
+            others,
             paths_gained: Vec::new(),
             paths_lost: Vec::new(),
             stranded: Vec::new(),
@@ -265,6 +317,87 @@ impl Sides<'_, '_, '_, '_, '_> {
         let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
         let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         keys.into_iter().filter(|key| old.get(*key) != new.get(*key)).cloned().collect()
+    }
+
+    fn channels(&self, old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> Vec<ChannelDiff> {
+        let mut found = Vec::new();
+        for (name, (a, b)) in pairs(old, new) {
+            let head = |channel: Option<&index::Channel<'_, '_>>| {
+                channel
+                    .and_then(|channel| channel.linked.as_ref().ok())
+                    .map(|linked| linked.head().name.clone())
+            };
+            let (old_head, new_head) = (head(a).unwrap_or_default(), head(b).unwrap_or_default());
+            let mut names: BTreeMap<&str, (Option<Edges>, Option<Edges>)> = BTreeMap::new();
+            for entry in a.into_iter().flat_map(|channel| &channel.blob.entries) {
+                names.entry(entry.name.as_str()).or_default().0 = Some(Edges::of(entry));
+            }
+            for entry in b.into_iter().flat_map(|channel| &channel.blob.entries) {
+                names.entry(entry.name.as_str()).or_default().1 = Some(Edges::of(entry));
+            }
+            let mut entries: Vec<_> = names.into_iter().filter(|(_, (old, new))| old != new).collect();
+            let version = |name: &str| new.version(name).or(old.version(name));
+            entries.sort_by(|(a, _), (b, _)| version(a).cmp(&version(b)).then_with(|| a.cmp(b)));
+            let entries: Vec<EntryDiff> = entries
+                .into_iter()
+                .map(|(name, (old, new))| EntryDiff {
+                    name: name.to_owned(),
+                    change: kind(old.is_some(), new.is_some()),
+                    old,
+                    new,
+                })
+                .collect();
+            let fields = match (a, b) {
+                (Some(a), Some(b)) => self.channel_fields(a.blob, b.blob, entries.is_empty()),
+                _ => Vec::new(),
+            };
+            if a.is_some() && b.is_some() && entries.is_empty() && fields.is_empty() {
+                continue;
+            }
+            found.push(ChannelDiff {
+                name: name.to_owned(),
+                change: kind(a.is_some(), b.is_some()),
+                head: (old_head != new_head).then_some(Texts { old: old_head, new: new_head }),
+                entries,
+                fields,
+            });
+        }
+        found
+    }
+
+    /// The fields of a channel that differ; its entries among them where only more than edges differs.
+    fn channel_fields(
+        &self,
+        old: &fbc::Channel<'_>,
+        new: &fbc::Channel<'_>,
+        has_same_edges: bool,
+    ) -> Vec<String> {
+        let mut fields = self.fields(old.at, || old.to_json(), new.at, || new.to_json());
+        let entries = |channel: serde_json::Value| channel["entries"].as_array().cloned().unwrap_or_default();
+        fields.retain(|field| {
+            field != "entries"
+                || has_same_edges && !same_values(&entries(old.to_json()), &entries(new.to_json()))
+        });
+        fields
+    }
+
+    /// The blobs of other schemas of a package that differ.
+    fn others(&self, package: &str) -> Vec<OtherDiff> {
+        let (old, new) = (self.others.0.get(package), self.others.1.get(package));
+        let keys = old.into_iter().flat_map(BTreeMap::keys).map(|(schema, name)| (*schema, *name));
+        let new_keys = new.into_iter().flat_map(BTreeMap::keys).map(|(schema, name)| (*schema, *name));
+        let keys: BTreeSet<(&str, &str)> = keys.chain(new_keys).collect();
+        let of = |(schema, name): (&str, &str)| {
+            let (a, b) =
+                (old.and_then(|old| old.get(&(schema, name))), new.and_then(|new| new.get(&(schema, name))));
+            let is_same = a.zip(b).is_some_and(|(a, b)| same_values(a, b));
+            (!is_same).then(|| OtherDiff {
+                schema: schema.to_owned(),
+                name: name.to_owned(),
+                change: kind(a.is_some(), b.is_some()),
+            })
+        };
+        keys.into_iter().filter_map(of).collect()
     }
 
     fn bundles(&self, old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> Vec<BundleDiff> {
@@ -294,6 +427,16 @@ impl Sides<'_, '_, '_, '_, '_> {
     }
 }
 
+/// Whether two lists have the same values, in any order.
+fn same_values(a: &[serde_json::Value], b: &[serde_json::Value]) -> bool {
+    let sorted = |values: &[serde_json::Value]| {
+        let mut texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+        texts.sort();
+        texts
+    };
+    a == b || sorted(a) == sorted(b)
+}
+
 fn kind(is_old: bool, is_new: bool) -> Kind {
     match (is_old, is_new) {
         (false, _) => Kind::Added,
@@ -315,45 +458,6 @@ fn pairs<'p, 'o, 'a, 'n, 'b>(
         pairs.entry(channel.blob.name.as_str()).or_default().1.get_or_insert(channel);
     }
     pairs
-}
-
-fn channels(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> Vec<ChannelDiff> {
-    let mut found = Vec::new();
-    for (name, (a, b)) in pairs(old, new) {
-        let head = |channel: Option<&index::Channel<'_, '_>>| {
-            channel.and_then(|channel| channel.linked.as_ref().ok()).map(|linked| linked.head().name.clone())
-        };
-        let (old_head, new_head) = (head(a).unwrap_or_default(), head(b).unwrap_or_default());
-        let mut names: BTreeMap<&str, (Option<Edges>, Option<Edges>)> = BTreeMap::new();
-        for entry in a.into_iter().flat_map(|channel| &channel.blob.entries) {
-            names.entry(entry.name.as_str()).or_default().0 = Some(Edges::of(entry));
-        }
-        for entry in b.into_iter().flat_map(|channel| &channel.blob.entries) {
-            names.entry(entry.name.as_str()).or_default().1 = Some(Edges::of(entry));
-        }
-        let mut entries: Vec<_> = names.into_iter().filter(|(_, (old, new))| old != new).collect();
-        let version = |name: &str| new.version(name).or(old.version(name));
-        entries.sort_by(|(a, _), (b, _)| version(a).cmp(&version(b)).then_with(|| a.cmp(b)));
-        let entries: Vec<EntryDiff> = entries
-            .into_iter()
-            .map(|(name, (old, new))| EntryDiff {
-                name: name.to_owned(),
-                change: kind(old.is_some(), new.is_some()),
-                old,
-                new,
-            })
-            .collect();
-        if a.is_some() && b.is_some() && entries.is_empty() {
-            continue;
-        }
-        found.push(ChannelDiff {
-            name: name.to_owned(),
-            change: kind(a.is_some(), b.is_some()),
-            head: (old_head != new_head).then_some(Texts { old: old_head, new: new_head }),
-            entries,
-        });
-    }
-    found
 }
 
 impl Edges {
@@ -461,6 +565,19 @@ fn compare_paths(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>, fou
                     from,
                 });
             }
+        }
+        // What only edges led from: a removed entry takes them along.
+        let (Some(channel), Some(_)) = (a, b) else { continue };
+        let listed = names(b);
+        let unlisted = unlisted(&found.name, &channel.blob.entries, version);
+        let unlisted = unlisted.into_iter().filter(|unlisted| !listed.contains(&unlisted.label)).collect();
+        let way = |leads: &Leads<'_, '_, '_>, from: &Unlisted| leads.follow(&from.label, from.version());
+        for lost in stranded(unlisted, |from| way(&before, from).1, |from| way(&after, from).1) {
+            let (hops, from) = (way(&before, &lost).0, lost.label.clone());
+            let to = hops.last().cloned().unwrap_or_default();
+            found.paths_lost.push(PathDiff { channel: name.to_owned(), from: from.clone(), to, hops });
+            let stops_at = way(&after, &lost).0.pop().unwrap_or_else(|| from.clone());
+            found.stranded.push(Stranded { channel: name.to_owned(), from, stops_at });
         }
     }
 }

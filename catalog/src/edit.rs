@@ -19,14 +19,17 @@ mod package;
 mod promote;
 mod prune;
 mod remove;
+mod requirements;
 mod split;
 mod template;
 pub(crate) mod texts;
+pub(crate) mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_bundle::finding::{Finding, Level, Place};
 use olmkit_bundle::names::ChannelName;
+use olmkit_bundle::suggest::did_you_mean;
 
 use crate::add::Policy;
 use crate::fbc::Catalog;
@@ -41,6 +44,8 @@ use crate::validate;
 pub use init::{Icon, Init};
 pub use merge::{Conflict, merge};
 pub use prune::Keep;
+pub use requirements::provided_groups;
+pub(crate) use template::single_template;
 pub use texts::{ChangedFile, TextError};
 
 /// What to edit.
@@ -159,6 +164,12 @@ pub enum EditError {
         /// What is wrong with it.
         findings: Vec<Finding>,
     },
+    /// A part of a file is text that no blob is read from; it would be lost or contradict the edit.
+    #[error("the text from here on is not read: only the first document before a `---` is")]
+    Unread {
+        /// Where it starts.
+        place: Box<Place>,
+    },
     /// The catalog does not have the package.
     #[error("the catalog has no package `{package}`")]
     NoPackage {
@@ -221,6 +232,14 @@ pub enum EditError {
         /// The channel.
         channel: String,
     },
+    /// No version can skip the head of a channel.
+    #[error("`{bundle}` is the head of `{channel}`: no later version can skip it")]
+    NoSuccessor {
+        /// The bundle.
+        bundle: String,
+        /// The channel.
+        channel: String,
+    },
     /// No version of the channel leads to the bundle.
     #[error("no upgrade path leads from `{head}`, the head of `{channel}`, to `{bundle}`")]
     NoPath {
@@ -242,6 +261,12 @@ pub enum EditError {
         channel: String,
         /// Why not.
         #[source]
+        source: Box<crate::add::AddError>,
+    },
+    /// The bundle is in the channel already, with edges that the policy does not give.
+    #[error(transparent)]
+    OtherEdges {
+        /// What differs.
         source: Box<crate::add::AddError>,
     },
     /// A channel of the package is broken as it is.
@@ -287,6 +312,22 @@ pub enum EditError {
         place: Box<Place>,
         /// Its schema.
         schema: String,
+    },
+    /// The edit takes something that the template does not say.
+    #[error("the template does not say {what}")]
+    NotInTemplate {
+        /// The template.
+        place: Box<Place>,
+        /// What it does not say.
+        what: String,
+        /// Its schema.
+        schema: String,
+    },
+    /// A template would be left without bundles.
+    #[error("the template would have no version left")]
+    EmptyTemplate {
+        /// The template.
+        place: Box<Place>,
     },
     /// The entries of a template cannot be edited so.
     #[error("cannot edit the entries of the template")]
@@ -339,12 +380,15 @@ impl EditError {
             Self::ChannelExists { place, .. } | Self::Broken { place, .. } | Self::Breaks { place, .. } => {
                 Some(place)
             }
+            Self::Unread { place } | Self::NotInTemplate { place, .. } | Self::EmptyTemplate { place } => {
+                Some(place)
+            }
             Self::Migrate { place, .. } | Self::Template { place, .. } | Self::InTemplate { place, .. } => {
                 Some(place)
             }
             Self::Conflicts { conflicts } => Some(&conflicts.first()?.second),
             Self::DefaultChannel { place, .. } | Self::NoPath { place, .. } => place.as_deref(),
-            Self::Policy { source, .. } => source.place(),
+            Self::Policy { source, .. } | Self::OtherEdges { source } => source.place(),
             Self::Text(error) => error.place(),
             _ => None,
         }
@@ -361,7 +405,14 @@ impl EditError {
             Self::Unreadable { .. } | Self::Broken { .. } => {
                 some("run `olmkit catalog validate` to list every problem")
             }
-            Self::NoChannel { known: all, .. } => known(all, "channels"),
+            Self::Unread { .. } => Some(UNREAD_HELP.to_owned()),
+            Self::NoChannel { known: all, channel, .. } => {
+                let near = did_you_mean(channel, all.iter().map(String::as_str));
+                match (near, known(all, "channels")) {
+                    (Some(near), Some(known)) => Some(format!("{near} {known}")),
+                    (_, known) => known,
+                }
+            }
             Self::NoVersion { known: all, .. } => known(all, "versions"),
             Self::Ambiguous { .. } => some("pass the bundle's name instead"),
             Self::ChannelExists { .. } => some("choose another name"),
@@ -369,16 +420,23 @@ impl EditError {
                 "make another channel the default first, with `olmkit catalog set-default`, or remove the whole package",
             ),
             Self::LastVersion { .. } => some("remove the whole package: leave out --version"),
+            Self::NoSuccessor { .. } => some(
+                "leave out --keep-path, name another channel with --channel, or add a later version first",
+            ),
             Self::NoPath { .. } => some(
                 "promote a version in between first, or pass --policy replaces to add an edge from the head",
             ),
-            Self::Policy { source, .. } => source.help().map(str::to_owned),
+            Self::Policy { source, .. } | Self::OtherEdges { source } => source.help().map(str::to_owned),
             Self::Breaks { .. } | Self::Stranded { .. } => {
                 some("change the edges of its neighbors first, or remove them too")
             }
             Self::Invalid { findings } => findings.first()?.help.clone(),
             Self::InTemplate { source, .. } => source.help(),
             Self::Template { schema, .. } => Some(template_help(schema).to_owned()),
+            Self::NotInTemplate { .. } => some(
+                "edit the catalog that `olmkit catalog template` makes of it, or change this file by hand",
+            ),
+            Self::EmptyTemplate { .. } => some("remove the file, and what names it"),
             Self::SingleFile { .. } => some("move it into a directory, and pass the directory"),
             Self::Conflicts { .. } => {
                 some("make them the same, or remove one of them, then run the command again")
@@ -388,6 +446,10 @@ impl EditError {
         }
     }
 }
+
+/// How to make a file readable from its first to its last line.
+pub(crate) const UNREAD_HELP: &str =
+    "separate documents with `---`; in a file of JSON values remove comments and a byte order mark";
 
 fn first_message(findings: &[Finding]) -> &str {
     findings.first().map_or("", |finding| &finding.message)
@@ -459,11 +521,13 @@ pub fn edit(files: &CatalogFiles, request: &Request) -> Result<Change, EditError
     let catalog = Catalog::parse(files);
     let index = readable(&catalog)?;
     // A package that only a template has.
-    let is_missing = |package| index.packages.get(package).is_none_or(|known| known.blobs.is_empty());
+    let is_missing = |package: &str| index.packages.get(package).is_none_or(|known| known.blobs.is_empty());
     match template::find(&catalog) {
-        Some(found) if !matches!(request, Request::Init(_)) && request.package().is_some_and(is_missing) => {
-            template::edit(&catalog, found, request)
+        Some(_) if matches!(request, Request::Init(_)) => {
+            template::refuse_single(&catalog)?;
+            change(&index, files, request)
         }
+        Some(found) if template::is_target(request, is_missing) => template::edit(&catalog, found, request),
         _ => change(&index, files, request),
     }
 }
@@ -471,7 +535,7 @@ pub fn edit(files: &CatalogFiles, request: &Request) -> Result<Change, EditError
 /// The change that a request asks for, of a result that is valid.
 fn change(index: &Index<'_, '_>, files: &CatalogFiles, request: &Request) -> Result<Change, EditError> {
     let catalog = index.catalog;
-    let change = match request {
+    let mut change = match request {
         Request::Promote { package, version, to, policy } => {
             promote::promote(index, package, version, to, *policy)
         }
@@ -493,33 +557,47 @@ fn change(index: &Index<'_, '_>, files: &CatalogFiles, request: &Request) -> Res
         Request::Migrate => migrate::migrate(catalog),
         Request::Split => split::split(catalog),
     }?;
+    let has_channels = |package| {
+        index
+            .packages
+            .get(package)
+            .is_some_and(|known: &crate::index::Package<'_, '_>| !known.channels.is_empty())
+    };
     let tolerated = match request {
-        Request::Init(_) => &["package-without-channels", "default-channel-unknown"][..],
+        Request::Init(init) if !has_channels(init.package.as_str()) => {
+            &["package-without-channels", "default-channel-unknown"][..]
+        }
         _ => &[],
     };
-    check(files, catalog, &change, tolerated)?;
+    let unmet = check(files, catalog, &change, tolerated)?;
+    if let Request::Remove { .. } | Request::Prune(_) = request {
+        change.summary.extend(unmet);
+    }
     Ok(change)
 }
 
 /// The catalog by package, if all of it could be read.
 fn readable<'c, 'a>(catalog: &'c Catalog<'a>) -> Result<Index<'c, 'a>, EditError> {
     let index = Index::new(catalog);
-    if catalog.faults.is_empty() {
-        Ok(index)
-    } else {
-        Err(EditError::Unreadable { findings: validate::check(&index) })
+    if !catalog.faults.is_empty() {
+        return Err(EditError::Unreadable { findings: validate::check(&index) });
+    }
+    match unread::unread(catalog) {
+        Some(place) => Err(EditError::Unread { place: Box::new(place) }),
+        None => Ok(index),
     }
 }
 
 /// Refuses a change after which opm would refuse the catalog, or a version that is still in its channel no longer reaches its head.
+/// Says which bundles lack a requirement after it.
 fn check(
     files: &CatalogFiles,
     catalog: &Catalog<'_>,
     change: &Change,
     tolerated: &[&str],
-) -> Result<(), EditError> {
+) -> Result<Vec<String>, EditError> {
     if change.files.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let after = changed(files, &change.files);
     let new = Catalog::parse(&after);
@@ -547,7 +625,7 @@ fn check(
             return Err(EditError::Stranded { channel: channel.name.to_string(), bundles });
         }
     }
-    Ok(())
+    Ok(requirements::newly_unmet(catalog, &new))
 }
 
 /// The files of a catalog after a change.

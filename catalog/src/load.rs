@@ -81,13 +81,13 @@ impl CatalogFiles {
         Self::load_those(path, |_| true)
     }
 
-    /// The same without the files in which a word does not occur.
+    /// The same without the files in which none of some words occurs.
     ///
     /// # Errors
     /// As [`CatalogFiles::load`].
-    pub fn load_mentioning(path: &Path, word: &str) -> Result<Self, LoadError> {
-        let finder = memchr::memmem::Finder::new(word);
-        Self::load_those(path, |bytes| finder.find(bytes).is_some())
+    pub fn load_mentioning(path: &Path, words: &[&str]) -> Result<Self, LoadError> {
+        let finders: Vec<_> = words.iter().map(|word| memchr::memmem::Finder::new(*word)).collect();
+        Self::load_those(path, |bytes| finders.iter().any(|finder| finder.find(bytes).is_some()))
     }
 
     /// The files that an `.indexignore` keeps out of the catalog, those in which a word occurs.

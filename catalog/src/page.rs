@@ -166,6 +166,26 @@ struct PackagePage<'p, 'c, 'a> {
     bundles: Vec<bundle::Facts<'p>>,
 }
 
+/// A line of Markdown as text: links by their names, without marks for code and emphasis.
+fn without_markup(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, behind)) = rest.split_once('[') {
+        out += before;
+        rest = match behind.split_once("](").and_then(|(name, url)| Some((name, url.split_once(')')?.1))) {
+            Some((name, after)) if !name.contains('[') => {
+                out += name;
+                after
+            }
+            _ => {
+                out.push('[');
+                behind
+            }
+        };
+    }
+    (out + rest).replace("**", "").replace(['`', '*'], "")
+}
+
 /// A channel as it is drawn, and OLM's next hops in it.
 struct Channel {
     drawn: draw::Channel,
@@ -254,6 +274,7 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
         const MOST: usize = 160;
         let is_text = |line: &&str| !line.is_empty() && !line.starts_with(['#', '!', '[', '<', '=', '-']);
         let line = self.description().lines().map(str::trim).find(is_text).unwrap_or_default();
+        let line = without_markup(line);
         let mut summary: String = line.chars().take(MOST).collect();
         if summary.len() < line.len() {
             summary.push('…');
@@ -301,7 +322,7 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
         let paths: Vec<_> = self.channels.iter().map(|channel| self.paths(channel)).collect();
         let _ = writeln!(
             body,
-            "<h2 id=\"paths\">Upgrade path</h2>\n<noscript>The path between two versions needs scripts.</noscript>\n<form id=\"path\" hidden>\n<div class=\"tools\"><label>Channel<select name=\"channel\"></select></label><label>From version<select name=\"from\"></select></label><label>To version<select name=\"to\"></select></label></div>\n<h3>OLM v0</h3><div id=\"v0\" role=\"status\"></div>\n<h3>OLM v1</h3><div id=\"v1\" role=\"status\"></div>\n</form>\n<script type=\"application/json\" id=\"upgrades\">{}</script>",
+            "<h2 id=\"paths\">Upgrade path</h2>\n<noscript>The path between two versions needs scripts.</noscript>\n<form id=\"path\" hidden>\n<div class=\"tools\"><label>Channel<select name=\"channel\"></select></label><label>From version<select name=\"from\"></select></label><label>To version<select name=\"to\"></select></label></div>\n<div class=\"both\"><section><h3>OLM v0</h3><div id=\"v0\" role=\"status\"></div></section>\n<section><h3>OLM v1</h3><div id=\"v1\" role=\"status\"></div></section></div>\n</form>\n<script type=\"application/json\" id=\"upgrades\">{}</script>",
             json(&paths.into())
         );
         let _ = writeln!(body, "<h2 id=\"bundles\">Bundles</h2>");

@@ -5,6 +5,7 @@
 //! (they replace it, skip it, or have a `skipRange` that its version is in), and the first of them in a fixed order is next.
 
 mod order;
+pub(crate) mod released;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -228,8 +229,10 @@ impl ChannelWays {
         Ok(Self { package: name.to_owned(), channel: channel.name.to_string(), ways: Some(ways), from })
     }
 
-    /// Adds what an older state of the package had in the channel, and this one has not.
+    /// Adds what an older state of the package had in the channel, and this one has not; of what its edges led from and no entry was,
+    /// that which has no way any more.
     fn add_released(&mut self, older: &index::Package<'_, '_>, query: &Query<'_>) {
+        let lost = self.lost_edges(older, query);
         let ways = self.ways.as_ref();
         let mut released: Vec<&str> = older
             .channels
@@ -248,8 +251,31 @@ impl ChannelWays {
         let start = |name: &str| {
             Start::Outside(name.to_owned(), ways.and_then(|ways| ways.next_of(name, older.version(name))))
         };
-        let starts: Vec<_> = released.into_iter().map(start).collect();
+        let starts: Vec<_> = released.into_iter().map(start).chain(lost).collect();
         self.from.splice(0..0, starts);
+    }
+
+    /// What the edges of the older channel led from to its head, was no entry, and has no way now.
+    fn lost_edges(&self, older: &index::Package<'_, '_>, query: &Query<'_>) -> Vec<Start> {
+        let Some(channel) = older.channels.iter().find(|channel| *channel.blob.name == *self.channel) else {
+            return Vec::new();
+        };
+        let entries = &channel.blob.entries;
+        let about = |name: &str| About { version: older.version(name).cloned(), deprecated: false };
+        let Ok(before) = Ways::of(entries, about, query.rules) else { return Vec::new() };
+        let reaches = before.reaches();
+        let Some(now) = &self.ways else { return Vec::new() };
+        let unlisted: Vec<_> = released::unlisted(&self.package, entries, |name| older.version(name))
+            .into_iter()
+            .filter(|unlisted| query.from.is_none_or(|from| from == unlisted.label))
+            .filter(|unlisted| !now.names.contains_key(&unlisted.label))
+            .collect();
+        let lost = released::stranded(
+            unlisted,
+            |unlisted| unlisted.next(&before).is_some_and(|next| reaches[before.names[next]]),
+            |unlisted| unlisted.next(now).is_some(),
+        );
+        lost.into_iter().map(|unlisted| Start::Outside(unlisted.label, None)).collect()
     }
 
     fn path<'p>(&'p self, start: &'p Start) -> Path<'p> {

@@ -13,6 +13,7 @@ mod health;
 mod http;
 mod log;
 mod metrics;
+mod probe;
 mod registry;
 mod reload;
 mod tls;
@@ -33,6 +34,7 @@ use crate::compiled::{BuildError, Compiled, OpenError};
 
 pub use flags::Flags;
 pub use log::start as start_log;
+pub use probe::{is_probe, probe};
 pub use registry::Raw;
 
 /// How a catalog is served.

@@ -31,6 +31,7 @@ const BASE_SERVER: &str = "opm";
 /// Where the server and the compiled catalog are in an image that carries them, and whom the server runs as: nobody in particular,
 /// and the group that OpenShift gives whatever user it chooses.
 const SERVER_PATH: &str = "bin/olmkit-serve";
+const PROBE_PATH: &str = "bin/grpc_health_probe";
 const INDEX_PATH: &str = "cache/catalog.olmkit";
 const SERVER_USER: &str = "1001:0";
 
@@ -219,6 +220,8 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<Im
         let images = servers.into_iter().map(|(platform, program)| {
             let mut tree = FileTree::new();
             tree.add_executable(SERVER_PATH, program)?;
+            // OLM's startup probe runs it in the container; the server is one under that name.
+            tree.add_link(PROBE_PATH, "olmkit-serve")?;
             let mut all = layers.clone();
             // Last, so that what lies below is the same for every platform and every release.
             all.push(Layer::build_with(&tree, output.compression)?);

@@ -1,5 +1,6 @@
 //! The catalog verbs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use olmkit_bundle::generate::Package;
 use olmkit_bundle::names::{ChannelName, ImageRef};
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::suggest::{did_you_mean, nearest};
+use olmkit_bundle::version::Version;
 use olmkit_catalog::add::{self, AddError, Edges, Policy};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::graph::VersionRelease;
@@ -168,6 +170,10 @@ pub(super) fn edges(
     let files = load_or_new(catalog)?;
     let parsed = Catalog::parse(&files);
     check_not_hidden(catalog, &parsed, package.name.as_str())?;
+    if !new_channel && files.files.is_empty() {
+        let error = format!("`{}` holds no files of a catalog", catalog.display());
+        return Err(Failure::misuse(error).help("pass --new-channel if this is its first version"));
+    }
     let channels = parsed.channels.iter().filter(|own| *own.package == *package.name.as_str());
     let channels: Vec<&str> = channels.map(|own| own.name.as_str()).collect();
     if !new_channel && !channels.is_empty() && !channels.contains(&channel.as_str()) {
@@ -352,13 +358,21 @@ pub struct PathRequest {
 pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failure> {
     let files = request.catalog.catalog(access)?;
     let catalog = Catalog::parse(&files);
+    complete(&catalog, &request.catalog)?;
     let older = request.since.as_ref().map(|older| older.catalog(access)).transpose()?;
     let older = older.as_ref().map(Catalog::parse);
+    if let Some((older, input)) = older.as_ref().zip(request.since.as_ref()) {
+        complete(older, input)?;
+    }
+    let from = match &request.from {
+        Some(from) => Some(named(from, request.package.as_deref(), std::iter::once(&catalog).chain(&older))?),
+        None => None,
+    };
     let query = Query {
         since: older.as_ref(),
         package: request.package.as_deref(),
         channel: request.channel.as_deref(),
-        from: request.from.as_deref(),
+        from: from.as_deref(),
         rules: request.rules,
     };
     let paths = paths(&catalog, &query).map_err(|error| {
@@ -369,6 +383,33 @@ pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failu
         }
     })?;
     Ok(PathsAnswer { paths })
+}
+
+/// The bundle of a version; a name stays as it is.
+fn named<'c, 'a: 'c>(
+    from: &str,
+    package: Option<&str>,
+    catalogs: impl Iterator<Item = &'c Catalog<'a>>,
+) -> Result<String, Failure> {
+    let version = from.strip_prefix('v').unwrap_or(from);
+    if version.parse::<Version>().is_err() {
+        return Ok(from.to_owned());
+    }
+    let all = catalogs.flat_map(|catalog| list::bundles(catalog, package));
+    let names: BTreeSet<String> = all
+        .filter(|bundle| bundle.version.as_deref() == Some(version))
+        .map(|bundle| bundle.name.to_owned())
+        .collect();
+    let mut names = names.into_iter();
+    match (names.next(), names.next()) {
+        (None, _) => Ok(from.to_owned()),
+        (Some(name), None) => Ok(name),
+        (Some(first), Some(second)) => {
+            let error =
+                format!("several bundles have the version `{version}`, such as `{first}` and `{second}`");
+            Err(Failure::misuse(error).help("pass --package, or the name of the ClusterServiceVersion"))
+        }
+    }
 }
 
 /// What to list.

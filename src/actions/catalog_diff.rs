@@ -84,16 +84,18 @@ pub fn run(request: &Request, access: &Access) -> Result<CatalogDiffAnswer, Fail
             return Err(Failure::no(error).at(Some(catalog.place(fault.at))).help(help));
         }
     }
-    let Diff { schema, mut packages } = diff::diff(&before, &after);
+    let Diff { schema, mut packages, mut others, .. } = diff::diff(&before, &after);
     if let Some(package) = &request.package {
         let is_known = |catalog: &Catalog<'_>| catalog.packages.iter().any(|found| *found.name == **package);
         if !is_known(&before) && !is_known(&after) {
             return Err(Failure::no(format!("neither catalog has a package `{package}`")));
         }
         packages.retain(|found| found.name == *package);
+        others.clear();
     }
     Ok(CatalogDiffAnswer {
-        diff: Diff { schema, packages },
+        diff: Diff { schema, packages, others, denied: Vec::new() },
+        sides: (request.old.to_string(), request.new.to_string()),
         deny: request.deny.clone(),
         markdown: request.markdown,
     })

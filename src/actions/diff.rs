@@ -1,22 +1,24 @@
 //! `bundle diff`: reads two versions of a bundle or of a CRD, from disk, from images or from git, and compares them.
 
 mod edges;
+pub mod live;
+mod policy;
 
 use std::path::PathBuf;
 
-use olmkit_bundle::diff::{Comparison, bundles_with, files_with};
-use olmkit_bundle::finding::Levels;
+use olmkit_bundle::diff::{Beside, CompareError, CrdFile, bundles_with, files_with};
+use olmkit_bundle::finding::{Finding, Levels};
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content, MAX_BUNDLE_BYTES, MAX_FILES};
-use olmkit_bundle::parse::{Bundle, Texts};
+use olmkit_bundle::parse::{Bundle, Object as Manifest, Texts};
 use olmkit_bundle::source::Source;
 
 pub use self::edges::{EdgesRequest, edges};
 use crate::exit::Failure;
-use crate::files::{self, read_text};
+use crate::files::{self, read_text_or_pipe};
 use crate::git::{Entry, Kind, Limits, Object};
 use crate::image::Access;
 use crate::input::{Input, Side};
-use crate::report::FindingsAnswer;
+use crate::report::{FindingsAnswer, Upgrade};
 
 /// What to compare, and how.
 #[derive(Debug)]
@@ -27,8 +29,21 @@ pub struct Request {
     pub new: Side,
     /// Files and directories with custom resources.
     pub samples: Vec<PathBuf>,
+    /// A cluster with custom resources.
+    pub live: Option<live::Request>,
+    /// The package file, or a Cargo.toml, that states the policy.
+    pub package_file: Option<PathBuf>,
     /// What findings weigh.
     pub levels: Levels,
+}
+
+/// What was found, and between which versions.
+#[derive(Debug)]
+pub struct Compared {
+    /// The findings.
+    pub answer: FindingsAnswer,
+    /// The upgrades that were compared; of each package the newest first.
+    pub upgrades: Vec<Upgrade>,
 }
 
 /// What a version is, once it is read.
@@ -43,8 +58,8 @@ pub(crate) enum Loaded {
 /// Reads one of the two versions.
 fn load(side: &Side, access: &Access) -> Result<Loaded, Failure> {
     let revision = match side {
-        Side::Input(Input::Disk(path)) if path.is_file() => {
-            return Ok(Loaded::File(single(&path.display().to_string(), read_text(path)?)));
+        Side::Input(Input::Disk(path)) if path.exists() && !path.is_dir() => {
+            return Ok(Loaded::File(single(&path.display().to_string(), read_text_or_pipe(path)?)));
         }
         Side::Input(input) => return input.bundle(access).map(Loaded::Bundle),
         Side::Git(revision) => revision,
@@ -97,7 +112,7 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
             vec![path.clone()]
         };
         for file in found {
-            texts.push((file.display().to_string(), read_text(&file)?));
+            texts.push((file.display().to_string(), read_text_or_pipe(&file)?));
         }
     }
     Ok(texts)
@@ -107,17 +122,35 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
 ///
 /// # Errors
 /// When one cannot be read, or they cannot be compared: a bundle with a file, or bundles of two packages.
-pub fn run(request: &Request, access: &Access) -> Result<FindingsAnswer, Failure> {
+pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
+    let policy = request.package_file.as_deref().map(policy::read).transpose()?;
     let (old, new) = (load(&request.old, access)?, load(&request.new, access)?);
     let samples = read_samples(&request.samples)?;
     let samples: Vec<_> = samples.iter().map(|(path, text)| Source::new(path, text)).collect();
-    let Comparison { findings } = match (&old, &new) {
+    let mut upgrade = Upgrade { input: request.new.to_string(), package: String::new(), versions: None };
+    let mut findings;
+    match (&old, &new) {
         (Loaded::Bundle(old), Loaded::Bundle(new)) => {
             let mut texts = Texts::default();
             let (old, new) = (Bundle::parse_sharing(old, &mut texts), Bundle::parse_sharing(new, &mut texts));
-            bundles_with(&old, &new, &samples)
+            let beside = Beside { samples: &samples, policy: policy.as_ref(), history: &[] };
+            findings = bundles_with(&old, &new, &beside).map_err(cannot_compare)?.findings;
+            (upgrade.package, upgrade.versions) = names(&old, &new);
+            let (olds, news): (Vec<_>, Vec<_>) = (old.crds().collect(), new.crds().collect());
+            findings.extend(of_cluster(request, &findings, &olds, &news)?);
         }
-        (Loaded::File(old), Loaded::File(new)) => files_with(old, new, &samples),
+        (Loaded::File(_), Loaded::File(_)) if policy.is_some() => {
+            let error = "--package-file states the policy of a package, and CRDs alone have no versions";
+            return Err(Failure::misuse(error).help("give two bundles, or leave --package-file out"));
+        }
+        (Loaded::File(old), Loaded::File(new)) => {
+            findings = files_with(old, new, &samples).map_err(cannot_compare)?.findings;
+            let (old, new) = (CrdFile::parse(old), CrdFile::parse(new));
+            let (old, new) = (old.map_err(cannot_compare)?, new.map_err(cannot_compare)?);
+            let (olds, news) = (old.crds().map_err(cannot_compare)?, new.crds().map_err(cannot_compare)?);
+            upgrade.package = news.iter().map(|crd| crd.name()).collect::<Vec<_>>().join(", ");
+            findings.extend(of_cluster(request, &findings, &olds, &news)?);
+        }
         _ => {
             let error = format!(
                 "cannot compare `{}` with `{}`: one is a bundle, the other a file",
@@ -126,12 +159,39 @@ pub fn run(request: &Request, access: &Access) -> Result<FindingsAnswer, Failure
             return Err(Failure::misuse(error).help("give two bundles, or two files with a CRD each"));
         }
     }
-    .map_err(|error| {
-        let help = error.help();
-        Failure { help: Some(help.to_owned()), ..Failure::unknown(error) }
-    })?;
     let mut answer = FindingsAnswer::new("upgrade");
     answer.inputs.push(request.new.to_string());
     answer.findings = request.levels.apply(findings);
-    Ok(answer)
+    Ok(Compared { answer, upgrades: vec![upgrade] })
+}
+
+/// What the cluster adds, where one is to be asked.
+fn of_cluster(
+    request: &Request,
+    known: &[Finding],
+    olds: &[Manifest<'_, '_>],
+    news: &[Manifest<'_, '_>],
+) -> Result<Vec<Finding>, Failure> {
+    let Some(cluster) = &request.live else { return Ok(Vec::new()) };
+    let mut found = live::check(cluster, olds, news)?;
+    let input = known.first().map(|finding| finding.input.clone());
+    let input = input.unwrap_or_else(|| request.new.to_string());
+    found.iter_mut().for_each(|finding| finding.input.clone_from(&input));
+    Ok(found)
+}
+
+fn cannot_compare(error: CompareError) -> Failure {
+    let help = error.help().to_owned();
+    Failure { help: Some(help), ..Failure::unknown(error) }
+}
+
+/// The package of two bundles, and their versions.
+fn names(old: &Bundle<'_>, new: &Bundle<'_>) -> (String, Option<(String, String)>) {
+    let version = |bundle: &Bundle<'_>| bundle.csv().map(|csv| csv.typed.spec.version.clone());
+    let package = new.annotations().map(|annotations| annotations.package()).unwrap_or_default();
+    let package = match package.as_str() {
+        "" => new.csv().map(|csv| csv.typed.name().to_owned()).unwrap_or_default(),
+        _ => package,
+    };
+    (package, version(old).zip(version(new)))
 }

@@ -3,8 +3,9 @@
 //! Nothing is unpacked to disk, links are not followed, and every size and count is bounded. What cannot be read is named in the
 //! diagnosis, as long as something could be.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
@@ -40,12 +41,23 @@ pub enum DoctorError {
         /// Where, as a phrase; empty for everywhere.
         place: String,
     },
+    /// A namespace that is not there.
+    #[error("there is no namespace `{namespace}`{place}")]
+    NoNamespace {
+        /// The namespace.
+        namespace: String,
+        /// Where, as a phrase; empty on a cluster.
+        place: &'static str,
+    },
     /// A time for what has none.
     #[error("`{path}` is not a recorded trace, so it has no moment to stop at")]
     NoTrace {
         /// The file.
         path: PathBuf,
     },
+    /// Standard input, more than once.
+    #[error("standard input can be read only once")]
+    Twice,
     /// Several recordings, or one with other files.
     #[error("a recorded trace is diagnosed alone")]
     Mixed,
@@ -73,9 +85,17 @@ pub enum DoctorError {
     },
 }
 
-/// The commands that collect what the doctor reads.
-const COLLECT: &str = "collect with `kubectl get subscriptions,operatorgroups,catalogsources,installplans,clusterserviceversions,\
-operatorconditions,jobs,configmaps,deployments,pods,events -A -o json > objects.json`";
+/// Whether a file is what `--simulate` writes.
+fn is_simulation(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
+    read.is_ok() && String::from_utf8_lossy(&start).contains("olmkit.simulation/")
+}
+
+/// How to collect what the doctor reads.
+fn collect() -> String {
+    format!("collect with `{}`", doctor::COLLECT)
+}
 
 /// Diagnoses what files hold.
 ///
@@ -84,20 +104,76 @@ operatorconditions,jobs,configmaps,deployments,pods,events -A -o json > objects.
 pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<Diagnosis, Failure> {
     let is_trace = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
     let seen = match paths {
-        [path] if is_trace(path) => trace(path, at)?,
+        [path] if is_trace(path) => trace(path, &text_of(path)?, at)?,
+        [path] if is_stdin(path) => {
+            let bytes = stdin()?;
+            match std::str::from_utf8(&bytes) {
+                Ok(text) if is_recording(text) => trace(path, text, at)?,
+                _ => collected(paths, &bytes, at)?,
+            }
+        }
+        paths if paths.iter().filter(|path| is_stdin(path)).count() > 1 => {
+            return Err(Failure::misuse(DoctorError::Twice).help("pass `--from -` once"));
+        }
         paths if paths.iter().any(is_trace) => {
             return Err(Failure::misuse(DoctorError::Mixed).help("pass one `--from`"));
         }
         paths => {
-            if let Some(path) = paths.first().filter(|_| at.is_some()) {
-                return Err(Failure::misuse(DoctorError::NoTrace { path: path.clone() })
-                    .help("pass --at with a recorded trace (.jsonl) only"));
-            }
-            collected(paths)?
+            let bytes = if paths.iter().any(|path| is_stdin(path)) { stdin()? } else { Vec::new() };
+            collected(paths, &bytes, at)?
         }
     };
+    if let Some(namespace) = scope.namespace.as_deref().filter(|namespace| !mentions(&seen, namespace)) {
+        let known: BTreeSet<&str> = seen.objects().map(|object| doctor::Doc(object).namespace()).collect();
+        return Err(no_namespace(namespace, " in what was collected", known));
+    }
     found(&seen, scope)?;
     Ok(diagnose(&seen, scope))
+}
+
+/// Whether anything is in a namespace.
+fn mentions(seen: &Observation, namespace: &str) -> bool {
+    seen.get("Namespace", "", namespace).is_some()
+        || seen.objects().any(|object| doctor::Doc(object).namespace() == namespace)
+}
+
+/// That a namespace does not exist, and which one may be meant.
+pub fn no_namespace<'n>(
+    namespace: &str,
+    place: &'static str,
+    known: impl IntoIterator<Item = &'n str>,
+) -> Failure {
+    let help = olmkit_bundle::suggest::did_you_mean(namespace, known);
+    let failure = Failure::no(DoctorError::NoNamespace { namespace: namespace.to_owned(), place });
+    failure.help(help.unwrap_or_else(|| "pass -A to search all namespaces".into()))
+}
+
+/// Whether a path stands for standard input.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What is on standard input.
+fn stdin() -> Result<Vec<u8>, Failure> {
+    let path = PathBuf::from("-");
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut bytes);
+    read.map_err(|source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source }))?;
+    if bytes.len() as u64 > MAX_FILE { Err(too_large(&path)) } else { Ok(bytes) }
+}
+
+/// Whether a text is a recording: a file says so by its name.
+fn is_recording(text: &str) -> bool {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+    serde_json::from_str::<serde_json::Value>(first).is_ok_and(|line| line["t"].is_i64())
+}
+
+/// The text of a recording.
+fn text_of(path: &Path) -> Result<String, Failure> {
+    if std::fs::metadata(path).is_ok_and(|found| found.len() > MAX_FILE) {
+        return Err(too_large(path));
+    }
+    Ok(files::read_text(path)?)
 }
 
 /// Whether there is what was asked for.
@@ -133,20 +209,28 @@ fn too_large(path: &Path) -> Failure {
         .help("collect fewer kinds, or one namespace, or write several files and pass each with --from")
 }
 
-fn trace(path: &Path, at: Option<i64>) -> Result<Observation, Failure> {
-    if std::fs::metadata(path).is_ok_and(|found| found.len() > MAX_FILE) {
-        return Err(too_large(path));
+fn trace(path: &Path, text: &str, at: Option<i64>) -> Result<Observation, Failure> {
+    if text.trim().is_empty() {
+        let what = format!("`{}`, which is empty", path.display());
+        return Err(Failure::unknown(DoctorError::Nothing { what }).help("record the cluster again"));
     }
-    let text = files::read_text(path)?;
     doctor::replay(text.lines(), at).map_err(|source| {
         Failure::unknown(DoctorError::Recording { path: path.to_owned(), source })
             .help("a recorded trace has a JSON object with `t`, `type` and `object` in each line")
     })
 }
 
-fn collected(paths: &[PathBuf]) -> Result<Observation, Failure> {
+fn collected(paths: &[PathBuf], stdin: &[u8], at: Option<i64>) -> Result<Observation, Failure> {
+    if let Some(path) = paths.first().filter(|_| at.is_some()) {
+        return Err(Failure::misuse(DoctorError::NoTrace { path: path.clone() })
+            .help("pass --at with a recorded trace (.jsonl) only"));
+    }
     let mut gathered = Gathered::default();
     for path in paths {
+        if is_stdin(path) {
+            gathered.stream("standard input", stdin);
+            continue;
+        }
         let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source });
         let kind = std::fs::metadata(path).map_err(unreadable)?;
         if kind.is_dir() {
@@ -155,7 +239,7 @@ fn collected(paths: &[PathBuf]) -> Result<Observation, Failure> {
             gathered.archive(path, archive).map_err(unreadable)?;
         } else if is_named_gzip(path) {
             let error = io::Error::other("it is not a gzip archive, whatever its name says");
-            return Err(unreadable(error).help(COLLECT));
+            return Err(unreadable(error).help(collect()));
         } else if kind.len() > MAX_FILE {
             return Err(too_large(path));
         } else {
@@ -168,11 +252,16 @@ fn collected(paths: &[PathBuf]) -> Result<Observation, Failure> {
     if is_empty {
         let names: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
         let mut failure = Failure::unknown(DoctorError::Nothing { what: names.join(", ") });
+        if let Some(path) = paths.iter().find(|path| is_simulation(path)) {
+            return Err(
+                failure.help(format!("this is a simulated cluster: pass --simulate {}", path.display()))
+            );
+        }
         let first = problems
             .first()
             .map(|problem| format!("{}: {}\n", problem.what, problem.why))
             .unwrap_or_default();
-        failure.help = Some(format!("{first}{COLLECT}"));
+        failure.help = Some(format!("{first}{}", collect()));
         return Err(failure);
     }
     for NotSeen { what, why } in problems {
@@ -181,7 +270,7 @@ fn collected(paths: &[PathBuf]) -> Result<Observation, Failure> {
     if more > 0 {
         seen.miss(format!("{more} more files"), "they cannot be read either");
     }
-    seen.at_newest();
+    seen.collected();
     Ok(seen)
 }
 
@@ -195,11 +284,19 @@ enum Archive {
 impl Archive {
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        if files::starts_with(path, &[0x1f, 0x8b]) {
+        if files::starts_with(path, &GZIP) {
             return Some(Self::Gzip);
         }
         name.ends_with(".tar").then_some(Self::Tar)
     }
+}
+
+/// How everything begins that gzip has compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Whether bytes are the beginning of a tar.
+fn is_tar(bytes: &[u8]) -> bool {
+    bytes.get(257..262) == Some(b"ustar")
 }
 
 /// Whether a file is called as an archive is that was compressed.
@@ -254,8 +351,10 @@ impl Gathered {
     }
 
     fn directory(&mut self, directory: &Path) -> io::Result<()> {
+        let mut recordings = 0;
         for path in files::below(directory, |_| false)? {
             let name = path.display().to_string();
+            recordings += usize::from(name.ends_with(".jsonl"));
             if !holds_objects(&name) {
                 continue;
             }
@@ -273,6 +372,12 @@ impl Gathered {
                 Err(error) => self.problem(&name, error.to_string()),
             }
         }
+        if recordings > 0 {
+            self.problem(
+                &format!("{recordings} recorded traces"),
+                "each is diagnosed alone: pass one with --from",
+            );
+        }
         Ok(())
     }
 
@@ -282,28 +387,45 @@ impl Gathered {
         match archive {
             Archive::Tar => self.tar(&name, file.take(MAX_UNPACKED)),
             Archive::Gzip => {
-                let mut text = BufReader::new(MultiGzDecoder::new(file).take(MAX_UNPACKED));
                 let is_tar = path.file_name().is_some_and(|name| {
                     let name = name.to_string_lossy().to_lowercase();
                     name.ends_with(".tgz") || name.contains(".tar")
                 });
-                if is_tar {
-                    self.tar(&name, text);
-                    return Ok(());
-                }
-                let mut bytes = Vec::new();
-                let read = text.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes);
-                if let Err(error) = read {
-                    self.problem(&name, format!("it ends early or is damaged: {error}"));
-                }
-                if bytes.len() as u64 > MAX_FILE {
-                    self.problem(&name, format!("it is larger than {} MiB", MAX_FILE >> 20));
-                } else {
-                    self.text(&name, &String::from_utf8_lossy(&bytes));
-                }
+                self.gzip(&name, file, is_tar);
             }
         }
         Ok(())
+    }
+
+    /// Reads what has no name that says how it is packed.
+    fn stream(&mut self, name: &str, bytes: &[u8]) {
+        if bytes.starts_with(&GZIP) {
+            self.gzip(name, bytes, false);
+        } else if is_tar(bytes) {
+            self.tar(name, bytes);
+        } else if files::is_utf16(bytes) {
+            self.problem(name, "it is UTF-16: write it as UTF-8");
+        } else {
+            self.text(name, &String::from_utf8_lossy(bytes));
+        }
+    }
+
+    /// Reads a tar or a text that was compressed.
+    fn gzip(&mut self, name: &str, file: impl io::Read, is_called_tar: bool) {
+        let mut text = BufReader::new(MultiGzDecoder::new(BufReader::new(file)).take(MAX_UNPACKED));
+        if is_called_tar || text.fill_buf().is_ok_and(is_tar) {
+            return self.tar(name, text);
+        }
+        let mut bytes = Vec::new();
+        let read = text.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes);
+        if let Err(error) = read {
+            self.problem(name, format!("it ends early or is damaged: {error}"));
+        }
+        if bytes.len() as u64 > MAX_FILE {
+            self.problem(name, format!("it is larger than {} MiB", MAX_FILE >> 20));
+        } else {
+            self.text(name, &String::from_utf8_lossy(&bytes));
+        }
     }
 
     /// Reads the files of a tar in memory; links, devices and paths that lead elsewhere are of no concern.

@@ -1,7 +1,7 @@
 //! Edits of catalogs in place.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use olmkit_catalog::edit::{self, Change, ChangedFile, EditError, Request};
 use olmkit_catalog::load::CatalogFiles;
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::EditedAnswer;
+use crate::report::{DiffBase, EditedAnswer};
 
 /// A catalog, and what to change in it.
 #[derive(Debug)]
@@ -103,11 +103,25 @@ fn change_with(
     }
     Ok(EditedAnswer {
         catalog: catalog.to_owned(),
+        base: diff_base(catalog),
         is_file: catalog.is_file(),
         change,
         dry_run,
         must_be_unchanged: false,
     })
+}
+
+/// Where the paths of a diff of the catalog start, unless it is here: `git apply` takes none that lead out of a directory.
+fn diff_base(catalog: &Path) -> Option<DiffBase> {
+    let leads_out = catalog.is_absolute() || catalog.components().any(|part| part == Component::ParentDir);
+    let whole = catalog.canonicalize().ok().filter(|_| leads_out)?;
+    let below = |root: &Path| Some(whole.strip_prefix(root).ok()?.to_owned());
+    let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok()?;
+    if let Some(path) = below(&here) {
+        return Some(DiffBase { root: None, path });
+    }
+    let root = whole.ancestors().find(|above| above.join(".git").exists()).unwrap_or(Path::new("/"));
+    Some(DiffBase { root: Some(root.to_owned()), path: below(root)? })
 }
 
 /// Writes the files that are different, then removes those that are gone.
@@ -126,8 +140,21 @@ fn write(directory: &mut OutputDir, file: &str, changes: &[ChangedFile]) -> Resu
 fn load_for(catalog: &Path, request: &Request) -> Result<CatalogFiles, Failure> {
     let Some(package) = request.package() else { return load(catalog) };
     let fail = |error| Failure::unknown(error).help("give the directory that holds the catalog's files");
-    let files = CatalogFiles::load_mentioning(catalog, package).map_err(fail)?;
-    if files.files.is_empty() { load(catalog) } else { Ok(files) }
+    let files = CatalogFiles::load_mentioning(catalog, &[package]).map_err(fail)?;
+    if files.files.is_empty() {
+        // What removed the last package leaves an empty directory.
+        return if let Request::Remove { .. } = request { load_or_new(catalog) } else { load(catalog) };
+    }
+    // Others may require APIs of it without naming it.
+    let groups = match request {
+        Request::Remove { channel: None, .. } => edit::provided_groups(&files, package),
+        _ => Vec::new(),
+    };
+    if groups.is_empty() {
+        return Ok(files);
+    }
+    let words: Vec<&str> = groups.iter().map(String::as_str).chain([package]).collect();
+    CatalogFiles::load_mentioning(catalog, &words).map_err(fail)
 }
 
 pub(super) fn load(catalog: &Path) -> Result<CatalogFiles, Failure> {

@@ -3,12 +3,14 @@
 mod base;
 mod manifests;
 mod time;
+pub(super) mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::csv::annotation::CREATED_AT;
 use olmkit_bundle::finding::{Finding, Findings, Level};
+use olmkit_bundle::generate::package_file::FILE_NAME as PACKAGE_FILE;
 use olmkit_bundle::generate::{
     self, Attachments, Base, By, CargoFile, ChartFile, Compat, Descriptors, Edge, Generated, Manifests,
     Origin, Overrides, Package, PackageFile, Pins, Sources,
@@ -27,8 +29,6 @@ use crate::report::{Answer, ExplainedAnswer, GeneratedAnswer};
 
 pub use manifests::{Helm, Inputs};
 
-/// The package file's name, where none is given.
-const PACKAGE_FILE: &str = "olmkit.yaml";
 /// The file of a Helm chart that says what it is.
 const CHART_FILE: &str = "Chart.yaml";
 /// The file beside it that knows the crate, and may hold the package file.
@@ -83,15 +83,15 @@ pub enum Task {
 }
 
 /// What these texts say.
-struct Known<'t> {
-    file: Option<PackageFile<'t>>,
+pub(super) struct Known<'t> {
+    pub(super) file: Option<PackageFile<'t>>,
     cargo: Option<CargoFile<'t>>,
     /// What is wrong with the package file.
-    findings: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
 }
 
 /// The texts that a package is put together from.
-struct Texts {
+pub(super) struct Texts {
     package: Option<(PathBuf, String)>,
     cargo: Option<(PathBuf, String)>,
     workspace: Option<(PathBuf, String)>,
@@ -349,7 +349,7 @@ fn finish(
 }
 
 impl Texts {
-    fn find(given: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn find(given: Option<&Path>) -> Result<Self, Failure> {
         let read = |path: PathBuf| files::read_text(&path).map(|text| (path, text));
         let mut texts = Self { package: None, cargo: None, workspace: None };
         match given {
@@ -371,27 +371,14 @@ impl Texts {
                 texts.cargo = Some(read(beside)?);
             }
         }
-        if let Some((path, text)) = &texts.cargo
-            && CargoFile::parse(source(path, text))
-                .is_ok_and(|cargo| cargo.inherits() && !cargo.is_workspace())
-        {
-            let start = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            for directory in start.ancestors().skip(2) {
-                let above = directory.join(CARGO_FILE);
-                if above.is_file() {
-                    let (path, text) = read(above)?;
-                    if CargoFile::parse(source(&path, &text)).is_ok_and(|cargo| cargo.is_workspace()) {
-                        texts.workspace = Some((path, text));
-                        break;
-                    }
-                }
-            }
+        if let Some((path, text)) = &texts.cargo {
+            texts.workspace = workspace::root_of(path, text)?;
         }
         Ok(texts)
     }
 
     /// The package file and what Cargo.toml says, and what is wrong with the package file.
-    fn read(&self) -> Result<Known<'_>, Vec<Finding>> {
+    pub(super) fn read(&self) -> Result<Known<'_>, Vec<Finding>> {
         let mut cargo = None;
         if let Some(own) = &self.cargo {
             let mut own = CargoFile::parse(source(&own.0, &own.1)).map_err(|finding| vec![*finding])?;

@@ -1,10 +1,13 @@
 //! `bundle init`: looks at a directory and writes a package file for what is there.
 
+mod sources;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use olmkit_bundle::crd::Crd;
 use olmkit_bundle::generate::init::{self, Found};
+use olmkit_bundle::generate::package_file::FILE_NAME as PACKAGE_FILE;
 use olmkit_bundle::generate::{Base, CargoFile, Manifests};
 use olmkit_bundle::names::PackageName;
 use olmkit_bundle::parse::Object;
@@ -13,6 +16,7 @@ use olmkit_bundle::version::Version;
 use olmkit_bundle::yaml;
 use serde_json::Value as Json;
 
+use super::generate::workspace;
 use super::output;
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
@@ -29,13 +33,13 @@ pub struct Request {
     pub package_file: String,
 }
 
-/// The package file that `bundle generate` finds by itself.
-const PACKAGE_FILE: &str = "olmkit.yaml";
 /// Directories whose YAML is not the operator's: what tools make and fetch, and tests.
 const NOT_OURS: [&str; 6] = ["target", "node_modules", "vendor", "bundle", "tests", "testdata"];
 /// More files than this are not looked at.
 const MOST_FILES: usize = 10_000;
 
+/// Files of other tools.
+const FOREIGN: [&str; 4] = ["Chart.yaml", "kustomization.yaml", "kustomization.yml", "values.yaml"];
 /// Directories with examples.
 const SAMPLES: [&str; 2] = ["samples", "examples"];
 /// Parts of the paths of kustomizations that do not make the whole operator.
@@ -53,11 +57,15 @@ struct Chosen {
 #[derive(Default)]
 struct Survey {
     manifests: BTreeSet<String>,
+    /// Manifests that say again what others say.
+    again: BTreeSet<String>,
     samples: BTreeSet<String>,
     kustomize: BTreeSet<String>,
     helm: BTreeSet<String>,
     kinds: BTreeSet<String>,
     base: Option<String>,
+    /// ClusterServiceVersions that are not the base.
+    csvs: Vec<String>,
 }
 
 /// Writes the package file, and the files that it takes out of a ClusterServiceVersion. Nothing is overwritten.
@@ -76,12 +84,19 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         ))
         .help("pass a name relative to the operator's directory, such as `--package-file olmkit.yaml`"));
     }
+    check_is_yaml(name)?;
     let cargo_path = directory.join("Cargo.toml");
     let cargo_text = if cargo_path.is_file() { Some(files::read_text(&cargo_path)?) } else { None };
-    let cargo = cargo_text
-        .as_deref()
-        .map(|text| CargoFile::parse(Source::new(cargo_path.display().to_string(), text)));
-    let cargo = cargo.and_then(Result::ok);
+    let root_text = match &cargo_text {
+        Some(text) => workspace::root_of(&cargo_path, text)?,
+        None => None,
+    };
+    let mut cargo = cargo_text.as_deref().and_then(|text| workspace::parse(&cargo_path, text));
+    if let (Some(own), Some((path, text))) = (&mut cargo, &root_text)
+        && let Some(root) = workspace::parse(path, text)
+    {
+        own.set_workspace(root);
+    }
     let operators = match (&cargo, &cargo_text) {
         (Some(root), Some(text)) if !root.has_package() => operators(directory, root, text),
         _ => Vec::new(),
@@ -107,17 +122,25 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let chart = paths("helm").first().and_then(|path| read_yaml(&directory.join(path).join("Chart.yaml")));
     let project = read_yaml(&directory.join("PROJECT"));
     let makefile = files::read_text(&directory.join("Makefile")).unwrap_or_default();
+    let of_crate = cargo.as_ref().and_then(CargoFile::name_and_version);
     let found = Found {
         cargo: cargo.as_ref(),
         csv: csv.as_ref(),
         base: survey.base.clone().filter(|_| from_csv.is_none()),
-        package: match operators.as_slice() {
-            [only] => Some(only.name.clone()),
-            _ => package_name(directory, project.as_ref(), chart.as_ref()).filter(|_| cargo.is_none()),
+        package: match (operators.as_slice(), &of_crate) {
+            ([only], _) => valid_name(&only.name),
+            // What is no package name is not taken from Cargo.toml.
+            (_, Some((name, _))) => valid_name(name).filter(|valid| valid != name),
+            _ => package_name(directory, project.as_ref(), chart.as_ref()),
         },
-        version: match operators.as_slice() {
-            [only] => only.version.clone(),
-            _ => version(chart.as_ref(), &makefile).filter(|_| cargo.is_none()),
+        version: match (operators.as_slice(), &of_crate) {
+            ([only], _) => only.version.clone(),
+            (_, Some((_, Some(_)))) => None,
+            _ => version(chart.as_ref(), &makefile),
+        },
+        fields: match operators.as_slice() {
+            [only] => only.fields.clone(),
+            _ => Vec::new(),
         },
         chart,
         manifests: paths("manifests"),
@@ -126,11 +149,15 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         helm: paths("helm"),
         kinds: list(&survey.kinds),
     };
-    let has_version = cargo.is_some() || found.version.is_some();
+    let has_version = found.version.is_some() || of_crate.is_some_and(|(_, version)| version.is_some());
+    let has_name = found.package.is_some() || cargo.is_some() || found.csv.is_some();
     let initial = init::package_file(&found);
     let mut missing = Vec::new();
     if chosen.paths.is_empty() {
         missing.push("`manifests`, `kustomize` or `helm`: none of them was found".to_owned());
+    }
+    if !has_name {
+        missing.push("`package`: the directory has no name that a package can have".to_owned());
     }
     let mut unused = chosen.others;
     if operators.len() > 1 {
@@ -141,6 +168,9 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let mut next = "olmkit bundle generate".to_owned();
     if path != PACKAGE_FILE {
         next += &format!(" --package-file {path}");
+    }
+    if !has_name {
+        next += " --package my-operator";
     }
     if !has_version {
         next += " --version 0.1.0";
@@ -164,11 +194,28 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     Ok(InitAnswer { directory: request.directory, files, unused, missing, next })
 }
 
+/// Refuses a name that another tool reads, or that does not look like YAML.
+fn check_is_yaml(name: &Path) -> Result<(), Failure> {
+    let file = name.file_name().unwrap_or_default().to_string_lossy();
+    let is_yaml = name.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+    if is_yaml && !FOREIGN.contains(&file.as_ref()) {
+        return Ok(());
+    }
+    let failure =
+        Failure::misuse(format!("`{}` cannot be the package file, which is YAML of its own", name.display()));
+    Err(failure.help(match file.as_ref() {
+        "Cargo.toml" => "pass a name such as `olmkit.yaml`; in Cargo.toml write the same keys under `[package.metadata.olmkit]`",
+        _ => "pass a name such as `olmkit.yaml`",
+    }))
+}
+
 /// A crate of a workspace that is an operator.
 struct OperatorCrate {
     path: String,
     name: String,
     version: Option<String>,
+    /// What else it says, as keys of the package file.
+    fields: Vec<(&'static str, String)>,
 }
 
 /// The operators among the members of a workspace: the programs that use kube.
@@ -192,7 +239,8 @@ fn operators(directory: &Path, root: &CargoFile<'_>, root_text: &str) -> Vec<Ope
         own.set_workspace(CargoFile::parse(Source::new("Cargo.toml", root_text)).ok()?);
         let is_program = directory.join(&path).join("src/main.rs").is_file();
         let (name, version) = own.name_and_version().filter(|_| is_program && own.depends_on("kube"))?;
-        Some(OperatorCrate { path, name, version })
+        let fields = own.fields();
+        Some(OperatorCrate { path, name, version, fields })
     };
     paths.into_iter().filter_map(operator).collect()
 }
@@ -207,9 +255,17 @@ fn read_yaml(path: &Path) -> Option<Json> {
 fn package_name(directory: &Path, project: Option<&Json>, chart: Option<&Json>) -> Option<String> {
     let text = |value: Option<&Json>, key: &str| Some(value?.get(key)?.as_str()?.to_owned());
     let absolute = std::path::absolute(directory).ok();
-    let of_directory = absolute.and_then(|path| Some(path.file_name()?.to_string_lossy().to_lowercase()));
+    let of_directory = absolute.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     let names = [text(project, "projectName"), text(chart, "name"), of_directory];
-    names.into_iter().flatten().find(|name| name.parse::<PackageName>().is_ok())
+    names.into_iter().flatten().find_map(|name| valid_name(&name))
+}
+
+/// A package name as near to a text as there is: in lower case, with `-` for what is not allowed.
+fn valid_name(text: &str) -> Option<String> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let parts: String = text.chars().map(plain).collect();
+    let parts: Vec<_> = parts.split('-').filter(|part| !part.is_empty()).collect();
+    Some(parts.join("-")).filter(|name| name.parse::<PackageName>().is_ok())
 }
 
 /// The version that the chart or the Makefile names.
@@ -245,12 +301,16 @@ impl Survey {
         let root = |path: &str| path.split('/').next().unwrap_or("").to_owned();
         let is_part = |path: &str| key == "kustomize" && paths.iter().any(|own| root(own) == root(path));
         let mut others = Vec::new();
-        for (of, set) in
-            [("kustomize", &self.kustomize), ("helm", &self.helm), ("manifests", &self.manifests)]
-        {
+        for (of, set) in [
+            ("kustomize", &self.kustomize),
+            ("helm", &self.helm),
+            ("manifests", &self.manifests),
+            ("manifests", &self.again),
+        ] {
             let unused = set.iter().filter(|path| !paths.contains(path) && (of == "helm" || !is_part(path)));
             others.extend(unused.map(|path| format!("{of}: [{path}]")));
         }
+        others.extend(self.csvs.iter().map(|path| format!("base: {path}")));
         Chosen { key, paths, others }
     }
 
@@ -303,13 +363,13 @@ impl Survey {
                 groups.insert(crd.group().into_owned());
             }
         }
-        for (path, parent, manifests) in &parsed {
+        let (mut manifests, mut csvs) = (Vec::new(), Vec::new());
+        for (path, parent, texts) in &parsed {
             let is_csv = |object: &Object<'_, '_>| object.kind() == "ClusterServiceVersion";
             let is_sample = |object: &Object<'_, '_>| {
                 object.api_version().split_once('/').is_some_and(|(group, _)| groups.contains(group))
             };
-            let objects: Vec<_> =
-                manifests.objects().filter(|object| !object.api_version().is_empty()).collect();
+            let objects: Vec<_> = texts.objects().filter(|object| !object.api_version().is_empty()).collect();
             let is_tool =
                 |object: &Object<'_, '_>| object.api_version().starts_with("kustomize.config.k8s.io");
             if objects.is_empty() || objects.iter().any(is_tool) {
@@ -319,27 +379,36 @@ impl Survey {
             if objects.iter().all(is_csv) {
                 if parent.ends_with("bases") {
                     self.base = Some((*path).clone());
+                } else {
+                    csvs.push((*path).clone());
                 }
             } else if objects.iter().all(is_sample) {
                 self.samples.insert((*parent).clone());
             } else if among_samples {
                 // What samples need besides is not the operator's.
-            } else if *parent == "." {
-                // The directory itself has everything else below it, and the package file in it.
-                self.manifests.insert((*path).clone());
             } else {
-                self.manifests.insert((*parent).clone());
+                manifests.push(sources::ManifestFile::new(path, objects.iter()));
             }
         }
+        // One that stands elsewhere than operator-sdk has it is the base where there is no other; those further below are
+        // parts of something else.
+        let depth = |path: &String| path.matches('/').count();
+        let least = csvs.iter().map(depth).min();
+        csvs.retain(|path| Some(depth(path)) == least);
+        match csvs.as_slice() {
+            [only] if self.base.is_none() => self.base = Some(only.clone()),
+            _ => self.csvs = csvs,
+        }
+        let sources::Sources { paths, again } = sources::choose(manifests);
+        (self.manifests, self.again) = (paths, again);
         // What kustomize builds is told by its kustomization.
         self.manifests.retain(|path| !self.kustomize.contains(path));
+        self.again.retain(|path| !self.kustomize.contains(path));
         self.kustomize.retain(|path| !path.split('/').any(|part| PARTS.contains(&part)));
         let mine = self.manifests.clone();
         self.samples.retain(|parent| !mine.contains(parent));
         // A directory is read with everything below it.
-        for set in [&mut self.samples, &mut self.manifests] {
-            let all = set.clone();
-            set.retain(|own| !all.iter().any(|above| own.starts_with(&format!("{above}/"))));
-        }
+        let all = self.samples.clone();
+        self.samples.retain(|own| !all.iter().any(|above| own.starts_with(&format!("{above}/"))));
     }
 }

@@ -2,11 +2,13 @@
 
 mod certificates;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::load::BundleFiles;
-use olmkit_bundle::manifests::{Certificates, Options, RenderError, render, webhook_services};
+use olmkit_bundle::manifests::{
+    Certificates, Options, RenderError, lacks_own_leases, render, unsound, webhook_services,
+};
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::yaml::{first_document, write};
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ use crate::exit::{Exit, Failure};
 use crate::files::{OutputDir, read_text};
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::{Answer, StreamAnswer, WrittenAnswer};
+use crate::report::{Answer, NotedAnswer, StreamAnswer, WrittenAnswer};
 
 /// Who issues the certificates of webhooks.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,12 @@ pub struct Request {
 /// # Errors
 /// When the bundle or the configuration cannot be read, OLM v1 would refuse them, or the output not be written.
 pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failure> {
+    if let (Form::HelmChart(_), Some(Issuer::SelfSigned)) = (&request.form, request.issuer) {
+        let error = "a chart cannot carry self-signed certificates: they are valid in one namespace, and that of the release \
+                     is not known before `helm install`";
+        return Err(Failure::misuse(error)
+            .help("pass --webhook-certs cert-manager, or write a --kustomize directory"));
+    }
     let files = request.bundle.bundle(access)?;
     let config = match &request.config {
         None => None,
@@ -89,26 +97,47 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
         config,
     };
     let objects = render(&files, &options).map_err(|error| refused(request, &error))?;
-    match &request.form {
-        Form::Yaml => Ok(Box::new(StreamAnswer { text: stream(&objects)? })),
+    let unsound = unsound(&objects);
+    if let (Form::Kustomization(_) | Form::HelmChart(_), false) = (&request.form, unsound.is_empty()) {
+        let tool = if let Form::HelmChart(_) = request.form { "Helm" } else { "kustomize" };
+        let error = format!("cannot render `{}` for {tool}: {}", request.bundle, unsound.join("; "));
+        return Err(Failure::no(error).help("correct the bundle's manifests"));
+    }
+    let mut warnings = unsound;
+    if lacks_own_leases(&objects, &request.namespace) {
+        warnings.push(format!(
+            "the operator may use Leases in the namespace that it watches, and not in its own, `{}`: if it elects a \
+             leader there, add a Role and a RoleBinding (OLM v1 renders neither)",
+            request.namespace
+        ));
+    }
+    let answer: Box<dyn Answer> = match &request.form {
+        Form::Yaml => Box::new(StreamAnswer { text: stream(&objects)? }),
         Form::Json => {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
             let text = serde_json::to_string_pretty(&list).map_err(Failure::unknown)? + "\n";
-            Ok(Box::new(StreamAnswer { text }))
+            Box::new(StreamAnswer { text })
         }
         Form::Kustomization(directory) => {
             let mut written = each(&objects)?;
             let resources: Vec<_> = written.iter().map(|(name, _)| name.clone()).collect();
+            // They may hold private keys.
+            let secrets = resources.iter().zip(&objects).filter(|(_, object)| object["kind"] == "Secret");
+            let private = secrets.map(|(name, _)| name.clone()).collect();
             let kustomization = json!({
                 "apiVersion": "kustomize.config.k8s.io/v1beta1",
                 "kind": "Kustomization",
                 "resources": resources,
             });
             written.push(("kustomization.yaml".to_owned(), yaml(&kustomization)?));
-            fill(directory, written)
+            Box::new(fill(directory, written, private)?)
         }
-        Form::HelmChart(directory) => fill(directory, chart(&files, &objects, &request.namespace)?),
-    }
+        Form::HelmChart(directory) => {
+            let written = chart(&files, &objects, &request.namespace)?;
+            Box::new(fill(directory, written, BTreeSet::new())?)
+        }
+    };
+    Ok(if warnings.is_empty() { answer } else { Box::new(NotedAnswer { answer, warnings }) })
 }
 
 fn refused(request: &Request, error: &RenderError) -> Failure {
@@ -117,7 +146,11 @@ fn refused(request: &Request, error: &RenderError) -> Failure {
     Failure { help, exit, ..Failure::unknown(format!("cannot render `{}`: {error}", request.bundle)) }
 }
 
-fn fill(directory: &Path, written: Vec<(String, String)>) -> Result<Box<dyn Answer>, Failure> {
+fn fill(
+    directory: &Path,
+    written: Vec<(String, String)>,
+    private: BTreeSet<String>,
+) -> Result<WrittenAnswer, Failure> {
     let mut tree: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
     let paths: Vec<_> = written.iter().map(|(path, _)| path.clone()).collect();
     for (path, text) in written {
@@ -126,8 +159,8 @@ fn fill(directory: &Path, written: Vec<(String, String)>) -> Result<Box<dyn Answ
         }
         tree.insert(path, Some(text.into_bytes()));
     }
-    OutputDir::open(directory)?.fill(&tree)?;
-    Ok(Box::new(WrittenAnswer { directory: directory.to_owned(), files: paths }))
+    OutputDir::open(directory)?.with_private(private).fill(&tree)?;
+    Ok(WrittenAnswer { directory: directory.to_owned(), files: paths })
 }
 
 fn yaml(object: &Value) -> Result<String, Failure> {

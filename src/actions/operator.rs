@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::input::Input;
-use crate::lifecycle::cluster::{Cluster, ClusterError};
+use crate::lifecycle::api::{Key, known};
+use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
 use crate::lifecycle::decide::{Accept, Stuck};
 use crate::lifecycle::doctor::{self, Diagnosis, Scope, diagnose};
 use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
@@ -499,13 +500,26 @@ fn one(
         Verb::Watch { namespace, interval } => {
             engine.watch(namespace.as_deref(), *interval).map(|()| Outcome::Watched)
         }
-        Verb::List { namespace } => engine.list(namespace.as_deref()).map(Outcome::List),
+        Verb::List { namespace } => {
+            let listed = engine.list(namespace.as_deref());
+            if let (Some(namespace), Ok(rows)) = (namespace, &listed)
+                && rows.is_empty()
+            {
+                check_namespace(engine.cluster, namespace)?;
+            }
+            listed.map(Outcome::List)
+        }
         Verb::Doctor { name, namespace, fix } => {
             let mut diagnosis = examine(engine.cluster, name.clone(), namespace.clone())?;
             if *fix {
                 diagnosis.fixes = engine
                     .fix(&diagnosis)
                     .map_err(|error| failure(error, &engine.planned, engine.awaited(), engine.resume()))?;
+            }
+            if diagnosis.fixes.iter().any(|fix| fix.done) {
+                // The causes are those that were found; the states are those of now.
+                let after = examine(engine.cluster, name.clone(), namespace.clone())?;
+                (diagnosis.state, diagnosis.operators) = (after.state, after.operators);
             }
             return Ok(Outcome::Diagnosis(diagnosis));
         }
@@ -558,8 +572,30 @@ fn examine(
     let now = cluster.time_of_day();
     let seen =
         doctor::observe(cluster, &scope, Some(now)).map_err(|error| failure(error.into(), &[], "", None))?;
+    if let Some(namespace) = &scope.namespace
+        && seen
+            .within("Subscription", namespace)
+            .chain(seen.within("ClusterServiceVersion", namespace))
+            .next()
+            .is_none()
+    {
+        check_namespace(cluster, namespace)?;
+    }
     super::doctor::found(&seen, &scope)?;
     Ok(diagnose(&seen, &scope))
+}
+
+/// Says so if a namespace without operators does not exist. Who may not read namespaces is told nothing; a simulated cluster makes
+/// them as they are named.
+fn check_namespace(cluster: &mut dyn Cluster, namespace: &str) -> Result<(), Failure> {
+    if !cluster.has_pods() || !matches!(cluster.get(&known::NAMESPACE, "", namespace), Ok(None)) {
+        return Ok(());
+    }
+    let mut names = Vec::new();
+    let selection = Selection { metadata_only: true, ..Selection::default() };
+    // Without them there is only no suggestion.
+    let _ = cluster.each(&known::NAMESPACE, None, &selection, &mut |found| names.push(Key::of(&found).name));
+    Err(super::doctor::no_namespace(namespace, "", names.iter().map(String::as_str)))
 }
 
 /// What is said when a verb did something and did not get to its end.

@@ -16,7 +16,7 @@ use crate::actions::{build, convert, generate, init, push, unpack, validate};
 use crate::exit::Failure;
 use crate::image::Place;
 use crate::input::Input;
-use crate::report::Answer;
+use crate::report::{Answer, Format};
 
 /// What to do with bundles.
 #[derive(Debug, Subcommand)]
@@ -42,7 +42,16 @@ pub enum Verb {
 }
 
 impl Verb {
-    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+    /// Whether it works on a cluster, or writes to a registry.
+    pub(super) fn reaches_out(&self) -> bool {
+        match self {
+            Self::Build(_) | Self::Push(_) => true,
+            Self::Diff(flags) => flags.is_live(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         match self {
             Self::Init(flags) => {
                 let Init { directory, from_csv, package_file } = *flags;
@@ -73,7 +82,7 @@ impl Verb {
                 Ok(Box::new(answer))
             }
             Self::Validate(flags) => flags.run(),
-            Self::Diff(flags) => flags.run(),
+            Self::Diff(flags) => flags.run(output),
             Self::Manifests(flags) => flags.run(),
         }
     }
@@ -183,7 +192,8 @@ pub struct Generate {
     /// Additional service accounts for OLM to grant permissions to, used by no Deployment
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     extra_service_accounts: Vec<String>,
-    /// Set a field of the ClusterServiceVersion; overrides every other source. The value is YAML
+    /// Set a field of the ClusterServiceVersion; overrides every other source. The value is YAML. Positions in lists stand in
+    /// brackets, `spec.maintainers[0].name=Jo`; dots in a key are escaped, `metadata.annotations.example\.com/team=db`
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<Assignment>,
     /// Replace an image's name, tag or digest, as `kustomize edit set image` does
@@ -253,9 +263,26 @@ fn created_at(text: &str) -> Result<String, String> {
     let digits = |c: char| if c.is_ascii_digit() { '0' } else { c };
     let shape: String = text.chars().map(digits).collect();
     match shape.as_str() {
-        "now" | "0000-00-00T00:00:00Z" => Ok(text.to_owned()),
+        "now" => Ok(text.to_owned()),
+        "0000-00-00T00:00:00Z" if is_time(text) => Ok(text.to_owned()),
+        "0000-00-00T00:00:00Z" => Err("there is no such day or time".to_owned()),
         _ => Err("write it as 2026-01-31T00:00:00Z, or `now`".to_owned()),
     }
+}
+
+/// Whether a text of this shape is a day that the calendar has, and a time of day.
+fn is_time(text: &str) -> bool {
+    let number = |at: usize, length: usize| text[at..at + length].parse::<u32>().unwrap_or(u32::MAX);
+    let (year, month, day) = (number(0, 4), number(5, 2), number(8, 2));
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&day) && number(11, 2) < 24 && number(14, 2) < 60 && number(17, 2) < 60
 }
 
 const GENERATE_EXAMPLES: &str = "\

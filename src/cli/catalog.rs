@@ -67,7 +67,7 @@ impl Verb {
                 Ok(Box::new(catalog::add(&request, &registry.access()?)?))
             }
             Self::Edit(verb) => verb.run(),
-            Self::Diff(flags) => flags.run(),
+            Self::Diff(flags) => flags.run(output),
             Self::Validate(flags) => {
                 let Validate { catalogs, levels, registry } = *flags;
                 Ok(Box::new(catalog::validate(&catalogs, &levels.levels()?, &registry.access()?)?))
@@ -115,6 +115,10 @@ impl Verb {
             Self::Browse(flags) => {
                 let Browse { catalog, port, registry } = *flags;
                 Ok(Box::new(browse::serve(&catalog, port, &registry.access()?)?))
+            }
+            Self::Graph(flags) if flags.draw_v0_semantics && !matches!(flags.format, Picture::Mermaid) => {
+                Err(Failure::misuse("--draw-v0-semantics marks edges in Mermaid only")
+                    .help("leave it out, or pass `--format mermaid`"))
             }
             Self::Graph(flags) if flags.output_dir.is_some() => {
                 let Graph { catalog, output_dir, registry, .. } = *flags;
@@ -192,9 +196,9 @@ pub struct Add {
     /// Channels to add the bundles to [default: those of their annotations]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     channels: Vec<ChannelName>,
-    /// Version policy: replaces, semver, semver-skippatch or skip-range
-    #[arg(long, value_name = "POLICY", default_value_t = Policy::Replaces)]
-    policy: Policy,
+    /// Version policy: replaces, semver, semver-skippatch or skip-range [default: replaces]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
     /// Default channel of the package [default for a new package: that of the bundle's annotations, else the first channel]
     #[arg(long, value_name = "NAME")]
     default_channel: Option<ChannelName>,
@@ -241,7 +245,9 @@ impl Add {
         let Self {
             catalog, bundles, channels, policy, default_channel, image_ref_template, registry, ..
         } = self;
-        let request = add::Request { channels, policy, default_channel, format };
+        let strict = policy.is_some();
+        let policy = policy.unwrap_or_default();
+        let request = add::Request { channels, policy, strict, default_channel, format };
         (catalog::AddRequest { catalog, bundles, request, image_ref_template }, registry)
     }
 }
@@ -277,8 +283,8 @@ pub struct Path {
     /// Filter by channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// Show only paths from this ClusterServiceVersion
-    #[arg(long, value_name = "CSV")]
+    /// Show only paths from this version, or ClusterServiceVersion
+    #[arg(long, value_name = "VERSION")]
     from: Option<String>,
     /// OLM version whose rules apply
     #[arg(long, value_enum, default_value_t = Rules::V0)]

@@ -1,17 +1,19 @@
 //! `olmkit bundle diff`
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use olmkit_bundle::diff::codes;
 use olmkit_bundle::finding::Level;
 
 use super::levels::LevelFlags;
-use super::registry::RegistryFlags;
+use super::registry::{RegistryFlags, duration};
 use crate::actions::diff;
 use crate::exit::Failure;
 use crate::input::{Input, Side};
-use crate::report::{Answer, ChangelogAnswer};
+use crate::lifecycle::kubernetes::Choice;
+use crate::report::{Answer, ChangelogAnswer, Format};
 
 /// Flags of `bundle diff`.
 #[derive(Debug, Args)]
@@ -39,6 +41,21 @@ pub struct Diff {
     /// bundle are always checked
     #[arg(long, value_name = "FILE|DIR")]
     samples: Vec<PathBuf>,
+    /// Check the custom resources of a cluster against the new schemas, and count them
+    #[arg(long, conflicts_with = "catalog", help_heading = "Cluster")]
+    live: bool,
+    /// Kubeconfig context [default: the current one]
+    #[arg(long, value_name = "CONTEXT", requires = "live", help_heading = "Cluster")]
+    context: Option<String>,
+    /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
+    #[arg(long, value_name = "FILE", requires = "live", help_heading = "Cluster")]
+    kubeconfig: Option<PathBuf>,
+    /// Timeout for everything that is asked of the cluster: seconds, or a number with `s`, `m` or `h` [default: 5m]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "live", help_heading = "Cluster")]
+    live_timeout: Option<Duration>,
+    /// Package file, or Cargo.toml, that states the policy of the package: new versions must keep to it
+    #[arg(long, value_name = "FILE")]
+    package_file: Option<PathBuf>,
     /// Print release notes in Markdown instead of findings, and exit with 0
     #[arg(long)]
     changelog: bool,
@@ -53,41 +70,57 @@ Examples:
   olmkit bundle diff quay.io/example/redis-operator-bundle:v0.1.0 bundle
   olmkit bundle diff git:main:bundle bundle --output github
   olmkit bundle diff git:v0.1.0:config/crd/redisclusters.yaml config/crd/redisclusters.yaml
-  olmkit bundle diff --catalog catalog --channel stable --bundles bundles/*
+  olmkit bundle diff --catalog catalog --channel stable --bundles bundles/* --package-file olmkit.yaml
+  olmkit bundle diff git:v0.1.0:bundle bundle --live --context production
   olmkit bundle diff git:v0.1.0:bundle bundle --changelog > CHANGES.md";
 
 /// Stands for every code of a break, where codes are denied.
 const BREAKING: &str = "breaking";
 
 impl Diff {
-    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
-        let Self { old, new, catalog, package, channel, bundles, samples, changelog, levels, registry } =
-            self;
+    /// Whether it asks a cluster.
+    pub(super) fn is_live(&self) -> bool {
+        self.live
+    }
+
+    pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
+        let Self { old, new, catalog, package, channel, bundles, samples, .. } = self;
         if catalog.is_none() && (package.is_some() || channel.is_some() || !bundles.is_empty()) {
             let error = "--package, --channel and --bundles filter a catalog, and none is given";
             return Err(Failure::misuse(error).help("pass --catalog instead of OLD and NEW"));
         }
-        if changelog && levels.denies() {
+        if self.changelog && self.levels.denies() {
             let error = "--changelog prints release notes and always exits with 0, so --deny has no effect";
             return Err(
                 Failure::misuse(error).help("run the command once with --changelog, and once with --deny")
             );
         }
+        if self.changelog && !matches!(output, Format::Text | Format::Markdown) {
+            let error = "--changelog prints Markdown, and no other --output";
+            return Err(Failure::misuse(error).help("leave --output or --changelog out"));
+        }
+        let choice = Choice { kubeconfig: self.kubeconfig, context: self.context };
+        let timeout = self.live_timeout.unwrap_or(diff::live::TIMEOUT);
+        let live = self.live.then_some(diff::live::Request { choice, timeout });
         let breaking = codes::ALL.iter().filter(|code| code.level == Level::Error);
-        let levels = levels.expand(BREAKING, breaking.map(|code| code.name)).levels()?;
-        let access = registry.access()?;
-        let answer = match (old, new, catalog) {
+        let levels = self.levels.expand(BREAKING, breaking.map(|code| code.name)).levels()?;
+        let access = self.registry.access()?;
+        let package_file = self.package_file;
+        let compared = match (old, new, catalog) {
             (_, _, Some(catalog)) => {
-                let request = diff::EdgesRequest { catalog, package, channel, bundles, levels };
+                let request = diff::EdgesRequest { catalog, package, channel, bundles, package_file, levels };
                 diff::edges(&request, &access)?
             }
-            (Some(old), Some(new), None) => diff::run(&diff::Request { old, new, samples, levels }, &access)?,
+            (Some(old), Some(new), None) => {
+                let request = diff::Request { old, new, samples, live, package_file, levels };
+                diff::run(&request, &access)?
+            }
             // The parser asks for both.
             _ => return Err(Failure::misuse("two versions are needed").help("give OLD and NEW")),
         };
-        match changelog {
-            true => Ok(Box::new(ChangelogAnswer::of(&answer))),
-            false => Ok(Box::new(answer)),
+        match self.changelog {
+            true => Ok(Box::new(ChangelogAnswer::of(&compared.answer, &compared.upgrades))),
+            false => Ok(Box::new(compared.answer)),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::files;
 use crate::image::Place;
 use crate::input::Input;
 use crate::lifecycle::api;
+use crate::lifecycle::api::pod_config::{self, PodConfig, PodConfigError};
 use crate::lifecycle::decide::Accept;
 use crate::lifecycle::doctor::Scope;
 use crate::lifecycle::engine::Options;
@@ -122,6 +123,7 @@ impl Verb {
             }
             Self::Doctor(Doctor { name, from, at, fix, dry_run, reading, cluster }) => {
                 let namespace = reading.namespace(&cluster);
+                let (name, from) = name_after_files(name, from);
                 if !from.is_empty() {
                     let diagnosis = doctor::from_files(&from, at, &Scope { name, namespace })?;
                     return Ok(Box::new(report::DoctorAnswer { diagnosis }));
@@ -384,6 +386,12 @@ impl Install {
         }
         let watch = (!self.watch.is_empty())
             .then(|| if self.watch == ["*"] { Vec::new() } else { self.watch.clone() });
+        if self.push_to.is_some() && !self.cluster.simulate.is_empty() {
+            return Err(Failure::misuse(
+                "a simulated cluster pulls from no registry, so --push-to cannot be used",
+            )
+            .help("leave --push-to out"));
+        }
         let bundle = self.bundle.clone().map(|input| NewBundle { input, push_to: self.push_to.clone() });
         let request = install::Install {
             throw_away: None,
@@ -395,11 +403,7 @@ impl Install {
             version: self.version.clone(),
             approval: self.approval.map(Into::into),
             watch,
-            config: self
-                .config
-                .as_deref()
-                .map(|path| config(path, "`spec.config` of a Subscription"))
-                .transpose()?,
+            config: self.config.as_deref().map(|path| config(path, pod_config::SUBSCRIPTION)).transpose()?,
             accept: self.accept.clone().into(),
             accept_missing_images: self.images.accept_missing_images,
         };
@@ -415,6 +419,12 @@ fn namespace(text: &str) -> Result<String, String> {
 /// Name of a namespace, or `*` for all.
 fn watched(text: &str) -> Result<String, String> {
     if text == "*" { Ok(text.to_owned()) } else { namespace(text) }
+}
+
+/// An image as a cluster pulls it: of a registry, which is Docker Hub where none is named.
+pub(super) fn image_reference(text: &str) -> Result<String, String> {
+    let place = format!("docker://{}", text.trim_start_matches("docker://")).parse::<Place>();
+    place.map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Name of an object.
@@ -443,14 +453,22 @@ fn repository(text: &str) -> Result<String, String> {
 }
 
 /// Reads settings of pods from a file; `field` is what it stands for.
-pub(super) fn config(path: &std::path::Path, field: &str) -> Result<Value, Failure> {
+pub(super) fn config(path: &std::path::Path, known: PodConfig) -> Result<Value, Failure> {
     let text = files::read_text(path)?;
     let document = olmkit_bundle::yaml::first_document(&text).map_err(Failure::unknown)?;
     let value = document.root.to_json();
-    if value.is_object() {
-        return Ok(value);
+    if !value.is_object() {
+        return Err(Failure::misuse(format!("`{}` is not a map", path.display()))
+            .help(format!("write it as {}", known.field)));
     }
-    Err(Failure::misuse(format!("`{}` is not a map", path.display())).help(format!("write it as {field}")))
+    known.check(&value).map_err(|error| {
+        let help = match &error {
+            PodConfigError::Unknown { help, .. } => help.clone(),
+            _ => format!("write it as in {}", known.field),
+        };
+        Failure::misuse(error).help(format!("{help} (in `{}`)", path.display()))
+    })?;
+    Ok(value)
 }
 
 /// Flags of `operator upgrade`.
@@ -591,23 +609,42 @@ pub struct Doctor {
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Diagnose files instead of a cluster: output of `kubectl get -o yaml|json`, a directory or archive from `oc adm must-gather` or
-    /// `kubectl cluster-info dump`, or a recorded trace (.jsonl); repeat for several
-    #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]
+    /// `kubectl cluster-info dump`, or a recorded trace (.jsonl); `-` for standard input; repeat for several
+    #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate", "catalog_from", "bundles_from"])]
     from: Vec<PathBuf>,
     /// Moment of a recorded trace, in milliseconds, inclusive [default: its end]
-    #[arg(long, value_name = "MS", requires = "from")]
+    #[arg(long, value_name = "MS", requires = "from", conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]
     at: Option<i64>,
     /// Apply the repairs that interrupt nothing and lose nothing: unpack a bundle again, retry an InstallPlan once its cause is gone,
     /// adopt an orphaned ClusterServiceVersion, make a stuck Subscription anew, carry a failed upgrade on
     #[arg(long, conflicts_with = "from")]
     fix: bool,
     /// With --fix, say what it would do and change nothing
-    #[arg(long, requires = "fix")]
+    #[arg(long, requires = "fix", conflicts_with = "from")]
     dry_run: bool,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
     cluster: ClusterFlags,
+}
+
+/// Takes a name that stands after the files: the last of several, if there is no such file.
+fn name_after_files(name: Option<String>, mut from: Vec<PathBuf>) -> (Option<String>, Vec<PathBuf>) {
+    let is_file = |text: &str| {
+        [".yaml", ".yml", ".json", ".jsonl", ".tar", ".gz", ".tgz"]
+            .iter()
+            .any(|ending| text.ends_with(ending))
+    };
+    let is_name = |path: &PathBuf| {
+        !path.exists() && path.to_str().is_some_and(|text| object_name(text).is_ok() && !is_file(text))
+    };
+    match name {
+        None if from.len() > 1 && from.last().is_some_and(is_name) => {
+            let name = from.pop().map(|path| path.display().to_string());
+            (name, from)
+        }
+        name => (name, from),
+    }
 }
 
 const DOCTOR_EXAMPLES: &str = "\
@@ -618,7 +655,8 @@ Examples:
   olmkit operator doctor redis-operator -n redis
   olmkit operator doctor redis-operator -n redis --fix --dry-run
   olmkit operator doctor --from must-gather.tar.gz
-  olmkit operator doctor --from objects.json --output json";
+  olmkit operator doctor --from objects.json --output json
+  olmkit operator doctor --from - < objects.json";
 
 /// Flags of `operator uninstall`.
 #[derive(Debug, Args)]
@@ -682,6 +720,19 @@ mod tests {
         }
         assert!(object_name("a.b").is_ok() && object_name("BAD_name").is_err());
         assert!(watched("*").is_ok() && watched("**").is_err());
+    }
+
+    #[test]
+    fn a_name_may_stand_after_the_files() {
+        let take = |from: &[&str]| {
+            let (name, from) = name_after_files(None, from.iter().map(PathBuf::from).collect());
+            (name.unwrap_or_default(), from.len())
+        };
+        assert_eq!(take(&["Cargo.toml", "redis-operator"]), ("redis-operator".into(), 1));
+        assert_eq!(take(&["Cargo.toml", "src"]), (String::new(), 2));
+        assert_eq!(take(&["Cargo.toml", "missing.yaml"]), (String::new(), 2));
+        assert_eq!(take(&["redis-operator"]), (String::new(), 1));
+        assert_eq!(take(&["-", "redis-operator"]), ("redis-operator".into(), 1));
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::operator::{ClusterFlags, Reading, config, object_name};
+use super::operator::{ClusterFlags, Reading, config, image_reference, object_name};
 use super::registry::duration;
 use crate::actions::operator::{self, NewCatalog, SourceVerb, Target, is_on_disk};
 use crate::exit::Failure;
 use crate::input::Input;
+use crate::lifecycle::api::pod_config;
 use crate::lifecycle::engine::Options;
 use crate::lifecycle::sources::{Add as Wanted, Origin};
 use crate::report::{self, Answer};
@@ -124,9 +125,6 @@ Examples:
   olmkit source add redis catalog --to registry.example.com/team/catalog:v1 -n olm
   olmkit source add redis --address catalog.example.com:50051 -n olm --priority 10";
 
-/// What a file with settings of the pod stands for.
-const POD_CONFIG: &str = "`spec.grpcPodConfig` of a CatalogSource";
-
 impl Add {
     fn request(self) -> Result<(SourceVerb, ClusterFlags, Options), Failure> {
         let Self { cluster, waiting, .. } = self;
@@ -135,6 +133,16 @@ impl Add {
                 "--catalog-from is for other verbs: `source add` names the catalog itself",
             )
             .help("leave --catalog-from out"));
+        }
+        if !cluster.simulate.is_empty() && self.address.is_some() {
+            return Err(Failure::misuse(
+                "a simulated cluster reaches no servers, so --address cannot be used",
+            )
+            .help("name the directory or the image of the catalog instead"));
+        }
+        if !cluster.simulate.is_empty() && self.accept_missing_images {
+            return Err(Failure::misuse("a simulated cluster reads the catalog, so it cannot be missing")
+                .help("leave --accept-missing-images out"));
         }
         let (origin, catalog) = match (self.catalog, self.address) {
             (None, address) => (Origin::Address(address.unwrap_or_default()), None),
@@ -148,7 +156,7 @@ impl Add {
                 ))
                 .help("name the directory of the catalog, or leave --to out"));
             }
-            (Some(image), _) => (Origin::Image(image), None),
+            (Some(image), _) => (Origin::Image(image_reference(&image).map_err(Failure::misuse)?), None),
         };
         let wanted = Wanted {
             name: self.name,
@@ -159,7 +167,11 @@ impl Add {
             secrets: self.secret,
             display_name: self.display_name,
             publisher: self.publisher,
-            pod: self.pod_config.as_deref().map(|path| config(path, POD_CONFIG)).transpose()?,
+            pod: self
+                .pod_config
+                .as_deref()
+                .map(|path| config(path, pod_config::CATALOG_SOURCE))
+                .transpose()?,
             accept_missing_image: self.accept_missing_images,
         };
         Ok((SourceVerb::Add { wanted: Box::new(wanted), catalog }, cluster, waiting.options()))

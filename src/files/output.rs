@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, fchown};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +26,9 @@ const STAGING: &str = ".olmkit-new-";
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How often to make a directory again that another writer removed.
 const MAX_LOST: u32 = 20;
+/// The modes of new files, before the umask takes from them.
+const EVERYBODY: u32 = 0o666;
+const OWNER_ONLY: u32 = 0o600;
 /// How often to look whether it has finished.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -40,6 +43,8 @@ pub struct OutputDir {
     lock: Option<fs::File>,
     /// The directories that were made for it, outermost first.
     made: Vec<PathBuf>,
+    /// Paths of files that only their owner may read.
+    private: BTreeSet<String>,
 }
 
 /// A file to be written.
@@ -47,6 +52,7 @@ struct Pending<'b> {
     target: PathBuf,
     old: Option<fs::Metadata>,
     bytes: &'b [u8],
+    is_private: bool,
 }
 
 impl OutputDir {
@@ -80,10 +86,18 @@ impl OutputDir {
             if file.metadata().map(id).ok() != fs::metadata(&real).map(id).ok() {
                 continue;
             }
-            let directory = Self { path: path.to_owned(), real, lock: locked.then_some(file), made };
+            let lock = locked.then_some(file);
+            let directory = Self { path: path.to_owned(), real, lock, made, private: BTreeSet::new() };
             directory.remove_leftovers();
             return Ok(directory);
         }
+    }
+
+    /// The same, with files among those that it will write that only their owner may read.
+    #[must_use]
+    pub fn with_private(mut self, paths: BTreeSet<String>) -> Self {
+        self.private = paths;
+        self
     }
 
     /// Makes files have this content, and makes directories where there is none. Paths have `/` between.
@@ -112,6 +126,7 @@ impl OutputDir {
         for (path, content) in files {
             let target = self.resolve(path)?;
             let old = fs::symlink_metadata(&target).ok();
+            let is_private = self.private.contains(path);
             match (content, &old) {
                 (None, Some(old)) if old.is_dir() => {}
                 (None, None) => drop(directories.insert(target)),
@@ -120,10 +135,12 @@ impl OutputDir {
                     let same =
                         old.len() == bytes.len() as u64 && fs::read(&target).is_ok_and(|old| old == bytes);
                     if !same {
-                        pending.push(Pending { target, old: Some(old.clone()), bytes });
+                        pending.push(Pending { target, old: Some(old.clone()), bytes, is_private });
                     }
                 }
-                (Some(bytes), None) => pending.push(Pending { target, old: None, bytes: bytes.as_ref() }),
+                (Some(bytes), None) => {
+                    pending.push(Pending { target, old: None, bytes: bytes.as_ref(), is_private });
+                }
                 (_, Some(_)) => {
                     let what = if content.is_none() { "not a directory" } else { "not a plain file" };
                     return Err(fail(&target, io::Error::other(what)));
@@ -183,12 +200,16 @@ impl OutputDir {
     }
 
     /// Removes files, and the directories that are empty then.
+    /// A link is removed, and what it leads to stays.
     ///
     /// # Errors
     /// When one cannot be removed.
     pub fn remove(&mut self, paths: &[String]) -> Result<(), FileError> {
         for path in paths {
-            let target = self.resolve(path)?;
+            let link = self.real.join(path);
+            let is_link = fs::symlink_metadata(&link).is_ok_and(|metadata| metadata.is_symlink());
+            // What a link leads to may have other readers.
+            let target = if is_link { link } else { self.resolve(path)? };
             fs::remove_file(&target)
                 .map_err(|source| FileError::Write { path: self.shown(&target), source })?;
             let above = target.ancestors().skip(1).take_while(|above| *above != self.real);
@@ -252,12 +273,15 @@ impl Drop for OutputDir {
 
 impl Pending<'_> {
     fn write(&self, path: &Path) -> io::Result<()> {
-        let mut file = fs::File::create_new(path)?;
+        let mode = if self.is_private { OWNER_ONLY } else { EVERYBODY };
+        let mut file = fs::File::options().write(true).create_new(true).mode(mode).open(path)?;
         file.write_all(self.bytes)?;
         if let Some(old) = &self.old {
             // Only root can give files away; anybody else owns the new one.
             let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
-            file.set_permissions(old.permissions())?;
+            if !self.is_private {
+                file.set_permissions(old.permissions())?;
+            }
         }
         file.sync_all()
     }

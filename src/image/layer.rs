@@ -263,6 +263,10 @@ fn append<W: Write>(tar: &mut Builder<W>, path: &TreePath, node: &Node) -> io::R
             (EntryType::Regular, path.to_string(), 0o755, file.size())
         }
         Node::File(file) => (EntryType::Regular, path.to_string(), 0o644, file.size()),
+        Node::Link(name) => {
+            header.set_link_name(name)?;
+            (EntryType::Symlink, path.to_string(), 0o777, 0)
+        }
     };
     header.set_entry_type(entry_type);
     header.set_mode(mode);
@@ -273,7 +277,7 @@ fn append<W: Write>(tar: &mut Builder<W>, path: &TreePath, node: &Node) -> io::R
     }
     header.set_cksum();
     match node {
-        Node::Dir => tar.append(&header, io::empty()),
+        Node::Dir | Node::Link(_) => tar.append(&header, io::empty()),
         Node::File(file) => tar.append(&header, file.reader()?),
     }
 }

@@ -117,6 +117,8 @@ pub enum Node {
     Dir,
     /// A regular file.
     File(TreeFile),
+    /// Another name for a file of the same directory: a symbolic link.
+    Link(String),
 }
 
 /// A regular file: mode 0644 in the image, or 0755 when it is executable.
@@ -231,6 +233,14 @@ impl FileTree {
         self.insert(path.parse()?, Node::File(TreeFile::from_memory(content.into(), true)))
     }
 
+    /// Adds another name for a file of the same directory, as a symbolic link.
+    ///
+    /// # Errors
+    /// As [`FileTree::add_file`].
+    pub fn add_link(&mut self, path: &str, name: &str) -> Result<(), TreeError> {
+        self.insert(path.parse()?, Node::Link(name.to_owned()))
+    }
+
     /// Adds a directory from disk and everything below it at a path of the image. Permissions on disk are of no
     /// account: they differ between checkouts, and the files of bundles and catalogs are only read.
     ///
@@ -299,19 +309,19 @@ impl FileTree {
         Ok(moved)
     }
 
-    /// Everything with its content in memory: files with theirs, directories without.
+    /// Everything with its content in memory: files with theirs, directories without. Links have none of their own.
     ///
     /// # Errors
     /// A file cannot be read.
     pub fn contents(&self) -> io::Result<BTreeMap<String, Option<Vec<u8>>>> {
         let content = |(path, node): (&TreePath, &Node)| {
             let content = match node {
-                Node::Dir => None,
+                Node::Dir | Node::Link(_) => None,
                 Node::File(file) => Some(file.read()?),
             };
             Ok((path.to_string(), content))
         };
-        self.iter().map(content).collect()
+        self.iter().filter(|(_, node)| !matches!(node, Node::Link(_))).map(content).collect()
     }
 
     /// The sizes of all files together, in bytes.
@@ -334,7 +344,7 @@ impl FileTree {
     pub fn file(&self, path: &str) -> Option<&TreeFile> {
         match self.get(path)? {
             Node::File(file) => Some(file),
-            Node::Dir => None,
+            Node::Dir | Node::Link(_) => None,
         }
     }
 
@@ -349,7 +359,9 @@ impl FileTree {
         while let Some(dir) = above {
             match self.nodes.get(&dir) {
                 Some(Node::Dir) => break,
-                Some(Node::File(_)) => return Err(TreeError::ThroughFile { path, file: dir }),
+                Some(Node::File(_) | Node::Link(_)) => {
+                    return Err(TreeError::ThroughFile { path, file: dir });
+                }
                 None => above = dir.parent(),
             }
         }
@@ -510,6 +522,7 @@ mod tests {
         let line = |(path, node): (&TreePath, &Node)| match node {
             Node::Dir => format!("{path}/\n"),
             Node::File(file) => format!("{path} {}\n", file.size()),
+            Node::Link(name) => format!("{path} -> {name}\n"),
         };
         tree.iter().map(line).collect()
     }

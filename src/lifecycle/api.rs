@@ -9,6 +9,7 @@ mod csv;
 mod install_plan;
 mod operator_group;
 mod package_manifest;
+pub mod pod_config;
 mod resource;
 mod subscription;
 

@@ -42,6 +42,9 @@ pub enum Decision {
     Act(Step),
     /// OLM has something to do.
     Wait(Awaited),
+    /// What stands there would never get anywhere, but OLM may not have looked again yet: a Subscription's status is that of its old
+    /// channel for a while after the channel has changed.
+    Suspect(Awaited, Stuck),
     /// The last bundle of the way is installed, and its predecessor is gone.
     Arrived,
     /// Nothing will come of waiting.
@@ -313,9 +316,11 @@ fn without_plan(
             "plan-leads-elsewhere",
             format!("{} leads to `{}`, not to `{next}`", plan.key(), status.current_csv),
         );
-        return Decision::Stuck(
-            stuck.help("the catalog has changed, or its edges are others than were read"),
+        let stuck = stuck.help(
+            "run the command again: the way is found anew, for the catalog may have changed; if the plan is still there, \
+             `olmkit operator doctor` shows why OLM keeps it",
         );
+        return Decision::Suspect(Awaited::Plan(next.to_owned()), stuck);
     }
     let beyond = !status.installed_csv.is_empty() && !goal.way.contains(&status.installed_csv);
     if let Some(csv) = observed.installed().filter(|_| beyond && goal.way.len() > 1) {

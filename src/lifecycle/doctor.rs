@@ -13,6 +13,7 @@
 #[cfg(test)]
 mod cases;
 mod catalogs;
+mod clock;
 mod cluster;
 mod codes;
 mod documents;
@@ -27,6 +28,7 @@ mod recording;
 mod refusals;
 mod resolution;
 mod subject;
+mod uncollected;
 mod unpack;
 mod versions;
 mod workloads;
@@ -44,6 +46,7 @@ pub use documents::{Read, read};
 pub use moment::{format as format_time, parse as parse_time};
 pub use observation::{Doc, NotSeen, Observation};
 pub use recording::{Recorder, RecordingError, replay};
+pub use uncollected::COLLECT;
 
 use subject::{Subject, Verdict};
 
@@ -256,13 +259,19 @@ impl Cause {
         }
     }
 
-    /// How long it has to stand before a wait is given up because of it.
+    /// How long it has to stand before a wait is given up because of it. With the seconds until it is named, and those until a wait
+    /// looks again, that is at most ten seconds after the cluster shows it, or thirty for what may pass by itself.
     pub fn patience(&self) -> Duration {
         match self.is_final {
             true => Duration::ZERO,
-            false if codes::may_pass(self.code) => Duration::from_secs(30),
-            false => Duration::from_secs(10),
+            false if codes::may_pass(self.code) => Duration::from_secs(22),
+            false => Duration::from_secs(4),
         }
+    }
+
+    /// How soon after the cluster shows it a wait ends that fails because of it.
+    pub fn promised_within(&self) -> Duration {
+        Duration::from_secs(if codes::may_pass(self.code) && !self.is_final { 30 } else { 10 })
     }
 
     /// Whether it is about finding and unpacking the next version, and not about what is installed.

@@ -76,6 +76,11 @@ pub trait Catalogs {
     /// # Errors
     /// It is not, or it cannot be found out from here.
     fn image(&self, reference: &str) -> Result<(), ContentError>;
+
+    /// What to do about an image that is not in its registry.
+    fn help_missing(&self) -> &'static str {
+        "push it first; if the nodes pull it from elsewhere, such as a mirror, pass --accept-missing-images"
+    }
 }
 
 /// Why something that should be in a registry could not be read.
@@ -490,6 +495,10 @@ impl<'e> Engine<'e> {
                     }
                     ("the new version to settle".to_owned(), wrong.map(grace))
                 }
+                Decision::Suspect(awaited, stuck) => {
+                    well_since = None;
+                    (self.sentence(&awaited), Some(grace(stuck)))
+                }
                 Decision::Wait(awaited) => {
                     well_since = None;
                     let now = self.cluster.now();
@@ -747,11 +756,14 @@ impl<'e> Engine<'e> {
         self.awaited = awaited.into();
         let deadline = self.deadline();
         let mut suspected: Option<(&'static str, Duration)> = None;
+        let mut seen = None;
         loop {
-            let suspicion = match look(self)? {
-                Seen::Done(value) => return Ok(value),
-                Seen::NotYet(suspicion) => suspicion,
+            let suspicion = match look(self) {
+                Ok(Seen::Done(value)) => return Ok(value),
+                Ok(Seen::NotYet(suspicion)) => suspicion,
+                Err(error) => return Err(self.while_waiting(error, seen)),
             };
+            seen.clone_from(&suspicion);
             let now = self.cluster.now();
             suspected = suspicion.as_ref().map(|stuck| match suspected {
                 Some((code, since)) if code == stuck.code => (code, since),

@@ -8,8 +8,8 @@ use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
 use super::api::{
-    ClusterServiceVersion, CsvPhase, InstallPlan, InstallPlanPhase, Key, Named as _, Object, Resource,
-    Subscription, known,
+    Approval, ClusterServiceVersion, CsvPhase, InstallPlan, InstallPlanPhase, Key, Named as _, Object,
+    Resource, Subscription, known,
 };
 use super::cluster::ClusterError;
 use super::doctor::{self, Cause, Diagnosis, Fix, ObjectRef};
@@ -175,7 +175,7 @@ impl Engine<'_> {
             return Ok(Left(format!("{key} is gone")));
         };
         let field = |path: &str| document.pointer(path).cloned().unwrap_or(Value::Null);
-        let again = json!({
+        let mut again = json!({
             "apiVersion": known::SUBSCRIPTION.api_version(), "kind": known::SUBSCRIPTION.kind,
             "metadata": {
                 "name": key.name, "namespace": key.namespace,
@@ -183,10 +183,24 @@ impl Engine<'_> {
             },
             "spec": document["spec"],
         });
+        // Where it began is long past: OLM would go back to it.
+        let installed = subscription.status.installed_csv.as_str();
+        if !installed.is_empty() {
+            again["spec"]["startingCSV"] = installed.into();
+        }
         self.delete_exactly(&known::SUBSCRIPTION, &document)?;
         self.gone(&known::SUBSCRIPTION, &key)?;
         match self.create(&known::SUBSCRIPTION, again.clone()) {
-            Ok(()) => Ok(Done(format!("makes {} anew: OLM installs within about 10 seconds", key.placed()))),
+            Ok(()) if subscription.spec.install_plan_approval == Approval::Manual => Ok(Done(format!(
+                "makes {} anew: OLM makes an InstallPlan for `{installed}` within about 10 seconds, which you have to approve: `olmkit operator approve {} -n {}`",
+                key.placed(),
+                key.name,
+                key.namespace
+            ))),
+            Ok(()) => Ok(Done(format!(
+                "makes {} anew: OLM installs `{installed}` within about 10 seconds",
+                key.placed()
+            ))),
             // It must not be lost.
             Err(error) => Err(EngineError::refused_help(
                 format!("{} was deleted and could not be created again: {error}", key.placed()),

@@ -19,8 +19,8 @@ use super::preview::{PlannedCsv, Preview};
 /// What a plan may contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Registries and repositories that images may come from; none for any.
-    pub registries: Vec<String>,
+    /// Registries and repositories that images may come from; no list for any, an empty one for none.
+    pub registries: Option<Vec<String>>,
     /// How far versions may go.
     pub upgrade: Upgrade,
     /// What a plan must not contain.
@@ -86,6 +86,15 @@ pub enum PolicyError {
         /// The way out.
         help: String,
     },
+    /// A key that stands there twice, of which one would not count.
+    #[error("duplicate key `{key}`")]
+    Duplicate {
+        /// The key.
+        key: String,
+    },
+    /// Documents that would not count.
+    #[error("more than one YAML document: a policy is a single one")]
+    Documents,
     /// A value that means nothing.
     #[error("`{key}` is `{value}`, expected {expected}")]
     Value {
@@ -124,12 +133,21 @@ impl Policy {
     /// # Errors
     /// It is not YAML, or says something that no policy can.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        let document = yaml::first_document(text).map_err(|error| PolicyError::Syntax(error.to_string()))?;
+        let syntax = |error: yaml::SyntaxError| PolicyError::Syntax(error.to_string());
+        let document = yaml::first_document(text).map_err(syntax)?;
+        for more in yaml::documents(text).skip(1) {
+            if !more.map_err(syntax)?.root.to_json().is_null() {
+                return Err(PolicyError::Documents);
+            }
+        }
+        if let Some(key) = document.notes.iter().find_map(duplicate) {
+            return Err(PolicyError::Duplicate { key });
+        }
         let map = document.root.as_mapping().ok_or(PolicyError::NotAMap)?;
         let mut policy = Self::default();
         for entry in map.iter() {
             match entry.key.as_ref() {
-                "registries" => policy.registries = texts("registries", &entry.value)?,
+                "registries" => policy.registries = Some(texts("registries", &entry.value)?),
                 "upgrade" => {
                     let text = entry.value.as_str().unwrap_or("");
                     policy.upgrade = match text {
@@ -215,16 +233,16 @@ impl Policy {
 
     fn allows(&self, image: &str) -> bool {
         let image = with_registry(image);
-        self.registries.is_empty()
-            || self.registries.iter().any(|allowed| {
-                let allowed = allowed.trim_end_matches('/');
-                image.strip_prefix(allowed).is_some_and(|rest| {
-                    // The end of a name, not a part of it: a port is part of the host.
-                    rest.is_empty()
-                        || rest.starts_with('/')
-                        || allowed.contains('/') && rest.starts_with([':', '@'])
-                })
+        let Some(registries) = &self.registries else { return true };
+        registries.iter().any(|allowed| {
+            let allowed = allowed.trim_end_matches('/');
+            image.strip_prefix(allowed).is_some_and(|rest| {
+                // The end of a name, not a part of it: a port is part of the host.
+                rest.is_empty()
+                    || rest.starts_with('/')
+                    || allowed.contains('/') && rest.starts_with([':', '@'])
             })
+        })
     }
 
     fn too_far(&self, csv: &PlannedCsv) -> Option<String> {
@@ -235,6 +253,14 @@ impl Policy {
         let (Ok(old), Ok(new)) = (Version::parse(from), Version::parse(to)) else {
             return Some(format!("`{name}` goes from `{from}` to `{to}`, which cannot be compared"));
         };
+        if new < old {
+            return Some(format!("`{name}` goes back from {from} to {to}, and only upgrades are allowed"));
+        }
+        if old.pre.is_empty() && !new.pre.is_empty() {
+            return Some(format!(
+                "`{name}` goes from {from} to the pre-release {to}, and only releases are allowed"
+            ));
+        }
         let (is_near, allowed) = match self.upgrade {
             Upgrade::Patch => ((old.major, old.minor) == (new.major, new.minor), "patch versions"),
             _ => (old.major == new.major, "minor and patch versions"),
@@ -261,6 +287,14 @@ fn with_registry(image: &str) -> String {
         Some((first, _)) if is_host(first) => image.to_owned(),
         Some(_) => format!("docker.io/{image}"),
         None => format!("docker.io/library/{image}"),
+    }
+}
+
+/// The key that stands twice, if a note is about one.
+fn duplicate(note: &yaml::Note) -> Option<String> {
+    match note {
+        yaml::Note::DuplicateKey { key, .. } => Some(key.clone()),
+        _ => None,
     }
 }
 
@@ -329,6 +363,44 @@ mod tests {
         check(
             "registries: [r.example.com/te, r.example.com:5000/x]",
             &["the image `r.example.com/team/demo:1` comes from a registry that is not allowed"],
+        );
+    }
+
+    #[test]
+    fn a_policy_with_an_empty_list_or_a_part_that_would_not_count_does_not_let_plans_pass() {
+        let found = Policy::parse("registries: []").unwrap().check(&preview(), "demo.v0.2.0");
+        assert_eq!(found.iter().filter(|one| one.rule == "registries").count(), 2);
+        let error = |text: &str| Policy::parse(text).unwrap_err();
+        let twice = "deny: [new-cluster-rules]\ndeny: [new-installs]\n";
+        assert_eq!(error(twice), PolicyError::Duplicate { key: "deny".into() });
+        assert_eq!(error("deny: [new-installs]\n---\nregistries: [a.example]\n"), PolicyError::Documents);
+        assert!(Policy::parse("---\nupgrade: patch\n---\n").is_ok());
+    }
+
+    #[test]
+    fn a_downgrade_and_a_pre_release_are_no_patch() {
+        let violations = |from: &str, to: &str| {
+            let (replaces_version, version) = (from.into(), to.into());
+            let csv = PlannedCsv {
+                name: "a".into(),
+                replaces: "b".into(),
+                replaces_version,
+                version,
+                ..PlannedCsv::default()
+            };
+            let preview = Preview { csvs: vec![csv], ..Preview::default() };
+            let found = Policy::parse("upgrade: patch").unwrap().check(&preview, "a");
+            found.into_iter().map(|one| one.sentence).collect::<Vec<_>>()
+        };
+        assert_eq!(violations("1.2.3", "1.2.4"), [""; 0]);
+        assert_eq!(violations("1.2.3-rc1", "1.2.3-rc2"), [""; 0]);
+        assert_eq!(
+            violations("1.2.3", "1.2.2"),
+            ["`a` goes back from 1.2.3 to 1.2.2, and only upgrades are allowed"]
+        );
+        assert_eq!(
+            violations("1.2.2", "1.2.4-rc1"),
+            ["`a` goes from 1.2.2 to the pre-release 1.2.4-rc1, and only releases are allowed"]
         );
     }
 

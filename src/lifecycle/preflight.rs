@@ -66,14 +66,17 @@ impl Engine<'_> {
     ) -> Result<(), EngineError> {
         let manifests = match self.catalogs.manifests(csv, bundle) {
             Ok(manifests) => manifests,
-            Err(error) => return unchecked.take(csv, error, accept_missing_images),
+            Err(error) => {
+                let help = self.catalogs.help_missing();
+                return unchecked.take(csv, error, accept_missing_images, help);
+            }
         };
         for crd in manifests.iter().filter(|object| object["kind"] == known::CRD.kind.as_str()) {
             self.crd_fits(csv, crd, crds, unchecked)?;
         }
         for image in manifests.iter().flat_map(images) {
             if let Err(error) = self.catalogs.image(&image) {
-                unchecked.take(csv, error, accept_missing_images)?;
+                unchecked.take(csv, error, accept_missing_images, self.catalogs.help_missing())?;
             }
         }
         Ok(())
@@ -208,7 +211,13 @@ impl Unchecked {
     }
 
     /// What could not be read is no obstacle; what does not exist is, unless it was accepted.
-    fn take(&mut self, csv: &str, error: ContentError, accept_missing: bool) -> Result<(), EngineError> {
+    fn take(
+        &mut self,
+        csv: &str,
+        error: ContentError,
+        accept_missing: bool,
+        help: &str,
+    ) -> Result<(), EngineError> {
         match error {
             ContentError::Interrupted => return Err(ClusterError::Interrupted.into()),
             ContentError::NotFound { reference } if accept_missing => {
@@ -217,7 +226,7 @@ impl Unchecked {
             ContentError::NotFound { reference } => {
                 return Err(EngineError::refused_help(
                     format!("`{csv}` cannot be installed: the image `{reference}` does not exist"),
-                    "push it first; if the nodes pull it from elsewhere, such as a mirror, pass --accept-missing-images",
+                    help,
                 ));
             }
             ContentError::Unreadable { reference, source } => {

@@ -5,7 +5,9 @@
 //! they change is found out against the objects of the cluster, and for each ClusterServiceVersion by `bundle diff` against the one
 //! that it replaces.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod reach;
+
+use std::collections::BTreeMap;
 
 use olmkit_bundle::diff;
 use olmkit_bundle::finding::Level;
@@ -56,13 +58,14 @@ pub struct PlannedCsv {
     pub replaces: String,
     /// The version that it replaces.
     pub replaces_version: String,
-    /// All images that it names.
+    /// All images that it names, those of init containers and of operands (`RELATED_IMAGE_…`) too.
     pub images: Vec<String>,
     /// Those of them that the replaced version does not name.
     pub new_images: Vec<String>,
-    /// What its service accounts may newly do in all namespaces, a line for each rule.
+    /// What its service accounts may newly do in all namespaces, a line for each rule, and the new or changed ClusterRoles and
+    /// ClusterRoleBindings of its bundle.
     pub new_cluster_rules: Vec<String>,
-    /// The admission and conversion webhooks that the replaced version does not have, as `TYPE NAME`.
+    /// The admission and conversion webhooks that the replaced version does not have, as `TYPE NAME`, or that cover more than there.
     pub new_webhooks: Vec<String>,
     /// What `bundle diff` finds between the two versions.
     pub findings: Vec<PlannedFinding>,
@@ -159,7 +162,7 @@ impl Engine<'_> {
             approved: plan.spec.approved,
             ..Preview::default()
         };
-        let mut manifests: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let mut manifests: BTreeMap<String, Vec<(Value, Change)>> = BTreeMap::new();
         let mut unpacked = Unpacked::default();
         for step in &plan.status.plan {
             let resource = &step.resource;
@@ -189,7 +192,7 @@ impl Engine<'_> {
                 name: resource.name.clone(),
                 change,
             });
-            manifests.entry(step.resolving.clone()).or_default().extend(manifest);
+            manifests.entry(step.resolving.clone()).or_default().extend(manifest.map(|one| (one, change)));
         }
         let everywhere = observed.groups.first().is_some_and(|group| super::look::targets(group) == [""]);
         for name in &plan.spec.cluster_service_version_names {
@@ -282,7 +285,7 @@ impl Engine<'_> {
     fn planned_csv(
         &mut self,
         name: &str,
-        manifests: &[Value],
+        objects: &[(Value, Change)],
         subscription: Option<&Object<Subscription>>,
         observed: &Observed,
         everywhere: bool,
@@ -292,11 +295,11 @@ impl Engine<'_> {
             subscription: subscription.map(|one| one.name().to_owned()).unwrap_or_default(),
             ..PlannedCsv::default()
         };
+        let manifests = || objects.iter().map(|(object, _)| object);
         let is_csv = |one: &&Value| one["kind"] == olmkit_bundle::csv::KIND && Key::of(one).name == name;
-        let Some(csv) = manifests.iter().find(is_csv) else { return Ok(planned) };
+        let Some(csv) = manifests().find(is_csv) else { return Ok(planned) };
         planned.version = csv.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
-        let crds: Vec<&Value> =
-            manifests.iter().filter(|one| one["kind"] == known::CRD.kind.as_str()).collect();
+        let crds: Vec<&Value> = manifests().filter(|one| one["kind"] == known::CRD.kind.as_str()).collect();
         planned.blockers = self.blockers(name, &crds)?;
         let installed = subscription.map(|one| one.status.installed_csv.as_str()).unwrap_or_default();
         let before = match observed.csv(installed).filter(|old| old.name() != name) {
@@ -317,6 +320,7 @@ impl Engine<'_> {
                 before.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
         }
         compare(&mut planned, before.as_ref().map(|csv| (csv, &live[..])), (csv, &crds), everywhere);
+        planned.new_cluster_rules.extend(reach::rights(csv, &observed.namespace, objects));
         Ok(planned)
     }
 }
@@ -343,13 +347,6 @@ fn files<'o>(name: &str, objects: impl IntoIterator<Item = &'o Value>) -> Bundle
     BundleFiles { name: name.to_owned(), files: objects.into_iter().enumerate().map(file).collect() }
 }
 
-/// The webhooks of a ClusterServiceVersion, as `TYPE NAME`.
-fn webhooks(csv: &Value) -> BTreeSet<String> {
-    let all = csv.pointer("/spec/webhookdefinitions").and_then(Value::as_array).into_iter().flatten();
-    let text = |one: &Value, field: &str| one[field].as_str().unwrap_or("").to_owned();
-    all.map(|one| format!("{} {}", text(one, "type"), text(one, "generateName"))).collect()
-}
-
 /// Compares the new version with what it replaces, if it replaces something.
 fn compare(
     planned: &mut PlannedCsv,
@@ -361,12 +358,13 @@ fn compare(
     let new = Bundle::parse(&new);
     let old = before.map(|(csv, crds)| files(&planned.replaces, std::iter::once(csv).chain(crds)));
     let old = old.as_ref().map(Bundle::parse);
-    let images = validate::images(&new);
-    let known = old.as_ref().map(validate::images).unwrap_or_default();
+    let mut images = validate::images(&new);
+    images.extend(reach::images(after.0));
+    let mut known = old.as_ref().map(validate::images).unwrap_or_default();
+    known.extend(before.iter().flat_map(|(csv, _)| reach::images(csv)));
     planned.new_images = images.difference(&known).cloned().collect();
     planned.images = images.into_iter().collect();
-    let known = before.map(|(csv, _)| webhooks(csv)).unwrap_or_default();
-    planned.new_webhooks = webhooks(after.0).difference(&known).cloned().collect();
+    planned.new_webhooks = reach::webhooks(before.map(|(csv, _)| csv), after.0);
     let old_csv = old.as_ref().and_then(Bundle::csv);
     if let Some(new_csv) = new.csv() {
         planned.new_cluster_rules = diff::gained_in_all_namespaces(old_csv.as_ref(), &new_csv, everywhere);

@@ -105,6 +105,50 @@ impl Add {
         }
     }
 
+    /// What is to be changed of a CatalogSource that is there already. What nobody asks for stays, unless the catalog now comes from
+    /// where it means nothing.
+    fn change(&self, existing: &Value) -> Value {
+        let wanted = &self.document()["spec"];
+        let mut spec = existing.clone();
+        for (name, value) in wanted.as_object().into_iter().flatten() {
+            spec[name] = value.clone();
+        }
+        let mut remove = |name: &str| drop(spec.as_object_mut().map(|fields| fields.remove(name)));
+        match &self.origin {
+            Origin::Address(_) => {
+                ["image", "updateStrategy", "secrets", "grpcPodConfig"].into_iter().for_each(remove);
+            }
+            Origin::Image(image) | Origin::Data(image) => {
+                remove("address");
+                if image.contains('@') {
+                    remove("updateStrategy");
+                }
+                self.keep_pod_config(existing, &mut spec);
+            }
+        }
+        difference(existing, &spec)
+    }
+
+    /// Settings of the pod stay where no others are given; how the image is served goes with the image.
+    fn keep_pod_config(&self, existing: &Value, spec: &mut Value) {
+        const EXTRACT: &str = "extractContent";
+        let mut config = match (&self.pod, existing.get("grpcPodConfig")) {
+            (None, Some(old)) => old.clone(),
+            (given, _) => given.clone().unwrap_or_else(|| json!({})),
+        };
+        if self.pod.is_none() {
+            config.as_object_mut().map(|fields| fields.remove(EXTRACT));
+        }
+        if let Origin::Data(_) = self.origin {
+            config[EXTRACT] = self.document()["spec"]["grpcPodConfig"][EXTRACT].clone();
+        }
+        if config == json!({}) {
+            spec.as_object_mut().map(|fields| fields.remove("grpcPodConfig"));
+        } else {
+            spec["grpcPodConfig"] = config;
+        }
+    }
+
     fn document(&self) -> Value {
         let mut spec = json!({"sourceType": "grpc"});
         match &self.origin {
@@ -162,7 +206,7 @@ impl Engine<'_> {
         let document = wanted.document();
         let key = Key::of(&document);
         let existing = self.cluster.get(&known::CATALOG_SOURCE, &key.namespace, &key.name)?;
-        let change = existing.as_ref().map(|existing| difference(&existing["spec"], &document["spec"]));
+        let change = existing.as_ref().map(|existing| wanted.change(&existing["spec"]));
         let changes = change.as_ref().is_some_and(|change| *change != json!({}));
         if changes && !existing.as_ref().is_some_and(made_here) {
             return Err(EngineError::refused_help(
@@ -179,6 +223,16 @@ impl Engine<'_> {
         match (existing, change) {
             (None, _) => self.create(&known::CATALOG_SOURCE, document)?,
             (Some(_), Some(change)) if changes => {
+                let mut removed: Vec<&str> = change
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|(name, value)| value.is_null().then_some(name.as_str()))
+                    .collect();
+                removed.sort_unstable();
+                if !removed.is_empty() {
+                    self.say(format!("removing {} from {}", removed.join(", "), key.placed()));
+                }
                 self.patch(&known::CATALOG_SOURCE, &key, json!({"spec": change}))?;
             }
             (Some(_), _) => self.say(format!("{} is up to date", key.placed())),
@@ -253,7 +307,16 @@ impl Engine<'_> {
             self.say("the image is named by its digest: its content stays the same");
         }
         self.need([Right::new("delete", &known::POD, &key.namespace, "")])?;
-        let pods = self.catalog_pods(&key)?;
+        let pods = self.visible_pods(&key)?;
+        if pods.is_empty() && self.cluster.has_pods() {
+            return Err(EngineError::refused_help(
+                format!("{} has no pod", key.placed()),
+                format!(
+                    "`kubectl get events -n {}` and `olmkit olm status` may say why OLM made none",
+                    key.namespace
+                ),
+            ));
+        }
         for pod in &pods {
             self.delete(&known::POD, &Key::of(pod))?;
         }
@@ -362,14 +425,19 @@ impl Engine<'_> {
 
     /// The pods of a catalog; none where they may not be looked at.
     fn catalog_pods(&mut self, key: &Key) -> Result<Vec<Value>, EngineError> {
+        match self.visible_pods(key) {
+            Err(EngineError::Cluster(ClusterError::Forbidden { .. })) => Ok(Vec::new()),
+            pods => pods,
+        }
+    }
+
+    /// The pods of a catalog.
+    fn visible_pods(&mut self, key: &Key) -> Result<Vec<Value>, EngineError> {
         let is_own = |pod: &Value| {
             pod.pointer("/metadata/labels").is_some_and(|labels| labels[POD_LABEL] == key.name.as_str())
         };
-        match self.cluster.list(&known::POD, Some(&key.namespace)) {
-            Ok(pods) => Ok(pods.into_iter().filter(is_own).collect()),
-            Err(ClusterError::Forbidden { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
+        let pods = self.cluster.list(&known::POD, Some(&key.namespace))?;
+        Ok(pods.into_iter().filter(is_own).collect())
     }
 
     /// The Subscriptions that use a catalog, as `NAMESPACE/NAME`.

@@ -108,6 +108,7 @@ impl Engine<'_> {
         if self.options.wait {
             self.reach(&namespace, &name, &goal)?;
             self.restore(&namespace, &name, way.to_head)?;
+            self.say_never_carried(&request.accept, &namespace)?;
         } else if self.one_step(&namespace, &name, &goal)? {
             self.restore(&namespace, &name, way.to_head)?;
         }
@@ -227,11 +228,11 @@ impl Engine<'_> {
                 break goal;
             }
             let csvs = &plan.spec.cluster_service_version_names;
-            self.say(format!("approving {}: {}", plan.key(), csvs.join(" ")));
             self.say_unused(accept, csvs, &plan.key().to_string());
             if let Decision::Stuck(stuck) = decide::approve(&goal, plan, &current) {
                 return Err(EngineError::Stuck(stuck));
             }
+            self.say(format!("approving {}: {}", plan.key(), csvs.join(" ")));
             let patch = json!({
                 "metadata": {"resourceVersion": plan.metadata.resource_version}, "spec": {"approved": true},
             });
@@ -271,10 +272,26 @@ impl Engine<'_> {
             code: "policy",
             sentence: format!("installplan/{name} does not meet the policy{already}: {}", all.join("; ")),
             help: Some(format!(
-                "`olmkit operator plan {subscription} -n {namespace}` shows all that it changes; without --policy it is approved all \
-                 the same"
+                "see all that it changes with `olmkit operator plan {subscription} -n {namespace}`; approve it without --policy only if you \
+                 accept this"
             )),
         }))
+    }
+
+    /// Names what was accepted and no plan of a namespace has carried, which is most likely misspelt.
+    fn say_never_carried(&mut self, accept: &Accept, namespace: &str) -> Result<(), EngineError> {
+        if accept.csvs.is_empty() {
+            return Ok(());
+        }
+        let plans = self.cluster.list(&known::INSTALL_PLAN, Some(namespace))?;
+        let carried = |name: &String| {
+            let mut lists = plans.iter().map(|plan| &plan["spec"]["clusterServiceVersionNames"]);
+            lists.any(|list| list.as_array().is_some_and(|list| list.iter().any(|one| one == name.as_str())))
+        };
+        for name in accept.csvs.iter().filter(|name| !carried(name)) {
+            self.say(format!("--accept {name}: no InstallPlan in the namespace `{namespace}` carries it"));
+        }
+        Ok(())
     }
 
     /// Names what was accepted and nothing carries, which is most likely misspelt.

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use olmkit_catalog::diff::{ChannelDiff, Diff, Edges, EntryDiff, Kind, PackageDiff};
+use olmkit_catalog::diff::{ChannelDiff, Diff, Edges, EntryDiff, Kind, OtherDiff, PackageDiff};
 
 use super::findings::plural;
-use super::paths::short;
+use super::paths::{one_line, short};
 use super::{Answer, pretty, printable};
 use crate::exit::Exit;
 
@@ -18,6 +18,8 @@ pub struct CatalogDiffAnswer {
     pub deny: Vec<Denied>,
     /// Whether text is Markdown.
     pub markdown: bool,
+    /// The old and the new catalog, as they were named.
+    pub sides: (String, String),
 }
 
 /// A difference that is a failure where it is denied.
@@ -69,7 +71,7 @@ impl Denied {
             Self::RemovedBundles => "removed bundle",
             Self::ChangedBundles => "changed bundle",
             Self::DefaultChannel => "changed default channel",
-            Self::Any => "changed package",
+            Self::Any => "difference",
         }
     }
 }
@@ -78,17 +80,23 @@ impl CatalogDiffAnswer {
     fn denied(&self) -> Vec<(Denied, usize)> {
         let count =
             |denied: &Denied| (*denied, self.diff.packages.iter().map(|package| denied.count(package)).sum());
-        self.deny.iter().map(count).filter(|(_, count)| *count > 0).collect()
+        let mut denied: Vec<_> = self.deny.iter().map(count).collect();
+        if let Some((_, count)) = denied.iter_mut().find(|(denied, _)| *denied == Denied::Any) {
+            *count += self.diff.others.len();
+        }
+        denied.retain(|(_, count)| *count > 0);
+        denied
     }
 }
 
 impl Answer for CatalogDiffAnswer {
     fn json(&self) -> String {
-        pretty(&self.diff)
+        let denied = self.denied().into_iter().map(|(denied, count)| plural(count, denied.noun())).collect();
+        pretty(&Diff { denied, ..self.diff.clone() })
     }
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
-        let page = if self.markdown { markdown(&self.diff) } else { plain(&self.diff) };
+        let page = if self.markdown { markdown(&self.diff, &self.sides) } else { plain(&self.diff) };
         write!(out, "{}", printable(&page))?;
         for (denied, count) in self.denied() {
             writeln!(talk, "denied: {}", plural(count, denied.noun()))?;
@@ -120,16 +128,25 @@ fn word(kind: Kind) -> &'static str {
 /// The sentences about a package, each with its mark; headings are for the channels.
 fn plain(diff: &Diff) -> String {
     let mut out = String::new();
-    if diff.packages.is_empty() {
+    if diff.packages.is_empty() && diff.others.is_empty() {
         return "no differences\n".to_owned();
     }
     for package in &diff.packages {
-        out += &format!("{} {}\n", mark(package.change), package.name);
+        out += &format!("{} {}\n", mark(package.change), one_line(&package.name));
         for line in lines(package) {
-            out += &format!("  {line}\n");
+            out += &format!("  {}\n", one_line(&line));
         }
     }
+    for line in diff.others.iter().map(other) {
+        out += &format!("{}\n", one_line(&line));
+    }
     out
+}
+
+/// A blob of another schema, such as `~ example.com.note of x`.
+fn other(other: &OtherDiff) -> String {
+    let name = if other.name.is_empty() { String::new() } else { format!(" {}", other.name) };
+    format!("{} {}{name}", mark(other.change), other.schema)
 }
 
 fn lines(package: &PackageDiff) -> Vec<String> {
@@ -140,7 +157,13 @@ fn lines(package: &PackageDiff) -> Vec<String> {
     }
     lines.extend(package.fields.iter().map(|field| format!("~ {field}")));
     for channel in &package.channels {
-        lines.push(format!("{} channel {}{}", mark(channel.change), channel.name, head(channel, &name)));
+        let fields = if channel.fields.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", channel.fields.join(", "))
+        };
+        let head = head(channel, &name);
+        lines.push(format!("{} channel {}{head}{fields}", mark(channel.change), channel.name));
         lines.extend(
             channel
                 .entries
@@ -160,6 +183,7 @@ fn lines(package: &PackageDiff) -> Vec<String> {
             _ => format!("~ {what} is no longer deprecated"),
         });
     }
+    lines.extend(package.others.iter().map(other));
     for path in &package.paths_gained {
         lines.push(format!(
             "path gained in {}: {} → {}",
@@ -242,77 +266,119 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn markdown(diff: &Diff) -> String {
-    if diff.packages.is_empty() {
+/// GitHub takes comments of so many characters.
+const MAX_COMMENT: usize = 65_536;
+/// As many entries of a channel are named in its row.
+const MAX_ENTRIES: usize = 100;
+
+fn markdown(diff: &Diff, (old, new): &(String, String)) -> String {
+    if diff.packages.is_empty() && diff.others.is_empty() {
         return "No differences between the catalogs.\n".to_owned();
     }
-    let mut out = String::new();
-    for package in &diff.packages {
-        out += &format!("### {} ({})\n\n", escaped(&package.name), word(package.change));
-        let name = |name: &str| short(name, &package.name).to_owned();
-        let lost = package.paths_lost.iter().map(|path| {
-            format!(
-                "**Upgrade path lost** in `{}`: {} → {}",
-                code(&path.channel),
-                escaped(&name(&path.from)),
-                escaped(&hops(&path.hops, &name))
-            )
-        });
-        let stranded = package.stranded.iter().map(|found| {
-            format!("**Stranded** in `{}`: {}", code(&found.channel), escaped(&name(&found.from)))
-        });
-        let bad: Vec<String> = lost.chain(stranded).collect();
-        for line in &bad {
-            out += &format!("- {line}\n");
+    let mut lines: Vec<String> = diff.packages.iter().flat_map(section).collect();
+    lines.extend(diff.others.iter().map(|found| format!("- {}", escaped(&spelled(&other(found))))));
+    shortened(&lines, MAX_COMMENT, &format!("olmkit catalog diff {old} {new}"))
+}
+
+/// Lines up to a number of characters, and how many differences are left out; without an empty line at the end.
+fn shortened(lines: &[String], most: usize, command: &str) -> String {
+    let is_difference =
+        |line: &&String| line.starts_with(['-', '|']) && !line.starts_with("|---") && *line != TABLE;
+    let note = |left_out: usize| {
+        format!(
+            "\n{left_out} more differences are left out, since a comment has at most {most} characters. \
+             To see all of them, run `{}`.\n",
+            code(command)
+        )
+    };
+    let mut out = lines.join("\n");
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    if out.chars().count() <= most {
+        return out;
+    }
+    let room = most.saturating_sub(note(usize::MAX).chars().count());
+    let (mut out, mut used, mut shown) = (String::new(), 0, 0);
+    for line in lines {
+        used += line.chars().count() + 1;
+        if used > room {
+            break;
         }
-        if !bad.is_empty() {
-            out.push('\n');
-        }
-        if !package.channels.is_empty() {
-            out += "| channel | change | head | entries |\n|---|---|---|---|\n";
-            for channel in &package.channels {
-                let head = match &channel.head {
-                    Some(head) => format!("{} → {}", escaped(&name(&head.old)), escaped(&name(&head.new))),
-                    None => String::new(),
-                };
-                let entry = |entry: &EntryDiff| {
-                    format!(
-                        "{} {}",
-                        mark(entry.change).replace('~', "\\~"),
-                        escaped(&entry_line(entry, &name))
-                    )
-                };
-                let entries: Vec<String> = channel.entries.iter().map(entry).collect();
-                out += &format!(
-                    "| {} | {} | {head} | {} |\n",
-                    escaped(&channel.name),
-                    word(channel.change),
-                    entries.join("<br>")
-                );
-            }
-            out.push('\n');
-        }
-        let others = lines(package);
-        let is_other = |line: &&String| !line.contains(" channel ") || line.starts_with("~ default channel");
-        let others: Vec<&String> = others
-            .iter()
-            .filter(is_other)
-            .filter(|line| {
-                !line.starts_with("  ") && !line.starts_with("path lost") && !line.starts_with("stranded")
-            })
-            .collect();
-        for line in &others {
-            let spelled = [("+ ", "new "), ("- ", "removed "), ("~ ", "")];
-            let change =
-                spelled.iter().find_map(|(mark, word)| Some(format!("{word}{}", line.strip_prefix(mark)?)));
-            out += &format!("- {}\n", escaped(change.as_deref().unwrap_or(line)));
-        }
-        if !others.is_empty() {
-            out.push('\n');
-        }
+        out += line;
+        out.push('\n');
+        shown += 1;
     }
     out.truncate(out.trim_end().len());
-    out + "\n"
+    out + "\n" + &note(lines.iter().skip(shown).filter(is_difference).count())
+}
+
+const TABLE: &str = "| channel | change | head | entries |";
+
+/// The lines about a package: what users lose comes first.
+fn section(package: &PackageDiff) -> Vec<String> {
+    let mut out = vec![format!("### {} ({})", escaped(&package.name), word(package.change)), String::new()];
+    let name = |name: &str| short(name, &package.name).to_owned();
+    let lost = package.paths_lost.iter().map(|path| {
+        format!(
+            "- **Upgrade path lost** in `{}`: {} → {}",
+            code(&path.channel),
+            escaped(&name(&path.from)),
+            escaped(&hops(&path.hops, &name))
+        )
+    });
+    let stranded = package.stranded.iter().map(|found| {
+        format!("- **Stranded** in `{}`: {}", code(&found.channel), escaped(&name(&found.from)))
+    });
+    let bad: Vec<String> = lost.chain(stranded).collect();
+    if !bad.is_empty() {
+        out.extend(bad);
+        out.push(String::new());
+    }
+    if !package.channels.is_empty() {
+        out.extend([TABLE.to_owned(), "|---|---|---|---|".to_owned()]);
+        out.extend(package.channels.iter().map(|channel| row(channel, &name)));
+        out.push(String::new());
+    }
+    let others = lines(package);
+    let is_other = |line: &&String| !line.contains(" channel ") || line.starts_with("~ default channel");
+    let others: Vec<String> = others
+        .iter()
+        .filter(is_other)
+        .filter(|line| {
+            !line.starts_with("  ") && !line.starts_with("path lost") && !line.starts_with("stranded")
+        })
+        .map(|line| format!("- {}", escaped(&spelled(line))))
+        .collect();
+    if !others.is_empty() {
+        out.extend(others);
+        out.push(String::new());
+    }
+    out
+}
+
+/// A channel in the table of its package.
+fn row(channel: &ChannelDiff, name: &impl Fn(&str) -> String) -> String {
+    let head = match &channel.head {
+        Some(head) => format!("{} → {}", escaped(&name(&head.old)), escaped(&name(&head.new))),
+        None => String::new(),
+    };
+    let entry = |entry: &EntryDiff| {
+        format!("{} {}", mark(entry.change).replace('~', "\\~"), escaped(&entry_line(entry, name)))
+    };
+    let mut entries: Vec<String> = channel.entries.iter().take(MAX_ENTRIES).map(entry).collect();
+    if channel.entries.len() > MAX_ENTRIES {
+        entries.push(format!("and {} more", channel.entries.len() - MAX_ENTRIES));
+    }
+    entries.extend(channel.fields.iter().map(|field| format!("\\~ {}", escaped(field))));
+    let (channel_name, change) = (escaped(&channel.name), word(channel.change));
+    format!("| {channel_name} | {change} | {head} | {} |", entries.join("<br>"))
+}
+
+/// A line of the text without its mark.
+fn spelled(line: &str) -> String {
+    let spelled = [("+ ", "new "), ("- ", "removed "), ("~ ", "")];
+    let change = spelled.iter().find_map(|(mark, word)| Some(format!("{word}{}", line.strip_prefix(mark)?)));
+    change.unwrap_or_else(|| line.to_owned())
 }
 
 /// Text between backticks.
@@ -323,6 +389,27 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comment_that_is_too_long_says_how_much_is_left_out() {
+        let lines: Vec<String> = (0..100).map(|number| format!("- difference {number} \u{2192}")).collect();
+        let whole = shortened(&lines, 5_000, "olmkit catalog diff a b");
+        assert_eq!(whole, lines.join("\n") + "\n");
+        let short = shortened(&lines, 1_000, "olmkit catalog diff a b");
+        assert!(short.chars().count() <= 1_000, "{}", short.chars().count());
+        let shown = short.lines().filter(|line| line.starts_with("- ")).count();
+        let note = format!(
+            "\n\n{} more differences are left out, since a comment has at most 1000 characters. \
+             To see all of them, run `olmkit catalog diff a b`.\n",
+            100 - shown
+        );
+        assert!(shown > 20 && short.ends_with(&note), "{short}");
+    }
+
+    #[test]
+    fn a_line_break_in_a_name_is_no_line_of_the_page() {
+        assert_eq!(one_line("a\n~ b\r"), "a ~ b ");
+    }
 
     #[test]
     fn catalog_text_is_not_markup() {

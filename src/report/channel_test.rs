@@ -97,6 +97,8 @@ pub struct ChannelTestAnswer {
     pub report: Report,
     /// What ended the run early.
     pub ended: Option<Failure>,
+    /// Why the report is not in the file where it should be.
+    pub unwritten: Option<Failure>,
 }
 
 impl Answer for ChannelTestAnswer {
@@ -104,7 +106,7 @@ impl Answer for ChannelTestAnswer {
         pretty(&json::ChannelTests {
             schema: "olmkit.channel-test/v1",
             report: &self.report,
-            error: self.ended.as_ref().map(ToString::to_string),
+            error: self.ended.as_ref().or(self.unwritten.as_ref()).map(ToString::to_string),
         })
     }
 
@@ -121,18 +123,15 @@ impl Answer for ChannelTestAnswer {
         if !report.untaken.is_empty() || !report.notes.is_empty() {
             writeln!(out)?;
         }
-        for one in &report.untaken {
-            let text = format!("not walked in {}: {} → {}: {}", one.channel, one.from, one.to, one.reason);
-            writeln!(out, "{}", printable(&text))?;
-        }
-        for note in &report.notes {
-            writeln!(out, "note: {}", printable(note))?;
+        for line in remarks(report) {
+            writeln!(out, "{}", printable(&line))?;
         }
         for left in &report.left {
             writeln!(talk, "not removed: {}", printable(left))?;
         }
         writeln!(out, "\n{}", summary(report))?;
-        self.ended.as_ref().map_or(Ok(()), |failure| super::failure_text(failure, talk))
+        let mut failures = self.ended.iter().chain(&self.unwritten);
+        failures.try_for_each(|failure| super::failure_text(failure, talk))
     }
 
     fn findings(&self, format: Format) -> Option<String> {
@@ -144,10 +143,11 @@ impl Answer for ChannelTestAnswer {
     }
 
     fn exit(&self) -> Exit {
-        match &self.ended {
-            Some(failure) => failure.exit,
-            None if self.report.failed > 0 => Exit::No,
-            None => Exit::Yes,
+        match (&self.ended, &self.unwritten) {
+            (Some(failure), _) => failure.exit,
+            (None, _) if self.report.failed > 0 => Exit::No,
+            (None, Some(failure)) => failure.exit,
+            (None, None) => Exit::Yes,
         }
     }
 }
@@ -157,10 +157,27 @@ fn title(report: &Report) -> String {
     format!("{} from {}{olm}", report.package, report.catalog)
 }
 
+/// What is to be said of a channel besides its tests: the edges that nobody walks.
+fn not_walked(report: &Report) -> impl Iterator<Item = (&str, String)> {
+    report.untaken.iter().map(|one| {
+        let text = format!("not walked in {}: {} → {}: {}", one.channel, one.from, one.to, one.reason);
+        (one.channel.as_str(), text)
+    })
+}
+
+/// What is to be said besides the tests.
+fn remarks(report: &Report) -> impl Iterator<Item = String> {
+    let notes = report.notes.iter().map(|note| format!("note: {note}"));
+    not_walked(report).map(|(_, text)| text).chain(notes)
+}
+
 /// How many of each.
 fn summary(report: &Report) -> String {
     if report.dry_run {
         return format!("{} would be run", plural(report.tests.len(), "test"));
+    }
+    if report.tests.is_empty() {
+        return "no tests".to_owned();
     }
     let mut parts = vec![format!("{} passed", report.passed)];
     if report.failed > 0 {
@@ -212,6 +229,11 @@ impl ChannelTestAnswer {
         for test in &report.tests {
             by_channel.entry(&test.channel).or_default().push(test);
         }
+        let mut untaken: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (channel, text) in not_walked(report) {
+            by_channel.entry(channel).or_default();
+            untaken.entry(channel).or_default().push(text);
+        }
         let errors = usize::from(self.ended.is_some());
         // A text takes everything.
         let mut xml = format!(
@@ -236,7 +258,18 @@ impl ChannelTestAnswer {
             for test in tests {
                 xml += &case(test, &class);
             }
+            if let Some(texts) = untaken.get(channel) {
+                let _ = writeln!(xml, "    <system-out>{}</system-out>", escape(&texts.join("\n")));
+            }
             xml += "  </testsuite>\n";
+        }
+        if !report.notes.is_empty() {
+            let _ = writeln!(
+                xml,
+                "  <testsuite name=\"notes\" tests=\"0\" failures=\"0\" errors=\"0\" skipped=\"0\">\n    \
+                 <system-out>{}</system-out>\n  </testsuite>",
+                escape(&report.notes.join("\n"))
+            );
         }
         if let Some(ended) = &self.ended {
             let message = escape(&ended.to_string());
@@ -256,7 +289,9 @@ impl ChannelTestAnswer {
         if let Some(ended) = &self.ended {
             let _ = writeln!(text, "\nThe run ended early: {}", cell(&ended.to_string()));
         }
-        text += "\n| channel | test | result | time |\n|---|---|---|---|\n";
+        if !report.tests.is_empty() {
+            text += "\n| channel | test | result | time |\n|---|---|---|---|\n";
+        }
         for test in &report.tests {
             let (name, word) = (cell(&test.name), test.outcome.as_str());
             let _ = writeln!(text, "| {} | {name} | {word} | {} |", cell(&test.channel), time(test.seconds));
@@ -274,6 +309,9 @@ impl ChannelTestAnswer {
             for help in failure.help.iter().flat_map(|help| help.lines()) {
                 let _ = writeln!(text, "\n- {}", cell(help));
             }
+        }
+        for (at, remark) in remarks(report).enumerate() {
+            let _ = writeln!(text, "{}- {}", if at == 0 { "\n" } else { "" }, cell(&remark));
         }
         text
     }

@@ -14,6 +14,8 @@ use crate::exit::Exit;
 pub struct EditedAnswer {
     /// The catalog as it was named.
     pub catalog: PathBuf,
+    /// Where paths of its diff start, if not here.
+    pub base: Option<DiffBase>,
     /// Whether the catalog is that file alone.
     pub is_file: bool,
     /// The change.
@@ -22,6 +24,15 @@ pub struct EditedAnswer {
     pub dry_run: bool,
     /// Whether it is a failure that something is to be changed.
     pub must_be_unchanged: bool,
+}
+
+/// A directory that has the catalog, and the catalog's path in it.
+#[derive(Debug)]
+pub struct DiffBase {
+    /// The directory, unless it is the current one.
+    pub root: Option<PathBuf>,
+    /// The catalog below it.
+    pub path: PathBuf,
 }
 
 impl EditedAnswer {
@@ -35,10 +46,11 @@ impl EditedAnswer {
 
     /// A file's difference, by the name that the user can open it with.
     fn diff(&self, file: &ChangedFile) -> String {
+        let catalog = self.base.as_ref().map_or(&self.catalog, |base| &base.path);
         let name = if self.is_file || file.path.is_empty() {
-            self.catalog.display().to_string()
+            catalog.display().to_string()
         } else {
-            self.catalog.join(&file.path).display().to_string()
+            catalog.join(&file.path).display().to_string()
         };
         unified(
             name.trim_start_matches("./").trim_start_matches('/'),
@@ -72,6 +84,11 @@ impl Answer for EditedAnswer {
             }
         }
         self.change.summary.iter().try_for_each(|line| writeln!(talk, "{}", printable(line)))?;
+        if let Some(root) =
+            self.base.as_ref().and_then(|base| base.root.as_ref()).filter(|_| !self.change.files.is_empty())
+        {
+            writeln!(talk, "apply the diff in `{}`", printable(&root.display().to_string()))?;
+        }
         match (self.change.files.is_empty(), self.must_be_unchanged) {
             (true, _) => Ok(()),
             (false, false) => writeln!(talk, "nothing was written (--dry-run)"),

@@ -8,6 +8,13 @@ use olmkit_bundle::finding::{Finding, Level};
 use super::findings::FindingsAnswer;
 use super::printable;
 
+/// Whether a file is a report in JUnit's XML, or empty, and so may be replaced by another one.
+pub fn is_junit(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    text.is_empty() || text.starts_with('<') && text.contains("<testsuite")
+}
+
 /// The whole report. Warnings do not fail a test: they stand in its output.
 pub(super) fn report(answer: &FindingsAnswer) -> String {
     let mut by_input: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();

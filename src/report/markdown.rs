@@ -42,10 +42,21 @@ fn line(finding: &Finding) -> String {
     text + "\n"
 }
 
-/// Release notes of an upgrade, in Markdown.
+/// Release notes of upgrades, in Markdown.
 #[derive(Debug)]
 pub struct ChangelogAnswer {
     text: String,
+}
+
+/// An upgrade that notes are written for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// The input of its findings.
+    pub input: String,
+    /// The package; the names of CRDs where two files are compared.
+    pub package: String,
+    /// The versions; none where two files are compared.
+    pub versions: Option<(String, String)>,
 }
 
 /// Codes of what users have to do something about.
@@ -58,34 +69,70 @@ const MANUAL_STEPS: [&str; 6] = [
     "permission-gained",
 ];
 
+/// Codes of what is no news to those who install a version.
+const NO_NEWS: [&str; 3] = ["crd-upgrade-refused", "version-bump-too-small", "version-not-higher"];
+
 impl ChangelogAnswer {
-    /// The notes for what comparing two versions has found.
-    pub fn of(answer: &FindingsAnswer) -> Self {
-        let mut text = format!("# {}\n", one_line(&answer.inputs.join(", ")));
-        let section = |finding: &Finding| match finding.code.name {
-            "crd-version-deprecated" => 1,
-            _ if finding.level == Level::Error => 0,
-            name if MANUAL_STEPS.contains(&name) => 2,
-            _ => 3,
-        };
-        for (number, title) in ["Breaking", "Deprecated", "Manual steps", "Changes"].into_iter().enumerate() {
-            // A break that is told already is not told again by what OLM v1 has to say about it.
-            let mine =
-                |finding: &&Finding| section(finding) == number && finding.code.name != "crd-upgrade-refused";
-            let mut lines: Vec<_> =
-                answer.findings.iter().filter(mine).map(|one| one_line(&one.message)).collect();
-            lines.sort();
-            lines.dedup();
-            if !lines.is_empty() {
-                let _ = writeln!(text, "\n## {title}\n");
-                lines.iter().for_each(|line| text += &format!("- {line}\n"));
-            }
+    /// The notes for what comparing versions has found: one page for one upgrade, else a section for each.
+    pub fn of(answer: &FindingsAnswer, upgrades: &[Upgrade]) -> Self {
+        let mut text = String::new();
+        if let [upgrade] = upgrades {
+            notes(&mut text, "#", upgrade, &answer.findings.iter().collect::<Vec<_>>());
+            return Self { text };
         }
-        if answer.findings.iter().any(|finding| finding.v1.is_some()) {
-            text += "\nOLM v1 refuses this upgrade unless CRD upgrade safety is turned off \
-                     (`install.preflight.crdUpgradeSafety.enforcement: None`).\n";
+        let mut package = None;
+        for upgrade in upgrades {
+            if package != Some(&upgrade.package) {
+                let gap = if package.is_some() { "\n" } else { "" };
+                let _ = writeln!(text, "{gap}# {}", one_line(&upgrade.package));
+                package = Some(&upgrade.package);
+            }
+            text.push('\n');
+            let findings: Vec<_> =
+                answer.findings.iter().filter(|finding| finding.input == upgrade.input).collect();
+            notes(&mut text, "##", upgrade, &findings);
         }
         Self { text }
+    }
+}
+
+/// The notes of one upgrade, below a heading.
+fn notes(text: &mut String, heading: &str, upgrade: &Upgrade, findings: &[&Finding]) {
+    let package = one_line(&upgrade.package);
+    let _ = match &upgrade.versions {
+        Some((from, to)) if heading == "#" => {
+            writeln!(text, "{heading} {package} {}\n\nChanges since {}.", one_line(to), one_line(from))
+        }
+        Some((from, to)) => writeln!(text, "{heading} {}\n\nChanges since {}.", one_line(to), one_line(from)),
+        None => writeln!(text, "{heading} {package}"),
+    };
+    let section = |finding: &Finding| match finding.code.name {
+        "crd-version-deprecated" => 1,
+        _ if finding.level == Level::Error => 0,
+        name if MANUAL_STEPS.contains(&name) => 2,
+        _ => 3,
+    };
+    let mut is_empty = true;
+    for (number, title) in ["Breaking", "Deprecated", "Manual steps", "Changes"].into_iter().enumerate() {
+        // A break that is told already is not told again by what OLM v1 has to say about it.
+        let is_mine = |finding: &&&Finding| {
+            let name = finding.code.name;
+            section(finding) == number && !NO_NEWS.contains(&name) && !name.starts_with("policy-")
+        };
+        let mut lines: Vec<_> = findings.iter().filter(is_mine).map(|one| one_line(&one.message)).collect();
+        lines.sort();
+        lines.dedup();
+        if !lines.is_empty() {
+            is_empty = false;
+            let _ = writeln!(text, "\n{heading}# {title}\n");
+            lines.iter().for_each(|line| *text += &format!("- {line}\n"));
+        }
+    }
+    if findings.iter().any(|finding| finding.v1.is_some()) {
+        *text += "\nOLM v1 refuses this upgrade unless CRD upgrade safety is turned off \
+                 (`install.preflight.crdUpgradeSafety.enforcement: None`).\n";
+    } else if is_empty {
+        *text += "\nNothing changes for users.\n";
     }
 }
 

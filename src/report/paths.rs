@@ -28,9 +28,9 @@ impl Answer for PathsAnswer {
                 group = (path.package, path.channel);
                 let head = match path.head {
                     "" => "gone".into(),
-                    head => format!("head {}", printable(short(head, path.package))),
+                    head => format!("head {}", one_line(short(head, path.package))),
                 };
-                writeln!(out, "{} in {}, {head}", printable(path.package), printable(path.channel))?;
+                writeln!(out, "{} in {}, {head}", one_line(path.package), one_line(path.channel))?;
             }
             writeln!(out, "  {}", way(&path, limit))?;
         }
@@ -46,8 +46,8 @@ impl Answer for PathsAnswer {
 const MAX_HOPS: usize = 10;
 
 fn way(path: &Path<'_>, limit: usize) -> String {
-    let name = |name| printable(short(name, path.package));
-    let mut way = name(path.from).into_owned();
+    let name = |name| one_line(short(name, path.package));
+    let mut way = name(path.from);
     let left_out = if path.hops.len() > limit { path.hops.len() - limit } else { 0 };
     let (shown, last) = path.hops.split_at(if left_out > 0 { limit - 1 } else { path.hops.len() });
     for hop in shown {
@@ -60,6 +60,11 @@ fn way(path: &Path<'_>, limit: usize) -> String {
         way += "   does not reach the head";
     }
     way
+}
+
+/// A name without control characters; a line break in it is no line break of the page.
+pub(super) fn one_line(text: &str) -> String {
+    printable(&text.replace(['\n', '\r'], " ")).into_owned()
 }
 
 /// `redis-operator.v0.1.0` as `0.1.0`: the package stands above.

@@ -5,7 +5,9 @@ use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::operator::Table;
+use terminal_size::{Height, Width, terminal_size};
+
+use super::screen::{Size, screen};
 use super::{Format, json, printable};
 use crate::lifecycle::engine::Progress;
 use crate::lifecycle::look::Operator;
@@ -52,14 +54,11 @@ impl Progress for Watched {
 }
 
 fn table(clusters: &BTreeMap<String, Vec<Operator>>, out: &mut dyn Write) -> io::Result<()> {
-    let is_single = clusters.len() == 1;
-    let mut table = Table::of_operators(!is_single);
-    for (cluster, operators) in clusters {
-        let context = Some(cluster.as_str()).filter(|_| !is_single);
-        operators.iter().for_each(|operator| table.operator(context, operator));
-    }
-    write!(out, "{CLEAR}")?;
-    table.print(out)
+    // It may have another size each time.
+    let size = terminal_size().map_or(Size { columns: 80, lines: 24 }, |(Width(columns), Height(lines))| {
+        Size { columns: columns.into(), lines: lines.into() }
+    });
+    write!(out, "{CLEAR}{}", screen(clusters, size))
 }
 
 /// A line for each operator that is new, has changed, or is gone.

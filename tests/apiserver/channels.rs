@@ -42,8 +42,8 @@ pub(super) fn a_channel_is_tested_and_nothing_is_left() {
     let output = command(&server, ADMIN, &[&words[..], &QUICK].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&report["passed"], &report["failed"], &report["notRun"]), (&6.into(), &0.into(), &0.into()));
-    let tests = report["tests"].as_array().unwrap();
+    assert_eq!((&report["passed"], &report["failed"], &report["skipped"]), (&6.into(), &0.into(), &0.into()));
+    let tests = report["cases"].as_array().unwrap();
     assert!(tests.iter().all(|test| test["samples"] == 1), "{report:#}");
     nothing_is_left(&server, "tested");
     // A sample that the server refuses fails the installs and nothing else.

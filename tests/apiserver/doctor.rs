@@ -32,6 +32,15 @@ pub(super) fn the_doctor_names_causes_and_repairs_them() {
     let csv = installed(&server, "ward");
     assert_eq!(doctor(&server, &[], 0), "operators: 1 healthy\n");
 
+    // A namespace that is misspelled has no operators, and is none.
+    for verb in ["doctor", "list"] {
+        let output = command(&server, ADMIN, &[verb, "-n", "wrad"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains("there is no namespace `wrad`"), "{}", text(&output));
+        assert!(text(&output).contains("did you mean `ward`?"), "{}", text(&output));
+    }
+    assert_eq!(run(&server, &["doctor", "-n", "default"]), "no operators\n");
+
     // A second OperatorGroup stops everything, and only somebody can say which one goes.
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -70,7 +79,9 @@ pub(super) fn the_doctor_names_causes_and_repairs_them() {
     assert!(said.contains("fixed[csv-deleted]: makes subscription/demo in ward anew"), "{said}");
     let after = object(&server, &known::SUBSCRIPTION, "ward", "demo").unwrap();
     assert_ne!(uid(&after), uid(&before));
-    assert_eq!(after["spec"], before["spec"]);
+    let mut expected = before["spec"].clone();
+    expected["startingCSV"] = json!(csv);
+    assert_eq!(after["spec"], expected);
     until(&server, &csv);
 }
 

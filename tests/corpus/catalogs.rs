@@ -435,6 +435,7 @@ fn add_to_nothing(corpus: &Path) -> Result<(), Failed> {
             let request = Request {
                 channels: vec!["stable".parse()?],
                 policy,
+                strict: false,
                 default_channel: None,
                 format: Format::Yaml,
             };
@@ -494,8 +495,13 @@ fn add_to_real_ones(corpus: &Path) -> Result<(), Failed> {
         };
         let blob = Rendered { blob: owned(blob), csv: Default::default() };
         let channels = vec![package.default_channel.parse()?];
-        let request =
-            Request { channels, policy: Policy::Replaces, default_channel: None, format: Format::Yaml };
+        let request = Request {
+            channels,
+            policy: Policy::Replaces,
+            strict: false,
+            default_channel: None,
+            format: Format::Yaml,
+        };
         let change = match add::add(&catalog, &[blob], &request) {
             Err(AddError::NotHigher { .. }) => continue,
             other => other.map_err(|error| format!("{}: {error}", directory.display()))?,

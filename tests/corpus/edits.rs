@@ -1,15 +1,22 @@
-//! Edits of real catalogs: each result is valid, each undo gives the first bytes back, and nothing else changes.
+//! Edits of real catalogs and templates: each result is valid, each undo gives the first bytes back, and nothing else changes.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
+use olmkit_bundle::parallel::in_parallel;
+use olmkit_catalog::add::Policy;
 use olmkit_catalog::diff::diff;
-use olmkit_catalog::edit::{self, Change, EditError, Keep, Request, Target, TextError};
+use olmkit_catalog::edit::{self, Change, EditError, Init, Keep, Request, Target, TextError};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::fbc::write::{Format, to_text};
 use olmkit_catalog::load::CatalogFiles;
+use serde_json::Value;
 
 use crate::catalogs::rows;
+use crate::support::{self, Part};
 
 /// Versions and channels of each package that are edited: what is special about catalogs shows in the first ones.
 const MOST: usize = 6;
@@ -18,30 +25,81 @@ const LARGE: usize = 400_000;
 
 /// Numbers are those of the edits: fewer would be a fault of the test.
 pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
-    let corpus = corpus.to_owned();
-    vec![Trial::test("catalogs::edits", move || edits(&corpus, "opm-validate", 2000))]
+    let (catalogs, all_templates) = (corpus.to_owned(), corpus.to_owned());
+    vec![
+        Trial::test("catalogs::edits", move || edits(&catalogs, "opm-validate", 2500, None)),
+        Trial::test("catalogs::edits_of_templates", move || templates(&all_templates, 1000)),
+    ]
+}
+
+/// What opm itself says of every result.
+pub(crate) fn by_opm(corpus: &Path, parts: &[Part]) -> Trial {
+    let (corpus, opm) = (corpus.to_owned(), opm());
+    let missing = opm
+        .is_none()
+        .then(|| "opm is not installed, and `tests/cluster/build olm` has not built it".to_owned());
+    let parts: Vec<Part> = parts.iter().cloned().chain([Part::new("opm", missing)]).collect();
+    support::trial_with("catalogs::edits_by_opm", &parts, move || {
+        edits(&corpus, "opm-validate", 2500, opm.as_deref())
+    })
+}
+
+/// opm on `PATH`, or as the test cluster with OLM has it.
+fn opm() -> Option<PathBuf> {
+    support::find("opm").or_else(|| {
+        let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/build");
+        let built = Command::new(build).args(["--check", "olm"]).output().ok()?;
+        let directory = built.status.success().then(|| String::from_utf8(built.stdout).ok())??;
+        Some(Path::new(directory.trim()).join("opm"))
+    })
 }
 
 /// The same edits of catalogs that were made up: the project keeps these.
 pub(crate) fn kept(answers: &Path) -> Vec<Trial> {
     let answers = answers.to_owned();
-    vec![Trial::test("kept::catalogs::edits", move || edits(&answers, "opm-validate", 500))]
+    vec![Trial::test("kept::catalogs::edits", move || edits(&answers, "opm-validate", 500, None))]
 }
 
-fn edits(corpus: &Path, answers: &str, least: usize) -> Result<(), Failed> {
-    let (mut made, mut refused) = (0, 0);
+fn edits(corpus: &Path, answers: &str, least: usize, opm: Option<&Path>) -> Result<(), Failed> {
+    let (mut made, mut refused, mut judged) = (0, 0, 0);
     for row in rows(corpus, &format!("{answers}.jsonl"))? {
         if row["passed"] != true {
             continue;
         }
         let name = row["catalog"].as_str().unwrap_or_default();
         let files = CatalogFiles::load(&corpus.join(name))?;
-        let mut tried = Tried { name, files: &files, made: 0, refused: 0 };
+        let mut tried = Tried::new(name, &files);
+        tried.keeps_results = opm.is_some();
         tried.all()?;
         (made, refused) = (made + tried.made, refused + tried.refused);
+        if let Some(opm) = opm {
+            judged += tried.judge(opm)?;
+        }
     }
-    eprintln!("{made} edits made, {refused} refused");
+    eprintln!("{made} edits made, {refused} refused, {judged} results validated by opm");
     if made >= least { Ok(()) } else { Err(format!("{made} edits made, expected {least}").into()) }
+}
+
+/// Every edit of every template.
+fn templates(corpus: &Path, least: usize) -> Result<(), Failed> {
+    let (mut made, mut refused, mut seen) = (0, 0, 0);
+    let mut packages: Vec<PathBuf> = fs::read_dir(corpus.join("catalogs"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_, Failed>>()?;
+    packages.sort();
+    for directory in packages.iter().map(|path| path.join("templates")).filter(|path| path.is_dir()) {
+        for file in fs::read_dir(&directory)? {
+            let path = file?.path();
+            let package = directory.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+            let files = CatalogFiles::load(&path)?;
+            let name = path.display().to_string();
+            let mut tried = Tried::new(&name, &files);
+            tried.template(&package)?;
+            (made, refused, seen) = (made + tried.made, refused + tried.refused, seen + 1);
+        }
+    }
+    eprintln!("{made} edits of {seen} templates made, {refused} refused");
+    if made >= least && seen >= 20 { Ok(()) } else { Err(format!("{made} edits of {seen} templates").into()) }
 }
 
 /// A catalog that edits are tried on.
@@ -50,9 +108,103 @@ struct Tried<'t> {
     files: &'t CatalogFiles,
     made: usize,
     refused: usize,
+    keeps_results: bool,
+    /// What came of edits, and of which.
+    results: Vec<(String, CatalogFiles)>,
+}
+
+impl<'t> Tried<'t> {
+    fn new(name: &'t str, files: &'t CatalogFiles) -> Self {
+        Self { name, files, made: 0, refused: 0, keeps_results: false, results: Vec::new() }
+    }
 }
 
 impl Tried<'_> {
+    /// Has opm validate every result that is not like another.
+    fn judge(&self, opm: &Path) -> Result<usize, Failed> {
+        let verdict = |(request, files): &(String, CatalogFiles)| -> Result<(), String> {
+            let fail = |error: std::io::Error| format!("{}: {request}: {error}", self.name);
+            let directory = tempfile::tempdir().map_err(fail)?;
+            for file in &files.files {
+                let name = if file.path.is_empty() { "catalog.yaml" } else { file.path.as_str() };
+                let path = directory.path().join(name);
+                fs::create_dir_all(path.parent().unwrap_or(directory.path())).map_err(fail)?;
+                fs::write(path, file.content.text().unwrap_or_default()).map_err(fail)?;
+            }
+            let output = Command::new(opm).arg("validate").arg(directory.path()).output().map_err(fail)?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            if output.status.success() { Ok(()) } else { Err(format!("{}: {request}: {said}", self.name)) }
+        };
+        let verdicts = in_parallel(&self.results, verdict);
+        let count = verdicts.len();
+        verdicts.into_iter().collect::<Result<Vec<()>, String>>()?;
+        Ok(count)
+    }
+
+    /// The edits of a template, of which only some mean something in each kind.
+    fn template(&mut self, package: &str) -> Result<(), Failed> {
+        let files = self.files;
+        let catalog = Catalog::parse(files);
+        let template: Value = serde_json::from_str(&to_text(&catalog, Format::Json)?)?;
+        let name = || package.to_owned();
+        let (channels, versions) = contents(&template);
+        for version in versions.iter().take(MOST) {
+            let target = || Target::Version(version.clone());
+            let there = Request::Deprecate { package: name(), target: target(), message: "a: b".into() };
+            self.there_and_back(&there, &Request::Undeprecate { package: name(), target: target() })?;
+            let remove = |channel: Option<&String>| Request::Remove {
+                package: name(),
+                channel: channel.cloned(),
+                version: Some(version.clone()),
+                keep_path: false,
+            };
+            self.edit(&remove(None))?;
+            for channel in channels.iter().take(MOST) {
+                self.edit(&remove(Some(channel)))?;
+                let there = Request::Promote {
+                    package: name(),
+                    version: version.clone(),
+                    to: channel.parse()?,
+                    policy: None,
+                };
+                self.there_and_back(&there, &remove(Some(channel)))?;
+            }
+            if let Ok(least) =
+                version.rsplit_once(".v").map_or(version.as_str(), |(_, version)| version).parse()
+            {
+                self.edit(&Request::Prune(Keep {
+                    packages: vec![name()],
+                    min_version: Some(least),
+                    ..Keep::default()
+                }))?;
+            }
+        }
+        for channel in channels.iter().take(MOST) {
+            let keep = Keep { packages: vec![name()], channels: vec![channel.clone()], ..Keep::default() };
+            self.edit(&Request::Prune(keep))?;
+            let whole = |channel: &str| Request::Remove {
+                package: name(),
+                channel: Some(channel.to_owned()),
+                version: None,
+                keep_path: false,
+            };
+            self.edit(&whole(channel))?;
+            let rename = |from: &str, to: &str| -> Result<Request, Failed> {
+                Ok(Request::RenameChannel { package: name(), channel: from.into(), to: to.parse()? })
+            };
+            self.there_and_back(&rename(channel, "of-a-test")?, &rename("of-a-test", channel)?)?;
+            self.edit(&Request::SetDefault { package: name(), channel: channel.clone() })?;
+        }
+        for target in [Target::Package].into_iter().chain(channels.first().cloned().map(Target::Channel)) {
+            let there =
+                Request::Deprecate { package: name(), target: target.clone(), message: "a: b".into() };
+            self.there_and_back(&there, &Request::Undeprecate { package: name(), target })?;
+        }
+        self.edit(&Request::Prune(Keep { packages: vec![name()], heads_only: true, ..Keep::default() }))?;
+        self.edit(&Request::Format)?;
+        Ok(())
+    }
+
     fn all(&mut self) -> Result<(), Failed> {
         let files = self.files;
         let catalog = Catalog::parse(files);
@@ -85,6 +237,14 @@ impl Tried<'_> {
                 let back = Request::Undeprecate { package: name(), target };
                 self.there_and_back(&there, &back)?;
             }
+            let described = Init {
+                package: name(),
+                default_channel: package.default_channel.parse()?,
+                description: Some("# Of a test\n\nTwo: lines.\n".into()),
+                icon: None,
+                format: Format::Yaml,
+            };
+            self.edit(&Request::Init(described))?;
             let prune = Keep { packages: vec![name()], with_dependencies: true, ..Keep::default() };
             self.edit(&Request::Prune(prune))?;
             let heads =
@@ -114,7 +274,18 @@ impl Tried<'_> {
                     }
                 }
             }
+            for (bundle, policy) in
+                bundles.iter().flat_map(|bundle| Policy::ALL.map(|policy| (bundle, policy)))
+            {
+                for to in channels.iter().take(1).map(String::as_str).chain(["of-a-test"]) {
+                    let (version, to) = (bundle.clone(), to.parse()?);
+                    self.edit(&Request::Promote { package: name(), version, to, policy: Some(policy) })?;
+                }
+            }
             for channel in channels.iter().take(MOST) {
+                let keep =
+                    Keep { packages: vec![name()], channels: vec![channel.clone()], ..Keep::default() };
+                self.edit(&Request::Prune(keep))?;
                 self.edit(&Request::Remove {
                     package: name(),
                     channel: Some(channel.clone()),
@@ -163,6 +334,9 @@ impl Tried<'_> {
         if let Request::Format | Request::Split = request {
             self.same_blobs(request, &after)?;
         }
+        if self.keeps_results && !change.files.is_empty() {
+            self.results.push((format!("{request:?}"), after.clone()));
+        }
         if let Some(package) = request.package() {
             let (before, after) = (Catalog::parse(self.files), Catalog::parse(&after));
             let other = diff(&before, &after).packages.into_iter().find(|found| found.name != package);
@@ -175,8 +349,12 @@ impl Tried<'_> {
 
     /// Refuses an edit after which a catalog has other blobs than before.
     fn same_blobs(&self, request: &Request, after: &CatalogFiles) -> Result<(), Failed> {
-        let texts = |files: &CatalogFiles| to_text(&Catalog::parse(files), Format::Json);
-        match texts(self.files)? == texts(after)? {
+        let values = |files: &CatalogFiles| -> Result<Vec<Value>, Failed> {
+            let text = to_text(&Catalog::parse(files), Format::Json)?;
+            let stream = serde_json::Deserializer::from_str(&text).into_iter();
+            Ok(stream.collect::<Result<_, _>>()?)
+        };
+        match values(self.files)? == values(after)? {
             true => Ok(()),
             false => Err(format!("{}: {request:?} changes the meaning", self.name).into()),
         }
@@ -202,4 +380,31 @@ impl Tried<'_> {
         }
         Err(format!("{}: {there:?}, then {back:?}, is not what it was", self.name).into())
     }
+}
+
+/// The channels and the bundles or versions of a template.
+fn contents(template: &Value) -> (Vec<String>, Vec<String>) {
+    let of = |value: &Value, wanted: &str| -> Value {
+        let map = value.as_object();
+        let found = map.and_then(|map| map.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted)));
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    let list = |value: Value| value.as_array().cloned().unwrap_or_default();
+    let (mut channels, mut versions) = (Vec::new(), BTreeSet::new());
+    for entry in list(of(template, "entries")).iter().filter(|entry| entry["schema"] == "olm.channel") {
+        channels.extend(entry["name"].as_str().map(str::to_owned));
+        let names = list(entry["entries"].clone());
+        versions.extend(names.iter().filter_map(|entry| Some(entry["name"].as_str()?.to_owned())));
+    }
+    let is_semver = of(template, "schema") == "olm.semver";
+    for maturity in ["candidate", "fast", "stable"].into_iter().filter(|_| is_semver) {
+        channels.push(maturity.to_owned());
+        for bundle in list(of(&of(template, maturity), "bundles")) {
+            let image = of(&bundle, "image");
+            let tag =
+                image.as_str().and_then(|image| Some(image.rsplit_once(':')?.1.trim_start_matches('v')));
+            versions.extend(tag.map(str::to_owned));
+        }
+    }
+    (channels, versions.into_iter().collect())
 }

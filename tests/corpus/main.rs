@@ -54,6 +54,7 @@ fn main() {
         true => trial,
         false => support::trial_with(trial.name(), std::slice::from_ref(&part), || Err(missing.into())),
     }));
+    trials.push(edits::by_opm(&corpus, std::slice::from_ref(&part)));
     trials.extend(grpc::trials(&corpus, part));
     support::run(&Arguments::from_args(), trials).exit();
 }

@@ -1,7 +1,7 @@
 //! Catalog images that serve themselves, as the pods that OLM makes of a CatalogSource.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
 
@@ -14,9 +14,9 @@ use crate::support::Part;
 /// `pkg/controller/registry/reconciler`.
 const CONTAINER: &str = r#"
       ports: [{name: grpc, containerPort: 50051}]
-      startupProbe: {grpc: {port: 50051}, periodSeconds: 10, failureThreshold: 15}
-      readinessProbe: {grpc: {port: 50051}, initialDelaySeconds: 5, timeoutSeconds: 5}
-      livenessProbe: {grpc: {port: 50051}, initialDelaySeconds: 10, timeoutSeconds: 5}
+      startupProbe: {exec: {command: [grpc_health_probe, "-addr=:50051", "-rpc-timeout=5s"]}, periodSeconds: 10, failureThreshold: 10, timeoutSeconds: 5}
+      readinessProbe: {exec: {command: [grpc_health_probe, "-addr=:50051", "-rpc-timeout=5s"]}, initialDelaySeconds: 5, timeoutSeconds: 5}
+      livenessProbe: {exec: {command: [grpc_health_probe, "-addr=:50051", "-rpc-timeout=5s"]}, initialDelaySeconds: 10, timeoutSeconds: 5}
       resources: {requests: {cpu: 10m, memory: 50Mi}}
       terminationMessagePolicy: FallbackToLogsOnError
       securityContext: {readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}"#;
@@ -37,21 +37,21 @@ spec:
 {more}"#;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let server = env::var_os("OLMKIT_SERVER").map(PathBuf::from).filter(|file| file.is_file());
+    let server = server();
     let missing = "OLMKIT_SERVER names no static olmkit-serve for catalog images";
     let needed = Part::new("catalog-server", server.is_none().then(|| missing.to_owned()));
     let (for_image, for_extracted) = (Some(needed.clone()), Some(needed));
     let given = server.clone();
     vec![
         trial_with("a_catalog_image_serves_itself", Company::Any, for_image, move |namespace| {
-            let image = catalog_image(namespace, given)?;
+            let image = small_catalog(namespace, given)?;
             let more =
                 format!("  containers:\n    - name: registry-server\n      image: {image}{CONTAINER}\n");
             serves(namespace, &more)
         }),
         // As with `grpcPodConfig.extractContent`: the catalog alone comes out of the image, another one brings the server.
         trial_with("a_catalog_is_extracted_and_served", Company::Any, for_extracted, move |namespace| {
-            let image = catalog_image(namespace, server)?;
+            let image = small_catalog(namespace, server)?;
             let more = format!(
                 r#"  volumes: [{{name: utilities, emptyDir: {{}}}}, {{name: catalog-content, emptyDir: {{}}}}, {{name: tmp, emptyDir: {{}}}}]
   initContainers:
@@ -76,23 +76,32 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A catalog with its server, pushed.
-fn catalog_image(namespace: &Namespace, server: Option<PathBuf>) -> Result<String, Failed> {
-    let server = server.ok_or("OLMKIT_SERVER names no file")?;
+/// The static server for catalog images.
+pub(crate) fn server() -> Option<PathBuf> {
+    env::var_os("OLMKIT_SERVER").map(PathBuf::from).filter(|file| file.is_file())
+}
+
+/// Pushes the directory `catalog` with its server; the image, by digest.
+pub(crate) fn catalog_image(dir: &Path, server: &Path, to: &str) -> Result<String, Failed> {
     let platform = match env::consts::ARCH {
         "x86_64" => "linux/amd64",
         "aarch64" => "linux/arm64",
         other => other,
     };
+    let server = format!("{platform}={}", server.display());
+    pushed(dir, &["catalog", "build", "catalog", "--server-binary", &server, "--to", to])
+}
+
+/// A catalog of one bundle with its server, pushed.
+fn small_catalog(namespace: &Namespace, server: Option<PathBuf>) -> Result<String, Failed> {
+    let server = server.ok_or("OLMKIT_SERVER names no file")?;
     let dir = tempfile::tempdir()?;
     bundle(dir.path())?;
     let reference = "registry.example.com/{{.Package}}:v{{.Version}}";
     let add =
         ["catalog", "add", "catalog", "bundle", "--channels", "stable", "--image-ref-template", reference];
     olmkit(dir.path(), &add)?;
-    let server = format!("{platform}={}", server.display());
-    let to = namespace.image("catalog:v1");
-    pushed(dir.path(), &["catalog", "build", "catalog", "--server-binary", &server, "--to", &to])
+    catalog_image(dir.path(), &server, &namespace.image("catalog:v1"))
 }
 
 /// Whether the pod becomes ready by its probes, and answers gRPC and HTTP through the Service.

@@ -8,6 +8,7 @@ use libtest_mimic::{Failed, Trial};
 use olmkit::image::Config;
 
 use crate::cluster::{Cluster, Namespace, finished};
+use crate::etcd;
 use crate::harness::{Company, trial_with};
 use crate::images::olmkit;
 use crate::pages::{Page, walked};
@@ -21,8 +22,8 @@ struct Example {
     releases: [&'static str; 2],
     /// Whether a Helm chart installs it, or else the manifests of each release.
     chart: bool,
-    /// The image of what it runs, as Docker Hub has it; a program of this machine, and its place in that image.
-    operand: (&'static str, &'static str, &'static str),
+    /// The images of what it runs.
+    operands: &'static [Operand],
     /// Its CRD.
     crd: &'static str,
     /// A custom resource, which its sample creates, and what `kubectl wait` is to wait for.
@@ -30,11 +31,21 @@ struct Example {
     ready: &'static str,
 }
 
+/// An image that an operator runs.
+struct Operand {
+    /// Its name, without its registry: a cluster from parts looks for it in its own.
+    image: &'static str,
+    /// Programs, and their places in the image.
+    programs: &'static [(&'static str, &'static str)],
+    /// Where this machine has one of the programs.
+    find: fn(&str) -> Option<PathBuf>,
+}
+
 const MEMCACHED: Example = Example {
     name: "memcached",
     releases: ["0.1.0", "0.2.0"],
     chart: false,
-    operand: ("memcached:1.6.39", "memcached", "memcached"),
+    operands: &[Operand { image: "library/memcached:1.6.39", programs: &[("memcached", "memcached")], find }],
     crd: "memcacheds.cache.example.com",
     sample: "memcached/memcached-sample",
     ready: "condition=Available",
@@ -44,15 +55,43 @@ const ECHO: Example = Example {
     name: "echo",
     releases: ["0.1.0", "0.2.0"],
     chart: true,
-    operand: ("busybox:1.37.0", "printf", "usr/bin/printf"),
+    operands: &[Operand { image: "library/busybox:1.37.0", programs: &[("printf", "usr/bin/printf")], find }],
     crd: "echoes.echo.example.com",
     sample: "echo/hello",
     ready: "condition=Complete",
 };
 
+const ETCD_PROGRAMS: &[(&str, &str)] = &[
+    ("etcd", "usr/local/bin/etcd"),
+    ("etcdctl", "usr/local/bin/etcdctl"),
+    ("etcdutl", "usr/local/bin/etcdutl"),
+];
+
+const ETCD: Example = Example {
+    name: "etcd",
+    releases: ["0.1.0", "0.2.0"],
+    chart: false,
+    operands: &[
+        Operand {
+            image: "etcd-development/etcd:v3.5.34",
+            programs: ETCD_PROGRAMS,
+            find: |program| etcd::program("3.5", program),
+        },
+        Operand {
+            image: "etcd-development/etcd:v3.6.16",
+            programs: ETCD_PROGRAMS,
+            find: |program| etcd::program("3.6", program),
+        },
+    ],
+    crd: "etcdclusters.etcd.example.com",
+    sample: "etcdcluster/example",
+    ready: "condition=Available",
+};
+
 pub(crate) fn trials() -> Vec<Trial> {
     let memcached = || Some(Part::program("memcached"));
     let with_helm = || Some(Part::new("helm", helm().is_none().then(|| "helm is not installed".into())));
+    let etcd = || Some(Part::new("etcd", etcd::missing()));
     // Alone: they bring CRDs and namespaces.
     vec![
         trial_with("the_memcached_example_as_its_page_shows_it", Company::Alone, memcached(), |namespace| {
@@ -69,6 +108,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         trial_with("the_echo_example_upgrades_from_its_bundles", Company::Alone, with_helm(), |namespace| {
             ECHO.bundles(namespace)
+        }),
+        trial_with("the_etcd_example_as_its_page_shows_it", Company::Alone, etcd(), |namespace| {
+            ETCD.page(namespace)
+        }),
+        trial_with("the_etcd_example_upgrades_from_its_bundles", Company::Alone, etcd(), |namespace| {
+            ETCD.bundles(namespace)
         }),
     ]
 }
@@ -110,12 +155,18 @@ impl Example {
         };
         let reference = format!("{}/{}", cluster.registry, self.image());
         program::push_several(&reference, &[(&operator, &self.built()?)], &config).map_err(failed)?;
-        let (image, program, path) = self.operand;
-        let found = find(program).ok_or_else(|| format!("{program} is not installed"))?;
-        let config = Config { entrypoint: vec![format!("/{path}")], ..Config::default() };
-        // A cluster from parts looks for images of Docker Hub here.
-        let reference = format!("{}/library/{image}", cluster.registry);
-        program::push_several(&reference, &[(path, &found)], &config).map_err(failed)
+        self.operands.iter().try_for_each(|operand| {
+            let found = operand.programs.iter().map(|(program, path)| {
+                let found = (operand.find)(program).ok_or_else(|| format!("{program} is not installed"))?;
+                Ok((*path, found))
+            });
+            let found: Vec<(&str, PathBuf)> = found.collect::<Result<_, String>>()?;
+            let config = Config { entrypoint: vec![format!("/{}", found[0].0)], ..Config::default() };
+            let programs: Vec<(&str, &Path)> =
+                found.iter().map(|(path, found)| (*path, found.as_path())).collect();
+            let reference = format!("{}/{}", cluster.registry, operand.image);
+            program::push_several(&reference, &programs, &config).map_err(failed)
+        })
     }
 
     /// The walk through its README.

@@ -10,6 +10,8 @@
 mod catalogs;
 mod cluster;
 mod diagnostics;
+#[path = "../support/etcd.rs"]
+mod etcd;
 mod examples;
 mod harness;
 mod images;

@@ -15,6 +15,7 @@ use std::time::Instant;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
+use crate::catalogs::{catalog_image, server};
 use crate::cluster::{Cluster, Namespace, PATIENCE, within};
 use crate::harness::{Company, enabled, results, trial_with};
 use crate::images::{olmkit, pushed};
@@ -62,10 +63,10 @@ fn life(namespace: &Namespace) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A CatalogSource of an image, READY. An image without a server gets OLM's own.
+/// A CatalogSource of an image that [`push_catalog`] made, READY. An image without a server gets OLM's own.
 pub(crate) fn serve(namespace: &Namespace, name: &str, image: &str) -> Result<(), Failed> {
-    // OLM's probe of the catalog's pod starts `grpc_health_probe`, which images with a server of ours do not have.
-    let extract = "grpcPodConfig: {extractContent: {catalogDir: /configs}}";
+    let extract =
+        if server().is_some() { "" } else { "grpcPodConfig: {extractContent: {catalogDir: /configs}}" };
     namespace.apply(&format!(
         "{{apiVersion: operators.coreos.com/v1alpha1, kind: CatalogSource, metadata: {{name: {name}}}, \
          spec: {{sourceType: grpc, image: '{image}', {extract}}}}}"
@@ -74,9 +75,12 @@ pub(crate) fn serve(namespace: &Namespace, name: &str, image: &str) -> Result<()
     namespace.wait(&format!("catalogsource.operators.coreos.com/{name}"), ready)
 }
 
-/// Pushes a catalog alone; the image, by digest.
+/// Pushes a catalog with its server, or alone where there is none; the image, by digest.
 pub(crate) fn push_catalog(dir: &Path, to: &str) -> Result<String, Failed> {
-    pushed(dir, &["catalog", "push", "catalog", to])
+    match server() {
+        Some(server) => catalog_image(dir, &server, to),
+        None => pushed(dir, &["catalog", "push", "catalog", to]),
+    }
 }
 
 fn walk(told: &mut Told<'_>) -> Result<(), Failed> {

@@ -256,3 +256,17 @@ fn a_namespace_that_somebody_uses_is_refused() {
     name an empty namespace with -n, or one that does not exist yet
     ");
 }
+
+#[test]
+fn a_namespace_that_holds_anything_is_not_empty() {
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password", "namespace": NS}});
+    let mut world = World::of("01").with(secret);
+    let error = told(tested_in(&mut world, &Settings { namespace: NS.into(), ..settings() }).unwrap_err());
+    assert!(error.starts_with("the namespace `ns` is in use: secret/password in ns\n"), "{error}");
+    // What every namespace has does not count.
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "namespace": NS}});
+    let mut world = World::of("01").with(map);
+    let (_, report, _) = tested_in(&mut world, &Settings { namespace: NS.into(), ..settings() }).unwrap();
+    assert_eq!(report.passed, 6);
+}

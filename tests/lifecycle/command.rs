@@ -8,9 +8,9 @@ use tempfile::TempDir;
 
 use crate::world::inputs;
 
-fn olmkit(directory: &Path, words: &[&str]) -> Output {
+pub(crate) fn olmkit(directory: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_olmkit"))
-        .arg("operator")
+        .args((words.first() != Some(&"source")).then_some("operator"))
         .args(words)
         .env_remove("KUBECONFIG")
         .env_remove("KUBERNETES_SERVICE_HOST")
@@ -21,19 +21,19 @@ fn olmkit(directory: &Path, words: &[&str]) -> Output {
         .unwrap()
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[track_caller]
-fn run(directory: &Path, words: &[&str], code: i32) -> String {
+pub(crate) fn run(directory: &Path, words: &[&str], code: i32) -> String {
     let output = olmkit(directory, words);
     assert_eq!(output.status.code(), Some(code), "{words:?}: {}", said(&output));
     said(&output)
 }
 
 /// A directory with a catalog and its bundles, and a simulated cluster with the oldest version.
-fn installed() -> TempDir {
+pub(crate) fn installed() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     copy(&inputs("01").join("catalog-1"), &root.path().join("cat"));
     copy(&inputs("01").join("bundles"), &root.path().join("bundles"));
@@ -43,7 +43,7 @@ fn installed() -> TempDir {
     root
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     if from.is_file() {
         fs::copy(from, to).unwrap();
         return;
@@ -196,4 +196,100 @@ fn scripts_that_do_not_wait_come_to_an_end_in_the_simulation() {
         run(root.path(), &["rollback", "demo", "--to", "0.1.0", "--wait=false", "--simulate", "c.json"], 0);
     }
     run(root.path(), &["status", "demo", "--simulate", "c.json"], 0);
+}
+
+#[test]
+fn a_catalog_at_an_address_does_not_spoil_a_simulated_cluster() {
+    let root = installed();
+    let add = ["source", "add", "far", "--address", "127.0.0.1:50051", "-n", "olm", "--simulate", "c.json"];
+    let told = run(root.path(), &add, 2);
+    assert!(told.contains("--address cannot be used"), "{told}");
+    // One that an earlier version has put there.
+    let state = root.path().join("c.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+    json["store"]["objects"].as_array_mut().unwrap().push(serde_json::json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "far", "namespace": "olm"}, "spec": {"sourceType": "grpc", "address": "127.0.0.1:50051"},
+    }));
+    fs::write(&state, json.to_string()).unwrap();
+    for words in [&["list"][..], &["source", "list", "-A"], &["source", "remove", "far", "-n", "olm"]] {
+        run(root.path(), &[words, &["--simulate", "c.json"]].concat(), 0);
+    }
+}
+
+#[test]
+fn a_simulated_cluster_without_its_catalog_is_diagnosed_and_left_as_it_is() {
+    let root = installed();
+    run(root.path(), &["upgrade", "demo", "--simulate", "c.json"], 0);
+    run(root.path(), &["source", "remove", "catalog", "-n", "olm", "--force", "--simulate", "c.json"], 0);
+    let before = fs::read(root.path().join("c.json")).unwrap();
+    for from in [&[][..], &["--catalog-from", "cat"]] {
+        let doctor = olmkit(root.path(), &[&["doctor", "--simulate", "c.json"], from].concat());
+        let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
+        assert!(text.contains("catalog-not-found"), "{text}{}", said(&doctor));
+        run(root.path(), &[&["list", "--simulate", "c.json"], from].concat(), 0);
+    }
+    assert_eq!(fs::read(root.path().join("c.json")).unwrap(), before, "verbs that read write nothing");
+    let told = run(root.path(), &["install", "other", "-n", "ns", "--simulate", "c.json"], 2);
+    assert!(told.contains("the simulated cluster has no catalog"), "{told}");
+}
+
+#[test]
+fn a_directory_without_bundles_is_refused() {
+    let root = installed();
+    fs::create_dir(root.path().join("empty")).unwrap();
+    for directory in ["empty", "bundles/demo.v0.2.0"] {
+        let words =
+            ["install", "demo", "-n", "b", "--simulate", "b.json", "--catalog-from", "cat", "--bundles-from"];
+        let told = run(root.path(), &[&words[..], &[directory]].concat(), 2);
+        assert!(told.contains("name the directory that has a subdirectory for each bundle"), "{told}");
+    }
+}
+
+#[test]
+fn an_image_of_a_catalog_that_is_none_is_refused() {
+    let root = installed();
+    let told = run(root.path(), &["source", "add", "z", "not a ref!!", "-n", "olm", "--dry-run"], 2);
+    assert!(told.contains("`not a ref!!`"), "{told}");
+    run(root.path(), &["test", "demo", "--catalog-image", "not a ref!!"], 2);
+}
+
+#[test]
+fn settings_of_pods_that_the_server_would_drop_are_refused() {
+    let root = installed();
+    let before = fs::read(root.path().join("c.json")).unwrap();
+    for (text, why) in [
+        ("spec:\n  config:\n    env: []\n", "unknown field `spec`"),
+        ("enf: []\n", "did you mean `env`?"),
+        ("env: hello\n", "invalid field `env`"),
+    ] {
+        fs::write(root.path().join("config.yaml"), text).unwrap();
+        let words = ["install", "demo", "-n", "ns", "--simulate", "c.json", "--config", "config.yaml"];
+        let told = run(root.path(), &words, 2);
+        assert!(told.contains(why), "{told}");
+    }
+    let words =
+        ["source", "add", "x", "cat", "-n", "olm", "--simulate", "c.json", "--pod-config", "config.yaml"];
+    let told = run(root.path(), &words, 2);
+    assert!(told.contains("unknown field `env`"), "{told}");
+    assert_eq!(fs::read(root.path().join("c.json")).unwrap(), before);
+}
+
+#[test]
+fn flags_that_a_simulated_cluster_cannot_honour_are_refused() {
+    let root = installed();
+    let bundle = ["install", "--bundle", "bundles/demo.v0.2.0", "-n", "b", "--simulate", "b.json"];
+    let told = run(root.path(), &[&bundle[..], &["--push-to", "reg.example.com/x"]].concat(), 2);
+    assert!(told.contains("--push-to cannot be used"), "{told}");
+    let add = ["source", "add", "x", "cat", "-n", "olm", "--simulate", "c.json", "--accept-missing-images"];
+    let told = run(root.path(), &add, 2);
+    assert!(told.contains("leave --accept-missing-images out"), "{told}");
+}
+
+#[test]
+fn a_version_that_was_accepted_and_no_plan_carried_is_named() {
+    let root = installed();
+    let words = ["upgrade", "demo", "--accept", "nonsense.v1", "--simulate", "c.json"];
+    let told = run(root.path(), &words, 0);
+    assert!(told.contains("--accept nonsense.v1: no InstallPlan in the namespace `ns` carries it"), "{told}");
 }

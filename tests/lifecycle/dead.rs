@@ -17,7 +17,7 @@ use crate::signal;
 const SOON: Duration = Duration::from_secs(40);
 
 /// What a stand-in does with a request.
-enum Answer {
+pub(crate) enum Answer {
     Json(Value),
     /// 200, and nothing.
     Empty,
@@ -28,14 +28,14 @@ enum Answer {
 }
 
 /// A server on this machine that plays an API server or a registry.
-struct StandIn {
-    port: u16,
+pub(crate) struct StandIn {
+    pub(crate) port: u16,
     /// The paths that were asked for, as they come.
     asked: Receiver<String>,
 }
 
 impl StandIn {
-    fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (tell, asked) = mpsc::channel();
@@ -51,7 +51,7 @@ impl StandIn {
     }
 
     /// The paths that were asked for so far.
-    fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         self.asked.try_iter().collect()
     }
 
@@ -93,6 +93,7 @@ fn serve(
             Answer::Status(code) => {
                 let reason = match code {
                     401 => "Unauthorized",
+                    403 => "Forbidden",
                     404 => "NotFound",
                     500 => "InternalError",
                     _ => "TooManyRequests",
@@ -131,7 +132,7 @@ fn respond(stream: &mut TcpStream, status: &str, body: &str) -> std::io::Result<
 }
 
 /// A kubeconfig with two contexts: `plain`, which is the current one, and `team`, which has a namespace.
-fn kubeconfig(port: u16) -> (TempDir, PathBuf) {
+pub(crate) fn kubeconfig(port: u16) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
     let text = json!({

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use olmkit::lifecycle::api::{Approval, InstallPlanPhase, Key, Named as _};
-use olmkit::lifecycle::decide::{Decision, Goal, Step, decide};
+use olmkit::lifecycle::decide::{Awaited, Decision, Goal, Step, decide};
 use olmkit::lifecycle::observe::{Observed, kinds};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::trace::{Trace, What};
 
@@ -118,6 +118,7 @@ fn verdict(trace: &Trace) -> String {
                 Decision::Arrived => "arrived".into(),
                 Decision::Act(step) => format!("{step:?}"),
                 Decision::Wait(awaited) => format!("waits for {awaited:?}"),
+                Decision::Suspect(_, stuck) => format!("perhaps stuck: {}", stuck.code),
                 Decision::Stuck(stuck) => format!("stuck: {}", stuck.code),
             };
         }
@@ -130,4 +131,30 @@ fn the_right_verdict_before_anything_was_mended() {
     let lines: Vec<String> =
         Trace::all().iter().map(|trace| format!("{}: {}", trace.name, verdict(trace))).collect();
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+/// Right after the channel was changed, OLM still has the plan of the old one.
+#[test]
+fn the_plan_of_the_channel_before_is_not_the_end() {
+    let documents = [
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "demo", "namespace": "ns"},
+            "spec": {"name": "demo", "channel": "fast", "source": "c", "sourceNamespace": "ns", "installPlanApproval": "Manual"},
+            "status": {"state": "UpgradePending", "currentCSV": "demo.v0.3.0", "installedCSV": "demo.v0.1.0"},
+        }),
+        json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "g", "namespace": "ns"}}),
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": {"name": "install-old", "namespace": "ns"},
+            "spec": {"approval": "Manual", "approved": false, "clusterServiceVersionNames": ["demo.v0.3.0"]},
+            "status": {"phase": "RequiresApproval"},
+        }),
+    ];
+    let observed = Observed::of(documents.iter(), "ns", "demo");
+    let goal = Goal { way: vec!["demo.v0.4.0".into()], approve: true, ..Goal::default() };
+    let Decision::Suspect(awaited, stuck) = decide(&goal, &observed) else {
+        panic!("{:?}", decide(&goal, &observed))
+    };
+    assert_eq!((awaited, stuck.code), (Awaited::Plan("demo.v0.4.0".into()), "plan-leads-elsewhere"));
 }

@@ -325,3 +325,66 @@ fn nothing_is_named_where_nothing_is_wrong() {
         });
     }
 }
+
+/// The recording, words with which the cluster first shows a cause, and its code.
+const SHOWN: &[(&str, &str, &str)] = &[
+    ("06b", "no-such-channel of package", "channel-not-found"),
+    ("08", "ErrImagePull", "image-pull"),
+    ("09", "CrashLoopBackOff", "crashing"),
+    ("10", "Unschedulable", "unschedulable"),
+    ("11a", "ErrImagePull", "image-pull"),
+    ("11e", "ErrImagePull", "image-pull"),
+    ("12a", "ErrImagePull", "bundle-image-pull"),
+    ("13a", "lstat /metadata", "bundle-invalid"),
+    ("13c", "UnsupportedResource", "unsupported-kind"),
+    ("14a", "ErrImagePull", "catalog-image-pull"),
+    ("14b", "multiple channel heads", "catalog-crashing"),
+    ("15b", "NoOperatorGroup", "no-operator-group"),
+    ("16a", "MultipleOperatorGroupsFound", "several-operator-groups"),
+    ("17a", "UnsupportedOperatorGroup", "unsupported-install-mode"),
+    ("18a", "no operators found in package demos", "package-not-found"),
+    ("18b", "in channel stabel", "channel-not-found"),
+    ("18d", "no operators found from catalog", "catalog-not-found"),
+    ("19a", "requires an operator with package", "dependency-missing"),
+    ("20a", "provide Demo", "api-conflict"),
+    ("20b", "intersecting operatorgroups", "operator-group-conflict"),
+    ("21", "not referenced by a subscription", "csv-orphaned"),
+    ("22a", "updated validation is too restrictive", "crd-invalidates-resources"),
+    ("23a", "minKubeVersion (", "kubernetes-too-old"),
+    ("23b", "requires an operator providing", "dependency-missing"),
+    ("23c", "Native API does not", "required-api-missing"),
+    ("24", "OperatorConditionNotUpgradeable", "not-upgradeable"),
+    ("26", "RequiresApproval", "approval-required"),
+    ("33", "ServiceAccountNotFound", "installer-account-missing"),
+    ("35", "ErrImagePull", "image-pull"),
+    ("22c", "updated validation is too", "crd-invalidates-resources"),
+    ("11b", "ErrImagePull", "image-pull"),
+    ("11c", "ErrImagePull", "image-pull"),
+    ("12c", "ErrImagePull", "bundle-image-pull"),
+];
+
+/// How often a wait asks the doctor.
+const ASKING: i64 = 3_000;
+
+#[test]
+fn a_wait_ends_within_ten_seconds_of_the_moment_that_shows_the_cause() {
+    for (number, words, code) in SHOWN {
+        let text = events_of(&recording(number));
+        let line =
+            text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{number}: {words}"));
+        let shown = serde_json::from_str::<serde_json::Value>(line).unwrap()["t"].as_i64().unwrap();
+        let named = (0..120).map(|step| step * 250).find_map(|after| {
+            let seen = replay(text.lines(), Some(shown + after)).unwrap();
+            let causes = diagnose(&seen, &Scope::default()).causes;
+            causes.into_iter().find(|cause| cause.code == *code).map(|cause| (after, cause))
+        });
+        let Some((after, cause)) = named else { panic!("{number}: no {code} within 30 s of {shown}") };
+        let milliseconds = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap();
+        let ended = after + milliseconds(cause.patience()) + ASKING;
+        let limit = milliseconds(cause.promised_within());
+        assert!(
+            ended <= limit,
+            "{number}: {code} is named after {after} ms, and ends a wait after {ended} ms"
+        );
+    }
+}

@@ -329,7 +329,9 @@ fn status_is_not_healthy_without_the_deployment_however_the_version_is_said_to_b
     });
     assert_eq!(status.csv_phase, "Succeeded");
     assert!(!status.is_well());
-    assert_eq!(status.problems, [format!("deployment/{name}: not found")]);
+    let [cause, state] = &status.problems[..] else { panic!("{:?}", status.problems) };
+    assert!(cause.contains(&format!("its deployment `{name}` does not exist")), "{cause}");
+    assert_eq!(*state, format!("deployment/{name}: not found"));
     assert_eq!(described.deployments, [format!("{name}: not found")]);
 }
 

@@ -57,11 +57,30 @@ fn a_subscription_that_remembers_a_deleted_version_is_made_anew() {
     assert!(fixes[0].done, "{fixes:?}");
     let after = world.subscription();
     assert_ne!(before["metadata"]["uid"], after["metadata"]["uid"]);
-    assert_eq!(
-        (&before["spec"], &before["metadata"]["labels"]),
-        (&after["spec"], &after["metadata"]["labels"])
-    );
+    let mut expected = before["spec"].clone();
+    expected["startingCSV"] = json!("demo.v0.3.0");
+    assert_eq!((&expected, &before["metadata"]["labels"]), (&after["spec"], &after["metadata"]["labels"]));
     later(&mut world, 120);
+    assert_eq!(phase(&mut world, "demo.v0.3.0"), "Succeeded");
+}
+
+/// Where it began is long past: OLM would go back to it, and its CRD with it.
+#[test]
+fn a_subscription_that_is_made_anew_does_not_go_back_to_where_it_began() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.upgrade(None, None).unwrap();
+    assert_eq!(world.subscription()["spec"]["startingCSV"], "demo.v0.1.0");
+    delete_csv(&mut world, "demo.v0.3.0");
+    later(&mut world, 30);
+    let found = diagnosis(&mut world);
+    let command = &found.causes[0].repair.last().unwrap().command;
+    assert!(command.contains("\"startingCSV\":\"demo.v0.3.0\"") && !command.contains("v0.1.0"), "{command}");
+    let fixes = fix(&mut world);
+    assert!(fixes[0].what.contains("you have to approve: `olmkit operator approve demo -n ns`"), "{fixes:?}");
+    later(&mut world, 120);
+    assert_eq!(phase(&mut world, "demo.v0.1.0"), Value::Null);
+    world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap();
     assert_eq!(phase(&mut world, "demo.v0.3.0"), "Succeeded");
 }
 
@@ -198,4 +217,18 @@ fn an_orphaned_version_is_adopted_by_the_subscription_of_its_package() {
         (Some("demo.v0.1.0"), Some("demo.v0.1.0"))
     );
     assert_eq!(phase(&mut world, "demo.v0.1.0"), "Succeeded");
+}
+
+#[test]
+fn an_installed_operator_that_was_scaled_to_zero_is_found_and_left_to_somebody() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    later(&mut world, 300);
+    assert!(diagnosis(&mut world).causes.is_empty());
+    let key = Key::new(&known::DEPLOYMENT, NS, "demo-controller");
+    world.cluster.store().patch(&key, &json!({"spec": {"replicas": 0}})).unwrap();
+    later(&mut world, 300);
+    let found = diagnosis(&mut world);
+    assert_eq!(found.causes[0].code, "scaled-to-zero", "{found:#?}");
+    assert!(fix(&mut world).iter().all(|fix| !fix.done));
 }

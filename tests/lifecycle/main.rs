@@ -4,6 +4,7 @@
 
 mod api;
 mod channel_test;
+mod channel_test_command;
 mod checks;
 mod command;
 mod dead;
@@ -13,7 +14,9 @@ mod engine;
 mod faults;
 mod fix;
 mod install;
+mod live;
 mod olm;
+mod pod_config;
 mod preflight;
 mod preview;
 mod replay;

@@ -79,7 +79,8 @@ impl Bare {
         if broken && self.has("Deployment", "olm-operator") {
             let waiting = json!({"reason": "ImagePullBackOff", "message": "not found"});
             self.put(json!({
-                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "olm-operator-1", "namespace": "olm"},
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "olm-operator-1", "namespace": "olm", "labels": {"app": "olm-operator"}},
                 "status": {"containerStatuses": [{"image": "olm:v1", "state": {"waiting": waiting}}]},
             }));
         }
@@ -399,4 +400,145 @@ fn a_namespace_that_others_use_stays() {
         ("operators", "deployment/web is in it, which is no part of OLM")
     );
     assert!(cluster.get(&known::NAMESPACE, "", "operators").unwrap().is_some());
+}
+
+/// What a user has put into a namespace that OLM's manifests made.
+fn of_users(cluster: &mut Bare) {
+    cluster.put(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "echos.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Echo", "plural": "echos"},
+            "versions": [{"name": "v1", "served": true, "storage": true}],
+        },
+    }));
+    for (api_version, kind, name) in [
+        ("example.com/v1", "Echo", "prod-db"),
+        ("v1", "Secret", "db-password"),
+        ("v1", "ConfigMap", "kube-root-ca.crt"),
+    ] {
+        let metadata = json!({"name": name, "namespace": "operators"});
+        cluster.put(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}));
+    }
+}
+
+#[test]
+fn custom_resources_and_secrets_of_others_are_not_deleted_with_their_namespace() {
+    for dry_run in [true, false] {
+        let mut cluster = Bare::default();
+        install(&mut cluster, &request("0.46.0")).unwrap();
+        of_users(&mut cluster);
+        // The operator and its Deployment go; what belongs to them keeps nothing.
+        cluster.put(json!({
+            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "ClusterServiceVersion",
+            "metadata": {"name": "echo.v1", "namespace": "operators"},
+        }));
+        let owner = json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "ClusterServiceVersion", "name": "echo.v1"});
+        cluster.put(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "echo", "namespace": "operators", "ownerReferences": [owner]},
+        }));
+        let options = Options { dry_run, ..Options::default() };
+        let request = Uninstall { with_operators: true };
+        let removed = run(&mut cluster, options, |engine| engine.uninstall_olm(&request)).0.unwrap();
+        let kept: Vec<_> = removed.kept.iter().map(|one| (one.name.as_str(), one.reason.as_str())).collect();
+        assert_eq!(
+            kept,
+            [("operators", "secret/db-password, echo/prod-db are in it, which are no part of OLM")],
+            "dry run: {dry_run}"
+        );
+        assert!(cluster.has("Echo", "prod-db") && cluster.has("Secret", "db-password"));
+        assert_eq!(cluster.has("Namespace", "olm"), dry_run, "that of OLM goes");
+    }
+}
+
+#[test]
+fn a_failed_installation_keeps_what_others_have_put_into_its_namespaces_meanwhile() {
+    let mut cluster = Bare { broken: true, ..Bare::default() };
+    let (done, _, planned) =
+        run(&mut cluster, Options::default(), |engine| engine.install_olm(&request("0.46.0")));
+    done.unwrap_err();
+    of_users(&mut cluster);
+    let (done, told, _) = run(&mut cluster, Options::default(), |engine| engine.undo_olm(&planned));
+    done.unwrap();
+    assert!(cluster.has("Echo", "prod-db") && !cluster.has("Namespace", "olm"));
+    assert!(told.iter().any(|line| line.starts_with("namespace/operators is kept: ")), "{told:?}");
+}
+
+/// A cluster that stops answering when its time is over, as an API server's client does.
+struct Timed(Bare);
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+impl Timed {
+    fn check(&self) -> Result<(), ClusterError> {
+        if self.0.now < LIMIT {
+            return Ok(());
+        }
+        let server = "http://127.0.0.1:1".to_owned();
+        Err(ClusterError::TimedOut { server, limit: LIMIT, doing: "get".into(), last: None })
+    }
+}
+
+impl Cluster for Timed {
+    fn context(&self) -> &str {
+        ""
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.check()?;
+        self.0.list(resource, namespace)
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        self.check()?;
+        self.0.get(resource, namespace, name)
+    }
+
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.0.create(resource, object)
+    }
+
+    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        self.0.patch(resource, key, patch)
+    }
+
+    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
+        self.0.delete(resource, key)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        // Deployments are not brought up; a question takes a moment longer than the time that is left.
+        self.0.now += timeout + Duration::from_millis(1);
+        for (key, object) in &mut self.0.objects {
+            if key.kind == "CustomResourceDefinition" {
+                object["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+            }
+        }
+        Ok(true)
+    }
+
+    fn now(&self) -> Duration {
+        self.0.now
+    }
+
+    fn time_of_day(&self) -> i64 {
+        self.0.time_of_day()
+    }
+}
+
+#[test]
+fn an_olm_that_does_not_come_up_is_not_blamed_on_the_network() {
+    let mut cluster = Timed(Bare::default());
+    let told = Told::default();
+    let options = Options { timeout: Duration::from_secs(60), ..Options::default() };
+    let mut engine = Engine::new(&mut cluster, &NoCatalogs, &told, options);
+    let error = engine.install_olm(&request("0.46.0")).unwrap_err().to_string();
+    let of_deployment = error.strip_prefix("timed out after 60 s waiting for deployment/");
+    assert!(of_deployment.is_some_and(|rest| rest.ends_with("-operator in olm to be available")), "{error}");
 }

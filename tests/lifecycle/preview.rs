@@ -156,7 +156,7 @@ fn a_plan_that_does_not_meet_the_policy_is_not_approved() {
     assert!(matches!(&error, EngineError::Stuck(stuck) if stuck.code == "policy"), "{error}");
     let said = told(error);
     assert!(said.contains("only patch versions are allowed [upgrade]"), "{said}");
-    assert!(said.contains("`olmkit operator plan demo -n ns` shows all"), "{said}");
+    assert!(said.contains("see all that it changes with `olmkit operator plan demo -n ns`"), "{said}");
     assert_eq!(world.cluster.save(), before, "something was changed");
     let approved =
         approve(&mut world, "{upgrade: minor, deny: [new-cluster-rules, other-operators]}").unwrap();

@@ -60,12 +60,53 @@ fn a_catalog_is_added_once_changed_where_it_differs_and_waited_for() {
     added(&mut world, &wanted).unwrap();
     assert!(world.said.borrow().contains(&"catalogsource/mine in ns is up to date".to_owned()));
     assert_eq!(world.cluster.store().get(&key).unwrap()["metadata"]["resourceVersion"], before);
-    // What is not wanted any more goes.
-    added(&mut world, &add("mine", "catalog")).unwrap();
+}
+
+#[test]
+fn a_second_add_with_other_flags_keeps_what_the_first_one_set() {
+    let mut world = World::of("01");
+    let pod = json!({"nodeSelector": {"kubernetes.io/os": "linux"}});
+    let first =
+        Add { priority: Some(5), secrets: vec!["pull".into()], pod: Some(pod), ..add("mine", "catalog") };
+    added(&mut world, &first).unwrap();
+    let poll = Some(Duration::from_secs(600));
+    let mut spec = |wanted: Add| {
+        submitted(&mut world, &wanted).unwrap();
+        world.cluster.store().get(&Key::new(&known::CATALOG_SOURCE, "ns", "mine")).unwrap()["spec"].clone()
+    };
     assert_eq!(
-        world.cluster.store().get(&key).unwrap()["spec"],
-        json!({"sourceType": "grpc", "image": "catalog"})
+        spec(Add { poll, ..add("mine", "catalog") }),
+        json!({
+            "sourceType": "grpc", "image": "catalog", "priority": 5, "secrets": ["pull"],
+            "updateStrategy": {"registryPoll": {"interval": "10m"}},
+            "grpcPodConfig": {"nodeSelector": {"kubernetes.io/os": "linux"}},
+        })
     );
+    // How the image is served comes and goes with the image; what a server at an address has no use for goes, and is named.
+    let data = Add { origin: Origin::Data("r/data:v1".into()), ..add("mine", "") };
+    assert_eq!(
+        spec(data)["grpcPodConfig"],
+        json!({"nodeSelector": {"kubernetes.io/os": "linux"}, "extractContent": {"catalogDir": "/configs"}})
+    );
+    assert_eq!(
+        spec(add("mine", "catalog"))["grpcPodConfig"],
+        json!({"nodeSelector": {"kubernetes.io/os": "linux"}})
+    );
+    let address = Add { origin: Origin::Address("host:50051".into()), ..add("mine", "") };
+    assert_eq!(spec(address), json!({"sourceType": "grpc", "address": "host:50051", "priority": 5}));
+    let said = world.said.borrow().join("\n");
+    let removed = "removing grpcPodConfig, image, secrets, updateStrategy from catalogsource/mine in ns";
+    assert!(said.contains(removed), "{said}");
+}
+
+#[test]
+fn a_catalog_without_a_pod_is_not_refreshed() {
+    // A cluster that has pods, but none of the catalog.
+    let mut world = World::of("01").with(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "ns"},
+    }));
+    let refused = world.run(|engine, _| engine.refresh_source("catalog", Some("olm"))).unwrap_err();
+    assert!(told(refused).starts_with("catalogsource/catalog in olm has no pod\n"));
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn one_catalog() -> Result<(), Failed> {
         ("operator", &["0.1.0", "0.2.0", "0.2.1", "0.3.0"][..]),
         ("examples/memcached", &["0.1.0", "0.2.0"]),
         ("examples/echo", &["0.1.0", "0.2.0"]),
+        ("examples/etcd", &["0.1.0", "0.2.0"]),
     ];
     for (place, releases) in operators {
         let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(place);
@@ -106,6 +107,7 @@ fn one_catalog() -> Result<(), Failed> {
     let paths = olmkit(&["catalog", "path", "catalog"])?;
     for upgrade in [
         "echo-operator in stable, head 0.2.0\n  0.1.0 → 0.2.0\n",
+        "etcd-operator in stable, head 0.2.0\n  0.1.0 → 0.2.0\n",
         "memcached-operator in stable, head 0.2.0\n  0.1.0 → 0.2.0\n",
         "redis-operator in stable, head 0.3.0\n  0.1.0 → 0.2.1 → 0.3.0\n",
     ] {

@@ -28,6 +28,18 @@ fn olmkit(dir: &Path, args: &[&str]) -> (Value, Option<i32>) {
     (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
 }
 
+/// What a layer of a layout holds.
+fn entries(layout: &Path, digest: &Value) -> Vec<String> {
+    let blob = layout.join("blobs").join(digest.as_str().unwrap().replace(':', "/"));
+    let mut tar = tar::Archive::new(zstd::Decoder::new(fs::File::open(blob).unwrap()).unwrap());
+    let name = |entry: std::io::Result<tar::Entry<'_, _>>| {
+        let entry = entry.unwrap();
+        let link = entry.link_name().unwrap().map(|target| format!(" -> {}", target.display()));
+        format!("{}{}", entry.path().unwrap().display(), link.unwrap_or_default())
+    };
+    tar.entries().unwrap().map(name).collect()
+}
+
 #[test]
 fn servers_for_two_platforms_over_the_same_data() {
     let catalog = Catalog::new(&[("alpha", 2), ("beta", 1)]);
@@ -62,6 +74,11 @@ fn servers_for_two_platforms_over_the_same_data() {
     let data = first.len() - 1;
     assert_eq!(first[..data], second[..data], "the data is the same");
     assert_ne!(first[data], second[data], "the servers are not");
+    assert_eq!(
+        entries(&dir.join("images"), &first[data]),
+        ["bin/", "bin/grpc_health_probe -> olmkit-serve", "bin/olmkit-serve"],
+        "OLM's startup probe finds its program"
+    );
     // It is a catalog image like any other.
     let (listed, code) = olmkit(dir, &["catalog", "validate", "oci:images:one"]);
     assert_eq!((code, &listed["summary"]["checked"]), (Some(0), &serde_json::json!(1)));

@@ -7,6 +7,7 @@ mod client;
 mod fixture;
 mod image;
 mod no_room;
+mod probe;
 mod proto;
 mod reload;
 mod soak;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 /// The names that `OLMKIT_REQUIRE` may list. ARCHITECTURE.md says what each one stands for.
-const PARTS: [&str; 22] = [
+const PARTS: [&str; 24] = [
     "apiserver",
     "awk",
     "bash",
@@ -21,6 +21,7 @@ const PARTS: [&str; 22] = [
     "corpus",
     "crates",
     "docker-registry",
+    "etcd",
     "flock",
     "grpcio",
     "helm",
@@ -31,6 +32,7 @@ const PARTS: [&str; 22] = [
     "mounts",
     "olm",
     "operator-sdk",
+    "opm",
     "redis-server",
     "registry-collect",
     "skopeo",

@@ -1,20 +1,23 @@
-//! What keeps two versions from being compared whole, or the new one from being applied at all: files that cannot be read, and
-//! CRDs that no API server accepts.
+//! What keeps two versions from being compared whole, or the new one from being applied at all: files that cannot be read,
+//! CRDs that no API server accepts, and manifests that are too large for where OLM puts them.
 
 use std::collections::BTreeSet;
 
 use crate::finding::{Finding, Level};
 use crate::load::{BundleFile, BundleFiles};
 use crate::parse::Bundle;
-use crate::validate::{OLM, SCHEMA, validate};
+use crate::validate::{OLM, SCHEMA, SIZE, validate};
 
 /// Rules about files that could not be read.
 const UNREADABLE: [&str; 4] =
     ["dependency-unreadable", "file-unreadable", "yaml-key-duplicate", "yaml-syntax"];
 
+/// Rules of the suite `olm` about the size of the whole bundle.
+const TOO_LARGE: [&str; 2] = ["bundle-nearly-too-large", "bundle-too-large"];
+
 /// What is broken in two versions of a bundle.
 pub(super) struct Broken {
-    /// The findings: unreadable files of both versions, and CRDs that only the new version has wrong.
+    /// The findings: unreadable files of both versions, and CRDs and sizes that only the new version has wrong.
     pub(super) findings: Vec<Finding>,
     /// Whether files of the old version could not be read.
     pub(super) old_is_partial: bool,
@@ -56,9 +59,9 @@ pub(super) fn crds_of_file(old: &BundleFiles, new: &BundleFiles) -> Vec<Finding>
 const NOT_STRUCTURAL: &str = "schema-not-structural";
 const MANIFESTS: &str = "manifests/";
 
-/// Errors about unreadable files and invalid CRDs.
+/// Errors about unreadable files and invalid CRDs, and what is or becomes too large.
 fn errors(bundle: &Bundle<'_>) -> Vec<Finding> {
-    let mut findings = validate(bundle, &[OLM, SCHEMA]);
+    let mut findings = validate(bundle, &[OLM, SCHEMA, SIZE]);
     for finding in findings.iter_mut().filter(|finding| finding.code.name == NOT_STRUCTURAL) {
         // A warning elsewhere, since old CRDs without a schema go on working; no update that drops it is accepted.
         finding.level = Level::Error;
@@ -66,11 +69,23 @@ fn errors(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings.retain(|finding| {
         let name = finding.code.name;
         let of_crds = name.starts_with("schema-") || (name.starts_with("crd-") && name != "crd-not-owned");
-        finding.level == Level::Error && (of_crds || UNREADABLE.contains(&name))
+        is_about_size(finding) || finding.level == Level::Error && (of_crds || UNREADABLE.contains(&name))
     });
     findings
 }
 
+fn is_about_size(finding: &Finding) -> bool {
+    finding.code.suite == SIZE || TOO_LARGE.contains(&finding.code.name)
+}
+
+/// What tells a finding that the old version has too. A size that changes is the same one.
 fn key(finding: &Finding) -> (&'static str, String) {
-    (finding.code.name, finding.message.clone())
+    let message = match (is_about_size(finding), &finding.place) {
+        (false, _) => finding.message.clone(),
+        (true, Some(place)) if matches!(finding.code.name, "size-manifest" | "size-object") => {
+            place.path.rsplit('/').next().unwrap_or_default().to_owned()
+        }
+        (true, _) => String::new(),
+    };
+    (finding.code.name, message)
 }

@@ -81,6 +81,12 @@ codes! {
         "The operator supports another install mode."
     INSTALL_MODE_REMOVED "install-mode-removed" Error
         "The operator no longer supports an install mode. Where an OperatorGroup asks for it, the upgrade ends with `UnsupportedOperatorGroup`; OLM v1 refuses `watchNamespace`."
+    LIVE_NOT_CHECKED "live-not-checked" Warning
+        "Custom resources of the cluster could not be held against the new schema: they cannot be listed, or the schema has a rule or a pattern that cannot be evaluated here."
+    LIVE_PRUNED "live-pruned" Error
+        "Custom resources on the cluster lose a field once they are written under the new schema. `--live` lists and counts them."
+    LIVE_REFUSED "live-refused" Error
+        "Custom resources on the cluster are no longer valid under the new schema: OLM v0 stops the upgrade, and nobody can change them until they are corrected. `--live` lists and counts them."
     MAX_OPENSHIFT_VERSION_CHANGED "max-openshift-version-changed" Warning
         "The new version sets another `olm.maxOpenShiftVersion`. OpenShift refuses to upgrade to a newer minor version while the operator is installed."
     MIN_KUBE_VERSION_RAISED "min-kube-version-raised" Warning
@@ -101,10 +107,16 @@ codes! {
         "The operator may do more than before. Whoever approves the upgrade approves this too."
     PERMISSION_LOST "permission-lost" Info
         "The operator may do less than before."
+    POLICY_KUBERNETES_BROKEN "policy-kubernetes-broken" Error
+        "The package file promises to support a version of Kubernetes (`policy.kubernetes`) that the bundle does not run on: `minKubeVersion` is higher, or an object of the bundle is of an API that this version does not have."
+    POLICY_NOTICE_TOO_SHORT "policy-notice-too-short" Error
+        "A field or a served version of an API is removed before it was deprecated for as many minor versions as the package file promises (`policy.deprecationNotice`). A version is deprecated by `deprecated: true`, a field by the word `deprecated` in its description. With `--catalog`, earlier bundles are looked at too; otherwise the old version alone, in which it has to be deprecated."
+    POLICY_OPERAND_UNSUPPORTED "policy-operand-unsupported" Error
+        "The bundle names an image of an operand whose version is outside what the package file promises to support (`policy.operands`): as the default of a field, in a variable, among the related images or in an example."
     RELATED_IMAGES_CHANGED "related-images-changed" Info
         "Other images have to be mirrored for clusters without access to the registries."
     SAMPLE_NOT_CHECKED "sample-not-checked" Warning
-        "A custom resource given with `--samples` is of no version of any CRD of the new bundle, so it was not checked."
+        "A custom resource given with `--samples` is of no version of any CRD of the new bundle, or the schema has a rule or a pattern that cannot be evaluated here."
     SAMPLE_PRUNED "sample-pruned" Error
         "A custom resource that was valid before loses a field once it is written under the new schema. Examples of the old version are checked, and those given with `--samples`."
     SAMPLE_REFUSED "sample-refused" Error
@@ -134,7 +146,7 @@ codes! {
     SCHEMA_REQUIRED_ADDED "schema-required-added" Error
         "A field is now required. Objects without it can no longer be written, unless the schema has a default for it."
     SCHEMA_RULE_NARROWED "schema-rule-narrowed" Error
-        "A CEL rule is new or changes. Objects that do not keep it can no longer be written, except where the part that it looks at does not change."
+        "A CEL rule is new or changes. Objects that do not keep it can no longer be written, except where the part that it looks at does not change. A new rule about new fields alone that holds without them is no break, though OLM v1 refuses it (`crd-upgrade-refused`)."
     SCHEMA_TYPE_CHANGED "schema-type-changed" Error
         "A field has another type. Objects with a value of the old type can no longer be written."
     SCHEMA_UNKNOWN_FIELDS_PRUNED "schema-unknown-fields-pruned" Error
@@ -143,6 +155,8 @@ codes! {
         "A schema admits more than before: a bound is looser, an enum has more values, a field is no longer required. An operator of the old version may not understand what is written now."
     SECURITY_CONTEXT_CHANGED "security-context-changed" Warning
         "The pods of the operator run with other privileges: user, capabilities, privileged containers, or namespaces of the host."
+    VERSION_BUMP_TOO_SMALL "version-bump-too-small" Warning
+        "The version goes up by less than its changes ask for. What breaks users asks for a major version, what they can newly rely on or have to know for a minor one, anything else for a patch; below 1.0.0 a break asks for a minor version, all else for a patch. An error where the package file has a `policy`."
     VERSION_NOT_HIGHER "version-not-higher" Error
         "The new bundle does not have a higher version than the old one. OLM does not upgrade to it."
     WEBHOOK_ADDED "webhook-added" Warning

@@ -1,8 +1,10 @@
 //! Small changes of a bundle, one at a time, and what is found.
 
-use super::{bundles, files};
+use super::policy::PolicySettings;
+use super::{Beside, bundles, bundles_with, files};
 use crate::load::{BundleFile, BundleFiles, Content};
 use crate::parse::Bundle;
+use crate::yaml::{Step, decode, first_document};
 
 const CSV: &str = "\
 apiVersion: operators.coreos.com/v1alpha1
@@ -257,4 +259,274 @@ fn crds_that_no_api_server_takes_are_errors() {
         assert_eq!(place, Some("crd.yaml"), "{findings:?}");
         assert_eq!(files(&new, &new).unwrap().findings, []);
     }
+}
+
+/// The findings of two bundles under a policy, with others of the package beside them.
+fn under(policy: &str, old: Files<'_>, new: Files<'_>, earlier: &[Files<'_>]) -> Vec<String> {
+    let document = first_document(policy).unwrap();
+    let settings: PolicySettings = decode::decode(&document.root).unwrap();
+    let policy = settings.parse().unwrap();
+    let (old, new) = (bundle("old", old), bundle("new", new));
+    let earlier: Vec<_> = earlier.iter().map(|files| bundle("earlier", files)).collect();
+    let (old, new) = (Bundle::parse(&old), Bundle::parse(&new));
+    let earlier: Vec<_> = earlier.iter().map(Bundle::parse).collect();
+    let history: Vec<_> = earlier.iter().collect();
+    let beside = Beside { policy: Some(&policy), history: &history, ..Beside::default() };
+    let found = bundles_with(&old, &new, &beside).unwrap().findings.into_iter();
+    let of_policy = found.filter(|one| one.code.name.starts_with("policy-"));
+    of_policy.map(|one| format!("{}: {}", one.code.name, one.message)).collect()
+}
+
+#[test]
+fn a_promised_kubernetes_has_to_do() {
+    let policy = "{kubernetes: '>=1.29.0 <1.33.0'}";
+    let needs =
+        |version: &str| next("spec:\n  version", &format!("spec:\n  minKubeVersion: {version}\n  version"));
+    for (needed, expected) in [
+        ("1.28.0", None),
+        ("1.29.0", None),
+        (
+            "1.30.0",
+            Some("the package file promises to support Kubernetes 1.29.0, and the bundle needs 1.30.0"),
+        ),
+        (
+            "1.29.1",
+            Some("the package file promises to support Kubernetes 1.29.0, and the bundle needs 1.29.1"),
+        ),
+    ] {
+        let found = under(policy, &[], &[("manifests/csv.yaml", &needs(needed))], &[]);
+        let expected: Vec<_> =
+            expected.iter().map(|text| format!("policy-kubernetes-broken: {text}")).collect();
+        assert_eq!(found, expected, "{needed}");
+    }
+    let gone = "apiVersion: flowcontrol.apiserver.k8s.io/v1beta3\nkind: FlowSchema\nmetadata: {name: f}\n";
+    let csv = next("foo", "foo");
+    let found = under(policy, &[], &[("manifests/csv.yaml", &csv), ("manifests/f.yaml", gone)], &[]);
+    assert_eq!(
+        found,
+        [
+            "policy-kubernetes-broken: the package file promises to support Kubernetes 1.32, which has no `FlowSchema` of \
+          `flowcontrol.apiserver.k8s.io/v1beta3`"
+        ]
+    );
+}
+
+#[test]
+fn images_of_operands_are_of_supported_versions() {
+    let policy = "{operands: [{name: Redis, image: library/redis, versions: '>=7.0.0 <9.0.0'}]}";
+    let crd = CRD.replace(
+        "{type: object}",
+        "{type: object, properties: {spec: {type: object, properties: {image: {type: string, default: 'docker.io/library/redis:6.2'}}}}}",
+    );
+    let examples = r#"'[{"apiVersion": "example.com/v1", "kind": "Foo", "spec": {"image": "library/redis:9.1-alpine"}}]'"#;
+    let csv = next("metadata: {name: foo.v0.1.0}", &format!("metadata:\n  name: foo.v0.1.0\n  annotations:\n    alm-examples: {examples}"))
+        .replace("image: 'example.com/foo:1'}", "image: 'example.com/foo:1', env: [{name: A, value: 'my/library/redis:8.0.1'}, {name: B, value: 'library/redis-exporter:1.0'}, {name: C, value: 'library/redis:latest'}]}");
+    let found = under(policy, &[], &[("manifests/csv.yaml", &csv), ("manifests/crd.yaml", &crd)], &[]);
+    let line = |image: &str| {
+        format!(
+            "policy-operand-unsupported: the package file promises to support Redis `>=7.0.0 <9.0.0`, and the bundle names `{image}`"
+        )
+    };
+    assert_eq!(found, [line("docker.io/library/redis:6.2"), line("library/redis:9.1-alpine")]);
+}
+
+#[test]
+fn what_is_removed_was_deprecated_for_as_long_as_promised() {
+    let csv = |version: &str| {
+        CSV.replace("foo.v0.1.0", &format!("foo.v{version}"))
+            .replace("version: 0.1.0", &format!("version: {version}"))
+    };
+    let with = |field: &str| {
+        CRD.replace(
+            "{type: object}",
+            &format!("{{type: object, properties: {{spec: {{type: object, properties: {{{field}}}}}}}}}"),
+        )
+    };
+    let (plain, deprecated) =
+        (with("a: {type: string}"), with("a: {type: string, description: 'Deprecated: use b.'}"));
+    let gone = with("b: {type: string}");
+    let policy = "{deprecationNotice: 2}";
+    let (one, two, three, four) = (csv("1.0.0"), csv("1.1.0"), csv("1.2.0"), csv("2.0.0"));
+    fn at<'t>(csv: &'t str, crd: &'t str) -> [(&'t str, &'t str); 2] {
+        [("manifests/csv.yaml", csv), ("manifests/crd.yaml", crd)]
+    }
+    let found =
+        |old: &str, earlier: &[Files<'_>]| under(policy, &at(&three, old), &at(&four, &gone), earlier);
+    let message = |rest: &str| {
+        vec![format!(
+            "policy-notice-too-short: `spec.a` of `foos.example.com`, version `v1`, is removed {rest}"
+        )]
+    };
+    let never = message("without being deprecated for 2 minor versions before");
+    assert_eq!(found(&plain, &[]), never);
+    assert_eq!(found(&plain, &[&at(&one, &deprecated), &at(&two, &deprecated)]), never);
+    // Of two bundles alone it cannot be known for how long.
+    assert_eq!(found(&deprecated, &[]), [""; 0]);
+    let short = message("after it was deprecated for 1 minor version, not for 2 minor versions");
+    assert_eq!(found(&deprecated, &[&at(&two, &plain)]), short);
+    // A patch is no minor version.
+    let patch = csv("1.2.1");
+    let patched = under(
+        policy,
+        &at(&patch, &deprecated),
+        &at(&four, &gone),
+        &[&at(&three, &deprecated), &at(&two, &plain)],
+    );
+    assert_eq!(patched, short);
+    assert_eq!(found(&deprecated, &[&at(&two, &deprecated), &at(&one, &plain)]), [""; 0]);
+
+    // The same for a version of an API.
+    let versions = |first: &str| {
+        format!(
+            "{CRD}{}",
+            CRD.lines()
+                .last()
+                .unwrap()
+                .replace("v1", "v1alpha1")
+                .replace("storage: true", &format!("storage: false{first}"))
+        ) + "\n"
+    };
+    let (served, deprecated) = (versions(""), versions(", deprecated: true"));
+    let found = |old: &str| under(policy, &at(&three, old), &at(&four, CRD), &[&at(&two, &deprecated)]);
+    assert_eq!(
+        found(&served),
+        [
+            "policy-notice-too-short: the version `v1alpha1` of `foos.example.com` is removed without being deprecated for 2 minor \
+          versions before"
+        ]
+    );
+    assert_eq!(found(&deprecated), [""; 0]);
+}
+
+#[test]
+fn policies_that_cannot_be_meant() {
+    for (policy, expected) in [
+        ("{kubernetes: new}", "policy.kubernetes"),
+        (
+            "{operands: [{image: a, versions: '>=1.0.0'}, {image: b, versions: x}]}",
+            "policy.operands[1].versions",
+        ),
+        ("{operands: [{name: a, versions: '>=1.0.0'}]}", "policy.operands[0].image"),
+    ] {
+        let document = first_document(policy).unwrap();
+        let settings: PolicySettings = decode::decode(&document.root).unwrap();
+        let error = settings.parse().unwrap_err();
+        let path = error.path.iter().fold(String::new(), |path, step| match step {
+            Step::Key(key) if path.is_empty() => (*key).to_owned(),
+            Step::Key(key) => format!("{path}.{key}"),
+            Step::Index(at) => format!("{path}[{at}]"),
+        });
+        assert_eq!(path, expected, "{}", error.message);
+    }
+}
+
+#[test]
+fn a_version_goes_up_by_what_its_changes_ask_for() {
+    let csv = |version: &str, image: &str| {
+        CSV.replace("foo.v0.1.0", &format!("foo.v{version}"))
+            .replace("version: 0.1.0", &format!("version: {version}"))
+            .replace("foo:1", &format!("foo:{image}"))
+    };
+    let schema = |text: &str| CRD.replace("{type: object}", text);
+    let (narrow, wide) = (
+        schema("{type: object, properties: {a: {type: integer, maximum: 5}}}"),
+        schema("{type: object, properties: {a: {type: integer, maximum: 9}}}"),
+    );
+    let bump = |from: &str, to: &str, (before, after): (&str, &str)| {
+        let (old, new) = (csv(from, "1"), csv(to, "2"));
+        let lines = found(
+            &[("manifests/csv.yaml", &old), ("manifests/crd.yaml", before)],
+            &[("manifests/csv.yaml", &new), ("manifests/crd.yaml", after)],
+        );
+        let mut lines = lines.into_iter().filter(|line| line.contains("version-bump-too-small"));
+        lines
+            .next()
+            .and_then(|line| Some(line.split_once("ask for a ")?.1.split_whitespace().next()?.to_owned()))
+    };
+    let (breaks, adds, neither) = ((&*wide, &*narrow), (&*narrow, &*wide), (&*wide, &*wide));
+    for (from, to, change, expected) in [
+        ("1.0.0", "1.0.1", neither, None),
+        ("1.0.0", "1.0.1", adds, Some("minor")),
+        ("1.0.0", "1.1.0", adds, None),
+        ("1.0.0", "1.1.0", breaks, Some("major")),
+        ("1.0.0", "1.0.1", breaks, Some("major")),
+        ("1.0.0", "2.0.0", breaks, None),
+        // Below 1.0.0 each part stands for the next higher one.
+        ("0.1.0", "0.1.1", adds, None),
+        ("0.1.0", "0.1.1", breaks, Some("minor")),
+        ("0.1.0", "0.2.0", breaks, None),
+        ("0.9.0", "1.0.0", breaks, None),
+        // A pre-release may become anything.
+        ("1.0.0-rc.1", "1.0.0", breaks, None),
+        // What is not higher is another finding.
+        ("1.0.0", "0.9.0", breaks, None),
+    ] {
+        assert_eq!(bump(from, to, change).as_deref(), expected, "{from} -> {to}");
+    }
+}
+
+#[test]
+fn what_becomes_too_large_is_an_error_once() {
+    // Hardly to be compressed, and the same in every run.
+    let mut seed = 7u64;
+    let mut noise = |bytes: usize| -> String {
+        (0..bytes)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                char::from(b' ' + ((seed >> 33) % 90) as u8)
+            })
+            .filter(|c| !matches!(c, '\\' | '\'' | '"' | '#'))
+            .collect()
+    };
+    let mut map = |bytes| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata: {{text: '{}'}}\n",
+            noise(bytes)
+        )
+    };
+    let (small, nearly, large) = (map(1000), map(860_000), map(1_200_000));
+    let csv = next("foo", "foo");
+    let codes = |old: &str, new: &str| -> Vec<String> {
+        let lines =
+            found(&[("manifests/m.yaml", old)], &[("manifests/csv.yaml", &csv), ("manifests/m.yaml", new)]);
+        let code = |line: String| line.split(':').next().unwrap_or_default().to_owned();
+        lines.into_iter().map(code).filter(|code| !code.contains("object-changed")).collect()
+    };
+    assert_eq!(codes(&small, &small), [""; 0]);
+    assert!(codes(&small, &nearly).contains(&"warning[bundle-nearly-too-large]".to_owned()));
+    assert_eq!(codes(&nearly, &nearly), [""; 0]);
+    assert!(codes(&nearly, &large).contains(&"error[bundle-too-large]".to_owned()));
+    assert_eq!(codes(&large, &large), [""; 0]);
+}
+
+/// As the API server does it: unknown fields go, defaults come, then rules in CEL are run.
+#[cfg(feature = "cel")]
+#[test]
+fn samples_are_defaulted_and_held_against_rules() {
+    let with = |spec: &str| {
+        CRD.replace(
+            "{type: object}",
+            &format!("{{type: object, properties: {{spec: {{type: object, {spec}}}}}}}"),
+        )
+    };
+    let old = with("properties: {low: {type: integer}, high: {type: integer}}");
+    let new = with(
+        "required: [pots], properties: {low: {type: integer}, high: {type: integer, default: 5}, pots: {type: integer, default: 1}}, \
+         x-kubernetes-validations: [{rule: self.low < self.high, message: low first}]",
+    );
+    let sample = |spec: &str| {
+        let text = format!("{{apiVersion: example.com/v1, kind: Foo, metadata: {{name: a}}, spec: {spec}}}");
+        let (csv, (old, new)) = (next("foo", "foo"), (bundle("old", &[("manifests/crd.yaml", &old)]), &new));
+        let new = bundle("new", &[("manifests/csv.yaml", &csv), ("manifests/crd.yaml", new)]);
+        let samples = [crate::source::Source::new("a.yaml", &text)];
+        let beside = Beside { samples: &samples, ..Beside::default() };
+        let found = bundles_with(&Bundle::parse(&old), &Bundle::parse(&new), &beside).unwrap().findings;
+        let of_samples = found.into_iter().filter(|one| one.code.name.starts_with("sample-"));
+        of_samples.map(|one| format!("{}: {}", one.code.name, one.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(sample("{low: 4}"), [""; 0]);
+    assert_eq!(sample("{low: 4, high: ~}"), [""; 0]);
+    let broken = "sample-refused: `Foo/a` is no longer valid: `spec`: low first";
+    assert_eq!(sample("{low: 5}"), [broken]);
+    assert_eq!(sample("{low: 5, high: 3, more: 1}"), [broken]);
 }

@@ -592,9 +592,9 @@ impl<'m> Assembly<'_, 'm> {
             self.csv.merge(over);
         }
         for assignment in &package.set {
-            let path: Vec<_> = assignment.path.iter().map(String::as_str).collect();
-            let origin = Origin::unwritten(By::Flag("--set"));
-            self.csv.set(&path, Draft::new(assignment.value.clone(), origin));
+            if let Err(finding) = assignment.apply(&mut self.csv) {
+                self.findings.push(*finding);
+            }
         }
     }
 }

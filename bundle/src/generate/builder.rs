@@ -148,10 +148,10 @@ impl Builder {
         self
     }
 
-    /// A field of the ClusterServiceVersion, by keys with dots between. A path with positions in it is passed over.
+    /// A field of the ClusterServiceVersion, by keys with dots between and positions in brackets. What is no path is passed over.
     #[must_use]
     pub fn set(mut self, path: &str, value: impl Into<serde_json::Value>) -> Self {
-        if let Some(path) = super::explain::keys(path) {
+        if let Some(path) = super::explain::parse(path) {
             self.overrides.set.push(super::Assignment { path, value: value.into() });
         }
         self

@@ -70,6 +70,12 @@ impl<'a> CargoFile<'a> {
         Some((text("name")?, text("version")))
     }
 
+    /// What else the crate says, as keys of the package file.
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let field = |key| Some((key, self.text(key)?.0.to_owned()));
+        ["description", "license", "repository"].into_iter().filter_map(field).collect()
+    }
+
     /// Names the workspace's Cargo.toml, for the values that are inherited from it.
     pub fn set_workspace(&mut self, workspace: CargoFile<'a>) {
         self.workspace = Some(Box::new(workspace));

@@ -36,6 +36,8 @@ codes! {
     CUSTOM_RESOURCE_UNKNOWN "generate-custom-resource-unknown" Warning "custom_resource_unknown"
     /// A Deployment without a name or a pod template.
     DEPLOYMENT_INCOMPLETE "generate-deployment-incomplete" Error "deployment_incomplete"
+    /// A Deployment that Kubernetes refuses.
+    DEPLOYMENT_INVALID "generate-deployment-invalid" Error "deployment_invalid"
     /// One object stands twice in the input, with different content.
     DUPLICATE_OBJECT "generate-duplicate-object" Error "duplicate_object"
     /// The icon is not an image.
@@ -48,6 +50,8 @@ codes! {
     INSTALL_MODE_IMPOSSIBLE "generate-install-mode-impossible" Warning "install_mode_impossible"
     /// An object of a kind that a bundle cannot carry.
     KIND_LEFT_OUT "generate-kind-left-out" Warning "kind_left_out"
+    /// Something that works only in the namespace that the manifests name.
+    NAMESPACE_FIXED "generate-namespace-fixed" Warning "namespace_fixed"
     /// An object that is to be in a namespace of its own.
     NAMESPACE_LOST "generate-namespace-lost" Warning "namespace_lost"
     /// No API, hence nothing that users of the operator create.
@@ -64,8 +68,12 @@ codes! {
     REPLACED_BY_OLM "generate-replaced-by-olm" Info "replaced_by_olm"
     /// Rights that the manifests grant and the bundle cannot.
     RIGHTS_LOST "generate-rights-lost" Warning "rights_lost"
+    /// A binding to a role that is not there.
+    ROLE_UNKNOWN "generate-role-unknown" Warning "role_unknown"
     /// An example that its CRD's schema refuses.
     SAMPLE_INVALID "generate-sample-invalid" Warning "sample_invalid"
+    /// A binding to a group of service accounts.
+    SUBJECT_GROUP "generate-subject-group" Warning "subject_group"
     /// A binding to a service account that nobody makes.
     SUBJECT_UNKNOWN "generate-subject-unknown" Warning "subject_unknown"
     /// A field of a webhook that a ClusterServiceVersion does not have.

@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
+use super::explain::PathStep;
 use crate::finding::{Code, Finding, Place};
 use crate::parse::Object;
 use crate::source::{Source, Span};
@@ -310,6 +311,22 @@ impl<'a> Draft<'a> {
         path.iter().try_fold(self, |draft, key| draft.get(key))
     }
 
+    /// The value at a path, or what there is nearest above it.
+    pub(super) fn nearest(&self, path: &[Step<'_>]) -> &Self {
+        let mut nearest = self;
+        for step in path {
+            let below = match step {
+                Step::Key(key) => nearest.get(key),
+                Step::Index(index) => nearest.items().get(*index),
+            };
+            match below {
+                Some(below) => nearest = below,
+                None => break,
+            }
+        }
+        nearest
+    }
+
     /// The value at a path of keys.
     pub(super) fn at_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
         path.iter().try_fold(self, |draft, key| match &mut draft.value {
@@ -334,6 +351,38 @@ impl<'a> Draft<'a> {
             Entry::Occupied(mut entry) => entry.get_mut().set(rest, item),
             Entry::Vacant(entry) if rest.is_empty() => drop(entry.insert(item)),
             Entry::Vacant(entry) => entry.insert(Self::map(item.origin)).set(rest, item),
+        }
+    }
+
+    /// Sets a value under a path of keys and positions. The position behind the last item adds one, and a list that is not
+    /// there is made.
+    ///
+    /// # Errors
+    /// The length of a list that has no such position.
+    pub(super) fn assign(&mut self, path: &[PathStep], item: Self) -> Result<(), usize> {
+        let Some((step, rest)) = path.split_first() else {
+            self.set(&[], item);
+            return Ok(());
+        };
+        let origin = item.origin;
+        match step {
+            PathStep::Key(key) => {
+                if self.get(key).is_none() {
+                    self.set(&[key], Self::map(origin));
+                }
+                self.at_mut(&[key]).map_or(Ok(()), |below| below.assign(rest, item))
+            }
+            PathStep::Index(index) => {
+                if !matches!(self.value, Value::List(_)) {
+                    self.set(&[], Self::list(Vec::new(), origin));
+                }
+                let Value::List(items) = &mut self.value else { return Ok(()) };
+                if *index == items.len() {
+                    items.push(Self::map(origin));
+                }
+                let length = items.len();
+                items.get_mut(*index).map_or(Err(length), |below| below.assign(rest, item))
+            }
         }
     }
 
@@ -416,6 +465,17 @@ mod tests {
         assert_eq!(draft.to_json(), json!({"spec": {"a": 2, "b": [1], "c": {"d": 4}}}));
         let related = |key| draft.at(&["spec", key]).unwrap().related().len();
         assert_eq!([related("a"), related("b"), related("c")], [1, 0, 0]);
+    }
+
+    #[test]
+    fn positions_in_lists_are_set_and_added() {
+        let mut draft = Draft::new(json!({"a": [{"b": 1, "c": 2}]}), CARGO);
+        let path = |index| ["a".into(), PathStep::Index(index), "b".into()];
+        assert_eq!(draft.assign(&path(0), Draft::new(3, FLAG)), Ok(()));
+        assert_eq!(draft.assign(&path(1), Draft::new(4, FLAG)), Ok(()));
+        assert_eq!(draft.assign(&path(3), Draft::new(5, FLAG)), Err(2));
+        assert_eq!(draft.assign(&["d".into(), PathStep::Index(0)], Draft::new("x", FLAG)), Ok(()));
+        assert_eq!(draft.to_json(), json!({"a": [{"b": 3, "c": 2}, {"b": 4}], "d": ["x"]}));
     }
 
     #[test]

@@ -26,13 +26,22 @@ pub struct PathError {
 
 /// A step of a path as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub enum PathStep {
+    /// The key of a map.
     Key(String),
+    /// The position in a list, counted from 0.
     Index(usize),
 }
 
+impl From<&str> for PathStep {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
+
 /// The fields at and below a path: keys with dots between, positions in lists in brackets, such as
-/// `spec.install.spec.deployments[0].name`. A key that has dots in it may stand in quotes: `metadata.annotations["a.b/c"]`.
+/// `spec.install.spec.deployments[0].name`. A key that has dots in it may stand in quotes, `metadata.annotations["a.b/c"]`, or
+/// have them escaped, `metadata.annotations.a\\.b/c`.
 ///
 /// # Errors
 /// When there is nothing at the path.
@@ -45,16 +54,8 @@ pub fn explain<'d, 'a>(draft: &'d Draft<'a>, path: &str) -> Result<Vec<Field<'d,
     Ok(fields)
 }
 
-/// The keys of a path that has no positions in it.
-pub(super) fn keys(path: &str) -> Option<Vec<String>> {
-    let key = |step| match step {
-        Step::Key(key) => Some(key),
-        Step::Index(_) => None,
-    };
-    parse(path).filter(|steps| !steps.is_empty())?.into_iter().map(key).collect()
-}
-
-fn parse(path: &str) -> Option<Vec<Step>> {
+/// The steps of a path, if it is one.
+pub(super) fn parse(path: &str) -> Option<Vec<PathStep>> {
     let mut steps = Vec::new();
     let mut rest = path.trim_start_matches('.');
     while !rest.is_empty() {
@@ -62,21 +63,27 @@ fn parse(path: &str) -> Option<Vec<Step>> {
             let (step, after) = match inner.chars().next()? {
                 quote @ ('"' | '\'') => {
                     let (key, after) = inner[1..].split_once(quote)?;
-                    (Step::Key(key.to_owned()), after.strip_prefix(']')?)
+                    (PathStep::Key(key.to_owned()), after.strip_prefix(']')?)
                 }
                 _ => {
                     let (index, after) = inner.split_once(']')?;
-                    (Step::Index(index.parse().ok()?), after)
+                    (PathStep::Index(index.parse().ok()?), after)
                 }
             };
             steps.push(step);
             rest = after.strip_prefix('.').unwrap_or(after);
         } else {
-            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            let mut escaped = false;
+            let ends = |(_, c): &(usize, char)| {
+                let ends = !escaped && matches!(c, '.' | '[');
+                escaped = !escaped && *c == '\\';
+                ends
+            };
+            let end = rest.char_indices().find(ends).map_or(rest.len(), |(at, _)| at);
             if end == 0 {
                 return None;
             }
-            steps.push(Step::Key(rest[..end].to_owned()));
+            steps.push(PathStep::Key(rest[..end].replace("\\.", ".").replace("\\[", "[")));
             rest = rest[end..].strip_prefix('.').unwrap_or(&rest[end..]);
         }
     }
@@ -84,13 +91,17 @@ fn parse(path: &str) -> Option<Vec<Step>> {
 }
 
 /// Follows a path; keys with dots in them are found without quotes too.
-fn find<'d, 'a>(draft: &'d Draft<'a>, steps: &[Step], at: String) -> Result<(String, &'d Draft<'a>), String> {
+fn find<'d, 'a>(
+    draft: &'d Draft<'a>,
+    steps: &[PathStep],
+    at: String,
+) -> Result<(String, &'d Draft<'a>), String> {
     let Some(step) = steps.first() else { return Ok((at, draft)) };
     match (draft.value(), step) {
-        (Value::Map(map), Step::Key(_)) => {
+        (Value::Map(map), PathStep::Key(_)) => {
             let mut joined = String::new();
             for (taken, step) in steps.iter().enumerate() {
-                let Step::Key(key) = step else { break };
+                let PathStep::Key(key) = step else { break };
                 if taken > 0 {
                     joined.push('.');
                 }
@@ -99,7 +110,7 @@ fn find<'d, 'a>(draft: &'d Draft<'a>, steps: &[Step], at: String) -> Result<(Str
                     return find(item, &steps[taken + 1..], with_key(at, &joined));
                 }
             }
-            let Step::Key(key) = step else { return Err(String::new()) };
+            let PathStep::Key(key) = step else { return Err(String::new()) };
             let keys = map.keys().map(String::as_str);
             Err(did_you_mean(key, keys.clone()).unwrap_or_else(|| {
                 let place = if at.is_empty() { "at the top".into() } else { format!("in `{at}`") };
@@ -108,8 +119,8 @@ fn find<'d, 'a>(draft: &'d Draft<'a>, steps: &[Step], at: String) -> Result<(Str
         }
         (Value::List(items), step) => {
             let index = match step {
-                Step::Index(index) => Some(*index),
-                Step::Key(key) => key.parse().ok(),
+                PathStep::Index(index) => Some(*index),
+                PathStep::Key(key) => key.parse().ok(),
             };
             match index.and_then(|index| Some((index, items.get(index)?))) {
                 Some((index, item)) => find(item, &steps[1..], format!("{at}[{index}]")),
@@ -136,7 +147,8 @@ fn leaves<'d, 'a>(draft: &'d Draft<'a>, at: String, fields: &mut Vec<Field<'d, '
     }
 }
 
-fn with_key(mut at: String, key: &str) -> String {
+/// A path, and a key below it.
+pub(super) fn with_key(mut at: String, key: &str) -> String {
     if key.contains(['.', '[', '/']) || key.is_empty() {
         // Writing to a text cannot fail.
         let _ = write!(at, "[{key:?}]");
@@ -171,6 +183,7 @@ mod tests {
     fn paths() {
         check("a", r#"a["b.c/d"][0] a["b.c/d"][1].e a.f"#);
         check("a.b.c/d[1].e", r#"a["b.c/d"][1].e"#);
+        check(r"a.b\.c/d[1]", r#"a["b.c/d"][1].e"#);
         check("a['b.c/d'].0", r#"a["b.c/d"][0]"#);
         check(r#"a["b.c/d"][1]"#, r#"a["b.c/d"][1].e"#);
         check("", r#"a["b.c/d"][0] a["b.c/d"][1].e a.f"#);
@@ -184,8 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_positions() {
-        assert_eq!(keys("a.b['c.d']"), Some(vec!["a".into(), "b".into(), "c.d".into()]));
-        assert_eq!([keys("a[0]"), keys(""), keys("a..b")], [None, None, None]);
+    fn dots_in_keys_stand_in_quotes_or_are_escaped() {
+        let expected = Some(vec!["a".into(), "b.c/d".into(), PathStep::Index(1), "e".into()]);
+        for path in ["a['b.c/d'][1].e", r#"a["b.c/d"][1].e"#, r"a.b\.c/d[1].e"] {
+            assert_eq!(parse(path), expected, "{path}");
+        }
+        assert_eq!(parse("a..b"), None);
     }
 }

@@ -26,6 +26,8 @@ pub struct Found<'f> {
     pub package: Option<String>,
     /// The version, where the crate does not have it.
     pub version: Option<String>,
+    /// Further keys of the package file, which a crate elsewhere has values for.
+    pub fields: Vec<(&'static str, String)>,
     /// What Chart.yaml says.
     pub chart: Option<Json>,
     /// Files and directories with manifests.
@@ -54,7 +56,7 @@ const OF_ONE_NAME: [&str; 9] = [
 ];
 
 /// The keys in the order in which people fill them in, each with an example.
-const KEYS: [(&str, &str); 51] = [
+const KEYS: [(&str, &str); 52] = [
     ("package", "my-operator"),
     ("version", "0.1.0"),
     ("release", "'1'"),
@@ -77,6 +79,7 @@ const KEYS: [(&str, &str); 51] = [
     ("containerImage", "quay.io/example/my-operator:v0.1.0"),
     ("suggestedNamespace", "my-operator-system"),
     ("platforms", "[linux/amd64, linux/arm64]"),
+    ("policy", "{kubernetes: '>=1.28.0 <1.36.0', deprecationNotice: 2}"),
     ("channels", "[stable]"),
     ("defaultChannel", "stable"),
     ("versionPolicy", VERSION_POLICIES[0]),
@@ -123,6 +126,9 @@ pub fn package_file(found: &Found<'_>) -> Initial {
     let mut files = BTreeMap::new();
     set(&mut values, "package", json!(found.package));
     set(&mut values, "version", json!(found.version));
+    for (key, value) in &found.fields {
+        set(&mut values, key, json!(value));
+    }
     if let Some(chart) = &found.chart {
         from_chart(chart, &mut values);
     }

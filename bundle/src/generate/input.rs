@@ -1,10 +1,10 @@
 //! The operator's manifests as objects, each with its place, sorted into what the generator makes of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::IgnoredAny;
 
-use super::{Compat, codes};
+use super::{Compat, codes, package_file};
 use crate::crd::{self, Crd};
 use crate::csv::{self, GroupVersionKind};
 use crate::finding::{Finding, Findings, Level, Place};
@@ -142,6 +142,8 @@ impl<'a> Manifests<'a> {
         let mut by_id = BTreeMap::<_, (Object<'m, 'm>, bool)>::new();
         let mut same_name = BTreeMap::<_, Vec<Object<'m, 'm>>>::new();
         let mut no_samples: Vec<_> = self.unread.iter().map(Place::file).collect();
+        let samples = self.texts.iter().filter(|text| text.samples);
+        let samples: BTreeSet<&str> = samples.map(|text| text.source.path()).collect();
         for text in &self.texts {
             for document in &text.documents {
                 let root = match document {
@@ -161,8 +163,10 @@ impl<'a> Manifests<'a> {
                     if root.is_null() {
                         continue;
                     }
-                    if let Some(finding) = kustomization(&object).or_else(|| incomplete(&object)) {
-                        if text.samples {
+                    let no_object = kustomization(&object).or_else(|| package_file(&object));
+                    if let Some(finding) = no_object.or_else(|| incomplete(&object)) {
+                        // A directory of manifests may have that of the samples in it.
+                        if samples.contains(text.source.path()) {
                             no_samples.extend(finding.place);
                         } else {
                             findings.push(finding);
@@ -276,6 +280,15 @@ fn kustomization(object: &Object<'_, '_>) -> Option<Finding> {
     let message = "a kustomization is left out: what it would change is not changed";
     let finding = || object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
     is_one.then(|| finding().help("give its directory with `--kustomize`"))
+}
+
+/// A package file below a directory of manifests says something to us alone.
+fn package_file(object: &Object<'_, '_>) -> Option<Finding> {
+    let is_one = package_file::is_one(object.source.path(), object.root);
+    let message = "a package file is left out: it says nothing of this bundle";
+    let finding = || object.finding(&codes::KIND_LEFT_OUT, message, &[]);
+    let help = "pass it with `--package-file` to make the bundle that it is for";
+    is_one.then(|| Finding { level: Level::Info, ..finding().help(help) })
 }
 
 fn incomplete(object: &Object<'_, '_>) -> Option<Finding> {

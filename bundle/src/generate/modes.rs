@@ -4,6 +4,7 @@
 use super::Compat;
 use super::draft::{Draft, Origin};
 use super::input::Objects;
+use super::namespaces::is_group_of_accounts;
 use super::rbac::Rbac;
 use super::workload::{WATCH_NAMESPACE, Workload};
 use crate::crd::Crd;
@@ -58,10 +59,10 @@ pub(super) fn derive<'m>(
         let text = |subject: &Node<'m>, key| subject.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
         let known =
             objects.cluster_roles.iter().any(|role| role.name() == binding.text(steps!("roleRef", "name")));
-        !known
-            && subjects
-                .iter()
-                .any(|own| workload.account(&text(own, "name"), &text(own, "namespace")).is_some())
+        let is_account =
+            |own: &Node<'m>| workload.account(&text(own, "name"), &text(own, "namespace")).is_some();
+        // What a group of theirs may do is in no permission of the bundle.
+        subjects.iter().any(|own| !known && is_account(own) || is_group_of_accounts(own, workload))
     });
     if unknown || reading(&rbac.cluster_permissions, &groups).is_some() {
         return None;

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use semver::Prerelease;
 
+use super::assignment::Assignment;
 use super::base::Base;
 use super::cargo::CargoFile;
 use super::chart::ChartFile;
@@ -16,12 +17,12 @@ use super::package_file::{
     CAPABILITIES, DEFAULT_CHANNEL, INSTALL_MODES, PackageFile, PackageSettings, VERSION_POLICIES,
 };
 use super::{codes, icon};
-use crate::csv::{ClusterServiceVersion, Icon};
+use crate::csv::Icon;
 use crate::finding::Finding;
 use crate::names::{ChannelName, CsvName, ImageRef, PackageName};
 use crate::suggest::did_you_mean;
 use crate::version::{Version, VersionRange};
-use crate::yaml::{self, Step};
+use crate::yaml::Step;
 
 /// What the command line says instead of the package file.
 #[derive(Clone, Debug, Default)]
@@ -102,69 +103,6 @@ pub(super) fn split_reference(image: &str) -> (&str, &str) {
     let last = image.rfind('/').map_or(0, |slash| slash + 1);
     let end = image[last..].find(['@', ':']).map_or(image.len(), |at| last + at);
     image.split_at(end)
-}
-
-/// A field of the ClusterServiceVersion that is given a value: `spec.maturity=stable`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Assignment {
-    /// The keys on the way to it.
-    pub path: Vec<String>,
-    /// The value.
-    pub value: serde_json::Value,
-}
-
-/// A text that assigns nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not PATH=VALUE, such as `spec.maturity=stable`")]
-pub struct AssignmentError(String);
-
-impl FromStr for Assignment {
-    type Err = AssignmentError;
-
-    /// Reads `PATH=VALUE`: keys with dots between, those with dots in them in brackets, and a value in YAML.
-    fn from_str(text: &str) -> Result<Self, AssignmentError> {
-        let fail = || AssignmentError(text.to_owned());
-        let (path, value) = text.split_once('=').ok_or_else(fail)?;
-        let path = super::explain::keys(path).ok_or_else(fail)?;
-        let value = yaml::first_document(value).map_err(|_| fail())?.root.to_json();
-        Ok(Self { path, value })
-    }
-}
-
-impl Assignment {
-    /// What is wrong with it: a field that a ClusterServiceVersion does not have, or a value that does not fit there.
-    pub(super) fn check(&self) -> Vec<Finding> {
-        let nested = self.path.iter().rev().fold(self.value.clone(), |value, key| {
-            let mut map = serde_json::Map::new();
-            map.insert(key.clone(), value);
-            map.into()
-        });
-        let path = self.path.join(".");
-        let finding = |message| Finding::new(&codes::PACKAGE_VALUE_INVALID, message);
-        let Ok(text) = yaml::write::to_string(&nested) else { return Vec::new() };
-        let Ok(document) = yaml::first_document(&text) else { return Vec::new() };
-        match yaml::decode::decode_strict::<ClusterServiceVersion>(&document.root) {
-            Err(error) => vec![finding(format!("`--set`: {error}"))],
-            Ok((_, unknown)) => {
-                // Fields that OLM has and we have no use for.
-                let others = ["status", "cleanup", "selector"];
-                let unknown = unknown.into_iter().filter(|unknown| !others.contains(&unknown.key.as_str()));
-                let finding = |unknown: yaml::decode::UnknownField| {
-                    let message = format!(
-                        "`--set {path}`: a ClusterServiceVersion has no field `{}` there",
-                        unknown.key
-                    );
-                    let mut expected = unknown.expected.to_vec();
-                    expected.sort_unstable();
-                    let help = did_you_mean(&unknown.key, unknown.expected.iter().copied());
-                    finding(message).help(
-                        help.unwrap_or_else(|| format!("the fields there are `{}`", expected.join("`, `"))),
-                    )
-                };
-                unknown.map(finding).collect()
-            }
-        }
-    }
 }
 
 /// The content of the files that a package file names.
@@ -248,6 +186,21 @@ impl<'f> Package<'f> {
             given if !given.is_empty() => given,
             _ => check.channels(&settings.channels),
         };
+        for (at, channel) in channels.iter().enumerate() {
+            if channels[..at].contains(channel) {
+                check
+                    .fail(format!("the channel `{channel}` is given twice"), &["channels".into(), at.into()]);
+                check.last_help("name every channel once".into());
+            }
+        }
+        for (at, image) in overrides.images.iter().enumerate() {
+            let other =
+                overrides.images[..at].iter().find(|other| other.name == image.name && *other != image);
+            if other.is_some() {
+                check.fail_flag(format!("`--image`: `{}` is to become two different images", image.name));
+                check.last_help("pass `--image` once for each image".into());
+            }
+        }
         let default_channel = match overrides.default_channel {
             Some(given) => Some(given),
             None if settings.default_channel.is_empty() => channels.first().cloned(),
@@ -326,6 +279,11 @@ impl<'f> Check<'f> {
             Some(file) => file.invalid(message, path),
             None => Finding::new(&codes::PACKAGE_VALUE_INVALID, message),
         });
+    }
+
+    /// The same for the command line.
+    fn fail_flag(&mut self, message: String) {
+        self.findings.push(Finding::new(&codes::PACKAGE_VALUE_INVALID, message));
     }
 
     /// A value that must be there: from the command line, the package file, the base, Chart.yaml or Cargo.toml.
@@ -415,6 +373,9 @@ impl<'f> Check<'f> {
             let version = &settings.min_kube_version;
             let message = format!("`{version}` is not a version such as `1.28.0`: {error}");
             self.fail(message, &["minKubeVersion".into()]);
+        }
+        if let Err(error) = settings.policy.parse() {
+            self.fail(error.message, &error.path);
         }
         for (index, mode) in settings.install_modes.iter().enumerate() {
             self.word(mode, &INSTALL_MODES, "an install mode", &["installModes".into(), index.into()]);

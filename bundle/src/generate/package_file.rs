@@ -14,6 +14,7 @@ use crate::csv::{
     ApiServiceDescription, AppLink, CrdDescription, Descriptor, GroupVersionKind, Maintainer, RelatedImage,
     ResourceReference,
 };
+use crate::diff::policy::PolicySettings;
 use crate::finding::{Finding, Place};
 use crate::source::Source;
 use crate::suggest::did_you_mean;
@@ -83,6 +84,9 @@ pub struct PackageSettings {
     pub suggested_namespace: String,
     /// Operating systems and architectures, such as `linux/arm64`; what the Deployments ask of nodes when absent.
     pub platforms: Vec<String>,
+
+    /// What every version promises; `bundle diff --package-file` holds new versions against it.
+    pub policy: PolicySettings,
 
     /// The channels the bundle is meant for; `alpha` when absent.
     pub channels: Vec<String>,
@@ -204,6 +208,24 @@ pub fn schema() -> Schema {
     });
     let settings = schemars::generate::SchemaSettings::draft2020_12().with_transform(strict);
     settings.into_generator().into_root_schema_for::<PackageSettings>()
+}
+
+/// The package file that `bundle generate` finds by itself.
+pub const FILE_NAME: &str = "olmkit.yaml";
+
+/// Whether a document is a package file, and so no manifest: by the file's name, or by its keys.
+pub(super) fn is_one(path: &str, root: &Node<'_>) -> bool {
+    let is_object = ["apiVersion", "kind"].iter().any(|key| root.get(key).is_some());
+    if root.as_mapping().is_none() || is_object {
+        return false;
+    }
+    let sources = ["package", "manifests", "kustomize", "helm", "samples"];
+    let is_named = path.rsplit('/').next() == Some(FILE_NAME);
+    let has_keys = || {
+        decode::decode_strict::<PackageSettings>(root).is_ok_and(|(_, unknown)| unknown.is_empty())
+            && sources.iter().any(|key| root.get(key).is_some())
+    };
+    is_named || has_keys()
 }
 
 /// A package file that was read: its settings, and where each of them stands.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::draft::{By, Draft, Origin};
 use super::input::{self, Objects};
+use super::namespaces::{self, Fixed, Kept};
 use super::workload::{self, Account, Workload};
 use super::{Compat, codes};
 use crate::finding::{Finding, Findings, Level};
@@ -56,10 +57,12 @@ pub(super) fn derive<'m>(
         leftovers: Vec::new(),
         gone: Vec::new(),
         gone_roles: Vec::new(),
+        fixed: Vec::new(),
     };
     let mut permissions = join.bindings(&objects.role_bindings, findings);
     let cluster_permissions = join.bindings(&objects.cluster_role_bindings, findings);
     join.roles(findings);
+    findings.extend(namespaces::of_accounts(&join.fixed));
     let Join { mut leftovers, gone, .. } = join;
     let mut gone = gone;
     let granted = |name: &str| {
@@ -211,6 +214,8 @@ struct Join<'o, 'm> {
     gone: Vec<(String, Vec<String>)>,
     /// The roles of bindings that serve workloads that are left out.
     gone_roles: Vec<(String, Object<'m, 'm>)>,
+    /// The service accounts that bindings of the bundle grant rights in one namespace alone.
+    fixed: Vec<Fixed<'m>>,
 }
 
 /// A list of roles knows objects by their place.
@@ -288,6 +293,15 @@ impl<'o, 'm> Join<'o, 'm> {
         if !rest.is_empty() || aggregates || subjects.is_empty() {
             self.leftovers.push(*binding);
             self.needed.extend(role);
+            // Without a Deployment something else is the cause.
+            if !self.objects.deployments.is_empty() {
+                let others = namespaces::accounts_of(&self.objects.service_accounts, self.workload);
+                let (has_role, subjects, serving) = (role.is_some(), rest.clone(), self.serving);
+                let kept = Kept { binding: *binding, has_role, subjects, others, serving };
+                let (said, fixed) = namespaces::of_binding(&kept, self.workload);
+                findings.extend(said);
+                self.fixed.extend(fixed);
+            }
         }
         // OLM makes the accounts of the operator in one namespace; a binding goes on naming the one that is written.
         let gone = |subject: &&&Node<'m>| {

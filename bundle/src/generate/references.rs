@@ -10,7 +10,7 @@ use super::{Compat, codes, webhook};
 use crate::finding::{Finding, Findings};
 use crate::parse::Object;
 use crate::pod;
-use crate::yaml::{Step, steps};
+use crate::yaml::steps;
 
 /// By these annotations OpenShift makes a Secret for a Service.
 const SERVING_CERT: [&str; 2] = [
@@ -63,21 +63,29 @@ pub(super) fn report(
             let message = format!(
                 "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle makes"
             );
-            let issued = |certificate: &&Object<'_, '_>| {
-                certificate.kind() == "Certificate" && certificate.text(steps!("spec", "secretName")) == own
+            let help = if kind == pod::CLAIM {
+                "use `emptyDir` or `ephemeral.volumeClaimTemplate`, or tell users to create it before they install: a bundle cannot carry a PersistentVolumeClaim".to_owned()
+            } else {
+                help(objects, kind, own)
             };
-            let help = match objects.certificates.iter().find(issued).filter(|_| kind == "Secret") {
-                Some(certificate) => format!(
-                    "`{}` would make it, and a bundle cannot carry that: tell users to create it before they install, or set `optional: true`",
-                    certificate.id()
-                ),
-                None => format!(
-                    "add the {kind} to the manifests, set `optional: true` where the operator makes it, or tell users to create it before they install"
-                ),
-            };
-            let place = at_path(spec, &needed.path).unwrap_or(spec);
-            findings.push(place.finding(&codes::REFERENCE_MISSING, message).help(help));
+            findings.push(spec.nearest(&needed.path).finding(&codes::REFERENCE_MISSING, message).help(help));
         }
+    }
+}
+
+/// Who could make a Secret or ConfigMap that nothing in the bundle makes.
+fn help(objects: &Objects<'_>, kind: &str, name: &str) -> String {
+    let issued = |certificate: &&Object<'_, '_>| {
+        certificate.kind() == "Certificate" && certificate.text(steps!("spec", "secretName")) == name
+    };
+    match objects.certificates.iter().find(issued).filter(|_| kind == "Secret") {
+        Some(certificate) => format!(
+            "`{}` would make it, and a bundle cannot carry that: tell users to create it before they install, or set `optional: true`",
+            certificate.id()
+        ),
+        None => format!(
+            "add the {kind} to the manifests, set `optional: true` where the operator makes it, or tell users to create it before they install"
+        ),
     }
 }
 
@@ -126,11 +134,4 @@ fn is_made(objects: &Objects<'_>, kind: &str, name: &str) -> bool {
     };
     objects.others.iter().any(|object| object.kind() == kind && object.name() == name)
         || kind == "Secret" && objects.services.iter().any(by_service)
-}
-
-fn at_path<'d, 'm>(draft: &'d Draft<'m>, path: &[Step<'_>]) -> Option<&'d Draft<'m>> {
-    path.iter().try_fold(draft, |draft, step| match step {
-        Step::Key(key) => draft.get(key),
-        Step::Index(index) => draft.items().get(*index),
-    })
 }

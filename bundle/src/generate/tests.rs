@@ -6,6 +6,8 @@ use super::*;
 use crate::source::Source;
 use crate::validate;
 
+mod installs;
+
 const CRD: &str = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::draft::{By, Draft, Origin};
 use super::input::{self, Objects};
+use super::workload::{self, Setting};
 use super::{Compat, codes};
 use crate::crd::Crd;
 use crate::finding::{Finding, Findings, Level};
@@ -534,20 +535,9 @@ fn elsewhere(deployment: &Draft<'_>) -> Vec<Finding> {
             let directory = path.trim_end_matches('/');
             trusted.iter().any(|own| directory.starts_with(own.trim_end_matches('/')))
         };
-        let arguments = [container.items_of("command"), container.items_of("args")].concat();
-        let mut settings: Vec<(String, String, &Draft<'_>)> = Vec::new();
-        for (at, argument) in arguments.iter().enumerate() {
-            let Some(text) = argument.as_str().filter(|text| text.starts_with('-')) else { continue };
-            let next = arguments.get(at + 1).and_then(Draft::as_str).unwrap_or("");
-            let (flag, value) = text.split_once('=').unwrap_or((text, next));
-            settings.push((flag.to_owned(), value.to_owned(), argument));
-        }
-        for variable in container.items_of("env") {
-            let (name, value) = (variable.text("name"), variable.text("value"));
-            settings.push((name.to_owned(), value.to_owned(), variable));
-        }
-        if let Some((flag, _, at)) =
-            settings.iter().find(|(flag, _, _)| flag.starts_with("--dynamic-serving-"))
+        let settings = workload::settings(container);
+        if let Some(Setting { name: flag, at, .. }) =
+            settings.iter().find(|own| own.name.starts_with("--dynamic-serving-"))
         {
             let message = format!(
                 "`Deployment/{name}` issues the certificate of its webhooks itself (`{flag}`), and the API server will trust only the one that OLM issues"
@@ -557,11 +547,11 @@ fn elsewhere(deployment: &Draft<'_>) -> Vec<Finding> {
             );
             findings.push(at.finding(&codes::CERTIFICATE_ELSEWHERE, message).help(help));
         }
-        for (setting, value, at) in settings {
-            let Some(olms) = certificate_setting(&setting).filter(|_| value.starts_with('/')) else {
+        for Setting { name: setting, value, at } in settings {
+            let Some(olms) = certificate_setting(setting).filter(|_| value.starts_with('/')) else {
                 continue;
             };
-            if is_trusted(&value) {
+            if is_trusted(value) {
                 continue;
             }
             let message = format!(

@@ -8,6 +8,7 @@ use super::draft::{By, Draft, Origin};
 use super::input::{self, Objects};
 use super::package::Package;
 use super::{Compat, codes};
+use crate::deployment;
 use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
 use crate::yaml::{Node, steps};
@@ -90,7 +91,7 @@ pub(super) fn derive<'m>(
             let finding = object.finding(&codes::DUPLICATE_OBJECT, message, name);
             findings.push(finding.and(first.place(name)).help("give one of them another name"));
         }
-        workload.deployments.push(deployment(object, compat));
+        workload.deployments.push(entry(object, compat));
         let path = steps!("spec", "template", "spec", service_account_key(object, compat));
         let name = Some(object.text(path)).filter(|name| !name.is_empty());
         let namespace = input::namespace(object);
@@ -197,6 +198,43 @@ pub(super) fn report_not_installed(
     }
 }
 
+/// Reports what Kubernetes refuses of the Deployments as they are in the bundle. Without a pod template there is nothing
+/// else to say.
+pub(super) fn report_refused(
+    csv: &Draft<'_>,
+    objects: &Objects<'_>,
+    compat: Option<Compat>,
+    findings: &mut Findings,
+) {
+    // operator-sdk looks at nothing of it.
+    if compat.is_some() {
+        return;
+    }
+    for object in objects.deployments.iter().filter(|own| own.api_version() != "apps/v1") {
+        let message = format!(
+            "`{}` is written for `{}`, which Kubernetes no longer serves: OLM creates it as `apps/v1`",
+            object.id(),
+            object.api_version()
+        );
+        let finding = object.finding(&codes::DEPLOYMENT_INVALID, message, steps!("apiVersion"));
+        let help = "set `apiVersion: apps/v1`, and `spec.selector`, which has no default there";
+        findings.push(Finding { level: Level::Warning, ..finding.help(help) });
+    }
+    let deployments = csv.at(&["spec", "install", "spec"]).map(|own| own.items_of("deployments"));
+    for deployment in deployments.unwrap_or_default() {
+        let Some(spec) = deployment.get("spec").filter(|spec| spec.get("template").is_some()) else {
+            continue;
+        };
+        // What does not fit the type at all is the validation's to report.
+        let Ok(typed) = serde_json::from_value(spec.to_json()) else { continue };
+        for refused in deployment::refused(&typed) {
+            let message = format!("`Deployment/{}`: {}", deployment.text("name"), refused.message);
+            let finding = spec.nearest(&refused.path).finding(&codes::DEPLOYMENT_INVALID, message);
+            findings.push(finding.help(refused.help));
+        }
+    }
+}
+
 /// The service account that the pods of a workload run as.
 pub(super) fn account_of<'m>(object: &Object<'m, 'm>) -> &'m str {
     let pods = [
@@ -210,7 +248,31 @@ pub(super) fn account_of<'m>(object: &Object<'m, 'm>) -> &'m str {
     names.next().unwrap_or(DEFAULT_SERVICE_ACCOUNT)
 }
 
-fn deployment<'m>(object: &Object<'m, 'm>, compat: Option<Compat>) -> Draft<'m> {
+/// What a container is told: the value of a flag or of a variable.
+pub(super) struct Setting<'d, 'm> {
+    /// The flag with its dashes, or the variable.
+    pub(super) name: &'d str,
+    pub(super) value: &'d str,
+    /// Where it is said.
+    pub(super) at: &'d Draft<'m>,
+}
+
+/// The flags and variables of a container. The value of a flag stands after `=`, or in the next argument.
+pub(super) fn settings<'d, 'm>(container: &'d Draft<'m>) -> Vec<Setting<'d, 'm>> {
+    let arguments: Vec<_> = container.items_of("command").iter().chain(container.items_of("args")).collect();
+    let mut settings = Vec::new();
+    for (index, at) in arguments.iter().enumerate() {
+        let Some(text) = at.as_str().filter(|text| text.starts_with('-')) else { continue };
+        let next = arguments.get(index + 1).and_then(|next| next.as_str()).unwrap_or("");
+        let (name, value) = text.split_once('=').unwrap_or((text, next));
+        settings.push(Setting { name, value, at });
+    }
+    let variables = container.items_of("env").iter();
+    settings.extend(variables.map(|at| Setting { name: at.text("name"), value: at.text("value"), at }));
+    settings
+}
+
+fn entry<'m>(object: &Object<'m, 'm>, compat: Option<Compat>) -> Draft<'m> {
     let mut entry = Draft::map(Origin::manifest(object, &[]));
     let mut take = |key: &str, node: Option<&'m Node<'m>>| {
         if let Some(node) = node {

@@ -10,6 +10,20 @@
 /// assert_eq!(canonical("much"), None);
 /// ```
 pub fn canonical(text: &str) -> Option<String> {
+    let (negative, value, form) = read(text)?;
+    let sign = if negative && value != 0 { "-" } else { "" };
+    Some(format!("{sign}{}", write(value, form)))
+}
+
+/// The value in billionths, rounded away from zero; none when the text is not a quantity, or too large.
+pub(crate) fn billionths(text: &str) -> Option<i128> {
+    let (negative, value, _) = read(text)?;
+    let value = i128::try_from(value).ok()?;
+    Some(if negative { -value } else { value })
+}
+
+/// Whether it is negative, the value in billionths, and how it is written.
+fn read(text: &str) -> Option<(bool, u128, Form)> {
     let text = text.trim();
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -22,9 +36,7 @@ pub fn canonical(text: &str) -> Option<String> {
         return None;
     }
     let form = Form::parse(suffix)?;
-    let value = nanos(whole, fraction, form)?;
-    let sign = if negative && value != 0 { "-" } else { "" };
-    Some(format!("{sign}{}", write(value, form)))
+    Some((negative, nanos(whole, fraction, form)?, form))
 }
 
 /// How a quantity is written.

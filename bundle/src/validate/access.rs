@@ -62,6 +62,10 @@ impl<'b> AccessRule<'b, '_> {
         self.texts("apiGroups")
     }
 
+    pub(super) fn urls(&self) -> impl Iterator<Item = Cow<'b, str>> {
+        self.texts("nonResourceURLs")
+    }
+
     pub(super) fn resources(&self) -> impl Iterator<Item = Cow<'b, str>> {
         self.texts("resources")
     }

@@ -34,6 +34,12 @@ impl<'b, 'a> Metadata<'b, 'a, '_> {
         self.check_managed_fields();
     }
 
+    /// Labels and annotations alone.
+    pub(super) fn check_keys(mut self) {
+        self.check_labels();
+        self.check_annotations();
+    }
+
     fn check_labels(&mut self) {
         let Some(labels) = self.texts("labels") else { return };
         for entry in labels {

@@ -121,6 +121,11 @@ pub(super) fn find(api_version: &str, kind: &str) -> Option<&'static Removal> {
         .find(|removal| removal.group == group && removal.version == version && removal.kind == kind)
 }
 
+/// The minor version of Kubernetes 1 that was the first without a kind in an `apiVersion`.
+pub(crate) fn removed_in(api_version: &str, kind: &str) -> Option<u64> {
+    find(api_version, kind).map(|removal| removal.minor)
+}
+
 /// The removal of a resource, such as `ingresses` or `ingresses/status`.
 pub(super) fn find_resource(group: &str, version: &str, resource: &str) -> Option<&'static Removal> {
     let resource = resource.split('/').next().unwrap_or(resource);

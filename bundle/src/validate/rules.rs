@@ -2,6 +2,7 @@
 
 use super::Rule;
 
+mod access_rule_invalid;
 mod annotation_empty;
 mod annotation_manifests_unexpected;
 mod annotation_mediatype_unexpected;
@@ -15,6 +16,7 @@ mod bundle_too_large;
 mod container_without_requests;
 mod crd_api_version_unsupported;
 mod crd_conversion_invalid;
+mod crd_conversion_unmatched;
 mod crd_duplicate;
 mod crd_field_unknown;
 mod crd_group_invalid;
@@ -34,6 +36,7 @@ mod crd_versions_invalid;
 mod csv_annotation_case;
 mod csv_annotations_missing;
 mod csv_api_version_missing;
+mod csv_api_version_unknown;
 mod csv_api_without_example;
 mod csv_capability_unknown;
 mod csv_category_unknown;
@@ -58,6 +61,7 @@ mod csv_link_url_invalid;
 mod csv_maintainer_email_invalid;
 mod csv_maintainer_incomplete;
 mod csv_manages_crds;
+mod csv_metadata_invalid;
 mod csv_min_kube_version_invalid;
 mod csv_min_kube_version_missing;
 mod csv_missing;
@@ -74,15 +78,20 @@ mod csv_release_invalid;
 mod csv_release_name_mismatch;
 mod csv_release_with_substitutes;
 mod csv_replaces_invalid;
+mod csv_replaces_itself;
+mod csv_skip_range_invalid;
+mod csv_strategy_unknown;
 mod csv_type_mismatch;
 mod csv_version_invalid;
 mod csv_version_missing;
 mod csv_version_short;
+mod default_channel_unknown;
 mod dependency_constraint_invalid;
 mod dependency_gvk_incomplete;
 mod dependency_label_missing;
 mod dependency_package_invalid;
 mod dependency_unreadable;
+mod deployment_invalid;
 mod document_ignored;
 mod document_unreadable;
 mod example_against_schema;
@@ -92,6 +101,7 @@ mod file_unreadable;
 mod image_platform_missing;
 mod image_platform_narrower;
 mod image_uninspected;
+mod manifest_duplicate;
 mod manifest_field_unknown;
 mod manifest_kind_missing;
 mod manifest_kind_unsupported;
@@ -112,6 +122,7 @@ mod openshift_max_version_missing;
 mod openshift_max_version_patch;
 mod openshift_max_version_too_high;
 mod openshift_versions_label;
+mod package_name_invalid;
 mod platform_label_missing;
 mod pod_reference_missing;
 mod related_image_invalid;
@@ -126,6 +137,7 @@ mod security_privileged_pod;
 mod security_secrets;
 mod security_wildcard;
 mod service_account_conflict;
+mod service_account_name_invalid;
 mod size_csv;
 mod size_install_plan;
 mod size_manifest;
@@ -137,12 +149,14 @@ mod v1_deployment_name;
 mod v1_install_mode;
 mod v1_webhook;
 mod value_read_otherwise;
+mod webhook_invalid;
 mod yaml_key_duplicate;
 mod yaml_old_syntax;
 mod yaml_syntax;
 
 /// Every rule, sorted by code.
 pub(super) static ALL: &[&Rule] = &[
+    &access_rule_invalid::RULE,
     &annotation_empty::RULE,
     &annotation_manifests_unexpected::RULE,
     &annotation_mediatype_unexpected::RULE,
@@ -156,6 +170,7 @@ pub(super) static ALL: &[&Rule] = &[
     &container_without_requests::RULE,
     &crd_api_version_unsupported::RULE,
     &crd_conversion_invalid::RULE,
+    &crd_conversion_unmatched::RULE,
     &crd_duplicate::RULE,
     &crd_field_unknown::RULE,
     &crd_group_invalid::RULE,
@@ -175,6 +190,7 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_annotation_case::RULE,
     &csv_annotations_missing::RULE,
     &csv_api_version_missing::RULE,
+    &csv_api_version_unknown::RULE,
     &csv_api_without_example::RULE,
     &csv_capability_unknown::RULE,
     &csv_category_unknown::RULE,
@@ -199,6 +215,7 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_maintainer_email_invalid::RULE,
     &csv_maintainer_incomplete::RULE,
     &csv_manages_crds::RULE,
+    &csv_metadata_invalid::RULE,
     &csv_min_kube_version_invalid::RULE,
     &csv_min_kube_version_missing::RULE,
     &csv_missing::RULE,
@@ -215,15 +232,20 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_release_name_mismatch::RULE,
     &csv_release_with_substitutes::RULE,
     &csv_replaces_invalid::RULE,
+    &csv_replaces_itself::RULE,
+    &csv_skip_range_invalid::RULE,
+    &csv_strategy_unknown::RULE,
     &csv_type_mismatch::RULE,
     &csv_version_invalid::RULE,
     &csv_version_missing::RULE,
     &csv_version_short::RULE,
+    &default_channel_unknown::RULE,
     &dependency_constraint_invalid::RULE,
     &dependency_gvk_incomplete::RULE,
     &dependency_label_missing::RULE,
     &dependency_package_invalid::RULE,
     &dependency_unreadable::RULE,
+    &deployment_invalid::RULE,
     &document_ignored::RULE,
     &document_unreadable::RULE,
     &example_against_schema::RULE,
@@ -233,6 +255,7 @@ pub(super) static ALL: &[&Rule] = &[
     &image_platform_missing::RULE,
     &image_platform_narrower::RULE,
     &image_uninspected::RULE,
+    &manifest_duplicate::RULE,
     &manifest_field_unknown::RULE,
     &manifest_kind_missing::RULE,
     &manifest_kind_unsupported::RULE,
@@ -253,6 +276,7 @@ pub(super) static ALL: &[&Rule] = &[
     &openshift_max_version_patch::RULE,
     &openshift_max_version_too_high::RULE,
     &openshift_versions_label::RULE,
+    &package_name_invalid::RULE,
     &platform_label_missing::RULE,
     &pod_reference_missing::RULE,
     &related_image_invalid::RULE,
@@ -267,6 +291,7 @@ pub(super) static ALL: &[&Rule] = &[
     &security_secrets::RULE,
     &security_wildcard::RULE,
     &service_account_conflict::RULE,
+    &service_account_name_invalid::RULE,
     &size_csv::RULE,
     &size_install_plan::RULE,
     &size_manifest::RULE,
@@ -278,6 +303,7 @@ pub(super) static ALL: &[&Rule] = &[
     &v1_install_mode::RULE,
     &v1_webhook::RULE,
     &value_read_otherwise::RULE,
+    &webhook_invalid::RULE,
     &yaml_key_duplicate::RULE,
     &yaml_old_syntax::RULE,
     &yaml_syntax::RULE,

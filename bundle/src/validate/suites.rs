@@ -18,6 +18,8 @@ pub const REMOVED_APIS: &str = "removed-apis";
 pub const COMMUNITY: &str = "community";
 /// Whether the images run where the bundle says (`multiarch.go`); asks registries.
 pub const MULTIARCH: &str = "multiarch";
+/// What Kubernetes and OLM refuse when the bundle is installed, and no tool looks at before.
+pub const INSTALL: &str = "install";
 /// What OLM's tools pass over in silence, or will refuse in their next releases.
 pub const STRICT: &str = "strict";
 /// Whether OLM v1 can install the bundle.
@@ -41,6 +43,7 @@ pub const SUITES: &[&str] = &[
     REMOVED_APIS,
     COMMUNITY,
     MULTIARCH,
+    INSTALL,
     STRICT,
     OLM_V1,
     SIZE,
@@ -65,6 +68,7 @@ pub fn about(suite: &str) -> &'static str {
         REMOVED_APIS => "APIs that newer clusters do not serve",
         COMMUNITY => "OpenShift's community catalog on old APIs",
         MULTIARCH => "whether the images run where the bundle says; asks registries",
+        INSTALL => "what Kubernetes and OLM refuse at installation",
         STRICT => "what OLM's tools pass over in silence",
         OLM_V1 => "whether OLM v1 can install the bundle",
         SIZE => "what is too large for its place",

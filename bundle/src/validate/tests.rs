@@ -7,6 +7,8 @@ use std::path::Path;
 use super::*;
 use crate::load::{BundleFile, BundleFiles, Content};
 
+mod install;
+
 /// A finding as a line, with the path below the case's directory.
 fn line(finding: &Finding, root: &str) -> String {
     let place = finding.place.as_ref().map(|place| {
@@ -295,6 +297,7 @@ fn the_table_of_rules() {
     let lines =
         rules().iter().map(|Rule { code, .. }| format!("{} {} {}", code.name, code.level, code.suite));
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
+    access-rule-invalid error install
     annotation-empty error olm
     annotation-manifests-unexpected error olm
     annotation-mediatype-unexpected error olm
@@ -308,6 +311,7 @@ fn the_table_of_rules() {
     container-without-requests warning good-practices
     crd-api-version-unsupported error olm
     crd-conversion-invalid error olm
+    crd-conversion-unmatched warning install
     crd-duplicate error olm
     crd-field-unknown warning strict
     crd-group-invalid error olm
@@ -327,6 +331,7 @@ fn the_table_of_rules() {
     csv-annotation-case error olm
     csv-annotations-missing warning olm
     csv-api-version-missing error olm
+    csv-api-version-unknown error install
     csv-api-without-example warning olm
     csv-capability-unknown error capabilities
     csv-category-unknown error categories
@@ -351,6 +356,7 @@ fn the_table_of_rules() {
     csv-maintainer-email-invalid error operatorhub
     csv-maintainer-incomplete error operatorhub
     csv-manages-crds warning good-practices
+    csv-metadata-invalid error install
     csv-min-kube-version-invalid error olm
     csv-min-kube-version-missing warning olm
     csv-missing error olm
@@ -367,15 +373,20 @@ fn the_table_of_rules() {
     csv-release-name-mismatch warning strict
     csv-release-with-substitutes warning strict
     csv-replaces-invalid error olm
+    csv-replaces-itself error install
+    csv-skip-range-invalid error install
+    csv-strategy-unknown error install
     csv-type-mismatch error olm
     csv-version-invalid error olm
     csv-version-missing error operatorhub
     csv-version-short warning strict
+    default-channel-unknown warning install
     dependency-constraint-invalid error olm
     dependency-gvk-incomplete error olm
     dependency-label-missing error olm
     dependency-package-invalid error olm
     dependency-unreadable error olm
+    deployment-invalid error install
     document-ignored warning strict
     document-unreadable warning strict
     example-against-schema warning schema
@@ -385,6 +396,7 @@ fn the_table_of_rules() {
     image-platform-missing error multiarch
     image-platform-narrower warning multiarch
     image-uninspected warning multiarch
+    manifest-duplicate warning install
     manifest-field-unknown warning strict
     manifest-kind-missing error olm
     manifest-kind-unsupported error olm
@@ -405,6 +417,7 @@ fn the_table_of_rules() {
     openshift-max-version-patch warning community
     openshift-max-version-too-high error community
     openshift-versions-label warning openshift
+    package-name-invalid error install
     platform-label-missing warning multiarch
     pod-reference-missing warning olm
     related-image-invalid warning strict
@@ -419,6 +432,7 @@ fn the_table_of_rules() {
     security-secrets warning security
     security-wildcard warning security
     service-account-conflict error olm
+    service-account-name-invalid error install
     size-csv warning size
     size-install-plan warning size
     size-manifest warning size
@@ -430,6 +444,7 @@ fn the_table_of_rules() {
     v1-install-mode warning olm-v1
     v1-webhook warning olm-v1
     value-read-otherwise warning strict
+    webhook-invalid error install
     yaml-key-duplicate warning strict
     yaml-old-syntax warning strict
     yaml-syntax error olm

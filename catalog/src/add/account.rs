@@ -15,6 +15,9 @@ pub struct Account {
     pub package: String,
     /// Its default channel.
     pub default_channel: String,
+    /// What its default channel was before, if that was another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_default_channel: Option<String>,
     /// The bundles that were asked for, by version.
     pub bundles: Vec<AddedBundle>,
     /// The channels they went into, in the order they were asked for.
@@ -102,6 +105,7 @@ impl Account {
         Self {
             schema: "olmkit.added/v1",
             package: plan.package.clone(),
+            previous_default_channel: there.clone().filter(|_| plan.new_default_channel.is_some()),
             default_channel: plan.new_default_channel.clone().or(made).or(there).unwrap_or_default(),
             bundles: plan.asked.iter().map(bundle).collect(),
             channels: plan.channels.iter().map(channel).collect(),

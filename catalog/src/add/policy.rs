@@ -118,6 +118,27 @@ impl Policy {
         entries.insert(place(entries, sorted, at), entry);
     }
 
+    /// Whether the policy may have given an entry its edges. Names that are not in the channel any more are not held against it.
+    pub(super) fn allows(self, entry: &Entry<'_>, sorted: &[Versioned]) -> bool {
+        let Some(at) = sorted.iter().position(|other| *other.name == *entry.name) else { return true };
+        let is_here = |name: &str| sorted.iter().any(|other| other.name == name);
+        let replaces = Some(entry.replaces.as_str()).filter(|name| is_here(name));
+        if self == Self::Replaces {
+            let is_lowest = at == 0;
+            return entry.skips.is_empty()
+                && entry.skip_range.is_empty()
+                && (is_lowest || !entry.replaces.is_empty());
+        }
+        let given = self.given(sorted, at);
+        replaces.unwrap_or_default() == given.replaces
+            && *entry.skip_range == *given.skip_range
+            && given.skips.iter().all(|skip| entry.skips.iter().any(|own| own.as_str() == skip))
+            && entry
+                .skips
+                .iter()
+                .all(|own| !is_here(own) || given.skips.iter().any(|skip| own.as_str() == skip))
+    }
+
     /// The edges of an entry among sorted versions.
     fn given(self, sorted: &[Versioned], at: usize) -> Given {
         let own = &sorted[at];

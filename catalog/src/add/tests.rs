@@ -33,7 +33,7 @@ pub(crate) fn rendered(version: &str) -> Rendered {
 
 pub(crate) fn request(channels: &str, policy: Policy) -> Request {
     let channels = channels.split(',').map(|name| name.parse().unwrap()).collect();
-    Request { channels, policy, default_channel: None, format: Format::Yaml }
+    Request { channels, policy, strict: false, default_channel: None, format: Format::Yaml }
 }
 
 fn one_file(text: &str) -> CatalogFiles {

@@ -1,6 +1,7 @@
 //! `olmkit-serve`: the catalog server alone, for catalog images. `olmkit catalog serve` is the same.
 //!
-//! It takes the command line of `opm serve` too, the word `serve` included.
+//! It takes the command line of `opm serve` too, the word `serve` included. Under the name `grpc_health_probe` it asks a server
+//! whether it is ready.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -35,6 +36,9 @@ struct BuildIndex {
 
 fn main() -> ExitCode {
     let mut args: Vec<OsString> = std::env::args_os().collect();
+    if serve::is_probe(&args) {
+        return serve::probe(args);
+    }
     let verb = args.get(1).filter(|word| *word == "serve" || *word == "build-index").cloned();
     if verb.is_some() {
         args.remove(1);

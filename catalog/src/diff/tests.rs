@@ -84,3 +84,31 @@ fn packages_channels_and_bundles() {
     let deprecated = found(&old, &CatalogFiles::from_text("catalog.yaml", deprecated)).packages.remove(0);
     assert_eq!(deprecated.deprecations[0].new.as_deref(), Some("old"));
 }
+
+#[test]
+fn channel_properties_and_other_schemas_differ_too() {
+    let old = catalog(TWO, &["1.0.0", "1.1.0"]);
+    let text = old.files[0].content.text().unwrap();
+    let with = |text: String| found(&old, &CatalogFiles::from_text("catalog.yaml", text));
+    let properties =
+        with(text.replace("name: c, entries", "name: c, properties: [{type: x, value: 1}], entries"));
+    assert_eq!(properties.packages[0].channels[0].fields, ["properties"]);
+    let entry = with(text.replace("{name: p.v1.0.0}", "{name: p.v1.0.0, note: x}"));
+    assert_eq!(entry.packages[0].channels[0].fields, ["entries"]);
+    let of_package =
+        with(text.replace("defaultChannel: c", "defaultChannel: c, properties: [{type: x, value: 1}]"));
+    assert_eq!(of_package.packages[0].fields, ["properties"]);
+    let other = with(format!(
+        "{text}---\n{{schema: olm.note, package: p, name: note, x: 1}}\n---\n{{schema: acme.note}}\n"
+    ));
+    let expected = |schema: &str, name: &str| OtherDiff {
+        schema: schema.into(),
+        name: name.into(),
+        change: Kind::Added,
+    };
+    assert_eq!(other.packages[0].others, [expected("olm.note", "note")]);
+    assert_eq!(other.others, [expected("acme.note", "")]);
+    // The order of entries and blobs is no difference.
+    let turned = catalog("{name: p.v1.1.0, replaces: p.v1.0.0}, {name: p.v1.0.0}", &["1.1.0", "1.0.0"]);
+    assert_eq!(found(&old, &turned).packages, []);
+}

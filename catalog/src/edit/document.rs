@@ -113,8 +113,8 @@ impl<'t> Editor<'t> {
     fn change_list<'v>(&mut self, path: &mut Vec<Step<'v>>, old: &'v [Json], new: &'v [Json]) -> Option<()> {
         let (old_ids, new_ids): (Vec<_>, Vec<_>) =
             (old.iter().map(identity).collect(), new.iter().map(identity).collect());
-        let (known, wanted): (HashSet<&Json>, HashSet<&Json>) =
-            (old_ids.iter().copied().collect(), new_ids.iter().copied().collect());
+        let known: HashSet<_> = old_ids.iter().copied().collect();
+        let wanted: HashSet<_> = new_ids.iter().copied().collect();
         let mut gone = vec![false; old.len()];
         let (mut from, mut to) = (0, 0);
         while from < old.len() || to < new.len() {
@@ -179,7 +179,8 @@ impl<'t> Editor<'t> {
         Some(())
     }
 
-    /// The lines of parts in block style, with comments that belong to them: those on their lines, and deeper ones after them.
+    /// The lines of parts in block style, with comments that belong to them: those on their lines, those directly above, and deeper ones after
+    /// them.
     fn block_ranges(&self, parts: &Parts, gone: &[bool]) -> Option<Vec<(usize, usize)>> {
         if !gone.contains(&false) {
             return None;
@@ -201,13 +202,31 @@ impl<'t> Editor<'t> {
                 }
                 to += line.len();
             }
+            let is_head_of_document = parts.is_map && number == 0;
             let mut from = self.line_start(start);
+            if !is_head_of_document {
+                from = self.with_comments_above(from);
+            }
             if to == self.text.len() && !self.text.ends_with('\n') {
                 from = self.text[..from].trim_end_matches(['\n', '\r']).len();
             }
             ranges.push((from, to));
         }
         Some(ranges)
+    }
+
+    /// Where the comments start that stand directly above a line and as deep as it: they speak of what is in it.
+    fn with_comments_above(&self, line: usize) -> usize {
+        let indent = |at: usize| self.text[at..].len() - self.text[at..].trim_start_matches(' ').len();
+        let mut from = line;
+        while from > 0 {
+            let above = self.line_start(from - 1);
+            if indent(above) != indent(line) || !self.text[above..].trim_start_matches(' ').starts_with('#') {
+                break;
+            }
+            from = above;
+        }
+        from
     }
 
     /// Parts in brackets, with their commas. One on lines of its own goes with its lines.
@@ -230,7 +249,9 @@ impl<'t> Editor<'t> {
         for number in (0..spans.len()).filter(|number| gone[*number]) {
             let (start, end) = (self.with_properties(spans[number].0), spans[number].1);
             match own_lines(number) {
-                Some(_) => ranges.push((self.line_start(start), self.behind_line(end))),
+                Some(_) => {
+                    ranges.push((self.with_comments_above(self.line_start(start)), self.behind_line(end)));
+                }
                 None if number > last_kept || number > 0 && !gone[..number].iter().all(|gone| *gone) => {
                     ranges.push((spans[number - 1].1, end));
                 }
@@ -343,7 +364,11 @@ impl<'t> Editor<'t> {
         };
         match behind.checked_sub(1) {
             Some(before) => self.insert_lines(parts.spans[before].1, indent.len(), lines),
-            None => self.edits.replace(dash - indent.len(), dash - indent.len(), lines),
+            None => {
+                // Above the comments of the item that was the first.
+                let at = self.with_comments_above(dash - indent.len());
+                self.edits.replace(at, at, lines);
+            }
         }
         Some(())
     }
@@ -615,10 +640,17 @@ impl<'t> Editor<'t> {
     }
 }
 
-/// What tells an item of a list from the others: the name of an entry, the reference of a deprecation, else all of it.
-fn identity(item: &Json) -> &Json {
-    let key = if item.get("image").is_some() { None } else { item.get("reference").or(item.get("name")) };
-    key.unwrap_or(item)
+/// What tells an item of a list from the others: of a blob its schema, package and name, the name of an entry, the reference of a
+/// deprecation, else all of it. Components of a template have the name of a catalog, which several share.
+fn identity(item: &Json) -> [Option<&Json>; 3] {
+    if item.get("image").is_some() || item.get("destination").is_some() {
+        return [Some(item), None, None];
+    }
+    match (item.get("schema"), item.get("reference").or(item.get("name"))) {
+        (Some(schema), name) => [Some(schema), item.get("package"), name],
+        (None, Some(name)) => [Some(name), None, None],
+        (None, None) => [Some(item), None, None],
+    }
 }
 
 /// A new item with its fields in the order of their schemas.

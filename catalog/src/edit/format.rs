@@ -29,7 +29,7 @@ pub(super) fn format(catalog: &Catalog<'_>) -> Result<Change, EditError> {
         let mut notes = Vec::new();
         let new = formatted(old, &blobs[from..to], |at| {
             notes.push(format!(
-                "`{}` stays as it is: it has anchors, tags or duplicate keys",
+                "`{}` stays as it is: it has anchors, tags, duplicate keys or values that would change",
                 catalog.place(at)
             ));
         });
@@ -70,7 +70,18 @@ fn formatted(
     mut left_alone: impl FnMut(At),
 ) -> Result<String, olmkit_bundle::yaml::write::WriteError> {
     if is_json(text) {
-        return Ok(blobs.iter().map(|(_, tree)| tree.to_text(&Layout::OPM) + "\n").collect());
+        let mut out = String::new();
+        for (at, tree) in blobs {
+            let old = &text[at.span.start as usize..at.span.end as usize];
+            let new = tree.to_text(&Layout::OPM);
+            let is_faithful = values(old) == values(&new);
+            if !is_faithful {
+                left_alone(*at);
+            }
+            out += if is_faithful { new.as_str() } else { old };
+            out.push('\n');
+        }
+        return Ok(out);
     }
     let places: Vec<At> = blobs.iter().map(|(at, _)| *at).collect();
     let cut = cut(text, &places);
@@ -92,6 +103,35 @@ fn formatted(
         }
     }
     Ok(out)
+}
+
+/// The texts, numbers and words of a JSON text as they are written, sorted, those of keys and empty ones left out.
+fn values(text: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| !c.is_whitespace() && !"{}[],:".contains(c)) {
+        rest = &rest[at..];
+        let end = match rest.strip_prefix('"') {
+            Some(inner) => {
+                let mut is_escaped = false;
+                let close = inner.find(|c: char| {
+                    let closes = c == '"' && !is_escaped;
+                    is_escaped = c == '\\' && !is_escaped;
+                    closes
+                });
+                close.map_or(rest.len(), |close| close + 2)
+            }
+            None => rest.find(|c: char| c.is_whitespace() || "{}[],:".contains(c)).unwrap_or(rest.len()),
+        };
+        let (value, behind) = rest.split_at(end);
+        rest = behind;
+        if !behind.trim_start().starts_with(':') && !matches!(value, "\"\"" | "null") {
+            // Texts may be escaped in several ways; those that cannot be read differ from all others.
+            values.push(serde_json::from_str::<String>(value).unwrap_or_else(|_| format!("={value}")));
+        }
+    }
+    values.sort();
+    values
 }
 
 /// A document anew, with its comments; none when something of it would be lost.

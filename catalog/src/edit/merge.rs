@@ -8,6 +8,7 @@ use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 
 use super::documents::is_json;
+use super::template;
 use super::texts::Texts;
 use super::{Change, ChangedFile, EditError, FORMAT, changed, readable};
 use crate::fbc::{At, Catalog, schema};
@@ -64,8 +65,10 @@ fn add(
     summary: &mut Vec<String>,
 ) -> Result<Vec<ChangedFile>, EditError> {
     let (ours, theirs) = (Catalog::parse(files), Catalog::parse(other));
-    readable(&ours)?;
-    readable(&theirs)?;
+    for catalog in [&ours, &theirs] {
+        readable(catalog)?;
+        template::refuse_single(catalog)?;
+    }
     let mut known: BTreeMap<Id, Vec<(At, Tree<'_>)>> = BTreeMap::new();
     for (at, tree) in ours.trees() {
         known.entry(id(&tree)).or_default().push((at, tree));

@@ -2,14 +2,14 @@
 
 use super::deprecate::nothing;
 use super::texts::Texts;
-use super::{Change, EditError, FORMAT};
+use super::{Change, EditError, FORMAT, backticked};
 use crate::fbc::{Catalog, property};
 use crate::render;
 
 /// Migrates every bundle that has an image.
 pub(super) fn migrate(catalog: &Catalog<'_>) -> Result<Change, EditError> {
     let mut texts = Texts::new(catalog, FORMAT);
-    let (mut count, mut without_image) = (0_usize, 0_usize);
+    let (mut count, mut without_image, mut without_csv) = (0_usize, 0_usize, Vec::new());
     for bundle in &catalog.bundles {
         let fail = |source| EditError::Migrate { place: Box::new(catalog.place(bundle.at)), source };
         match render::migrated(bundle).map_err(fail)? {
@@ -22,6 +22,9 @@ pub(super) fn migrate(catalog: &Catalog<'_>) -> Result<Change, EditError> {
             {
                 without_image += 1;
             }
+            None if bundle.properties.iter().any(|found| *found.kind == *property::BUNDLE_OBJECT) => {
+                without_csv.push(bundle.name.to_string());
+            }
             None => {}
         }
     }
@@ -33,12 +36,18 @@ pub(super) fn migrate(catalog: &Catalog<'_>) -> Result<Change, EditError> {
         )
     });
     let mut change = match count {
-        0 => nothing("no bundle with an image has manifests in its blob: nothing to change".into()),
+        0 => nothing("no bundle has manifests that can be replaced: nothing to change".into()),
         _ => Change {
             files: texts.finish()?,
             summary: vec![format!("replaced the manifests of {} by `olm.csv.metadata`", bundles(count))],
         },
     };
     change.summary.extend(keep);
+    if !without_csv.is_empty() {
+        let they = if without_csv.len() == 1 { "it has" } else { "they have" };
+        change
+            .summary
+            .push(format!("manifests stay in {}: {they} no ClusterServiceVersion", backticked(&without_csv)));
+    }
     Ok(change)
 }

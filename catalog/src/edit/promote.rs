@@ -5,7 +5,7 @@ use olmkit_bundle::names::ChannelName;
 use super::deprecate::nothing;
 use super::draft::{Draft, Slot};
 use super::{Change, EditError};
-use crate::add::{self, Policy};
+use crate::add::{self, AddError, Policy};
 use crate::fbc::{Channel, Entry};
 use crate::graph;
 use crate::index::{self, Index};
@@ -27,21 +27,26 @@ pub(super) fn promote(
     let to_name = to.as_str();
     let target = draft.channels.iter().position(|slot| slot.old.is_some_and(|blob| *blob.name == *to_name));
     let Some(target) = target else {
-        let mut entry = match policy {
-            None => source_entries(&draft, bundle).into_iter().next().unwrap_or_default(),
-            Some(_) => Entry::default(),
+        let entries = match policy {
+            None => {
+                let source = source_entries(&draft, bundle).into_iter().next().unwrap_or_default();
+                vec![Entry { name: bundle.to_owned().into(), ..source }]
+            }
+            Some(policy) => by_policy(&draft, bundle, to, policy)?,
         };
-        entry.name = bundle.to_owned().into();
         draft.channels.push(Slot::new(Channel {
             name: to_name.to_owned().into(),
             package: package.to_owned().into(),
-            entries: vec![entry],
+            entries,
             ..Channel::default()
         }));
         return draft.finish(vec![format!("`{bundle}` is in the new channel `{to_name}`")]);
     };
     let Some(blob) = draft.channels[target].old else { return Ok(Change::default()) };
     if blob.entries.iter().any(|entry| *entry.name == *bundle) {
+        if let Some(policy) = policy {
+            by_policy(&draft, bundle, to, policy)?;
+        }
         return Ok(nothing(format!("`{bundle}` is already in `{to_name}`: nothing to change")));
     }
     let head = draft.sound(to_name)?.head().name.clone();
@@ -96,10 +101,11 @@ fn by_policy<'a>(
     to: &ChannelName,
     policy: Policy,
 ) -> Result<Vec<Entry<'a>>, EditError> {
-    add::entries(draft.index, draft.name, to, bundle, policy).map_err(|source| EditError::Policy {
-        bundle: bundle.to_owned(),
-        channel: to.to_string(),
-        source: Box::new(source),
+    add::entries(draft.index, draft.name, to, bundle, policy).map_err(|source| match source {
+        AddError::OtherEdges { .. } => EditError::OtherEdges { source: Box::new(source) },
+        _ => {
+            EditError::Policy { bundle: bundle.to_owned(), channel: to.to_string(), source: Box::new(source) }
+        }
     })
 }
 

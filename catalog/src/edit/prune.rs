@@ -70,17 +70,27 @@ pub(super) fn prune(index: &Index<'_, '_>, keep: &Keep) -> Result<Change, EditEr
     let files = texts.finish()?;
     let mut summary = Vec::new();
     if files.is_empty() {
-        summary.push("there is nothing else in the catalog: nothing to remove".to_owned());
+        summary.push("the catalog has nothing else: nothing to remove".to_owned());
     }
     let is_new = |package: &&&str| !keep.packages.iter().any(|kept| kept == **package);
     let required: Vec<String> = required.iter().filter(is_new).map(|package| (*package).to_owned()).collect();
     if !required.is_empty() {
-        summary.push(format!("kept {}, which others require", backticked(&required)));
+        summary.push(format!("kept {}, which kept bundles require", packages(&required)));
     }
     if !gone.is_empty() {
-        summary.push(format!("removed {}", backticked(&gone)));
+        summary.push(format!("removed {}", packages(&gone)));
     }
     for draft in drafts.values().filter(|draft| !gone.iter().any(|gone| gone == draft.name)) {
+        let channels: Vec<String> = draft
+            .channels
+            .iter()
+            .filter(|slot| slot.get().is_none())
+            .filter_map(|slot| Some(slot.old?.name.to_string()))
+            .collect();
+        if !channels.is_empty() {
+            let what = if channels.len() == 1 { "channel" } else { "channels" };
+            summary.push(format!("removed the {what} {} of `{}`", backticked(&channels), draft.name));
+        }
         let count = draft.bundles.iter().filter(|slot| slot.get().is_none()).count();
         if count > 0 {
             let bundles = if count == 1 { "bundle" } else { "bundles" };
@@ -88,6 +98,11 @@ pub(super) fn prune(index: &Index<'_, '_>, keep: &Keep) -> Result<Change, EditEr
         }
     }
     Ok(Change { files, summary })
+}
+
+/// the package `a`; the packages `a` and `b`
+fn packages(names: &[String]) -> String {
+    format!("the package{} {}", if names.len() == 1 { "" } else { "s" }, backticked(names))
 }
 
 /// Whether a channel is one of those to keep.
@@ -122,7 +137,7 @@ fn prune_package(draft: &mut Draft<'_, '_, '_>, keep: &Keep) -> Result<(), EditE
     let is_named = |slot: &Slot<'_, fbc::Channel<'_>>| {
         slot.old.is_some_and(|blob| is_wanted(keep, draft.name, &blob.name))
     };
-    if !draft.channels.iter().any(is_named) {
+    if !draft.channels.is_empty() && !draft.channels.iter().any(is_named) {
         let known = draft.channels.iter().filter_map(Slot::get).map(|channel| channel.name.to_string());
         return Err(EditError::NoChannel {
             package: draft.name.to_owned(),

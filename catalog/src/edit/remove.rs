@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use olmkit_bundle::version::{Version, precedence};
+
 use super::deprecate::nothing;
-use super::draft::Draft;
+use super::draft::{Draft, Slot};
 use super::{Change, EditError, backticked};
 use crate::fbc::{Entry, Text};
 use crate::graph::{self, GraphError, VersionRelease};
 use crate::index::Index;
+use crate::path::released::{stranded, unlisted};
 use crate::path::{About, Rules, Ways};
 
 /// Removes what is named; what is not there is removed already.
@@ -41,8 +44,10 @@ pub(super) fn remove(
         }
         Err(error) => return Err(error),
     };
-    if let Some(channel) = channel {
-        draft.channel(channel)?;
+    if let Some(channel) = channel
+        && draft.channel(channel).is_err()
+    {
+        return Ok(no_channel(&draft, channel));
     }
     let (mut summary, mut stuck) = (Vec::new(), Vec::new());
     let default = draft.default_channel();
@@ -56,6 +61,13 @@ pub(super) fn remove(
             continue;
         }
         found = true;
+        let is_head =
+            draft.known.channels.get(at).is_some_and(|channel| {
+                channel.linked.as_ref().is_ok_and(|linked| linked.head().name == *bundle)
+            });
+        if keep_path && is_head {
+            return Err(EditError::NoSuccessor { bundle: bundle.to_owned(), channel: name.to_owned() });
+        }
         if blob.entries.len() == 1 {
             if name == default {
                 return Err(EditError::LastVersion { package: package.to_owned(), channel: name.to_owned() });
@@ -69,11 +81,13 @@ pub(super) fn remove(
         let entries = without(&blob.entries, bundle, versions, keep_path)
             .map_err(|(entries, errors)| draft.breaks(at, &entries, &errors))?;
         summary.push(format!("removed `{bundle}` from `{name}`{}", joined(&blob.entries, &entries)));
-        let about = |name: &str| About { version: versions(name).cloned(), deprecated: false };
-        let ways = Ways::of(&entries, about, Rules::V0);
-        if ways.is_ok_and(|ways| ways.next(bundle, versions(bundle)).is_none()) {
-            let way_out = if keep_path { "" } else { "; --keep-path keeps their upgrade path" };
-            stuck.push(format!("clusters that have `{bundle}` from `{name}` cannot upgrade{way_out}"));
+        let lost = without_upgrade(&draft, bundle, &blob.entries, &entries);
+        if !lost.is_empty() {
+            let way_out = if is_head { "" } else { "; --keep-path keeps their upgrade path" };
+            stuck.push(format!(
+                "clusters that have {} from `{name}` cannot upgrade{way_out}",
+                alternatives(&lost)
+            ));
         }
         if let Some(channel) = draft.channels[at].edit() {
             channel.entries = entries;
@@ -98,14 +112,44 @@ pub(super) fn remove(
     draft.finish(summary)
 }
 
+/// The removed bundle and what only it led from, as far as no entry follows them now. Of versions that only a range covers, the range.
+fn without_upgrade(
+    draft: &Draft<'_, '_, '_>,
+    bundle: &str,
+    before: &[Entry<'_>],
+    after: &[Entry<'_>],
+) -> Vec<String> {
+    let (Ok(before_ways), Ok(ways)) = (ways(draft, before), ways(draft, after)) else { return Vec::new() };
+    let version = |name: &str| draft.known.version(name);
+    let covered = stranded(
+        unlisted(draft.name, before, version),
+        |from| from.next(&before_ways).is_some(),
+        |from| from.next(&ways).is_some(),
+    );
+    let own = ways.next(bundle, version(bundle)).is_none().then(|| bundle.to_owned());
+    covered.into_iter().map(|from| from.label).chain(own).collect()
+}
+
+fn ways(draft: &Draft<'_, '_, '_>, entries: &[Entry<'_>]) -> Result<Ways, GraphError> {
+    let about = |name: &str| About { version: draft.known.version(name).cloned(), deprecated: false };
+    Ways::of(entries, about, Rules::V0)
+}
+
+/// `a`, `b` or `c`, the first few of them.
+fn alternatives(names: &[String]) -> String {
+    backticked(names).replacen(" and ", " or ", 1)
+}
+
+fn no_channel(draft: &Draft<'_, '_, '_>, channel: &str) -> Change {
+    let package = draft.name;
+    let known = draft.channels.iter().filter_map(Slot::get);
+    let known: Vec<String> = known.map(|channel| channel.name.to_string()).collect();
+    nothing(format!("`{package}` has no channel `{channel}`, only {}: nothing to remove", backticked(&known)))
+}
+
 fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change, EditError> {
     let package = draft.name;
-    let at = match draft.channel(channel) {
-        Ok(at) => at,
-        Err(_) => {
-            return Ok(nothing(format!("`{package}` has no channel `{channel}`: nothing to remove")));
-        }
-    };
+    let Ok(at) = draft.channel(channel) else { return Ok(no_channel(&draft, channel)) };
     if draft.default_channel() == channel {
         let place = draft
             .known
@@ -122,9 +166,33 @@ fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change,
     let gone = draft.remove_unreferenced();
     let mut summary = vec![format!("removed the channel `{channel}` of `{package}`")];
     if !gone.is_empty() {
-        summary.push(format!("removed {}, which no other channel has", backticked(&gone)));
+        let bundles = if gone.len() == 1 { "bundle" } else { "bundles" };
+        summary.push(format!("removed the {bundles} {}, which no other channel has", backticked(&gone)));
+    }
+    summary.push(format!("Subscriptions to `{channel}` no longer find it: change their `spec.channel`"));
+    let stuck = in_no_other_channel(&draft, channel);
+    if !stuck.is_empty() {
+        summary.push(format!("no other channel upgrades clusters that have {}", alternatives(&stuck)));
     }
     draft.finish(summary)
+}
+
+/// The entries of a removed channel that no other channel has or leads on from.
+fn in_no_other_channel(draft: &Draft<'_, '_, '_>, removed: &str) -> Vec<String> {
+    let others: Vec<Ways> = draft
+        .channels
+        .iter()
+        .filter_map(Slot::get)
+        .filter_map(|channel| ways(draft, &channel.entries).ok())
+        .collect();
+    let gone = draft.known.channels.iter().filter(|channel| *channel.blob.name == *removed);
+    let mut names: Vec<&str> =
+        gone.flat_map(|channel| &channel.blob.entries).map(|entry| entry.name.as_str()).collect();
+    names.sort_by_key(|name| (draft.known.version(name), *name));
+    let goes_on =
+        |name: &str, ways: &Ways| ways.head() == name || ways.next(name, draft.known.version(name)).is_some();
+    let stuck = names.into_iter().filter(|name| !others.iter().any(|ways| goes_on(name, ways)));
+    stuck.map(str::to_owned).collect()
 }
 
 /// The new edges of entries that stay, such as `; X now replaces Y`.
@@ -147,7 +215,7 @@ pub(super) type Unjoined<'a> = (Vec<Entry<'a>>, Vec<GraphError>);
 /// The entries without one of them: what it led from now leads to what it led to.
 ///
 /// Its successor replaces the highest of what it replaced and skipped, as if it had never been there. Entries that only it skipped, and that
-/// would have no way any more, are skipped by its successor.
+/// would have no way any more, are skipped by its successor. To keep its path, its successor also skips it and all that it led from.
 pub(super) fn without<'a, 'v>(
     entries: &[Entry<'a>],
     gone: &str,
@@ -161,32 +229,38 @@ pub(super) fn without<'a, 'v>(
     let here: BTreeSet<&str> = rest().map(|entry| entry.name.as_str()).collect();
     let below =
         removed.skips.iter().chain([&removed.replaces]).map(Text::as_str).filter(|name| here.contains(name));
-    let highest = below.max_by_key(|name| (version(name), *name)).unwrap_or(&removed.replaces);
+    let highest = below.max_by_key(|name| (version(name), *name)).unwrap_or(removed.replaces.as_str());
     let skipped: Vec<&Text<'a>> = removed.skips.iter().filter(|skip| here.contains(skip.as_str())).collect();
+    // What is no entry was known to the removed one alone.
+    let unlisted = removed
+        .skips
+        .iter()
+        .chain([&removed.replaces])
+        .filter(|name| !name.is_empty() && !here.contains(name.as_str()) && name.as_str() != highest);
+    let unlisted: Vec<&Text<'a>> = if keep_path { unlisted.collect() } else { Vec::new() };
+    let heirs = if keep_path { heirs(entries, removed, &version) } else { BTreeSet::new() };
     let join = |replaces: &str, and_skips: &[&Text<'a>]| -> Vec<Entry<'a>> {
         let join_one = |entry: &Entry<'a>| {
             let mut entry = entry.clone();
             let is_successor = *entry.replaces == *gone;
+            let is_heir = heirs.contains(entry.name.as_str());
             if is_successor {
                 let replaces = if *entry.name == *replaces { "" } else { replaces };
                 entry.replaces.value = replaces.to_owned().into();
             }
             if !keep_path {
                 entry.skips.retain(|skip| *skip.as_str() != *gone);
-            } else if is_successor && !entry.skips.iter().any(|skip| *skip.as_str() == *gone) {
-                entry.skips.push(gone.to_owned().into());
+            }
+            if is_heir {
+                skip(&mut entry, gone);
+                unlisted.iter().for_each(|name| skip(&mut entry, name));
+                let range = union(&entry.skip_range, &removed.skip_range);
+                if *entry.skip_range != *range {
+                    entry.skip_range.value = range.into();
+                }
             }
             if is_successor {
-                let has = |entry: &Entry<'_>, name: &str| {
-                    *entry.name == *name
-                        || *entry.replaces == *name
-                        || entry.skips.iter().any(|skip| *skip.as_str() == *name)
-                };
-                for skip in and_skips {
-                    if !has(&entry, skip) {
-                        entry.skips.push(skip.as_str().to_owned().into());
-                    }
-                }
+                and_skips.iter().for_each(|name| skip(&mut entry, name));
             }
             entry
         };
@@ -200,4 +274,44 @@ pub(super) fn without<'a, 'v>(
         return Ok(taken_over);
     }
     Err((simple, errors))
+}
+
+/// The entries that lead on from what the removed one led from: those that replace it, or the one that OLM installs over it.
+fn heirs<'e, 'v>(
+    entries: &'e [Entry<'_>],
+    removed: &Entry<'_>,
+    version: impl Fn(&str) -> Option<&'v VersionRelease>,
+) -> BTreeSet<&'e str> {
+    let names = entries.iter().filter(|entry| *entry.replaces == *removed.name);
+    let heirs: BTreeSet<&str> = names.map(|entry| entry.name.as_str()).collect();
+    if !heirs.is_empty() {
+        return heirs;
+    }
+    let about = |name: &str| About { version: version(name).cloned(), deprecated: false };
+    let ways = Ways::of(entries, about, Rules::V0);
+    let next = ways.as_ref().ok().and_then(|ways| ways.next(&removed.name, None));
+    entries.iter().map(|entry| entry.name.as_str()).filter(|name| Some(*name) == next).collect()
+}
+
+/// Makes an entry skip a bundle, unless it leads from it already.
+fn skip(entry: &mut Entry<'_>, name: &str) {
+    let has = *entry.name == *name
+        || *entry.replaces == *name
+        || entry.skips.iter().any(|skip| skip.as_str() == name);
+    if !has {
+        entry.skips.push(name.to_owned().into());
+    }
+}
+
+/// A range of the versions that one of two has.
+fn union(range: &str, other: &str) -> String {
+    let below =
+        |range: &str| range.strip_prefix('<').and_then(|version| version.trim().parse::<Version>().ok());
+    let is_wider = below(range).zip(below(other)).is_some_and(|(a, b)| precedence(&a, &b).is_ge());
+    match (range, other) {
+        (range, "") => range.to_owned(),
+        ("", other) => other.to_owned(),
+        _ if range == other || is_wider => range.to_owned(),
+        _ => format!("{range} || {other}"),
+    }
 }

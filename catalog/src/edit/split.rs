@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value as Json;
+
 use super::deprecate::nothing;
 use super::documents::{cut, head, is_json};
 use super::texts::Texts;
@@ -32,8 +34,12 @@ pub(super) fn split(catalog: &Catalog<'_>) -> Result<Change, EditError> {
         }
     }
     let directory = |path: &'_ str| path.rfind('/').map_or(0, |slash| slash);
+    let all: BTreeSet<&str> = blobs.iter().map(|(_, package)| *package).collect();
     let own_directory = |path: &str, package: &str| {
-        holds.get(&path[..directory(path)]).is_some_and(|packages| packages.iter().eq([&package]))
+        let directory = &path[..directory(path)];
+        // One that is named for another package is where that one goes.
+        let is_other = directory != package && all.contains(directory);
+        !is_other && holds.get(directory).is_some_and(|packages| packages.iter().eq([&package]))
     };
     let mut homes: BTreeMap<&str, &str> = BTreeMap::new();
     for (at, package) in &blobs {
@@ -42,6 +48,16 @@ pub(super) fn split(catalog: &Catalog<'_>) -> Result<Change, EditError> {
             homes.entry(package).or_insert(&path[..directory(path)]);
         }
     }
+    // What a run that was interrupted has copied already.
+    let owner = |at: At| blobs.binary_search_by_key(&at, |(at, _)| *at).map_or("", |found| blobs[found].1);
+    let is_home = |at: At| own_directory(catalog.files[at.file as usize].path, owner(at));
+    let is_divided = blobs.iter().any(|(at, package)| homes.contains_key(package) && !is_home(*at));
+    let with_home = catalog.trees().filter(|(at, _)| is_divided && homes.contains_key(owner(*at)));
+    let json: BTreeMap<At, Json> = with_home.map(|(at, tree)| (at, tree.into_json())).collect();
+    let is_copied = |at: At| {
+        let copies = json.iter().filter(|(other, blob)| is_home(**other) && json.get(&at) == Some(*blob));
+        json.contains_key(&at) && copies.count() > 0
+    };
     let mut texts = Texts::new(catalog, FORMAT);
     let mut rest = Vec::new();
     let mut moved: BTreeMap<String, String> = BTreeMap::new();
@@ -67,6 +83,9 @@ pub(super) fn split(catalog: &Catalog<'_>) -> Result<Change, EditError> {
                 texts.remove(at);
             }
             packages.insert(package.to_owned());
+            if is_copied(at) {
+                continue;
+            }
             let home = homes.get(package).copied().unwrap_or(package);
             let extension = if json { "json" } else { "yaml" };
             let new = moved.entry(format!("{home}/catalog.{extension}")).or_default();
@@ -87,7 +106,7 @@ pub(super) fn split(catalog: &Catalog<'_>) -> Result<Change, EditError> {
             }
         }
     }
-    if moved.is_empty() {
+    if packages.is_empty() {
         return Ok(nothing("every package has a directory of its own: nothing to change".into()));
     }
     let mut files = texts.finish()?;

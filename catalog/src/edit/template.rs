@@ -1,19 +1,24 @@
-//! Edits of templates whose `entries` are a catalog: `olm.template.basic` and `olm.template.substitutes`.
+//! Edits of templates.
 //!
-//! The entries are edited as a catalog of their own, in which bundles that are references have the names that channels give them, and what
-//! comes out goes back into the template, in place. Other templates make their channels from versions or from other files: they are refused.
+//! The `entries` of `olm.template.basic` and `olm.template.substitutes` are edited as a catalog of their own, in which bundles that are references
+//! have the names that channels give them, and what comes out goes back into the template, in place. `semver` and `composite` have
+//! the other templates: their channels come from versions or from other files, so some edits mean nothing there and are refused.
+
+mod composite;
+mod semver;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olmkit_bundle::version::Version;
+use olmkit_bundle::finding::Place;
 use serde_json::{Value as Json, json};
 
 use super::merge::{Id, id};
 use super::texts::Texts;
-use super::{Change, EditError, FORMAT, Request, change};
+use super::{Change, EditError, FORMAT, Keep, Request, change};
 use crate::fbc::{Catalog, Other, schema};
 use crate::index::Index;
 use crate::load::CatalogFiles;
+use crate::path::released::version_in_name;
 use crate::template::schema::{BASIC, COMPOSITE, SEMVER, SUBSTITUTES};
 
 /// The image of a bundle of which only the name is known.
@@ -25,12 +30,95 @@ pub(super) fn find<'c, 'a>(catalog: &'c Catalog<'a>) -> Option<&'c Other<'a>> {
     catalog.others.iter().find(|other| known.contains(&other.schema.as_str()))
 }
 
+/// The template that a catalog of a single file is.
+pub(crate) fn single_template<'c, 'a>(catalog: &'c Catalog<'a>) -> Option<(&'c Other<'a>, Place)> {
+    let template = find(catalog)?;
+    let file = catalog.files.get(template.at.file as usize)?;
+    file.path.is_empty().then(|| (template, catalog.place(template.at.with(template.schema.span))))
+}
+
+/// Refuses a catalog that is a template: what is added to its file nothing reads.
+pub(super) fn refuse_single(catalog: &Catalog<'_>) -> Result<(), EditError> {
+    match single_template(catalog) {
+        Some((template, place)) => {
+            Err(EditError::Template { place: Box::new(place), schema: template.schema.to_string() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether an edit is one of the template: it is about packages that the catalog beside it lacks.
+pub(super) fn is_target(request: &Request, is_missing: impl Fn(&str) -> bool) -> bool {
+    match request {
+        Request::Prune(keep) => keep.packages.iter().all(|package| is_missing(package)),
+        _ => request.package().is_some_and(is_missing),
+    }
+}
+
+/// Why a template cannot be edited so.
+pub(super) enum Refused {
+    /// The edit means nothing in such a template.
+    Schema,
+    /// The template does not say what it takes.
+    Unknown(String),
+    /// No bundle would be left.
+    Empty,
+    /// It does not have the package.
+    NoPackage(String),
+    /// It does not have the version.
+    NoVersion {
+        /// The version.
+        version: String,
+        /// Those it has.
+        known: Vec<String>,
+    },
+    /// Not `candidate`, `fast` or `stable`.
+    NoMaturity(String),
+}
+
 /// Edits a template.
 pub(super) fn edit(
     catalog: &Catalog<'_>,
     template: &Other<'_>,
     request: &Request,
 ) -> Result<Change, EditError> {
+    let place = || Box::new(catalog.place(template.at.with(template.schema.span)));
+    let schema = template.schema.as_str();
+    let refuse = |refused: Refused| {
+        let source = match refused {
+            Refused::Schema => return EditError::Template { place: place(), schema: schema.to_owned() },
+            Refused::Unknown(what) => {
+                return EditError::NotInTemplate { place: place(), what, schema: schema.to_owned() };
+            }
+            Refused::Empty => return EditError::EmptyTemplate { place: place() },
+            Refused::NoPackage(package) => EditError::NoPackage { package },
+            Refused::NoVersion { version, known } => EditError::NoVersion {
+                package: request.package().unwrap_or_default().to_owned(),
+                version,
+                known,
+            },
+            Refused::NoMaturity(channel) => EditError::NoChannel {
+                package: request.package().unwrap_or("the template").to_owned(),
+                channel,
+                known: ["candidate", "fast", "stable"].map(str::to_owned).to_vec(),
+            },
+        };
+        EditError::InTemplate { place: place(), source: Box::new(source) }
+    };
+    let old = template.to_json();
+    let edited = match schema {
+        SEMVER => semver::edit(&old, request),
+        COMPOSITE => composite::edit(&old, request),
+        _ => return edit_entries(catalog, template, request),
+    };
+    let (new, change) = edited.map_err(refuse)?;
+    let mut texts = Texts::new(catalog, FORMAT);
+    texts.set(template.at, &old, &new)?;
+    Ok(Change { files: texts.finish()?, ..change })
+}
+
+/// Edits a template whose entries are a catalog.
+fn edit_entries(catalog: &Catalog<'_>, template: &Other<'_>, request: &Request) -> Result<Change, EditError> {
     let place = || Box::new(catalog.place(template.at.with(template.schema.span)));
     let refused = || EditError::Template { place: place(), schema: template.schema.to_string() };
     let is_known = matches!(
@@ -39,14 +127,21 @@ pub(super) fn edit(
             | Request::Deprecate { .. }
             | Request::Undeprecate { .. }
             | Request::Remove { .. }
+            | Request::Prune(_)
             | Request::SetDefault { .. }
             | Request::RenameChannel { .. }
     );
-    if !is_known || ![BASIC, SUBSTITUTES].contains(&template.schema.as_str()) {
+    if !is_known {
         return Err(refused());
     }
     let old = template.to_json();
     let Some(entries) = old["entries"].as_array() else { return Err(refused()) };
+    if let Request::Prune(Keep { with_dependencies: true, .. }) = request
+        && entries.iter().any(is_reference)
+    {
+        let (what, schema) = ("what its bundles require".to_owned(), template.schema.to_string());
+        return Err(EditError::NotInTemplate { place: place(), what, schema });
+    }
     let named = named_bundles(entries).ok_or_else(refused)?;
     let text: String = entries.iter().filter(|entry| !is_reference(entry)).chain(&named).map(line).collect();
     let files = CatalogFiles::from_text(catalog.name, text);
@@ -62,11 +157,14 @@ pub(super) fn edit(
     let mut blobs: BTreeMap<Id, Json> =
         after.trees().map(|(_, tree)| (id(&tree), tree.into_json())).collect();
     let before: BTreeMap<Id, Json> = parsed.trees().map(|(_, tree)| (id(&tree), tree.into_json())).collect();
-    let gone: BTreeSet<&str> = named
+    let gone: Vec<(&str, &str)> = named
         .iter()
         .filter(|bundle| !blobs.contains_key(&id_of(bundle)))
-        .filter_map(|bundle| bundle["properties"][0]["value"]["version"].as_str())
+        .filter_map(|bundle| {
+            Some((bundle["package"].as_str()?, bundle["properties"][0]["value"]["version"].as_str()?))
+        })
         .collect();
+    let is_only_package = parsed.packages.len() == 1;
     for bundle in &named {
         blobs.remove(&id_of(bundle));
     }
@@ -75,7 +173,13 @@ pub(super) fn edit(
     for entry in entries {
         if is_reference(entry) {
             let image = entry["image"].as_str().unwrap_or_default();
-            match image.rsplit_once(':').is_some_and(|(_, tag)| gone.contains(tag.trim_start_matches('v'))) {
+            let version = semver::tagged_version(image).map(|version| version.to_string());
+            // One of several packages is told by the repository.
+            let repository = image.rsplit('/').next().unwrap_or_default();
+            let is_it = |(package, gone): &(&str, &str)| {
+                version.as_deref() == Some(gone) && (is_only_package || repository.contains(package))
+            };
+            match gone.iter().any(is_it) {
                 true => references_gone += 1,
                 false => new.push(entry.clone()),
             }
@@ -120,9 +224,7 @@ fn named_bundles(entries: &[Json]) -> Option<Vec<Json>> {
         }
     }
     let bundle = |(package, name): &(String, String)| {
-        let version = name.strip_prefix(package.as_str()).and_then(|rest| rest.strip_prefix('.'));
-        let version = version.or(name.split_once('.').map(|(_, rest)| rest))?.trim_start_matches('v');
-        version.parse::<Version>().ok()?;
+        let version = version_in_name(package, name)?.to_string();
         let value = json!({"packageName": package, "version": version});
         Some(json!({
             "schema": schema::BUNDLE,

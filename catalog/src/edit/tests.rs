@@ -1,7 +1,9 @@
 //! Edits of catalogs as people write them, and what they change in the text.
 
+mod finds;
 mod formatting;
 mod laws;
+mod templates;
 mod whole;
 
 use olmkit_bundle::load::Content;
@@ -267,7 +269,8 @@ fn removing_joins_the_edges_of_what_stays() {
      {schema: olm.bundle, package: redis, name: redis.v1.2.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.2.0}}]}
     ");
     insta::assert_snapshot!(change_of(&remove("", "1.0.0")), @r#"
-       # the first one
+     entries:
+    -  # the first one
     -  - name: redis.v1.0.0
     -  - {name: "redis.v1.1.0", replaces: 'redis.v1.0.0'}   # in flow style
     +  - {name: "redis.v1.1.0"}   # in flow style
@@ -576,7 +579,10 @@ fn pruning_keeps_what_is_named_and_what_that_requires() {
     assert_eq!(gone(&pruned(keep())), ["db.yaml", "other.yaml"]);
     let change = pruned(Keep { with_dependencies: true, ..keep() });
     assert_eq!(gone(&change), ["other.yaml"]);
-    assert_eq!(change.summary, ["kept `db`, which others require", "removed `other`"]);
+    assert_eq!(
+        change.summary,
+        ["kept the package `db`, which kept bundles require", "removed the package `other`"]
+    );
     // The version that requires it is not kept, and so neither is what it requires.
     let change = pruned(Keep { with_dependencies: true, heads_only: true, ..keep() });
     assert_eq!(gone(&change), ["db.yaml", "other.yaml"]);
@@ -592,7 +598,6 @@ fn pruning_keeps_what_is_named_and_what_that_requires() {
     package: redis
     name: stable
     entries:
-      # the first one
       - {name: "redis.v1.1.0", replaces: 'redis.v1.0.0'}   # in flow style
     ---
     schema: olm.channel
@@ -624,7 +629,8 @@ fn pruning_by_channel_and_version() {
     let least =
         |version: &str| request(Keep { min_version: Some(version.parse().unwrap()), ..Keep::default() });
     insta::assert_snapshot!(diff(CATALOG, &edited(CATALOG, &least("1.1.0"))), @r#"
-       # the first one
+     entries:
+    -  # the first one
     -  - name: redis.v1.0.0
        - {name: "redis.v1.1.0", replaces: 'redis.v1.0.0'}   # in flow style
      entries:

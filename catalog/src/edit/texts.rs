@@ -80,10 +80,12 @@ impl<'c, 'a, 'p> Texts<'c, 'a, 'p> {
         Self { catalog, format, edits: BTreeMap::new(), removed: BTreeMap::new(), more: BTreeMap::new() }
     }
 
-    /// The file that a package's blobs go to: that of its `olm.package`, or a file of its own, as opm lays catalogs out.
+    /// The file that a package's blobs go to: that of its `olm.package`, or a file of its own, as opm lays catalogs out. Blobs of no package
+    /// go to a file at the top.
     pub(crate) fn home(&self, package: &str, blob: Option<At>) -> String {
         let single = self.catalog.files.iter().find(|file| file.path.is_empty()).map(|_| String::new());
-        let own = || format!("{package}/catalog{}", self.format.extension());
+        let directory = if package.is_empty() { String::new() } else { format!("{package}/") };
+        let own = || format!("{directory}catalog{}", self.format.extension());
         self.path(blob).or(single).unwrap_or_else(own)
     }
 

@@ -83,3 +83,11 @@ fn the_page_of_a_package() {
     assert!(page.contains("<strong>Deprecated.</strong> Too old."));
     assert!(page.contains("<td>Redis</td><td>v1</td><td>g.io</td>"));
 }
+
+#[test]
+fn the_summary_of_a_description_is_text() {
+    assert_eq!(
+        without_markup("The `x` is **a** part of [cost](https://a.io/b) and [c] *d* [e](f"),
+        "The x is a part of cost and [c] d [e](f"
+    );
+}

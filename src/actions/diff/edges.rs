@@ -6,20 +6,22 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use olmkit_bundle::annotations::PACKAGE;
-use olmkit_bundle::diff::{Comparison, bundles_with};
+use olmkit_bundle::diff::{Beside, bundles_with};
 use olmkit_bundle::finding::Levels;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::{Bundle, Texts};
 use olmkit_bundle::suggest::did_you_mean;
+use olmkit_bundle::version::Version;
 use olmkit_catalog::fbc::property::BUNDLE_OBJECT;
 use olmkit_catalog::fbc::{Bundle as Blob, Catalog};
 use olmkit_catalog::path::{PathError, Query, Rules, paths};
 use serde_json::json;
 
+use super::{Compared, cannot_compare, names, policy};
 use crate::exit::Failure;
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::FindingsAnswer;
+use crate::report::{FindingsAnswer, Upgrade};
 
 /// Which edges to compare, and how.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub struct EdgesRequest {
     pub channel: Option<String>,
     /// Directories of bundles, which are not pulled then.
     pub bundles: Vec<PathBuf>,
+    /// The package file, or a Cargo.toml, that states the policy.
+    pub package_file: Option<PathBuf>,
     /// What findings weigh.
     pub levels: Levels,
 }
@@ -40,7 +44,8 @@ pub struct EdgesRequest {
 ///
 /// # Errors
 /// When the catalog or a bundle cannot be read, or there is no such channel.
-pub fn edges(request: &EdgesRequest, access: &Access) -> Result<FindingsAnswer, Failure> {
+pub fn edges(request: &EdgesRequest, access: &Access) -> Result<Compared, Failure> {
+    let policy = request.package_file.as_deref().map(policy::read).transpose()?;
     let files = request.catalog.catalog(access)?;
     let catalog = Catalog::parse(&files);
     let (package, channel) = (request.package.as_deref(), request.channel.as_deref());
@@ -71,23 +76,28 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<FindingsAnswer, 
     let parsed: BTreeMap<_, _> =
         loaded.iter().map(|(key, files)| (*key, Bundle::parse_sharing(files, &mut texts))).collect();
     let mut answer = FindingsAnswer::new("upgrade");
+    let mut upgrades = Vec::new();
     for (package, from, to) in &edges {
         let old = parsed.get(&(package.as_str(), from.as_str()));
         let new = parsed.get(&(package.as_str(), to.as_str()));
         let (Some(old), Some(new)) = (old, new) else { continue };
+        let of_package = parsed.iter().filter(|((of, _), _)| of == package);
+        let history: Vec<_> = of_package.map(|(_, bundle)| bundle).collect();
+        let beside = Beside { policy: policy.as_ref(), history: &history, ..Beside::default() };
+        let mut findings = bundles_with(old, new, &beside).map_err(cannot_compare)?.findings;
         let edge = format!("{from} -> {to}");
-        let compared = bundles_with(old, new, &[]);
-        let Comparison { mut findings } = compared.map_err(|error| {
-            let help = error.help().to_owned();
-            Failure { help: Some(help), ..Failure::unknown(error) }
-        })?;
         for finding in &mut findings {
             finding.input.clone_from(&edge);
         }
+        let (_, versions) = names(old, new);
+        upgrades.push(Upgrade { input: edge.clone(), package: package.clone(), versions });
         answer.inputs.push(edge);
         answer.findings.extend(request.levels.apply(findings));
     }
-    Ok(answer)
+    let number = |text: &str| Version::parse(text).ok();
+    let numbers = |one: &Upgrade| one.versions.as_ref().map(|(from, to)| (number(to), number(from)));
+    upgrades.sort_by(|a, b| a.package.cmp(&b.package).then_with(|| numbers(b).cmp(&numbers(a))));
+    Ok(Compared { answer, upgrades })
 }
 
 /// A filter that fits nothing is a slip of the command line; anything else is wrong with the catalog.
@@ -113,7 +123,7 @@ fn not_found(error: PathError, request: &EdgesRequest, catalog: &Catalog<'_>) ->
 
 /// Bundles in directories, by the names of their ClusterServiceVersions.
 fn local(directories: &[PathBuf], access: &Access) -> Result<BTreeMap<String, BundleFiles>, Failure> {
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<String, (&PathBuf, BundleFiles)> = BTreeMap::new();
     for directory in directories {
         let files = Input::Disk(directory.clone()).bundle(access)?;
         let name = Bundle::parse(&files).csv().map(|csv| csv.typed.name().to_owned());
@@ -121,9 +131,14 @@ fn local(directories: &[PathBuf], access: &Access) -> Result<BTreeMap<String, Bu
             let error = format!("`{}` has no ClusterServiceVersion that can be read", directory.display());
             return Err(Failure::unknown(error).help("give directories of bundles"));
         };
-        found.insert(name, files);
+        if let Some((other, _)) = found.get(&name) {
+            let (first, second) = (other.display(), directory.display());
+            let error = format!("`{first}` and `{second}` are both bundles of `{name}`");
+            return Err(Failure::misuse(error).help("pass one of them to --bundles"));
+        }
+        found.insert(name, (directory, files));
     }
-    Ok(found)
+    Ok(found.into_iter().map(|(name, (_, files))| (name, files)).collect())
 }
 
 /// A bundle of a catalog: what the catalog itself has of it, else its image.

@@ -234,8 +234,65 @@ fn output(command: &mut Command, what: &str) -> Result<Option<String>, Failure> 
     };
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::unknown(format!("{what}: {program} says: {}", said.trim())));
+        return Err(Failure::unknown(format!("{what}: {program} says: {}", without_log_prefix(&said))));
     }
     let text = String::from_utf8(output.stdout);
     text.map(Some).map_err(|_| Failure::unknown(format!("{what}: what it makes is not text in UTF-8")))
+}
+
+/// What a program says of its failure, without what its log puts before it: kubectl's `E1123 07:31:56.015754 3571 run.go:72]`,
+/// a date, the program's name in brackets, `error: `; and without its warnings.
+fn without_log_prefix(said: &str) -> String {
+    let lines = said.lines().filter(|line| !line.starts_with("# Warning:"));
+    let message = |line: &str| {
+        let mut line = line.trim_end();
+        if let Some((log, rest)) = line.split_once("] ")
+            && is_log_prefix(log)
+        {
+            line = rest;
+        }
+        let date = line.char_indices().take_while(|(_, c)| c.is_ascii_digit() || "/: .".contains(*c)).count();
+        if line.starts_with("20") && date > "2026/01/02 15:04:05".len() {
+            line = &line[date..];
+        }
+        if let Some((_, rest)) = line.split_once("] ").filter(|(name, _)| name.starts_with('[')) {
+            line = rest;
+        }
+        if let Some(error) = line.strip_prefix("\"command failed\" err=") {
+            // Go quotes as JSON does, but for bytes that are no text.
+            return serde_json::from_str(error).unwrap_or_else(|_| error.trim_matches('"').to_owned());
+        }
+        ["error: ", "Error: "].iter().find_map(|prefix| line.strip_prefix(prefix)).unwrap_or(line).to_owned()
+    };
+    lines.map(message).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// Whether this is what klog writes before a message, up to the bracket: the level and the day, the time, the process, the place.
+fn is_log_prefix(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let day = words.next().and_then(|word| word.strip_prefix(['I', 'W', 'E', 'F']));
+    let is_day = day.is_some_and(|day| day.len() == 4 && day.bytes().all(|byte| byte.is_ascii_digit()));
+    is_day && words.next().is_some_and(|time| time.contains(':')) && text.contains(".go:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_logs_put_before_a_message_goes() {
+        for (said, expected) in [
+            (
+                "# Warning: 'commonLabels' is deprecated.\nE1123 07:31:56.015754    3571 run.go:72] \"command failed\" err=\"no 'a.yaml': \\\"x\\\"\"\n",
+                "no 'a.yaml': \"x\"",
+            ),
+            ("error: accumulating resources: [a] b\n", "accumulating resources: [a] b"),
+            ("Error: chart not found\n", "chart not found"),
+            ("2026/01/02 15:04:05 [kustomize] no such file\n", "no such file"),
+            ("[kustomize] error: no such file\n", "no such file"),
+            ("first\n  second\n", "first\n  second"),
+        ] {
+            assert_eq!(without_log_prefix(said), expected, "{said}");
+        }
+    }
 }

@@ -4,22 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use olmkit_bundle::names::why_not_subdomain;
 use olmkit_catalog::fbc::Catalog;
 use serde_json::Value;
 
 use super::sources::Sources;
-use super::{Target, connect_to, failure, held, simulated};
+use super::{Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
-use crate::exit::Failure;
-use crate::files;
+use crate::exit::{Exit, Failure};
+use crate::files::{self, ReportFile};
 use crate::image::Access;
 use crate::input::Side;
 use crate::lifecycle::channel_test::{Samples, Settings, Spectator, prepare, run as run_tests};
 use crate::lifecycle::cluster::Cluster;
 use crate::lifecycle::engine::{Catalogs as _, ContentError};
-use crate::lifecycle::offer::Offer;
+use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
 use crate::lifecycle::simulate::{Registry, Simulation};
-use crate::report::ChannelTestAnswer;
+use crate::report::{ChannelTestAnswer, is_junit};
 
 /// What to test, where, and what to write.
 #[derive(Debug)]
@@ -38,9 +39,12 @@ pub struct ChannelTest {
     pub junit: Option<PathBuf>,
     /// Whether only the plan is told.
     pub dry_run: bool,
-    /// How long all of it may take.
-    pub timeout: Duration,
+    /// How long all of it may take; none for [`TIMEOUT`] by our clock, however long that is on a simulated one.
+    pub timeout: Option<Duration>,
 }
+
+/// How long all of it may take where nobody says.
+pub const TIMEOUT: Duration = Duration::from_secs(2 * 3_600);
 
 /// A bundle that has to be read and cannot be.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +65,8 @@ pub fn run(
     spectator: &dyn Spectator,
 ) -> Result<ChannelTestAnswer, Failure> {
     let begun = Instant::now();
-    if let Some(path) = &request.junit {
-        held::writable(path).map_err(|source| files::FileError::Write { path: path.clone(), source })?;
-    }
+    let junit = request.junit.as_deref();
+    let junit = junit.map(|path| ReportFile::check(path, "a JUnit report", is_junit)).transpose()?;
     if let Some(path) = &request.samples {
         request.settings.samples = Samples::Given(objects(path)?);
     }
@@ -71,19 +74,20 @@ pub fn run(
         let files = catalog_diff::load(side, access)?;
         request.settings.against = Some(Arc::new(Offer::of(&Catalog::parse(&files))));
     }
-    let answer = if request.simulate {
-        let mut cluster = Simulation::new(Registry::default());
+    let left = request.timeout.unwrap_or(TIMEOUT).saturating_sub(begun.elapsed());
+    let mut answer = if request.simulate {
+        let mut cluster = Simulation::new(Registry::default()).within(left, request.timeout);
+        simulated::place(&mut cluster, &request.target, true)?;
         let mut sources = simulated::serve(&mut cluster, &request.target, access)?;
         read_bundles(&mut cluster, &mut sources, &request, access)?;
         test(&mut cluster, &sources, &request, spectator)?
     } else {
-        let cluster = connect_to(&request.target, request.target.contexts.first())?;
-        let mut cluster = cluster.within(request.timeout.saturating_sub(begun.elapsed()));
+        let mut cluster = connect_to(&request.target, request.target.contexts.first())?.within(left);
         let sources = Sources::new(request.target.catalog_from.clone(), access.clone());
         test(&mut cluster, &sources, &request, spectator)?
     };
-    if let Some(path) = &request.junit {
-        files::write(path, answer.junit().as_bytes())?;
+    if let Some(file) = junit.filter(|_| !request.dry_run) {
+        answer.unwritten = file.write(answer.junit().as_bytes()).err().map(Failure::from);
     }
     Ok(answer)
 }
@@ -95,14 +99,18 @@ fn test(
     spectator: &dyn Spectator,
 ) -> Result<ChannelTestAnswer, Failure> {
     let settings = &request.settings;
-    let prepared =
-        prepare(cluster, sources, spectator, settings).map_err(|error| failure(error, &[], "", None))?;
+    let prepared = prepare(cluster, sources, spectator, settings).map_err(|error| {
+        let failure = failure(error, &[], "", None);
+        // No test has failed: none was begun.
+        let exit = if failure.exit == Exit::No { Exit::Misuse } else { failure.exit };
+        Failure { exit, ..failure }
+    })?;
     if request.dry_run {
-        return Ok(ChannelTestAnswer { report: prepared.dry_run(settings), ended: None });
+        return Ok(ChannelTestAnswer { report: prepared.dry_run(settings), ended: None, unwritten: None });
     }
     let (report, ended) = run_tests(cluster, sources, spectator, settings, &prepared);
     let ended = ended.map(|error| failure(error, &[], "", None));
-    Ok(ChannelTestAnswer { report, ended })
+    Ok(ChannelTestAnswer { report, ended, unwritten: None })
 }
 
 /// Reads the bundles that a simulated registry has to have. What is not in the directory of bundles, or not in its registry, is
@@ -141,6 +149,21 @@ fn read_bundles(
             }
         }
     }
+    if let Some(directory) = &request.target.bundles_from {
+        let package = &request.settings.package;
+        let mut own = offers.iter().filter_map(|offer| offer.packages.get(package));
+        let is_there = |offer: &OfferedPackage| {
+            let has = |(name, bundle): (&String, &OfferedBundle)| {
+                !bundle.manifests.is_empty() || sources.bundles.contains_key(name)
+            };
+            offer.bundles.iter().any(has)
+        };
+        if own.next().is_some_and(|first| !is_there(first) && !own.any(is_there)) {
+            let what = format!("`{}` has no bundle of `{package}`", directory.display());
+            return Err(Failure::misuse(what)
+                .help("name the directory that has a subdirectory for each of its bundles"));
+        }
+    }
     cluster.registry().bundles.clone_from(&sources.bundles);
     Ok(())
 }
@@ -154,10 +177,7 @@ fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
     let paths = if path.is_dir() {
         let failed = |source| files::FileError::Read { path: path.to_owned(), source };
         let found = files::below(path, |_| false).map_err(failed)?;
-        let mut found: Vec<PathBuf> =
-            found.into_iter().filter(is_manifest).map(|found| path.join(found)).collect();
-        found.sort();
-        found
+        found.into_iter().filter(is_manifest).collect()
     } else {
         vec![path.to_owned()]
     };
@@ -172,14 +192,13 @@ fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
             if object.is_null() {
                 continue;
             }
-            if object["kind"].as_str().is_none() || object["metadata"]["name"].as_str().is_none() {
-                return Err(Failure::misuse(format!(
-                    "`{}` has an object without kind or name",
-                    path.display()
-                ))
-                .help("write samples as `kubectl apply` takes them"));
+            for object in listed(object) {
+                check_sample(&object).map_err(|why| {
+                    Failure::misuse(format!("`{}` has an object {why}", path.display()))
+                        .help("each sample needs apiVersion, kind, and a name that an API server takes")
+                })?;
+                objects.push(object);
             }
-            objects.push(object);
         }
     }
     if objects.is_empty() {
@@ -187,4 +206,30 @@ fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
             .help("put custom resources into it as YAML or JSON, or pass --no-samples"));
     }
     Ok(objects)
+}
+
+/// The objects of a List, such as kubectl prints it, or the object itself.
+fn listed(object: Value) -> Vec<Value> {
+    match (&object["apiVersion"], &object["kind"], &object["items"]) {
+        (version, kind, Value::Array(items)) if version == "v1" && kind == "List" => items.clone(),
+        _ => vec![object],
+    }
+}
+
+/// What keeps an object from being applied to any cluster.
+fn check_sample(object: &Value) -> Result<(), String> {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if text("/kind").is_none() || text("/apiVersion").is_none() {
+        return Err("without kind or apiVersion".to_owned());
+    }
+    let Some(name) = text("/metadata/name") else {
+        return Err(match text("/metadata/generateName") {
+            Some(_) => "with metadata.generateName, which cannot be applied twice".to_owned(),
+            None => "without a name".to_owned(),
+        });
+    };
+    match why_not_subdomain(name) {
+        Some(why) => Err(format!("named `{name}`: {why}")),
+        None => Ok(()),
+    }
 }

@@ -1,6 +1,6 @@
 //! The file of a simulated cluster: one command at a time has it, as the others would lose its work.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Held {
     /// Waits until no other command has the file; says at once when it cannot be written, where that is needed.
     pub(super) fn take(path: &Path, is_kept: bool, wait: Duration) -> Result<Self, Failure> {
         if is_kept {
-            writable(path).map_err(|source| {
+            files::writable(path).map_err(|source| {
                 let error = FileError::Write { path: path.to_owned(), source };
                 Failure::from(error)
                     .help("nothing was done; make the file and its directory writable, or name another")
@@ -60,22 +60,6 @@ impl Held {
 fn is_at(file: &File, path: &Path) -> bool {
     let both = file.metadata().and_then(|own| Ok((own, fs::metadata(path)?)));
     both.is_ok_and(|(own, found)| (own.dev(), own.ino()) == (found.dev(), found.ino()))
-}
-
-/// Tries to write, and changes nothing.
-pub(super) fn writable(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().write(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-            // A directory that is still to be made is not tried.
-            if !parent.is_dir() {
-                return Ok(());
-            }
-            File::options().write(true).create_new(true).open(path)?;
-            fs::remove_file(path)
-        }
-        done => done.map(drop),
-    }
 }
 
 #[cfg(test)]

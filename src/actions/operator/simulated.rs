@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::held::Held;
 use super::sources::{Sources, manifests};
 use super::{Errand, SourceVerb, Target, Verb};
+use crate::actions::output;
 use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
@@ -65,7 +66,8 @@ pub(super) fn with<T>(
         ));
     } else {
         Simulation::new(Registry::default())
-    };
+    }
+    .heeding_signals();
     if let Some(made) = made {
         cluster.registry().pushed.insert(made.catalog.clone(), made.pushed());
     }
@@ -74,7 +76,14 @@ pub(super) fn with<T>(
     }
     let sources = match errand.verb {
         Verb::Source(verb) => of_source(&mut cluster, verb, target, access)?,
-        _ => serve(&mut cluster, target, access)?,
+        verb => {
+            // A catalog that was removed does not come back when somebody only looks.
+            place(&mut cluster, target, verb.writes() || before.is_empty())?;
+            if matches!(verb, Verb::Install { .. }) {
+                has_catalog(&mut cluster)?;
+            }
+            serve(&mut cluster, target, access)?
+        }
     };
     if errand.verb.writes() && !options.wait {
         // Whoever does not wait comes back later, and finds what OLM has done meanwhile.
@@ -83,7 +92,7 @@ pub(super) fn with<T>(
     }
     let done = work(&mut cluster, &sources);
     let after = cluster.save();
-    if !options.dry_run && after != before {
+    if errand.verb.writes() && !options.dry_run && after != before {
         held.write(path, &after)?;
     }
     done
@@ -96,12 +105,8 @@ fn of_source(
     target: &Target,
     access: &Access,
 ) -> Result<Sources, Failure> {
-    let is_empty = cluster.store().list(&known::CATALOG_SOURCE, None).next().is_none();
-    let sources = if is_empty {
-        Sources { simulated: true, ..Sources::new(None, access.clone()) }
-    } else {
-        serve(cluster, target, access)?
-    };
+    place(cluster, target, false)?;
+    let sources = serve(cluster, target, access)?;
     if let SourceVerb::Add { catalog: Some(new), .. } = verb {
         let input = new.input.absolute();
         let name = input.to_string();
@@ -119,21 +124,24 @@ fn has_namespace(cluster: &mut Simulation, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts the catalog that is named into the cluster, and what every CatalogSource names into the registry.
-pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<Sources, Failure> {
-    let mut sources = Sources { simulated: true, ..Sources::new(None, access.clone()) };
+/// Puts the catalog that is named into the cluster, with its bundles; where it is not there, only if it may be created.
+pub(super) fn place(cluster: &mut Simulation, target: &Target, creates: bool) -> Result<(), Failure> {
     let key = Key::new(&known::CATALOG_SOURCE, OLM, CATALOG);
+    let is_there = cluster.store().get(&key).is_some();
+    if !is_there && !creates {
+        return Ok(());
+    }
     if let Some(input) = &target.catalog_from {
         // The state is used from other directories too.
         let input = &input.absolute();
-        let object = json!({
-            "apiVersion": known::CATALOG_SOURCE.api_version(), "kind": known::CATALOG_SOURCE.kind,
-            "metadata": {"name": CATALOG, "namespace": OLM},
-            "spec": {"sourceType": "grpc", "image": input.to_string(), "displayName": "A catalog"},
-        });
-        if cluster.store().get(&key).is_none() {
+        if !is_there {
             has_namespace(cluster, OLM)?;
-            cluster.store().create(object.clone()).map_err(Failure::unknown)?;
+            let object = json!({
+                "apiVersion": known::CATALOG_SOURCE.api_version(), "kind": known::CATALOG_SOURCE.kind,
+                "metadata": {"name": CATALOG, "namespace": OLM},
+                "spec": {"sourceType": "grpc", "image": input.to_string(), "displayName": "A catalog"},
+            });
+            cluster.store().create(object).map_err(Failure::unknown)?;
         }
         let patch = json!({"spec": {"image": input.to_string()}});
         cluster.store().patch(&key, &patch).map_err(Failure::unknown)?;
@@ -144,6 +152,22 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
             Failure::misuse(error).help("name the catalog that the bundles belong to with --catalog-from")
         })?;
     }
+    Ok(())
+}
+
+/// Whether there is anything to install from.
+fn has_catalog(cluster: &mut Simulation) -> Result<(), Failure> {
+    let has_source = cluster.store().list(&known::CATALOG_SOURCE, None).next().is_some();
+    if has_source || !cluster.registry().pushed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::misuse("the simulated cluster has no catalog")
+        .help("name one with --catalog-from: a directory, or an image"))
+}
+
+/// Puts what every CatalogSource names into the registry.
+pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) -> Result<Sources, Failure> {
+    let mut sources = Sources { simulated: true, ..Sources::new(None, access.clone()) };
     let catalogs: Vec<Value> = cluster.store().list(&known::CATALOG_SOURCE, None).cloned().collect();
     let pushed = cluster.registry().pushed.clone();
     for (image, found) in &pushed {
@@ -151,13 +175,10 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
         cluster.registry().catalogs.insert(image.clone(), offer);
         sources.bundles.extend(found.bundles.clone());
     }
-    if catalogs.is_empty() && pushed.is_empty() {
-        return Err(Failure::misuse("the simulated cluster has no catalog")
-            .help("name one with --catalog-from: a directory, or an image"));
-    }
     for catalog in catalogs {
         let Ok(catalog) = Object::<CatalogSource>::read(catalog) else { continue };
-        if pushed.contains_key(&catalog.spec.image) {
+        // One at an address is served by nobody here, and OLM does not reach it.
+        if catalog.spec.image.is_empty() || pushed.contains_key(&catalog.spec.image) {
             continue;
         }
         let input: Input = catalog.spec.image.parse().map_err(Failure::unknown)?;
@@ -185,6 +206,10 @@ fn bundles(directory: &Path, access: &Access) -> Result<BTreeMap<String, Vec<Val
     let mut found = BTreeMap::new();
     let paths = std::fs::read_dir(directory).map_err(failed)?.map(|entry| Ok(entry?.path()));
     let mut paths = paths.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    if output::is_bundle(directory) {
+        return Err(Failure::misuse(format!("`{}` is a bundle itself", directory.display()))
+            .help("name the directory that has a subdirectory for each bundle"));
+    }
     // So that of two bundles with one name the same one is taken on every machine.
     paths.sort();
     for path in paths {
@@ -196,6 +221,10 @@ fn bundles(directory: &Path, access: &Access) -> Result<BTreeMap<String, Vec<Val
         if let Some(name) = csv.map(|csv| Key::of(csv).name) {
             found.insert(name, manifests);
         }
+    }
+    if found.is_empty() {
+        return Err(Failure::misuse(format!("`{}` has no bundles", directory.display()))
+            .help("name the directory that has a subdirectory for each bundle"));
     }
     Ok(found)
 }

@@ -169,6 +169,13 @@ impl Catalogs for Sources {
         let is_new = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(reference.to_owned());
         if self.simulated || !is_new { Ok(()) } else { self.present(reference) }
     }
+
+    fn help_missing(&self) -> &'static str {
+        if self.simulated {
+            return "push it first, or put the bundle into the directory that --bundles-from names";
+        }
+        "push it first; if the nodes pull it from elsewhere, such as a mirror, pass --accept-missing-images"
+    }
 }
 
 /// An image as the cluster names it: in a registry, Docker Hub where it names none.

@@ -6,7 +6,7 @@ use crate::actions::catalog_diff::{self, Request};
 use crate::cli::registry::RegistryFlags;
 use crate::exit::Failure;
 use crate::input::Side;
-use crate::report::{Answer, Denied};
+use crate::report::{Answer, Denied, Format};
 
 /// Flags of `catalog diff`.
 #[derive(Debug, Args)]
@@ -68,7 +68,11 @@ Examples:
   olmkit catalog diff git:main:catalog catalog --format markdown > comment.md";
 
 impl Diff {
-    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+    pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
+        if self.format == Shown::Markdown && !matches!(output, Format::Text) {
+            return Err(Failure::misuse("--format markdown and --output contradict each other")
+                .help("leave out one of them: Markdown is a format of the text"));
+        }
         let deny = |deny: Deny| match deny {
             Deny::LostPaths => Denied::LostPaths,
             Deny::Stranded => Denied::Stranded,

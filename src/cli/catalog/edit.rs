@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use olmkit_bundle::names::ChannelName;
 use olmkit_bundle::version::Version;
@@ -224,10 +225,10 @@ pub struct Prune {
     #[command(flatten)]
     catalog: CatalogFlags,
     /// Packages to keep
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', required = true, value_parser = NonEmptyStringValueParser::new())]
     packages: Vec<String>,
     /// Channels of these packages to keep, as NAME or PACKAGE/NAME [default: all]
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     channels: Vec<String>,
     /// Lowest version to keep
     #[arg(long, value_name = "VERSION", value_parser = crate::cli::version)]

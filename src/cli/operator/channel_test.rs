@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 use super::super::registry::{ConnectionFlags, duration, duration_or_zero};
-use super::{catalog_source, namespace};
+use super::{catalog_source, image_reference, namespace};
 use crate::actions::operator::Target;
-use crate::actions::operator::channel_test::{self, ChannelTest};
+use crate::actions::operator::channel_test::{self, ChannelTest, TIMEOUT};
 use crate::exit::Failure;
 use crate::input::{Input, Side};
 use crate::lifecycle::channel_test::{Edges, Samples, Settings};
@@ -23,7 +24,7 @@ pub struct Test {
     #[arg(value_name = "PACKAGE")]
     package: String,
     /// Channels to test [default: the package's default channel]
-    #[arg(long, value_name = "CHANNEL", value_delimiter = ',')]
+    #[arg(long, value_name = "CHANNEL", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     channel: Vec<String>,
     /// Upgrades to test
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = EdgesFlag::All)]
@@ -32,7 +33,7 @@ pub struct Test {
     #[arg(long, value_name = "CATALOG")]
     against: Option<Side>,
     /// Custom resources to apply instead of the bundles' examples: a YAML or JSON file, or a directory of them
-    #[arg(long, value_name = "DIR", conflicts_with = "no_samples")]
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "no_samples")]
     samples: Option<PathBuf>,
     /// Apply no custom resources
     #[arg(long)]
@@ -41,9 +42,9 @@ pub struct Test {
     #[arg(long)]
     adopt: bool,
     /// Continue even if an image is not in its registry, such as when nodes pull it from a mirror
-    #[arg(long)]
+    #[arg(long, conflicts_with = "simulate")]
     accept_missing_images: bool,
-    /// Write a JUnit report to a file
+    /// Write a JUnit report to a file, which may be an earlier report
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     junit: Option<PathBuf>,
     #[command(flatten)]
@@ -60,7 +61,7 @@ struct ClusterFlags {
     #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = catalog_source, conflicts_with_all = ["simulate", "catalog_image"])]
     catalog: Option<(String, Option<String>)>,
     /// Catalog image to test; creates a CatalogSource for it and removes it afterwards
-    #[arg(long, value_name = "REFERENCE", conflicts_with = "simulate")]
+    #[arg(long, value_name = "REFERENCE", value_parser = image_reference, conflicts_with = "simulate")]
     catalog_image: Option<String>,
     /// Directory or image to read the catalog from, if not the image of the CatalogSource
     #[arg(long, value_name = "CATALOG")]
@@ -91,9 +92,10 @@ struct Waiting {
     /// Print the tests without running them
     #[arg(long)]
     dry_run: bool,
-    /// Timeout for the whole command: seconds, or a number with `s`, `m` or `h`
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2h")]
-    timeout: Duration,
+    /// Timeout for the whole command: seconds, or a number with `s`, `m` or `h`; with --simulate, by the simulated clock too
+    /// [default: 2h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
     /// Timeout for each installation and each hop
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     step_timeout: Duration,
@@ -127,7 +129,7 @@ impl From<EdgesFlag> for Edges {
 }
 
 const EXAMPLES: &str = "\
-Exit code 0 if all tests passed, 1 if one failed.
+Exit code 0 if all tests passed, 1 if one failed, 2 if none was begun.
 
 Examples:
   olmkit operator test redis-operator --simulate --catalog-from catalog --bundles-from bundles
@@ -154,7 +156,7 @@ impl Test {
             return Err(Failure::misuse(format!("`{}` is not the name of a package: {why}", self.package))
                 .help("`olmkit catalog list packages CATALOG` shows those of a catalog"));
         }
-        let access = cluster.registry.clone().access(Some(waiting.timeout), false)?;
+        let access = cluster.registry.clone().access(Some(waiting.timeout.unwrap_or(TIMEOUT)), false)?;
         let settings = Settings {
             package: self.package,
             catalog: cluster.catalog,

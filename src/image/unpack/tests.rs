@@ -63,6 +63,7 @@ fn listing(tree: &FileTree) -> String {
             let content = String::from_utf8(file.read().unwrap()).unwrap();
             format!("{path}{} = {content}\n", if file.is_executable() { "*" } else { "" })
         }
+        Node::Link(name) => format!("{path} -> {name}\n"),
     };
     tree.iter().map(line).collect()
 }

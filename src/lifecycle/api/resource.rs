@@ -122,6 +122,7 @@ pub mod known {
         EVENT = "" "v1" "Event" "events" true;
         CONFIG_MAP = "" "v1" "ConfigMap" "configmaps" true;
         SECRET = "" "v1" "Secret" "secrets" true;
+        PERSISTENT_VOLUME_CLAIM = "" "v1" "PersistentVolumeClaim" "persistentvolumeclaims" true;
         SERVICE = "" "v1" "Service" "services" true;
         SERVICE_ACCOUNT = "" "v1" "ServiceAccount" "serviceaccounts" true;
         DEPLOYMENT = "apps" "v1" "Deployment" "deployments" true;

@@ -13,11 +13,13 @@ use super::marker::{self, Marker};
 use super::plan::{Edges, Plan, Subject, plan};
 use super::result::{Report, TestResult};
 use super::run::blank;
+use super::samples;
 use crate::lifecycle::api::{
     CatalogSource, ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, Subscription, known,
     label, made_here,
 };
 use crate::lifecycle::cluster::Cluster;
+use crate::lifecycle::contents::Contents;
 use crate::lifecycle::engine::{Catalogs, Engine, EngineError, Options, Progress};
 use crate::lifecycle::install::{Install, modes};
 use crate::lifecycle::offer::{Need, Offer, OfferedBundle, OfferedPackage, needs};
@@ -139,7 +141,8 @@ pub fn prepare(
     // A package that the older catalog does not have is new as a whole.
     let against = settings.against.as_ref().map(|_| old.unwrap_or(&empty));
     let (mut whole, mut notes) = (Plan::default(), Vec::new());
-    for name in &channels {
+    let mut seen = BTreeSet::new();
+    for name in channels.iter().filter(|name| seen.insert(*name)) {
         let channel = channel_of(package, &settings.package, name)?;
         let entries = channel.entries.iter().map(|entry| entry.name.as_str());
         let modes = supported_modes(catalogs, package, entries);
@@ -150,6 +153,10 @@ pub fn prepare(
         }
         whole.walks.extend(part.walks);
         whole.untaken.extend(part.untaken);
+    }
+    if let Samples::Given(objects) = &settings.samples {
+        let tested: BTreeSet<&String> = whole.walks.iter().flat_map(|walk| &walk.way).collect();
+        samples::check_served(catalogs, package, &tested, objects)?;
     }
     let provided = package.bundles.values().flat_map(|bundle| bundle.provides());
     let provided = provided.map(|api| (api.group, api.kind)).collect();
@@ -293,10 +300,18 @@ impl Prepared {
         };
         let others = subscriptions.iter().filter(|found| !is_left(found)).map(|found| found.key());
         let lone = csvs.iter().filter(|csv| note.is_none() && !csv.is_copied()).map(|csv| csv.key());
-        let other = others.chain(lone).find(|found| found.namespace == namespace);
+        let mut other = others.chain(lone).find(|found| found.namespace == namespace);
         let group = cluster.list(&known::OPERATOR_GROUP, Some(namespace))?;
         let group = group.iter().find(|group| note.is_none() || !made_here(group));
-        if let Some(other) = other.or_else(|| group.map(Key::of)) {
+        other = other.or_else(|| group.map(Key::of));
+        // One that is going is waited for when the tests begin.
+        let is_there = cluster
+            .get(&known::NAMESPACE, "", namespace)?
+            .is_some_and(|found| found.pointer("/metadata/deletionTimestamp").is_none());
+        if other.is_none() && note.is_none() && is_there {
+            other = Contents::of(cluster, namespace)?.objects.first().map(Key::of);
+        }
+        if let Some(other) = other {
             return Err(EngineError::refused_help(
                 format!("the namespace `{namespace}` is in use: {}", other.placed()),
                 "name an empty namespace with -n, or one that does not exist yet",

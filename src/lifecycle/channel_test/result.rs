@@ -16,6 +16,7 @@ pub enum Outcome {
     /// Something was not.
     Failed,
     /// It could not be begun: see the reason.
+    #[serde(rename = "skipped")]
     NotRun,
 }
 
@@ -56,23 +57,30 @@ pub struct TestResult {
     pub name: String,
     /// What it is about.
     pub kind: Kind,
+    /// The package.
+    pub package: String,
     /// The channel.
     pub channel: String,
+    /// The bundle that was installed before it; none for a fresh install.
+    pub from: Option<String>,
+    /// The bundle that it leads to; none where no upgrade leads on.
+    pub to: Option<String>,
     /// The bundles that were installed one after another, up to the last one of the test.
     pub way: Vec<String>,
     /// The install mode, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install_mode: Option<String>,
     /// How it ended.
+    #[serde(rename = "result")]
     pub outcome: Outcome,
     /// How long its last steps took; the steps before them are in the tests before it.
     pub seconds: f64,
     /// How many custom resources were applied, or compared.
     pub samples: usize,
-    /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Why it failed; none where it did not.
+    #[serde(rename = "cause")]
     pub failure: Option<TestFailure>,
-    /// Why it was not run.
+    /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What happened during it, where it failed.
@@ -95,12 +103,14 @@ pub struct Report {
     /// Whether this is what would be tested.
     pub dry_run: bool,
     /// The tests, in the order in which they were done.
+    #[serde(rename = "cases")]
     pub tests: Vec<TestResult>,
     /// How many passed.
     pub passed: usize,
     /// How many failed.
     pub failed: usize,
     /// How many were not run.
+    #[serde(rename = "skipped")]
     pub not_run: usize,
     /// How long it took.
     pub seconds: f64,

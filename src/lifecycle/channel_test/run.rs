@@ -41,10 +41,19 @@ pub trait Spectator: Progress {
 
 /// A test that was not run yet.
 pub(super) fn blank(walk: &Walk, test: &Test, package: &str) -> TestResult {
+    let (from, to) = match test.kind {
+        Kind::Install => (None, walk.way.first()),
+        Kind::Withdrawn => (walk.way.first(), None),
+        Kind::Head if walk.stranded.is_some() => (walk.way.first(), None),
+        Kind::Edge | Kind::Head | Kind::InstallMode => (walk.way.first(), walk.way.get(test.at)),
+    };
     TestResult {
         name: walk.name(test, package),
         kind: test.kind,
+        package: package.to_owned(),
         channel: walk.channel.clone(),
+        from: from.cloned(),
+        to: to.cloned(),
         way: walk.way.iter().take(test.at + 1).cloned().collect(),
         install_mode: walk.mode.map(|mode| mode.to_string()),
         outcome: Outcome::NotRun,
@@ -478,7 +487,13 @@ impl Runner<'_> {
             EngineError::TimedOut { .. } => is_over,
         };
         if ends {
-            return Err(error);
+            return Err(match (error, self.cluster.deadline()) {
+                // Not the time of a step is over, but that of the command.
+                (EngineError::TimedOut { awaited, suspicion, .. }, Some(after)) => {
+                    EngineError::TimedOut { after, awaited, suspicion }
+                }
+                (error, _) => error,
+            });
         }
         // Nothing was begun, so there is nothing that the doctor could see.
         if matches!(error, EngineError::Refused { .. }) {

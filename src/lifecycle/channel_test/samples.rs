@@ -3,14 +3,18 @@
 //! What an operator adds is no fault. What was there and is not any more is one: the object itself, a field of its spec, the version
 //! that it is served at, a condition that was good.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use olmkit_bundle::csv::GroupVersionKind;
 use olmkit_bundle::csv::annotation::ALM_EXAMPLES;
 use serde_json::{Value, json};
 
 use crate::lifecycle::api::{ClusterServiceVersion, Key, Named as _, Resource, known, label, resource_of};
 use crate::lifecycle::checks;
 use crate::lifecycle::cluster::{Cluster, ClusterError, merge};
+use crate::lifecycle::engine::{Catalogs, EngineError};
+use crate::lifecycle::offer::{OfferedBundle, OfferedPackage};
 
 /// How often samples are looked at while they settle.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -50,6 +54,57 @@ pub(super) struct Patience {
     pub(super) limit: Duration,
     /// This long without a change is settled.
     pub(super) settle: Duration,
+}
+
+/// Refuses samples that would be applied in no test, since none of the versions that are tested serves their kind.
+pub(super) fn check_served(
+    catalogs: &dyn Catalogs,
+    package: &OfferedPackage,
+    tested: &BTreeSet<&String>,
+    objects: &[Value],
+) -> Result<(), EngineError> {
+    let bundles: Vec<(&String, &OfferedBundle)> =
+        tested.iter().filter_map(|name| Some((*name, package.bundles.get(*name)?))).collect();
+    let provided: BTreeSet<GroupVersionKind> =
+        bundles.iter().flat_map(|(_, bundle)| bundle.provides()).collect();
+    for object in objects {
+        let key = Key::of(object);
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let is_served = match resource_of(object) {
+            Some(known) => known.api_version() == api_version,
+            None => {
+                let same: Vec<_> = provided
+                    .iter()
+                    .filter(|one| (&one.group, &one.kind) == (&key.group, &key.kind))
+                    .collect();
+                same.iter().any(|one| one.version == version)
+                    // Not every bundle names each version of the CRDs that it owns.
+                    || !same.is_empty() && bundles.iter().any(|(name, bundle)| {
+                        catalogs.manifests(name, bundle).map_or(true, |manifests| {
+                            kind_of(&manifests, object).is_some()
+                        })
+                    })
+            }
+        };
+        if bundles.is_empty() || is_served {
+            continue;
+        }
+        let served: Vec<String> = provided
+            .iter()
+            .map(|one| format!("`{}` at `{}/{}`", one.kind, one.group, one.version))
+            .take(MOST_TOLD)
+            .collect();
+        let help = match &served[..] {
+            [] => "the versions that are tested have no custom resources: leave --samples out".to_owned(),
+            some => format!("the versions that are tested serve {}", some.join(", ")),
+        };
+        return Err(EngineError::refused_help(
+            format!("the sample {key} is at `{api_version}`, which no version that is tested serves"),
+            help,
+        ));
+    }
+    Ok(())
 }
 
 /// The examples that a ClusterServiceVersion carries.

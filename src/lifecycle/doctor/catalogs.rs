@@ -13,6 +13,10 @@ const TRYING: i64 = 300_000;
 
 /// What is wrong with a CatalogSource that does not pass by itself.
 pub(super) fn fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
+    // A manifest that was never applied.
+    if catalog.created().is_none() && catalog.0["status"].is_null() {
+        return None;
+    }
     let reason = catalog.text("/status/reason");
     if matches!(reason, "SpecInvalidError" | "ConfigMapError" | "InvalidIntervalError") {
         return Some(invalid(catalog, reason));

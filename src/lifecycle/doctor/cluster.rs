@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::lean::{lean, metadata_of};
 use super::observation::{Doc, Observation};
-use super::{Scope, State, diagnose, unpack};
+use super::{Scope, State, diagnose, unpack, workloads};
 use crate::lifecycle::api::{Resource, known, label};
 use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
 
@@ -96,6 +96,10 @@ pub fn complete(
     }
     foreign_catalogs(cluster, &mut seen, within)?;
     copies(cluster, &mut seen)?;
+    let is_installed = |csv: Doc<'_>| csv.text("/status/phase") == "Succeeded";
+    if !seen.looked_at(&known::DEPLOYMENT.kind) && seen.of("ClusterServiceVersion").any(is_installed) {
+        deployments(cluster, &mut seen, within)?;
+    }
     settle(&mut seen);
     let ill = suspects(&seen, scope);
     around(cluster, &mut seen, &ill, within)?;
@@ -171,6 +175,27 @@ fn copies(cluster: &mut dyn Cluster, seen: &mut Observation) -> Result<(), Clust
         get(cluster, seen, &known::CSV, &namespace, &name)?;
     }
     Ok(())
+}
+
+/// The Deployments of installed versions: OLM calls them Succeeded also when somebody has scaled them to zero.
+fn deployments(
+    cluster: &mut dyn Cluster,
+    seen: &mut Observation,
+    within: Option<&str>,
+) -> Result<(), ClusterError> {
+    let selection = Selection { labels: label::OWNER, page: 200, ..ALL };
+    let listed = cluster.each(&known::DEPLOYMENT, within, &selection, &mut |mut object| {
+        lean(&mut object);
+        seen.put(object);
+    });
+    match listed {
+        Ok(()) => Ok(()),
+        Err(error @ (ClusterError::Forbidden { .. } | ClusterError::NotServed { .. })) => {
+            seen.miss(known::DEPLOYMENT.kind.as_str(), error.to_string());
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What is around the operators of namespaces in which something is not as it should be.
@@ -287,6 +312,16 @@ fn suspects(seen: &Observation, scope: &Scope) -> Suspects {
         if let Some(subscription) = subscription.filter(|_| is_ill) {
             ill.catalogs.insert(subscription.text("/spec/sourceNamespace").to_owned());
         }
+    }
+    if !seen.may_not_list(&known::DEPLOYMENT.kind) {
+        let installed = seen.of("ClusterServiceVersion").filter(|csv| {
+            let is_meant = scope.name.is_none()
+                && scope.namespace.as_ref().is_none_or(|namespace| csv.namespace() == namespace);
+            is_meant && !csv.is_copy() && csv.text("/status/phase") == "Succeeded"
+        });
+        let down =
+            installed.filter(|csv| workloads::wanted(*csv).any(|name| workloads::is_down(seen, *csv, name)));
+        ill.operators.extend(down.map(|csv| csv.namespace().to_owned()));
     }
     let is_down = |one: &Doc<'_>| one.text("/status/connectionState/lastObservedState") != "READY";
     ill.catalogs.extend(seen.of("CatalogSource").filter(is_down).map(|one| one.namespace().to_owned()));

@@ -92,6 +92,8 @@ codes! {
     NOT_READY = "not-ready" Error "the operator runs and is not ready";
     PROGRESS_DEADLINE = "progress-deadline" Error "the Deployment missed its progress deadline";
     DEPLOYMENT_MISSING = "deployment-missing" Error "the Deployment of the operator does not exist";
+    SCALED_TO_ZERO = "scaled-to-zero" Warning "the Deployment of the operator was scaled to zero";
+    NOT_COLLECTED = "not-collected" Warning "what would tell was not collected";
     NO_PROGRESS = "no-progress" Error "nothing happens";
 }
 

@@ -32,8 +32,9 @@ pub(super) fn several(seen: &Observation, namespace: &str) -> Option<Cause> {
     (groups.len() > 1).then(|| too_many(seen, namespace, &groups))
 }
 
-fn none(seen: &Observation, subscription: Doc<'_>) -> Cause {
-    let namespace = subscription.namespace();
+/// No OperatorGroup in the namespace of a Subscription or ClusterServiceVersion.
+pub(super) fn none(seen: &Observation, concerned: Doc<'_>) -> Cause {
+    let namespace = concerned.namespace();
     let text = format!(
         "the namespace `{namespace}` has no OperatorGroup, so OLM installs and upgrades nothing there (found 0 operatorGroups, expected 1)"
     );
@@ -44,10 +45,10 @@ fn none(seen: &Observation, subscription: Doc<'_>) -> Cause {
         ..Default::default()
     };
     let mut cause = Cause::new(&codes::NO_OPERATOR_GROUP, object, text).finally(true).shown(
-        subscription,
+        concerned,
         "metadata.namespace",
         format!("no OperatorGroup in the namespace `{namespace}`"),
-        subscription.created(),
+        concerned.created(),
     );
     for csv in seen.within("ClusterServiceVersion", namespace) {
         if csv.text("/status/reason") == "NoOperatorGroup" {

@@ -10,14 +10,20 @@ use crate::lifecycle::api::label;
 /// The longest annotation that is kept, in bytes, but for the properties of a bundle.
 const LONGEST: usize = 1024;
 
+/// What `kubectl apply` leaves behind: the object again.
+pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Takes away what the doctor does not read.
 pub(super) fn lean(object: &mut Value) {
     let kind = object["kind"].as_str().unwrap_or("").to_owned();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            // A Subscription may have to be created again as it was.
+            let is_kept =
+                |name: &str| name == label::PROPERTIES || kind == "Subscription" && name != LAST_APPLIED;
             annotations.retain(|name, value| {
-                name == label::PROPERTIES || value.as_str().is_some_and(|text| text.len() <= LONGEST)
+                is_kept(name) || value.as_str().is_some_and(|text| text.len() <= LONGEST)
             });
         }
     }
@@ -65,7 +71,11 @@ fn version(csv: &mut Value) {
         }
     }
     keep(spec.pointer_mut("/install/spec"), &["deployments"]);
-    keep_each(spec.pointer_mut("/install/spec/deployments"), &["name"]);
+    let deployments = spec.pointer_mut("/install/spec/deployments").and_then(Value::as_array_mut);
+    for one in deployments.into_iter().flatten() {
+        keep(Some(&mut *one), &["name", "spec"]);
+        keep(one.get_mut("spec"), &["replicas"]);
+    }
 }
 
 fn plan(plan: &mut Value) {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::clock::Clock;
 use super::{ObjectRef, moment};
 use crate::lifecycle::api::label;
 
@@ -41,8 +42,10 @@ pub struct Observation {
     now: i64,
     /// When a recording began.
     origin: i64,
-    /// The newest time that was mentioned by what is not kept whole.
-    newest: i64,
+    /// The times that were mentioned by what is not kept whole.
+    clock: Clock,
+    /// Whether somebody collected it once: nobody can look again.
+    is_collected: bool,
     /// The objects by kind, namespace and name.
     objects: BTreeMap<String, BTreeMap<(String, String), Value>>,
     /// The kinds that were looked at: that an object of them is not there means that it does not exist.
@@ -130,16 +133,33 @@ impl Observation {
         (self.now, self.origin) = (now, origin);
     }
 
-    /// Sets the moment to the newest time that an object mentions: what was collected is as old as that.
+    /// Sets the moment to the newest time that objects mention: what was collected is as old as that.
     pub fn at_newest(&mut self) {
-        let mut newest = self.newest;
-        self.objects().for_each(|object| newest = newest.max(latest(object)));
-        self.now = newest;
+        let mut clock = self.clock.clone();
+        self.objects().for_each(|object| clock.add(object));
+        self.now = clock.newest();
     }
 
-    /// Remembers the newest time that an object mentions, before a part of it is left out.
+    /// Says that this is all that was collected, at the newest time in it.
+    pub fn collected(&mut self) {
+        self.is_collected = true;
+        self.at_newest();
+        if self.now == 0 && !self.is_empty() {
+            self.miss(
+                "times",
+                "no object says when it was created or changed, so how long a state has lasted is unknown",
+            );
+        }
+    }
+
+    /// Whether nobody can look again.
+    pub(super) fn is_collected(&self) -> bool {
+        self.is_collected
+    }
+
+    /// Remembers the times that an object mentions, before a part of it is left out.
     pub(super) fn mentions(&mut self, object: &Value) {
-        self.newest = self.newest.max(latest(object));
+        self.clock.add(object);
     }
 
     /// How many objects there are.
@@ -160,6 +180,11 @@ impl Observation {
     /// The milliseconds that have passed since a moment; a long time when it is not known.
     pub(super) fn age(&self, since: Option<i64>) -> i64 {
         since.map_or(i64::MAX, |since| self.now - since)
+    }
+
+    /// Whether a state has lasted for longer than a limit; one of unknown age has not.
+    pub(super) fn has_lasted(&self, since: Option<i64>, limit: i64) -> bool {
+        since.is_some_and(|since| self.now - since > limit)
     }
 
     /// A moment as it is told.
@@ -214,25 +239,6 @@ impl Observation {
 /// Whether a name has only characters that Kubernetes allows: it is printed in commands for a shell.
 fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'@'))
-}
-
-/// The newest time in a document.
-fn latest(value: &Value) -> i64 {
-    match value {
-        // Anything longer is text, and not a time.
-        Value::String(text) if (20..=35).contains(&text.len()) && text.as_bytes()[4] == b'-' => {
-            moment::parse(text).unwrap_or(0)
-        }
-        Value::Array(all) => all.iter().map(latest).max().unwrap_or(0),
-        Value::Object(all) => {
-            // Certificates and leases name moments to come.
-            let past = all
-                .iter()
-                .filter(|(name, _)| !matches!(name.as_str(), "certsRotateAt" | "notAfter" | "spec"));
-            past.map(|(_, value)| latest(value)).max().unwrap_or(0)
-        }
-        _ => 0,
-    }
 }
 
 /// An object: its document, with short ways to what is in it.

@@ -2,6 +2,7 @@
 //! failed stands in its `status.message`, nowhere else.
 
 use super::codes::{self, Code};
+use super::lean::LAST_APPLIED;
 use super::observation::{Doc, Observation};
 use super::pods::shorten;
 use super::{Cause, refusals};
@@ -208,6 +209,12 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
         "quota-exceeded" => cause
             .repair(format!("kubectl -n {namespace} describe resourcequota"), "shows what is used: raise the quota, or free what is not needed")
             .safe_repair(retry(plan), again),
+        "api-service-down" => cause
+            .repair(
+                "kubectl get apiservices",
+                "shows the API that does not answer in the column AVAILABLE: start the Service that answers for it, or delete the APIService if its operator is gone",
+            )
+            .safe_repair(retry(plan), again),
         "rights-missing" => cause
             .repair(
                 format!("kubectl -n {namespace} get operatorgroup.operators.coreos.com -o jsonpath='{{.items[*].spec.serviceAccountName}}'"),
@@ -282,22 +289,42 @@ pub(super) fn reinstall_of(seen: &Observation, subscription: Doc<'_>, cause: Cau
     let mut spec = subscription.0["spec"].clone();
     if let Some(fields) = spec.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
+        // Where it began is long past: what was installed comes back, and in place of a version that failed the channel's head.
+        fields.remove("startingCSV");
+        let installed = subscription.text("/status/installedCSV");
+        if csvs.is_empty() && !installed.is_empty() {
+            fields.insert("startingCSV".to_owned(), installed.into());
+        }
     }
-    let manifest = serde_json::json!({
+    let mut manifest = serde_json::json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "Subscription",
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     });
+    for field in ["labels", "annotations"] {
+        let mut kept = subscription.0["metadata"][field].as_object().cloned().unwrap_or_default();
+        kept.retain(|name, _| name != LAST_APPLIED);
+        if !kept.is_empty() {
+            manifest["metadata"][field] = kept.into();
+        }
+    }
     let objects = [&[format!("subscription.operators.coreos.com/{name}")][..], &csvs].concat().join(" ");
     let effect = match csvs.is_empty() {
         true => {
-            "makes the Subscription anew: OLM installs within about 10 seconds; CRDs and custom resources stay"
+            "makes the Subscription anew: OLM installs the same version again within about 10 seconds; CRDs and custom resources stay"
         }
         false => {
-            "deletes the Subscription and its ClusterServiceVersions and makes the Subscription anew: the operator is down for about half a minute; CRDs and custom resources stay"
+            "deletes the Subscription and its ClusterServiceVersions and makes the Subscription anew: OLM installs the head of the channel, and the operator is down for about half a minute; CRDs and custom resources stay"
         }
     };
+    let manual = match subscription.text("/spec/installPlanApproval") {
+        "Manual" => {
+            format!(". Then approve the InstallPlan: `olmkit operator approve {name} -n {namespace}`")
+        }
+        _ => String::new(),
+    };
+    let effect = format!("{effect}{manual}");
     let quoted = manifest.to_string().replace('\'', "'\\''");
     let command = format!("kubectl -n {namespace} delete {objects} && echo '{quoted}' | kubectl create -f -");
     match csvs.is_empty() {

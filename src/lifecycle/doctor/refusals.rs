@@ -13,6 +13,10 @@ pub(super) fn code(message: &str) -> Option<&'static Code> {
         &codes::CONVERSION_WEBHOOK
     } else if has("failed calling webhook") || has("failed to call webhook") {
         &codes::WEBHOOK_UNREACHABLE
+    } else if has("unable to retrieve the complete list of server APIs")
+        || has("the server is currently unable to handle the request")
+    {
+        &codes::API_SERVICE_DOWN
     } else if has("exceeded quota") || has("failed quota") {
         &codes::QUOTA_EXCEEDED
     } else if has("violates PodSecurity") {
@@ -79,6 +83,10 @@ mod tests {
             (
                 "roles is forbidden: User \"system:serviceaccount:a:b\" cannot create resource \"roles\"",
                 "rights-missing",
+            ),
+            (
+                "unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1: the server is currently unable to handle the request",
+                "api-service-down",
             ),
             (
                 "unable to create new content in namespace a because it is being terminated",

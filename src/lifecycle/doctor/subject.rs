@@ -1,7 +1,9 @@
 //! One operator: its Subscription is followed from what it needs to what it runs, until something does not go on.
 
 use super::observation::{Doc, Observation};
-use super::{Cause, catalogs, codes, groups, moment, namespaces, plans, resolution, unpack, versions};
+use super::{
+    Cause, catalogs, codes, groups, moment, namespaces, plans, resolution, uncollected, unpack, versions,
+};
 
 /// How long a Subscription may have nothing to show.
 const UNRESOLVED: i64 = 600_000;
@@ -41,8 +43,17 @@ impl Step {
 }
 
 impl<'o> Subject<'o> {
-    /// Follows the Subscription.
+    /// How the operator is doing.
     pub(super) fn examine(&self) -> Verdict {
+        match self.follow() {
+            Verdict::Progressing => uncollected::cause(self.seen, self.subscription)
+                .map_or(Verdict::Progressing, |cause| Verdict::Found(vec![cause])),
+            verdict => verdict,
+        }
+    }
+
+    /// Follows the Subscription.
+    fn follow(&self) -> Verdict {
         let (seen, subscription) = (self.seen, self.subscription);
         if subscription.is_going() {
             return Verdict::Progressing;
@@ -291,7 +302,7 @@ impl<'o> Subject<'o> {
             return Verdict::Found(vec![cause]);
         }
         let since = subscription.created().max(subscription.moment("/status/lastUpdated"));
-        if seen.age(since) < UNRESOLVED {
+        if !seen.has_lasted(since, UNRESOLVED) {
             return Verdict::Progressing;
         }
         let (name, namespace) = (subscription.name(), subscription.namespace());

@@ -50,11 +50,14 @@ pub(super) fn examine(seen: &Observation, csv: Doc<'_>) -> Step {
     if csv.is_going() {
         return Step::Progressing;
     }
-    let since = csv.moment("/status/lastTransitionTime").or(csv.created());
+    // A clock that is behind cannot have changed it before it was there.
+    let since = csv.moment("/status/lastTransitionTime").max(csv.created());
     let reason = csv.text("/status/reason");
     let found = match csv.text("/status/phase") {
         "Succeeded" => {
-            return certificate(seen, csv).or_else(|| workload(seen, csv)).map_or(Step::Done, Step::found);
+            let found = certificate(seen, csv).or_else(|| workload(seen, csv)).map(Step::found);
+            let is_changing = workloads::is_changing(seen, csv);
+            return found.unwrap_or(if is_changing { Step::Progressing } else { Step::Done });
         }
         "Replacing" => replaced_by_nothing(seen, csv),
         "Pending" if reason == csv_reason::NOT_UPGRADEABLE => Some(not_upgradeable(seen, csv)),
@@ -66,7 +69,7 @@ pub(super) fn examine(seen: &Observation, csv: Doc<'_>) -> Step {
     };
     match found {
         Some(cause) => Step::found(cause),
-        None if seen.age(since) > PHASE && csv.text("/status/phase") != "Replacing" => {
+        None if seen.has_lasted(since, PHASE) && csv.text("/status/phase") != "Replacing" => {
             Step::found(idle(csv, since))
         }
         None => Step::Progressing,
@@ -358,6 +361,15 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
     match reason {
         // The groups were looked at before: what is said here is behind.
         "NoOperatorGroup" | "TooManyOperatorGroups" if groups.len() == 1 => None,
+        // OLM says it, whether the groups could be looked at or not.
+        "NoOperatorGroup" if groups.is_empty() => Some(groups::none(seen, csv)),
+        "TooManyOperatorGroups" => Some(groups::several(seen, namespace).unwrap_or_else(|| {
+            let text = format!("the namespace `{namespace}` has more than one OperatorGroup, so OLM installs and upgrades nothing there: {message}");
+            cause(&codes::SEVERAL_OPERATOR_GROUPS, text).repair(
+                format!("kubectl -n {namespace} get operatorgroups.operators.coreos.com"),
+                "lists them: delete all but one, and OLM goes on within 10 seconds",
+            )
+        })),
         "UnsupportedOperatorGroup" | "InvalidInstallModes" | "NoTargetNamespaces" => {
             let modes = supported(csv);
             if group.is_some_and(|group| {

@@ -7,17 +7,48 @@ use super::{Cause, plans, refusals, versions};
 
 /// How long OLM may take to create a Deployment.
 const CREATING: i64 = 15_000;
+/// How long OLM may take to notice that a Deployment of an installed version was changed, and others to put it right.
+const CHANGING: i64 = 60_000;
 /// How long Kubernetes may take to create the pods of a Deployment.
 const BECOMING_VISIBLE: i64 = 60_000;
 
 /// What keeps the Deployments of a version from becoming available.
 pub(super) fn fault(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
-    let wanted = csv.list("/spec/install/spec/deployments").filter_map(|one| one["name"].as_str());
-    wanted.into_iter().find_map(|name| deployment(seen, csv, name))
+    wanted(csv).find_map(|name| deployment(seen, csv, name))
+}
+
+/// The Deployments of a version.
+pub(super) fn wanted<'o>(csv: Doc<'o>) -> impl Iterator<Item = &'o str> {
+    csv.list("/spec/install/spec/deployments").filter_map(|one| one["name"].as_str())
+}
+
+/// Whether a Deployment of an installed version is gone, or has no pods any more, and nobody knows yet whether that lasts.
+pub(super) fn is_changing(seen: &Observation, csv: Doc<'_>) -> bool {
+    seen.looked_at("Deployment") && wanted(csv).any(|name| is_down(seen, csv, name))
+}
+
+/// Whether a Deployment of an installed version does not exist, or was scaled to zero.
+pub(super) fn is_down(seen: &Observation, csv: Doc<'_>, name: &str) -> bool {
+    let found = seen.get("Deployment", csv.namespace(), name);
+    found.is_none_or(|found| is_scaled_down(csv, found))
+}
+
+/// Whether somebody scaled a Deployment to zero: the version itself may want no pods.
+fn is_scaled_down(csv: Doc<'_>, deployment: Doc<'_>) -> bool {
+    let mut own = csv.list("/spec/install/spec/deployments");
+    let own = own.find(|one| one["name"] == deployment.name()).map(Doc);
+    deployment.number("/spec/replicas") == Some(0)
+        && own.is_none_or(|own| own.number("/spec/replicas") != Some(0))
 }
 
 fn deployment(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
-    let Some(found) = seen.get("Deployment", csv.namespace(), name) else { return missing(seen, csv, name) };
+    let is_installed = csv.text("/status/phase") == "Succeeded";
+    let Some(found) = seen.get("Deployment", csv.namespace(), name) else {
+        return if is_installed { gone(seen, csv, name) } else { missing(seen, csv, name) };
+    };
+    if is_installed && is_scaled_down(csv, found) {
+        return scaled_down(seen, csv, found);
+    }
     if is_available(found) {
         return None;
     }
@@ -41,13 +72,18 @@ fn is_available(deployment: Doc<'_>) -> bool {
         && deployment.holding("Available").is_some()
 }
 
+/// The pods of a Deployment.
+fn pods_of<'o>(seen: &'o Observation, namespace: &str, deployment: &str) -> impl Iterator<Item = Doc<'o>> {
+    let deployment = deployment.to_owned();
+    seen.within("Pod", namespace).filter(move |pod| {
+        let set = pod.owners("ReplicaSet").next();
+        set.and_then(|set| set.rsplit_once('-')).is_some_and(|(name, _)| name == deployment)
+    })
+}
+
 /// The pods of the newest template of a Deployment, the newest first.
 fn newest_pods<'o>(seen: &'o Observation, deployment: Doc<'o>) -> Vec<Doc<'o>> {
-    let of_set = |pod: &Doc<'o>| {
-        let set = pod.owners("ReplicaSet").next();
-        set.and_then(|set| set.rsplit_once('-')).is_some_and(|(name, _)| name == deployment.name())
-    };
-    let mut own: Vec<Doc<'o>> = seen.within("Pod", deployment.namespace()).filter(of_set).collect();
+    let mut own: Vec<Doc<'o>> = pods_of(seen, deployment.namespace(), deployment.name()).collect();
     own.sort_by_key(|pod| (std::cmp::Reverse(pod.created()), pod.name()));
     let newest = own.first().map(|pod| pod.label("pod-template-hash")).unwrap_or("");
     own.retain(|pod| pod.label("pod-template-hash") == newest);
@@ -104,6 +140,53 @@ fn missing(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
             .repair(
                 format!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -w", csv.namespace(), csv.name()),
                 "nothing has to be done: shows how OLM installs it again within five minutes; a deleted Deployment is not made sooner while the phase is Installing",
+            ),
+    )
+}
+
+/// The Deployment of an installed version does not exist, and OLM did not make it again at once, as it does.
+fn gone(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
+    let (namespace, since) = (csv.namespace(), csv.moment("/status/lastTransitionTime"));
+    // As long as its pods are there, it has just been deleted.
+    let is_new = pods_of(seen, namespace, name).next().is_some();
+    if !seen.looked_at("Deployment") || is_new || seen.age(since) < CHANGING {
+        return None;
+    }
+    let text = format!(
+        "`{}` is Succeeded, but its deployment `{name}` does not exist: the operator does not run, and OLM, which creates a deleted Deployment again within seconds, has not done so",
+        csv.name()
+    );
+    Some(
+        Cause::new(&codes::DEPLOYMENT_MISSING, csv.reference(), text)
+            .shown(csv, "status.phase", "Succeeded", since)
+            .repair(
+                "kubectl get pods -A -l 'app in (olm-operator,catalog-operator)'",
+                "shows whether OLM runs: once olm-operator runs, it creates the Deployment again, and nothing else has to be done",
+            ),
+    )
+}
+
+/// Somebody scaled an installed version to zero: OLM leaves it at that, and calls it Succeeded.
+fn scaled_down(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>) -> Option<Cause> {
+    let (name, namespace) = (deployment.name(), deployment.namespace());
+    let changed = deployment.conditions().filter_map(|one| one.since).max();
+    let since = csv.moment("/status/lastTransitionTime").max(deployment.created()).max(changed);
+    if seen.age(since) < CHANGING {
+        return None;
+    }
+    let text = format!(
+        "deployment `{name}` of `{}` was scaled to 0: the operator does not run, and OLM leaves it at that and says Succeeded",
+        csv.name()
+    );
+    let own = csv.list("/spec/install/spec/deployments").map(Doc).find(|one| one.text("/name") == name);
+    let replicas = own.and_then(|own| own.number("/spec/replicas")).unwrap_or(1);
+    Some(
+        Cause::new(&codes::SCALED_TO_ZERO, deployment.reference(), text)
+            .shown(deployment, "spec.replicas", "0", None)
+            .shown(csv, "status.phase", "Succeeded", csv.moment("/status/lastTransitionTime"))
+            .repair(
+                format!("kubectl -n {namespace} scale deployment {name} --replicas {replicas}"),
+                "starts the operator again, within seconds; it then acts on everything that changed meanwhile",
             ),
     )
 }

@@ -40,7 +40,15 @@ impl Engine<'_> {
             })
             .collect();
         created.sort_by_key(|(resource, _)| rank(resource));
+        let mut kept = Vec::new();
         for (resource, key) in &created {
+            if resource.kind == known::NAMESPACE.kind
+                && let Some(reason) = self.used_by_others(&key.name)?
+            {
+                self.say(format!("{key} is kept: {reason}"));
+                kept.push(key.clone());
+                continue;
+            }
             self.delete(resource, key)?;
             match rank(resource) {
                 0 => self.gone_or_freed(resource, key)?,
@@ -48,6 +56,7 @@ impl Engine<'_> {
                 _ => {}
             }
         }
+        created.retain(|(_, key)| !kept.contains(key));
         for (resource, key) in created.iter().filter(|(resource, _)| resource.kind == known::NAMESPACE.kind) {
             self.gone(resource, key)?;
         }

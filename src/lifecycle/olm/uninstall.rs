@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{CATALOG_OPERATOR, GROUP, OLM_OPERATOR, cleanup, is_own, kinds, status, text};
 use crate::lifecycle::api::{Key, Resource, known};
+use crate::lifecycle::contents::Contents;
 use crate::lifecycle::engine::{Engine, EngineError};
 use crate::lifecycle::rights::Right;
 use crate::lifecycle::uninstall::{Part, Removed};
@@ -15,7 +16,7 @@ pub struct Uninstall {
     pub with_operators: bool,
 }
 
-/// So many operators are named in a refusal.
+/// So many operators are named in a refusal, and so many objects of others.
 const MOST_NAMED: usize = 5;
 
 /// What is removed, and when.
@@ -46,11 +47,9 @@ impl Engine<'_> {
         }
         let operators = self.operators()?;
         if !operators.is_empty() && !request.with_operators {
-            let named = operators.iter().take(MOST_NAMED).map(|(_, key)| key.placed()).collect::<Vec<_>>();
-            let more = operators.len().saturating_sub(MOST_NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let named: Vec<String> = operators.iter().map(|(_, key)| key.placed()).collect();
             return Err(EngineError::refused_help(
-                format!("operators are installed: {}{more}", named.join(", ")),
+                format!("operators are installed: {}", most_of(&named)),
                 "remove them with `olmkit operator uninstall`, or pass --with-operators: then their Deployments go too, \
                  and their CRDs and custom resources stay",
             ));
@@ -93,6 +92,13 @@ impl Engine<'_> {
             }
         }
         for (resource, key, keep) in plan.rest {
+            // What was put there meanwhile, while operators were removed, counts too.
+            let keep = match keep {
+                None if resource.kind == known::NAMESPACE.kind && !self.options.dry_run => {
+                    self.used_by_others(&key.name)?
+                }
+                keep => keep,
+            };
             if let Some(reason) = keep {
                 removed.kept.push(part(key, reason));
                 continue;
@@ -189,24 +195,16 @@ impl Engine<'_> {
         Ok(found)
     }
 
-    /// Why a namespace stays: what runs in it that is no part of OLM.
-    fn used_by_others(&mut self, namespace: &str) -> Result<Option<String>, EngineError> {
-        let pods = self.cluster.list(&known::POD, Some(namespace))?;
-        let deployments = self.cluster.list(&known::DEPLOYMENT, Some(namespace))?;
-        let others = deployments.iter().chain(&pods).find(|one| {
-            let is_olm = is_own(one)
-                || text(one, "/metadata/labels/olm.owner") == super::PACKAGE_SERVER
-                || !text(one, "/metadata/labels/olm.catalogSource").is_empty()
-                || [OLM_OPERATOR, CATALOG_OPERATOR, super::PACKAGE_SERVER]
-                    .contains(&text(one, "/metadata/labels/app"));
-            let is_managed = !text(one, "/metadata/labels/olm.managed").is_empty();
-            let is_operator = text(one, "/metadata/labels/olm.owner.kind") == known::CSV.kind;
-            // Of a Deployment that is looked at itself, or a Job of OLM.
-            let has_owner = one.pointer("/metadata/ownerReferences").is_some_and(|list| list.is_array());
-            let is_part = one["kind"] == "Pod" && has_owner;
-            !(is_olm || is_managed || is_operator || is_part)
-        });
-        Ok(others.map(|one| format!("{} is in it, which is no part of OLM", Key::of(one))))
+    /// Why a namespace stays: what is in it that is no part of OLM, and what cannot be seen.
+    pub(super) fn used_by_others(&mut self, namespace: &str) -> Result<Option<String>, EngineError> {
+        let Contents { objects, mut unseen } = Contents::of(self.cluster, namespace)?;
+        let others: Vec<String> =
+            objects.iter().filter(|one| !is_part(one)).map(|one| Key::of(one).to_string()).collect();
+        Ok(match &others[..] {
+            [] => unseen.pop(),
+            [one] => Some(format!("{one} is in it, which is no part of OLM")),
+            several => Some(format!("{} are in it, which are no part of OLM", most_of(several))),
+        })
     }
 
     /// What OLM made that nobody cleans up any more: rights for OperatorGroups, and APIs whose server is gone.
@@ -224,6 +222,29 @@ impl Engine<'_> {
         }
         Ok(found)
     }
+}
+
+/// Whether an object goes with OLM, or with the operators that OLM runs.
+fn is_part(object: &Value) -> bool {
+    let label = |name: &str| {
+        let labels = object.pointer("/metadata/labels");
+        labels.and_then(|labels| labels[name].as_str()).unwrap_or_default()
+    };
+    let programs = [OLM_OPERATOR, CATALOG_OPERATOR, super::PACKAGE_SERVER];
+    let is_program = || {
+        let kind = Key::of(object).kind;
+        [&known::DEPLOYMENT.kind, &known::POD.kind].contains(&&kind) && programs.contains(&label("app"))
+    };
+    let is_labelled =
+        || ["olm.owner", "olm.managed", "olm.catalogSource"].iter().any(|name| !label(name).is_empty());
+    Key::of(object).group == GROUP || is_own(object) || is_labelled() || is_program()
+}
+
+/// The first few of several names, and how many more there are.
+fn most_of(names: &[String]) -> String {
+    let more = names.len().saturating_sub(MOST_NAMED);
+    let named = names[..names.len() - more].join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 fn part(key: Key, reason: String) -> Part {

@@ -372,7 +372,11 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
     let images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
     let unpullable = images.into_iter().any(|image| view.registry.missing_images.contains(image));
     let missing = |needed: &pod::Needed| {
-        let resource = if needed.kind == "Secret" { &*known::SECRET } else { &*known::CONFIG_MAP };
+        let resource = match needed.kind {
+            "Secret" => &*known::SECRET,
+            pod::CLAIM => &*known::PERSISTENT_VOLUME_CLAIM,
+            _ => &*known::CONFIG_MAP,
+        };
         // OLM's certificate is not simulated.
         needed.name != pod::certificate_of(&key.name)
             && view.store.get(&Key::new(resource, &key.namespace, &needed.name)).is_none()
@@ -393,7 +397,8 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
         json!({"type": kind, "status": status, "reason": reason, "lastUpdateTime": view.store.timestamp(),
                "lastTransitionTime": view.store.timestamp()})
     };
-    if observed == generation && (available || broken) {
+    // One that was scaled to zero has nothing to wait for.
+    if observed == generation && (available || broken || replicas == 0) {
         let progressing = object.pointer("/status/conditions/0")?;
         let deadline = object.pointer("/spec/progressDeadlineSeconds").and_then(Value::as_u64).unwrap_or(600);
         let exceeded = progressing["reason"] == "ProgressDeadlineExceeded";

@@ -9,6 +9,7 @@ mod healing;
 mod mistakes;
 mod operator;
 mod rediscluster;
+mod rendered;
 mod scope;
 mod succession;
 mod writer;
@@ -57,7 +58,10 @@ pub(crate) fn push_operator(namespace: &Namespace, name: &str) -> Result<(), Fai
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial("the_redis_operator", Company::Alone, all)]
+    vec![
+        trial("the_redis_operator", Company::Alone, all),
+        trial("the_redis_operator_as_bundle_manifests_renders_it", Company::Alone, rendered::runs),
+    ]
 }
 
 /// The walk through `docs/redis-operator.md`.

@@ -110,7 +110,7 @@ pub(super) fn built() -> Result<PathBuf, Failed> {
 }
 
 /// The images of the operator and of Redis.
-fn images(cluster: &Cluster) -> Result<(), Failed> {
+pub(super) fn images(cluster: &Cluster) -> Result<(), Failed> {
     push_as(cluster, &image())?;
     shell(cluster)
 }

@@ -53,9 +53,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle makes"
             );
             let path: Vec<_> = path.iter().chain(&needed.path).copied().collect();
-            findings.push(csv.object.finding(&RULE.code, message, &path).subject(format!("{kind}/{own}")).help(format!(
-                "add the {kind} to `manifests/`, or set `optional: true`; otherwise the pods wait until somebody creates it"
-            )));
+            let way_out = match kind {
+                pod::CLAIM => "use `emptyDir` or `ephemeral.volumeClaimTemplate`".to_owned(),
+                _ => format!("add the {kind} to `manifests/`, or set `optional: true`"),
+            };
+            let finding = csv.object.finding(&RULE.code, message, &path).subject(format!("{kind}/{own}"));
+            let help = format!("{way_out}; otherwise the pods wait until somebody creates it");
+            findings.push(finding.help(help));
         }
     }
 }

@@ -56,6 +56,12 @@ fn the_default_channel_can_be_moved() {
     let request =
         Request { default_channel: Some("stable".parse().unwrap()), ..request("stable", Policy::Semver) };
     let new = added(&text, &["0.2.0"], &request);
+    let files = one_file(&text);
+    let account = add(&Catalog::parse(&files), &[rendered("0.2.0")], &request).unwrap().account;
+    assert_eq!(
+        (account.default_channel.as_str(), account.previous_default_channel.as_deref()),
+        ("stable", Some("fast"))
+    );
     assert!(diff(&text, &new).starts_with(" ---\n-defaultChannel: fast\n+defaultChannel: stable\n"));
 }
 
@@ -164,4 +170,49 @@ fn what_has_no_place_in_the_catalog() {
     catalog.yaml:11:9: the version of `redis.v0.1.0` in the channel `stable` is not known (help: `catalog validate` lists what is wrong)
     catalog.yaml:15:7: with `redis.v0.3.0` the channel `stable` would be invalid: every entry is replaced or skipped (help: the edges of its neighbours are not those of the policy: edit the channel by hand)
     ");
+}
+
+#[test]
+fn two_bundles_never_have_one_image() {
+    let text = added("", &["0.1.0"], &request("stable", Policy::Semver));
+    let files = one_file(&text);
+    let error = |bundles: &[Rendered]| {
+        add(&Catalog::parse(&files), bundles, &request("stable", Policy::Semver)).unwrap_err().to_string()
+    };
+    let with_image = |version: &str, image: &str| {
+        let mut bundle = rendered(version);
+        bundle.blob.image = image.to_owned().into();
+        bundle
+    };
+    assert_eq!(
+        error(&[with_image("0.2.0", "example.com/redis-bundle:v0.1.0")]),
+        "`redis.v0.2.0` has the image `example.com/redis-bundle:v0.1.0`, which `redis.v0.1.0` has already"
+    );
+    assert_eq!(
+        error(&[with_image("0.2.0", "example.com/x:y"), with_image("0.3.0", "example.com/x:y")]),
+        "`redis.v0.3.0` has the image `example.com/x:y`, which `redis.v0.2.0` has already"
+    );
+}
+
+#[test]
+fn a_policy_that_was_asked_for_is_not_ignored() {
+    let text = added("", &["0.1.0", "0.1.1"], &request("stable", Policy::SemverSkippatch));
+    let files = one_file(&text);
+    let again = |policy| {
+        let request = Request { strict: true, ..request("stable", policy) };
+        add(&Catalog::parse(&files), &[rendered("0.1.1")], &request).map(|change| change.files.len())
+    };
+    assert_eq!(again(Policy::SemverSkippatch).unwrap(), 0);
+    assert_eq!(
+        again(Policy::SkipRange).unwrap_err().to_string(),
+        "`redis.v0.1.1` is already in the channel `stable`, with other edges than the policy `skip-range` gives"
+    );
+}
+
+#[test]
+fn a_template_is_not_added_to() {
+    let files = one_file("schema: olm.template.basic\nentries: []\n");
+    let error =
+        add(&Catalog::parse(&files), &[rendered("0.1.0")], &request("stable", Policy::Semver)).unwrap_err();
+    assert!(matches!(error, AddError::Template { .. }), "{error}");
 }

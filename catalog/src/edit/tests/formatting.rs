@@ -200,7 +200,7 @@ fn documents_with_anchors_and_tags_stay_as_they_are() {
         change.summary,
         [
             "formatted `catalog.yaml`",
-            "`catalog.yaml:2:1` stays as it is: it has anchors, tags or duplicate keys"
+            "`catalog.yaml:2:1` stays as it is: it has anchors, tags, duplicate keys or values that would change"
         ]
     );
     formatted(&text);

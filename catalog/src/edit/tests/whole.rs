@@ -146,7 +146,7 @@ fn manifests_are_replaced_by_metadata() {
     assert_eq!(
         change.summary,
         [
-            "no bundle with an image has manifests in its blob: nothing to change",
+            "no bundle has manifests that can be replaced: nothing to change",
             "manifests stay in 1 bundle without an image, since OLM installs them from there"
         ]
     );
@@ -241,7 +241,8 @@ fn a_package_of_two_catalogs_is_joined_unless_they_disagree() {
 #[test]
 fn a_template_whose_channels_follow_from_versions_is_refused() {
     let text = "schema: olm.semver\nstable: {bundles: [{image: 'x/redis:v1'}]}\n";
-    let error = edit(&CatalogFiles::from_text("semver.yaml", text), &promote("1.0.0", "stable")).unwrap_err();
+    let request = Request::SetDefault { package: "redis".into(), channel: "stable-v1".into() };
+    let error = edit(&CatalogFiles::from_text("semver.yaml", text), &request).unwrap_err();
     assert_eq!(error.to_string(), "this is a template (`olm.semver`), not a catalog");
     assert_eq!(error.place().unwrap().to_string(), "semver.yaml:1:9");
     assert!(error.help().unwrap().contains("change its `bundles` in this file"));

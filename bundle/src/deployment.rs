@@ -1,0 +1,343 @@
+//! What of a Deployment's `spec` Kubernetes refuses, or never starts: the rules of `pkg/apis/{apps,core}/validation` that
+//! people run into.
+//!
+//! OLM copies the `spec` from the ClusterServiceVersion to the cluster as it is, and nobody before the API server looks at it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::apps::v1::DeploymentSpec;
+use k8s_openapi::api::core::v1::{Container, ContainerPort, PodSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use crate::manifests::quantity;
+use crate::names::{ImageRef, why_not_label, why_not_label_value, why_not_qualified_name, why_not_subdomain};
+use crate::yaml::{Step, steps};
+
+/// Something of a Deployment's `spec` that Kubernetes refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// Where it stands in the `spec`.
+    pub(crate) path: Vec<Step<'static>>,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// The change to make.
+    pub(crate) help: String,
+}
+
+const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
+const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+const STRATEGIES: [&str; 2] = ["RollingUpdate", "Recreate"];
+/// Seconds that a Deployment may take where it does not say.
+const PROGRESS_DEADLINE: i32 = 600;
+
+/// Everything that Kubernetes refuses of a Deployment's `spec`, in the order of its fields.
+pub(crate) fn refused(spec: &DeploymentSpec) -> Vec<Refused> {
+    let mut check = Check { above: Vec::new(), refused: Vec::new() };
+    check.deployment(spec);
+    check.refused
+}
+
+struct Check {
+    /// The path to what is looked at.
+    above: Vec<Step<'static>>,
+    refused: Vec<Refused>,
+}
+
+impl Check {
+    fn push(&mut self, path: &[Step<'static>], message: impl Into<String>, help: impl Into<String>) {
+        let path = self.above.iter().chain(path).copied().collect();
+        self.refused.push(Refused { path, message: message.into(), help: help.into() });
+    }
+
+    fn below(&mut self, path: &[Step<'static>], check: impl FnOnce(&mut Self)) {
+        let length = self.above.len();
+        self.above.extend(path);
+        check(self);
+        self.above.truncate(length);
+    }
+
+    fn not_negative(&mut self, path: &[Step<'static>], value: Option<i64>) {
+        if let (Some(value), Some(Step::Key(key))) = (value.filter(|value| *value < 0), path.last()) {
+            self.push(path, format!("`{key}` is {value}, expected 0 or more"), "set it to 0 or more");
+        }
+    }
+
+    fn one_of(&mut self, path: &[Step<'static>], value: Option<&str>, values: &[&str]) {
+        if let Some(value) = value.filter(|value| !values.contains(value)) {
+            let message = format!("`{}` is not a value that Kubernetes knows here", plain(value));
+            self.push(path, message, format!("set one of `{}`", values.join("`, `")));
+        }
+    }
+
+    fn deployment(&mut self, spec: &DeploymentSpec) {
+        self.not_negative(steps!("replicas"), spec.replicas.map(i64::from));
+        self.not_negative(steps!("minReadySeconds"), spec.min_ready_seconds.map(i64::from));
+        self.not_negative(steps!("revisionHistoryLimit"), spec.revision_history_limit.map(i64::from));
+        let deadline = spec.progress_deadline_seconds.unwrap_or(PROGRESS_DEADLINE);
+        let ready = spec.min_ready_seconds.unwrap_or(0);
+        if deadline <= ready {
+            let message = format!(
+                "the progress deadline of {deadline} s is not longer than `minReadySeconds`, {ready} s"
+            );
+            self.push(steps!("progressDeadlineSeconds"), message, "set a longer `progressDeadlineSeconds`");
+        }
+        if let Some(strategy) = &spec.strategy {
+            self.one_of(steps!("strategy", "type"), strategy.type_.as_deref(), &STRATEGIES);
+            if strategy.type_.as_deref() == Some("Recreate") && strategy.rolling_update.is_some() {
+                let message = "`rollingUpdate` is set, and the strategy is `Recreate`";
+                self.push(steps!("strategy", "rollingUpdate"), message, "remove one of the two");
+            }
+        }
+        let metadata = spec.template.metadata.as_ref();
+        let labels = metadata.and_then(|metadata| metadata.labels.clone()).unwrap_or_default();
+        self.labels(&labels);
+        self.selector(&spec.selector, &labels);
+        match &spec.template.spec {
+            Some(pod) => self.below(steps!("template", "spec"), |check| check.pod(pod)),
+            None => self.push(
+                steps!("template"),
+                "the pod template has no `spec`, so there is no container",
+                "describe the pods under `spec.template.spec`",
+            ),
+        }
+    }
+
+    fn labels(&mut self, labels: &BTreeMap<String, String>) {
+        for (key, value) in labels {
+            let why = why_not_qualified_name(key).map(|why| (key, why));
+            let Some((text, why)) = why.or_else(|| why_not_label_value(value).map(|why| (value, why))) else {
+                continue;
+            };
+            let path = steps!("template", "metadata", "labels");
+            self.push(
+                path,
+                format!("`{}` does not fit into a label: {why}", plain(text)),
+                "correct the label",
+            );
+        }
+    }
+
+    fn selector(&mut self, selector: &LabelSelector, labels: &BTreeMap<String, String>) {
+        let wanted = selector.match_labels.clone().unwrap_or_default();
+        let expressions = selector.match_expressions.as_deref().unwrap_or_default();
+        let example = labels.iter().next().map(|(key, value)| format!("{}: {}", plain(key), plain(value)));
+        if wanted.is_empty() && expressions.is_empty() {
+            let help = match example {
+                Some(label) => format!("set `spec.selector.matchLabels`, for example to `{label}`"),
+                None => {
+                    "set the same label under `spec.selector.matchLabels` and `spec.template.metadata.labels`"
+                        .into()
+                }
+            };
+            self.push(steps!("selector"), "the Deployment has no selector for its pods", help);
+            return;
+        }
+        let own = |key: &str| labels.get(key).map(String::as_str);
+        let differs = wanted.iter().find(|(key, value)| own(key) != Some(value.as_str()));
+        let expression = expressions.iter().find(|expression| {
+            let values = expression.values.as_deref().unwrap_or_default();
+            let among = own(&expression.key).is_some_and(|own| values.iter().any(|value| value == own));
+            !match expression.operator.as_str() {
+                "In" => among,
+                "NotIn" => !among,
+                "Exists" => own(&expression.key).is_some(),
+                "DoesNotExist" => own(&expression.key).is_none(),
+                _ => false,
+            }
+        });
+        let key = differs.map(|(key, _)| key).or(expression.map(|expression| &expression.key));
+        if let Some(key) = key {
+            let found = match own(key) {
+                Some(value) => format!("they have `{}: {}`", plain(key), plain(value)),
+                None => format!("they have no label `{}`", plain(key)),
+            };
+            self.push(
+                steps!("selector"),
+                format!("the selector does not select the Deployment's own pods: {found}"),
+                "give `spec.template.metadata.labels` the labels of `spec.selector`",
+            );
+        }
+    }
+
+    fn pod(&mut self, pod: &PodSpec) {
+        if let Some(policy) = pod.restart_policy.as_deref().filter(|policy| *policy != "Always") {
+            let message = format!(
+                "the restart policy of a Deployment's pods is always `Always`, not `{}`",
+                plain(policy)
+            );
+            self.push(steps!("restartPolicy"), message, "remove `restartPolicy`");
+        }
+        if pod.active_deadline_seconds.is_some() {
+            let message = "the pods of a Deployment cannot have a deadline";
+            self.push(steps!("activeDeadlineSeconds"), message, "remove `activeDeadlineSeconds`");
+        }
+        self.not_negative(steps!("terminationGracePeriodSeconds"), pod.termination_grace_period_seconds);
+        let accounts =
+            [("serviceAccountName", &pod.service_account_name), ("serviceAccount", &pod.service_account)];
+        for (key, account) in accounts {
+            let account = account.as_deref().filter(|account| !account.is_empty());
+            if let Some((account, why)) = account.and_then(|own| Some((own, why_not_subdomain(own)?))) {
+                let message = format!("`{}` cannot name a service account: {why}", plain(account));
+                self.push(&[Step::Key(key)], message, "use the `metadata.name` of the ServiceAccount");
+            }
+        }
+        let mut volumes = BTreeSet::new();
+        for (at, volume) in pod.volumes.iter().flatten().enumerate() {
+            self.name(steps!("volumes", at, "name"), "volume", &volume.name, &mut volumes);
+        }
+        if pod.containers.is_empty() {
+            self.push(
+                steps!("containers"),
+                "the pods have no containers",
+                "add the container that runs the operator",
+            );
+        }
+        let mut names = BTreeSet::new();
+        let init = pod.init_containers.as_deref().unwrap_or_default();
+        for (list, containers) in [("initContainers", init), ("containers", &pod.containers)] {
+            for (at, container) in containers.iter().enumerate() {
+                self.name(steps!(list, at, "name"), "container", &container.name, &mut names);
+                self.below(steps!(list, at), |check| check.container(container, &volumes));
+            }
+        }
+    }
+
+    /// A name that is a DNS-1123 label, and no other of its kind has.
+    fn name<'p>(&mut self, path: &[Step<'static>], what: &str, name: &'p str, names: &mut BTreeSet<&'p str>) {
+        if let Some(why) = why_not_label(name) {
+            let message = format!("`{}` cannot name a {what}: {why}", plain(name));
+            self.push(path, message, format!("give the {what} a name such as `manager`"));
+        } else if !names.insert(name) {
+            self.push(path, format!("two {what}s are named `{name}`"), "give one of them another name");
+        }
+    }
+
+    fn container(&mut self, container: &Container, volumes: &BTreeSet<&str>) {
+        let name = plain(&container.name);
+        match container.image.as_deref().unwrap_or("") {
+            "" => {
+                let message = format!("the container `{name}` has no image");
+                self.push(steps!("image"), message, "set `image`");
+            }
+            image => {
+                if let Err(error) = image.parse::<ImageRef>() {
+                    let message = format!("`{}` is not an image: {}", plain(image), error.why);
+                    self.push(steps!("image"), message, "write it as `quay.io/example/operator:v1`");
+                }
+            }
+        }
+        self.one_of(steps!("imagePullPolicy"), container.image_pull_policy.as_deref(), &PULL_POLICIES);
+        self.ports(container.ports.as_deref().unwrap_or_default());
+        for (at, variable) in container.env.iter().flatten().enumerate() {
+            if variable.name.is_empty() {
+                self.push(steps!("env", at, "name"), "a variable has no name", "set `name`");
+            }
+            if variable.value.as_deref().is_some_and(|value| !value.is_empty())
+                && variable.value_from.is_some()
+            {
+                let message =
+                    format!("the variable `{}` has both `value` and `valueFrom`", plain(&variable.name));
+                self.push(steps!("env", at, "valueFrom"), message, "remove one of the two");
+            }
+        }
+        let mut paths = BTreeSet::new();
+        for (at, mount) in container.volume_mounts.iter().flatten().enumerate() {
+            if !volumes.contains(mount.name.as_str()) {
+                let message = format!(
+                    "the container `{name}` mounts the volume `{}`, which the pods do not have",
+                    plain(&mount.name)
+                );
+                let help = "declare it under `spec.template.spec.volumes`, or remove the mount";
+                self.push(steps!("volumeMounts", at, "name"), message, help);
+            }
+            if mount.mount_path.is_empty() {
+                self.push(steps!("volumeMounts", at), "a mount has no path", "set `mountPath`");
+            } else if !paths.insert(mount.mount_path.as_str()) {
+                let message = format!("two volumes are mounted at `{}`", plain(&mount.mount_path));
+                self.push(steps!("volumeMounts", at, "mountPath"), message, "mount one of them elsewhere");
+            }
+        }
+        if let Some(resources) = &container.resources {
+            self.below(steps!("resources"), |check| check.resources(resources));
+        }
+    }
+
+    fn ports(&mut self, ports: &[ContainerPort]) {
+        let mut names = BTreeSet::new();
+        for (at, port) in ports.iter().enumerate() {
+            for (key, least, number) in
+                [("containerPort", 1, Some(port.container_port)), ("hostPort", 0, port.host_port)]
+            {
+                if let Some(number) = number.filter(|number| !(least..=65535).contains(number)) {
+                    let message = format!("{number} is not a port");
+                    self.push(steps!("ports", at, key), message, "ports are numbers from 1 to 65535");
+                }
+            }
+            self.one_of(steps!("ports", at, "protocol"), port.protocol.as_deref(), &PROTOCOLS);
+            let Some(name) = port.name.as_deref().filter(|name| !name.is_empty()) else { continue };
+            if let Some(why) = why_not_port_name(name) {
+                let message = format!("`{}` cannot name a port: {why}", plain(name));
+                self.push(steps!("ports", at, "name"), message, "use a name such as `https`");
+            } else if !names.insert(name) {
+                let message = format!("two ports of the container are named `{name}`");
+                self.push(steps!("ports", at, "name"), message, "give one of them another name");
+            }
+        }
+    }
+
+    fn resources(&mut self, resources: &ResourceRequirements) {
+        let empty = BTreeMap::new();
+        let limits = resources.limits.as_ref().unwrap_or(&empty);
+        let requests = resources.requests.as_ref().unwrap_or(&empty);
+        for (list, quantities) in [("limits", limits), ("requests", requests)] {
+            for (resource, quantity) in quantities {
+                let text = plain(&quantity.0);
+                let why = match quantity::billionths(&quantity.0) {
+                    None => "is not a quantity",
+                    Some(amount) if amount < 0 => "is negative",
+                    Some(_) => continue,
+                };
+                let message = format!("`{}: {text}` {why}", plain(resource));
+                self.push(&[Step::Key(list)], message, "write it as `100m` or `64Mi`");
+            }
+        }
+        for (resource, request) in requests {
+            let Some(limit) = limits.get(resource) else { continue };
+            let (Some(least), Some(most)) =
+                (quantity::billionths(&request.0), quantity::billionths(&limit.0))
+            else {
+                continue;
+            };
+            if least > most {
+                let message = format!(
+                    "the container requests `{}` of {}, and its limit is `{}`",
+                    plain(&request.0),
+                    plain(resource),
+                    plain(&limit.0)
+                );
+                self.push(steps!("requests"), message, "raise the limit, or request less");
+            }
+        }
+    }
+}
+
+/// A text for a message: backticks mark values there.
+fn plain(text: &str) -> String {
+    text.replace('`', "'")
+}
+
+/// Why a text cannot name a port, if it cannot (IANA's service names, RFC 6335).
+fn why_not_port_name(name: &str) -> Option<&'static str> {
+    if name.len() > 15 {
+        Some("it is longer than 15 characters")
+    } else if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        Some("it has no lower case letter")
+    } else if name.contains("--") {
+        Some("it has two `-` side by side")
+    } else {
+        why_not_label(name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

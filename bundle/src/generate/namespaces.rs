@@ -1,0 +1,224 @@
+//! What works only in the namespace that the manifests name. OLM installs into the namespace that users choose, and changes
+//! neither the subjects of bindings nor what a container is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::codes;
+use super::draft::Draft;
+use super::input;
+use super::workload::{self, Workload};
+use crate::finding::Finding;
+use crate::parse::Object;
+use crate::yaml::{Node, steps};
+
+/// Every service account of the cluster is in this group; with `:NAMESPACE` behind it, every one of a namespace.
+const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+/// Roles that every cluster has, besides those that start with `system:`.
+const BUILT_IN: [&str; 4] = ["admin", "cluster-admin", "edit", "view"];
+/// OLM binds this one to the accounts of Deployments that serve webhooks or APIs.
+const AUTH_DELEGATOR: &str = "system:auth-delegator";
+/// More settings than this are counted in messages instead of listed.
+const LISTED: usize = 3;
+
+/// A binding that goes into the bundle as it is, and the subjects that it alone grants something.
+pub(super) struct Kept<'k, 'm> {
+    pub(super) binding: Object<'m, 'm>,
+    /// Whether its role is among the manifests.
+    pub(super) has_role: bool,
+    pub(super) subjects: Vec<&'k Node<'m>>,
+    /// The names of the service accounts that the manifests make and no Deployment runs as.
+    pub(super) others: BTreeSet<&'m str>,
+    /// The Deployments that OLM gives a Service, a certificate and the rights to authenticate requests.
+    pub(super) serving: &'k BTreeSet<String>,
+}
+
+/// A service account that a binding names with its namespace, and that OLM makes in another one.
+pub(super) struct Fixed<'m> {
+    binding: Object<'m, 'm>,
+    name: String,
+    namespace: String,
+    /// Whether a Deployment runs as it.
+    is_own: bool,
+}
+
+/// What of a binding's rights is nobody's or everybody's; and the service accounts that have them in one namespace alone.
+pub(super) fn of_binding<'m>(kept: &Kept<'_, 'm>, workload: &Workload<'_>) -> (Vec<Finding>, Vec<Fixed<'m>>) {
+    let binding = kept.binding;
+    let role = role_of(&binding);
+    let name = binding.text(steps!("roleRef", "name"));
+    let is_known_name = BUILT_IN.contains(&name) || name.starts_with("system:");
+    let is_built_in = is_known_name && role.starts_with("ClusterRole/");
+    if !kept.has_role && !is_built_in {
+        let message = format!("`{}` refers to `{role}`, which is not among the manifests", binding.id());
+        let finding = binding.finding(&codes::ROLE_UNKNOWN, message, steps!("roleRef", "name"));
+        let help = "add the role to the manifests, or correct the name: the binding grants nothing while there is no such role";
+        return (vec![finding.help(help)], Vec::new());
+    }
+    let groups = kept.subjects.iter().filter_map(|own| of_group(binding, own, &role, workload)).collect();
+    let mut fixed = Vec::new();
+    for subject in &kept.subjects {
+        let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
+        let (account, namespace) = (text("name"), text("namespace"));
+        if text("kind") != "ServiceAccount" || namespace.is_empty() || !workload.is_main(namespace) {
+            continue;
+        }
+        let own = workload.account(account, namespace);
+        let serves = own.is_some_and(|own| own.deployments.iter().any(|name| kept.serving.contains(*name)));
+        let is_made = own.is_some() || kept.others.contains(account);
+        if is_made && !(serves && name == AUTH_DELEGATOR) {
+            let (name, namespace) = (account.to_owned(), namespace.to_owned());
+            fixed.push(Fixed { binding, name, namespace, is_own: own.is_some() });
+        }
+    }
+    (groups, fixed)
+}
+
+/// One finding for each service account.
+pub(super) fn of_accounts(all: &[Fixed<'_>]) -> Vec<Finding> {
+    let mut by_account = BTreeMap::<_, Vec<&Fixed<'_>>>::new();
+    for fixed in all {
+        by_account.entry((&fixed.name, &fixed.namespace)).or_default().push(fixed);
+    }
+    let finding = |((name, namespace), fixed): ((&String, &String), Vec<&Fixed<'_>>)| {
+        let first = fixed[0];
+        let listed: Vec<_> = fixed.iter().take(LISTED).map(|own| format!("`{}`", own.binding.id())).collect();
+        let more = match fixed.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            1 => " and another binding".to_owned(),
+            more => format!(" and {more} other bindings"),
+        };
+        let message = format!(
+            "the service account `{name}` of the namespace `{namespace}` has the rights of {}{more} only where the operator is installed in that namespace",
+            listed.join(", ")
+        );
+        let help = if first.is_own {
+            format!(
+                "bind a role that is among the manifests instead of `{}`: its rules become permissions of the bundle",
+                role_of(&first.binding)
+            )
+        } else {
+            format!(
+                "pass `--extra-service-accounts {name}`: OLM then makes the account and grants its rights"
+            )
+        };
+        let help = format!("{help}; or tell users to install into `{namespace}`");
+        first.binding.finding(&codes::NAMESPACE_FIXED, message, steps!("subjects")).help(help)
+    };
+    by_account.into_iter().map(finding).collect()
+}
+
+fn role_of(binding: &Object<'_, '_>) -> String {
+    let named = |key: &str| binding.text(steps!("roleRef", key));
+    format!("{}/{}", named("kind"), named("name"))
+}
+
+/// Whether a subject is a group that the operator's service accounts are in, wherever it is installed or in its namespace.
+pub(super) fn is_group_of_accounts(subject: &Node<'_>, workload: &Workload<'_>) -> bool {
+    let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
+    let Some(rest) = text("name").strip_prefix(SERVICE_ACCOUNTS).filter(|_| text("kind") == "Group") else {
+        return false;
+    };
+    rest.is_empty() || rest.strip_prefix(':').is_some_and(|namespace| workload.is_main(namespace))
+}
+
+fn of_group(
+    binding: Object<'_, '_>,
+    subject: &Node<'_>,
+    role: &str,
+    workload: &Workload<'_>,
+) -> Option<Finding> {
+    if !is_group_of_accounts(subject, workload) {
+        return None;
+    }
+    let group = subject.get("name").and_then(Node::as_str)?;
+    let whom = match group.split(':').nth(2) {
+        Some(namespace) => format!(
+            "every service account of the namespace `{namespace}`, and the operator gets it only where it is installed there"
+        ),
+        None => "every service account, not the operator's alone".to_owned(),
+    };
+    let message = format!("`{}` grants what `{role}` allows to {whom}", binding.id());
+    let finding = Finding::new(&codes::SUBJECT_GROUP, message).at(binding.place_at(subject.span));
+    Some(finding.help("name the service account of the operator instead of the group: its rights become permissions of the bundle"))
+}
+
+/// A Deployment that is told the namespace that its manifests name.
+pub(super) fn of_deployment(deployment: &Draft<'_>, namespaces: &BTreeSet<&str>) -> Option<Finding> {
+    let pod = deployment.at(&["spec", "template", "spec"])?;
+    let containers = ["containers", "initContainers"].into_iter().flat_map(|list| pod.items_of(list));
+    let settings = containers.flat_map(workload::settings);
+    let told: Vec<_> = settings
+        .filter_map(|setting| {
+            let namespace = namespaces.iter().find(|own| names(setting.name, setting.value, own))?;
+            Some((setting, *namespace))
+        })
+        .collect();
+    let (first, namespace) = told.first()?;
+    let listed =
+        told.iter().take(LISTED).map(|(own, _)| format!("`{}={}`", own.name, own.value.replace('`', "'")));
+    let more = if told.len() > LISTED { ", …" } else { "" };
+    let message = format!(
+        "`Deployment/{}` is told the namespace `{namespace}` ({}{more}), and OLM installs it into the one that users choose",
+        deployment.text("name"),
+        listed.collect::<Vec<_>>().join(", "),
+    );
+    let finding = first.at.finding(&codes::NAMESPACE_FIXED, message);
+    Some(finding.help("set a variable from `fieldRef: {fieldPath: metadata.namespace}`, and write `$(NAME)` where the namespace stands now"))
+}
+
+/// Whether a setting names a namespace: it is called so, or the value is `NAMESPACE/NAME` or the host of a Service.
+fn names(setting: &str, value: &str, namespace: &str) -> bool {
+    let word = setting.to_ascii_lowercase().replace(['_', '-'], "");
+    let is_called_so = word.contains("namespace") || word.ends_with("ns");
+    if is_called_so && value.split([',', ' ']).any(|part| part == namespace) {
+        return true;
+    }
+    let is_host = value.match_indices(namespace).any(|(at, _)| {
+        let (before, after) = (&value[..at], &value[at + namespace.len()..]);
+        before.ends_with('.')
+            && (after == ".svc"
+                || after.starts_with(".svc.")
+                || after.starts_with(".svc:")
+                || after.starts_with(".svc/"))
+    });
+    let is_object = value.split_once('/').is_some_and(|(first, name)| {
+        first == namespace && crate::names::why_not_subdomain(name).is_none() && !word.contains("image")
+    });
+    is_host || is_object
+}
+
+/// The service accounts that the manifests make in the operator's namespace.
+pub(super) fn accounts_of<'m>(objects: &[Object<'m, 'm>], workload: &Workload<'m>) -> BTreeSet<&'m str> {
+    let own = objects.iter().filter(|account| workload.is_main(input::namespace(account)));
+    own.map(Object::name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_name_a_namespace() {
+        for (setting, value) in [
+            ("--namespace", "system"),
+            ("POD_NS", "system"),
+            ("--watch-namespaces", "a,system"),
+            ("--endpoint", "http://metrics.system.svc:8080"),
+            ("URL", "metrics.system.svc.cluster.local"),
+            ("--secret", "system/settings"),
+        ] {
+            assert!(names(setting, value, "system"), "{setting}={value}");
+        }
+        for (setting, value) in [
+            ("--leader-election-id", "system"),
+            ("--namespace", "$(POD_NAMESPACE)"),
+            ("--namespace", "other-system"),
+            ("URL", "http://system.example.com"),
+            ("URL", "http://other-system.svc"),
+            ("RELATED_IMAGE_X", "system/x"),
+            ("--path", "system/x.y/z"),
+        ] {
+            assert!(!names(setting, value, "system"), "{setting}={value}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+use std::collections::BTreeSet;
+
+use crate::deployment;
+use crate::finding::{Code, Findings, Level};
+use crate::names::why_not_subdomain;
+use crate::validate::facts::Facts;
+use crate::validate::{INSTALL, Rule};
+use crate::yaml::steps;
+
+pub(crate) static RULE: Rule = Rule {
+    code: Code {
+        name: "deployment-invalid",
+        level: Level::Error,
+        suite: INSTALL,
+        docs: include_str!("deployment_invalid.md"),
+    },
+    check,
+};
+
+fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
+    let Some(csv) = facts.csv() else { return };
+    let mut names = BTreeSet::new();
+    for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
+        let above = steps!("spec", "install", "spec", "deployments", index);
+        let name = deployment.name.as_str();
+        let why =
+            why_not_subdomain(name).or_else(|| (!names.insert(name)).then_some("another one has the name"));
+        let shown = name.replace('`', "'");
+        if let Some(why) = why {
+            let path: Vec<_> = above.iter().chain(steps!("name")).copied().collect();
+            let message = format!("`{shown}` cannot name a deployment: {why}");
+            let finding = csv.object.finding(&RULE.code, message, &path);
+            findings.push(finding.help("give every deployment a name of its own, such as `redis-operator`"));
+        }
+        for refused in deployment::refused(&deployment.spec) {
+            let path: Vec<_> = above.iter().chain(steps!("spec")).chain(&refused.path).copied().collect();
+            let finding = csv.object.finding(&RULE.code, refused.message, &path);
+            findings.push(finding.help(refused.help));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Bundles that Kubernetes or OLM refuse at installation: one that they take, and what is said of it after one change.
+
+use super::*;
+
+const GOOD: &str = "\
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: cache.v0.2.0
+  labels: {team: caches}
+  annotations: {olm.skipRange: '>=0.1.0 <0.2.0'}
+spec:
+  version: 0.2.0
+  replaces: cache.v0.1.0
+  install:
+    strategy: deployment
+    spec:
+      deployments:
+      - name: cache
+        spec:
+          replicas: 1
+          selector: {matchLabels: {app: cache}}
+          template:
+            metadata: {labels: {app: cache}}
+            spec:
+              serviceAccountName: cache
+              volumes: [{name: data, emptyDir: {}}]
+              containers:
+              - name: manager
+                image: quay.io/example/cache:v1
+                ports: [{name: https, containerPort: 8443}]
+                volumeMounts: [{name: data, mountPath: /data}]
+                resources: {requests: {cpu: 10m}, limits: {cpu: 100m}}
+      permissions:
+      - {serviceAccountName: cache, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}
+      clusterPermissions:
+      - {serviceAccountName: cache, rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}
+  customresourcedefinitions: {owned: [{name: caches.example.com, version: v1, kind: Cache}]}
+  webhookdefinitions:
+  - type: ValidatingAdmissionWebhook
+    generateName: vcache.example.com
+    deploymentName: cache
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    failurePolicy: Fail
+    webhookPath: /validate
+    rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [caches]}]
+  - type: ConversionWebhook
+    generateName: ccache.example.com
+    deploymentName: cache
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    conversionCRDs: [caches.example.com]
+# manifests/crd.yaml
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: caches.example.com}
+spec:
+  group: example.com
+  names: {kind: Cache, plural: caches}
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://example.com'}}}
+# manifests/role.yaml
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reader}
+rules: [{apiGroups: [''], resources: [services], verbs: [list]}]
+# metadata/annotations.yaml
+annotations:
+  operators.operatorframework.io.bundle.package.v1: cache
+  operators.operatorframework.io.bundle.channels.v1: alpha,stable
+  operators.operatorframework.io.bundle.channel.default.v1: stable
+";
+
+/// The codes that the suite finds after a text of the good bundle was replaced by another.
+fn codes_after(from: &str, to: &str) -> Vec<&'static str> {
+    assert!(GOOD.contains(from), "{from}");
+    let files = example_bundle(&GOOD.replacen(from, to, 1));
+    let findings = validate(&Bundle::parse(&files), &[INSTALL]);
+    findings.iter().map(|finding| finding.code.name).collect()
+}
+
+#[test]
+fn a_bundle_that_installs_has_no_finding() {
+    assert_eq!(codes_after("replicas: 1", "replicas: 1"), [""; 0]);
+}
+
+#[test]
+fn what_kubernetes_or_olm_refuse_at_installation() {
+    for (from, to, code) in [
+        // The ClusterServiceVersion.
+        ("operators.coreos.com/v1alpha1", "operators.coreos.com/v1", "csv-api-version-unknown"),
+        ("strategy: deployment", "strategy: helm", "csv-strategy-unknown"),
+        ("team: caches", "team: 'our caches'", "csv-metadata-invalid"),
+        ("{team: caches}", "{'a b': caches}", "csv-metadata-invalid"),
+        ("replaces: cache.v0.1.0", "replaces: cache.v0.2.0", "csv-replaces-itself"),
+        ("replaces: cache.v0.1.0", "skips: [cache.v0.2.0]", "csv-replaces-itself"),
+        (">=0.1.0 <0.2.0", ">=0.1 to 0.2", "csv-skip-range-invalid"),
+        // Deployments.
+        ("- name: cache\n", "- name: Cache\n", "deployment-invalid"),
+        ("replicas: 1", "replicas: -1", "deployment-invalid"),
+        ("selector: {matchLabels: {app: cache}}", "selector: {}", "deployment-invalid"),
+        ("labels: {app: cache}", "labels: {app: other}", "deployment-invalid"),
+        ("labels: {app: cache}", "labels: {app: cache, 'a b': c}", "deployment-invalid"),
+        ("serviceAccountName: cache\n", "serviceAccountName: Cache_1\n", "deployment-invalid"),
+        ("serviceAccountName: cache\n", "restartPolicy: OnFailure\n", "deployment-invalid"),
+        (
+            "{name: data, emptyDir: {}}",
+            "{name: data, emptyDir: {}}, {name: data, emptyDir: {}}",
+            "deployment-invalid",
+        ),
+        ("- name: manager\n", "- name: Manager\n", "deployment-invalid"),
+        (
+            "              - name: manager\n",
+            "              - {name: manager, image: a}\n              - name: manager\n",
+            "deployment-invalid",
+        ),
+        ("quay.io/example/cache:v1", "''", "deployment-invalid"),
+        ("quay.io/example/cache:v1", "quay.io/Example/cache:v1", "deployment-invalid"),
+        ("containerPort: 8443", "containerPort: 84430", "deployment-invalid"),
+        (
+            "{name: https, containerPort: 8443}",
+            "{name: https, containerPort: 1}, {name: https, containerPort: 2}",
+            "deployment-invalid",
+        ),
+        ("name: https", "name: HTTPS", "deployment-invalid"),
+        ("mountPath: /data", "mountPath: ''", "deployment-invalid"),
+        ("volumeMounts: [{name: data", "volumeMounts: [{name: other", "deployment-invalid"),
+        ("cpu: 10m", "cpu: '1'", "deployment-invalid"),
+        // Rights.
+        ("resources: [pods], verbs: [get]", "resources: [pods]", "access-rule-invalid"),
+        ("apiGroups: [''], resources: [pods]", "resources: [pods]", "access-rule-invalid"),
+        ("apiGroups: [''], resources: [pods]", "apiGroups: ['']", "access-rule-invalid"),
+        ("apiGroups: [''], resources: [pods]", "nonResourceURLs: [/metrics]", "access-rule-invalid"),
+        (
+            "nonResourceURLs: [/metrics]",
+            "nonResourceURLs: [/metrics], resources: [pods]",
+            "access-rule-invalid",
+        ),
+        ("resources: [services], verbs: [list]", "resources: [services]", "access-rule-invalid"),
+        (
+            "{serviceAccountName: cache, rules: [{api",
+            "{serviceAccountName: Cache, rules: [{api",
+            "service-account-name-invalid",
+        ),
+        // Webhooks.
+        ("type: ValidatingAdmissionWebhook", "type: Validating", "webhook-invalid"),
+        ("failurePolicy: Fail", "failurePolicy: Sometimes", "webhook-invalid"),
+        ("sideEffects: None\n    failure", "sideEffects: Some\n    failure", "webhook-invalid"),
+        ("sideEffects: None\n    failure", "failure", "webhook-invalid"),
+        ("admissionReviewVersions: [v1]\n", "admissionReviewVersions: []\n", "webhook-invalid"),
+        ("admissionReviewVersions: [v1]\n", "admissionReviewVersions: [v2]\n", "webhook-invalid"),
+        ("generateName: vcache.example.com", "generateName: vcache", "webhook-invalid"),
+        ("generateName: vcache.example.com", "generateName: V.example.com", "webhook-invalid"),
+        ("webhookPath: /validate", "webhookPath: validate", "webhook-invalid"),
+        ("failurePolicy: Fail", "timeoutSeconds: 60", "webhook-invalid"),
+        ("operations: [CREATE], ", "", "webhook-invalid"),
+        ("apiGroups: [example.com], apiV", "apiGroups: ['*'], apiV", "webhook-invalid"),
+        ("deploymentName: cache", "deploymentName: other", "webhook-invalid"),
+        (
+            "    conversionCRDs: [caches.example.com]\n",
+            "    conversionCRDs: [others.example.com]\n",
+            "crd-conversion-unmatched",
+        ),
+        ("{owned: [{name: caches.example.com, version: v1, kind: Cache}]}", "{}", "crd-conversion-unmatched"),
+        (
+            "  names: {kind: Cache, plural: caches}\n",
+            "  names: {kind: Cache, plural: caches}\n  preserveUnknownFields: true\n",
+            "crd-conversion-unmatched",
+        ),
+        // What is beside it.
+        ("package.v1: cache", "package.v1: Cache", "package-name-invalid"),
+        ("default.v1: stable", "default.v1: beta", "default-channel-unknown"),
+        (
+            "# metadata/",
+            "# manifests/second.yaml\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\nrules: []\n# metadata/",
+            "manifest-duplicate",
+        ),
+    ] {
+        let found = codes_after(from, to);
+        assert!(found.contains(&code), "{from} -> {to}: {found:?}, not {code}");
+    }
+    let without = GOOD.find("  - type: ConversionWebhook").zip(GOOD.find("# manifests/crd.yaml"));
+    let (start, end) = without.expect("the webhook and what follows it");
+    assert_eq!(codes_after(&GOOD[start..end], ""), ["crd-conversion-unmatched"]);
+}

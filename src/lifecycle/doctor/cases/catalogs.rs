@@ -1,0 +1,105 @@
+//! What keeps OLM from finding a version.
+
+use serde_json::json;
+
+use super::{catalog, catalog_pod, check, group, look, subscription};
+
+#[test]
+fn a_catalog_pod_is_out_of_memory() {
+    let status = json!({"phase": "Running", "containerStatuses": [{
+        "name": "registry-server", "ready": false, "restartCount": 4,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-01-01T00:50:00Z"}},
+    }]});
+    let objects = vec![subscription(json!({})), group(), catalog("TRANSIENT_FAILURE"), catalog_pod(status)];
+    check("catalog-out-of-memory", "pod/catalog-x", "OOMKilled", objects);
+}
+
+#[test]
+fn another_catalog_blocks_all() {
+    let mut other = catalog("TRANSIENT_FAILURE");
+    other["metadata"]["name"] = json!("other");
+    other["spec"]["image"] = json!("r/other:1");
+    let mut down = catalog_pod(json!({"phase": "Pending", "containerStatuses": [{
+        "name": "registry-server", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "ErrImagePull", "message": "r/other:1: not found"}},
+    }]}));
+    down["metadata"]["name"] = json!("other-x");
+    down["metadata"]["labels"] = json!({"olm.catalogSource": "other"});
+    down["spec"]["containers"][0]["image"] = json!("r/other:1");
+    let blocked = subscription(json!({"conditions": [{
+        "type": "ResolutionFailed", "status": "True", "reason": "ErrorPreventedResolution",
+        "message": "error using catalogsource here/other: failed to list bundles: connection refused",
+    }]}));
+    check(
+        "catalog-image-pull",
+        "pod/other-x",
+        "r/other:1",
+        vec![blocked, group(), catalog("READY"), other, down],
+    );
+}
+
+#[test]
+fn a_starting_version_is_in_no_channel() {
+    let message = "constraints not satisfiable: no operators found with name demo.v9 in channel stable of package demo in the catalog referenced by subscription demo, subscription demo exists";
+    let mut pinned = subscription(json!({"conditions": [{
+        "type": "ResolutionFailed", "status": "True", "reason": "ConstraintsNotSatisfiable", "message": message,
+    }]}));
+    pinned["spec"]["startingCSV"] = json!("demo.v9");
+    let serving = catalog_pod(
+        json!({"phase": "Running", "containerStatuses": [{"name": "registry-server", "ready": true}]}),
+    );
+    check(
+        "starting-csv-not-found",
+        "subscription/demo",
+        "no operators found with name demo.v9",
+        vec![pinned.clone(), group(), catalog("READY"), serving.clone()],
+    );
+    // What was corrected since is no cause any more.
+    pinned["spec"]["startingCSV"] = json!("demo.v1");
+    pinned["status"]["lastUpdated"] = json!("2026-01-01T00:59:30Z");
+    assert!(look(vec![pinned, group(), catalog("READY"), serving]).causes.is_empty());
+}
+
+#[test]
+fn a_catalog_has_neither_image_nor_address() {
+    let mut invalid = catalog("");
+    invalid["status"] = json!({"reason": "SpecInvalidError", "message": "image and address unset: at least one must be set for sourcetype: grpc"});
+    check(
+        "catalog-invalid",
+        "catalogsource/catalog",
+        "image and address unset",
+        vec![subscription(json!({})), group(), invalid],
+    );
+}
+
+#[test]
+fn a_catalog_pod_finds_no_node() {
+    let message = "0/1 nodes are available: 1 Insufficient memory";
+    let condition =
+        json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]);
+    let pending = catalog_pod(json!({"phase": "Pending", "conditions": condition}));
+    let objects = vec![subscription(json!({})), group(), catalog("TRANSIENT_FAILURE"), pending];
+    check("catalog-pod-pending", "pod/catalog-x", message, objects);
+}
+
+#[test]
+fn a_catalog_with_an_address_does_not_answer() {
+    let mut away = catalog("TRANSIENT_FAILURE");
+    away["spec"] = json!({"address": "192.0.2.2:50051"});
+    let objects = vec![subscription(json!({})), group(), away];
+    check("catalog-unreachable", "catalogsource/catalog", "does not answer", objects);
+}
+
+#[test]
+fn olm_cannot_resolve_for_a_reason_that_only_it_knows() {
+    let message = "failed to populate resolver cache: invalid metadata of a bundle";
+    let failed = subscription(json!({"conditions": [{
+        "type": "ResolutionFailed", "status": "True", "reason": "ErrorPreventedResolution", "message": message,
+    }]}));
+    let serving = catalog_pod(
+        json!({"phase": "Running", "containerStatuses": [{"name": "registry-server", "ready": true}]}),
+    );
+    let objects = vec![failed, group(), catalog("READY"), serving];
+    check("resolution-failed", "subscription/demo", message, objects);
+}

@@ -1,0 +1,56 @@
+//! Namespaces, their OperatorGroups, and OLM itself.
+
+use serde_json::json;
+
+use super::{Observation, Scope, catalog, check, csv, diagnose, group, object, subscription};
+
+#[test]
+fn a_namespace_is_being_deleted() {
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "here"},
+        "status": {"phase": "Terminating", "conditions": [{
+            "type": "NamespaceFinalizersRemaining", "status": "True", "message": "demos.example.com in 1 resource instances",
+        }]},
+    });
+    check(
+        "namespace-terminating",
+        "namespace/here",
+        "demos.example.com",
+        vec![subscription(json!({})), group(), namespace],
+    );
+}
+
+#[test]
+fn olm_does_not_run() {
+    let mut olm = object("apps/v1", "Deployment", "catalog-operator", json!({"status": {}}));
+    olm["metadata"]["namespace"] = json!("olm");
+    check(
+        "olm-not-running",
+        "deployment/catalog-operator",
+        "no available pod",
+        vec![subscription(json!({})), group(), catalog("READY"), olm],
+    );
+}
+
+#[test]
+fn a_version_says_that_its_operator_group_is_gone() {
+    let failed = || csv("Failed", "NoOperatorGroup", "csv in namespace with no operatorgroups");
+    // Without a Subscription, and without OperatorGroups in what was collected.
+    let mut seen = Observation::new();
+    seen.add(failed());
+    let diagnosis = diagnose(&seen, &Scope::default());
+    assert_eq!(diagnosis.causes[0].code, "no-operator-group", "{diagnosis:#?}");
+    check("no-operator-group", "namespace/here", "no OperatorGroup", vec![failed()]);
+    // A repair is one line, so that it can be pasted as it is shown.
+    for one in &diagnosis.causes[0].repair {
+        assert!(one.command.starts_with("echo '{") && !one.command.contains('\n'), "{}", one.command);
+    }
+}
+
+#[test]
+fn a_version_says_that_there_are_several_operator_groups() {
+    let mut seen = Observation::new();
+    seen.add(csv("Failed", "TooManyOperatorGroups", "csv created in namespace with multiple operatorgroups"));
+    let diagnosis = diagnose(&seen, &Scope::default());
+    assert_eq!(diagnosis.causes[0].code, "several-operator-groups", "{diagnosis:#?}");
+}

@@ -1,0 +1,99 @@
+//! InstallPlans.
+
+use serde_json::json;
+
+use super::{OLM, Observation, Scope, catalog, check, csv, diagnose, group, installed, object, subscription};
+use crate::lifecycle::doctor::read;
+
+#[test]
+fn a_plan_fails() {
+    let plan = |message: &str| {
+        object(
+            OLM,
+            "InstallPlan",
+            "install-1",
+            json!({
+                "spec": {"approved": true, "clusterServiceVersionNames": ["demo.v1"], "generation": 1},
+                "status": {"phase": "Failed", "message": message},
+            }),
+        )
+    };
+    for (code, message) in [
+        (
+            "crd-stored-version",
+            "risk of data loss updating \"demos.example.com\": new CRD removes version v1alpha1 that is listed as a stored version on the existing CRD",
+        ),
+        (
+            "conversion-webhook",
+            "conversion webhook for example.com/v1, Kind=Demo failed: Post \"https://demo.here.svc:443/convert\": connection refused",
+        ),
+        (
+            "webhook-unreachable",
+            "failed calling webhook \"v.example.com\": failed to call webhook: Post: no endpoints available",
+        ),
+        (
+            "rights-missing",
+            "roles.rbac.authorization.k8s.io is forbidden: User \"system:serviceaccount:here:installer\" cannot create resource \"roles\"",
+        ),
+        ("plan-failed", "something else"),
+    ] {
+        let status = json!({"currentCSV": "demo.v1", "installedCSV": "demo.v1", "installPlanRef": {"name": "install-1"}});
+        let pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+        let objects = vec![subscription(status), group(), catalog("READY"), pending, plan(message)];
+        check(code, "installplan/install-1", message, objects);
+    }
+}
+
+#[test]
+fn a_plan_was_deleted_before_it_was_complete() {
+    let mut pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+    pending["status"]["requirementStatus"] = json!([{
+        "kind": "CustomResourceDefinition", "name": "demos.example.com", "status": "PresentNotSatisfied",
+        "message": "CRD installed alongside other CSV(s): demo.v0",
+    }]);
+    let status =
+        json!({"currentCSV": "demo.v1", "installedCSV": "demo.v1", "installPlanRef": {"name": "install-1"}});
+    check(
+        "plan-deleted",
+        "subscription/demo",
+        "installplan/install-1",
+        vec![subscription(status), group(), catalog("READY"), pending],
+    );
+}
+
+#[test]
+fn a_subscription_is_made_anew_with_its_labels_and_annotations() {
+    let mut lost = installed();
+    lost["metadata"]["labels"] = json!({"team": "storage"});
+    lost["metadata"]["annotations"] = json!({
+        "example.com/note": "n".repeat(2_000), "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    });
+    let mut seen = Observation::new();
+    let list = json!({"kind": "List", "apiVersion": "v1", "items": [lost, group(), catalog("READY")]});
+    read(&mut seen, &list.to_string());
+    seen.look_at("ClusterServiceVersion");
+    seen.collected();
+    let diagnosis = diagnose(&seen, &Scope::default());
+    let cause = &diagnosis.causes[0];
+    assert_eq!(cause.code, "csv-deleted", "{diagnosis:#?}");
+    let command = &cause.repair.last().unwrap().command;
+    assert!(command.contains("\"labels\":{\"team\":\"storage\"}"), "{command}");
+    assert!(command.contains("\"example.com/note\":\"nnn") && !command.contains("last-applied"), "{command}");
+}
+
+#[test]
+fn an_aggregated_api_that_is_down_stops_a_plan() {
+    let message = "retrying execution due to error: unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1: the server is currently unable to handle the request";
+    let plan = object(
+        OLM,
+        "InstallPlan",
+        "install-1",
+        json!({
+            "spec": {"approved": true, "clusterServiceVersionNames": ["demo.v1"], "generation": 1},
+            "status": {"phase": "Installing", "message": message},
+        }),
+    );
+    let status = json!({"currentCSV": "demo.v1", "installPlanRef": {"name": "install-1"}});
+    let objects = vec![subscription(status), group(), catalog("READY"), plan];
+    check("api-service-down", "installplan/install-1", "metrics.k8s.io/v1beta1", objects);
+}

@@ -1,0 +1,99 @@
+//! ClusterServiceVersions.
+
+use serde_json::json;
+
+use super::{State, available, catalog, check, csv, group, installed, look};
+
+#[test]
+fn a_certificate_has_expired() {
+    let mut up = csv("Succeeded", "InstallSucceeded", "");
+    up["status"]["certsRotateAt"] = json!("2025-12-01T00:00:00Z");
+    check(
+        "certificate-expired",
+        "clusterserviceversion/demo.v1",
+        "expired",
+        vec![installed(), group(), catalog("READY"), up, available()],
+    );
+}
+
+#[test]
+fn a_copy_is_taken_for_an_own_version() {
+    let mut copy =
+        csv("Succeeded", "Copied", "The operator is running in there but is managing this namespace");
+    copy["metadata"]["labels"] = json!({"olm.copiedFrom": "there"});
+    check("copied-csv", "subscription/demo", "`there`", vec![installed(), group(), catalog("READY"), copy]);
+}
+
+#[test]
+fn an_aggregated_api_is_down() {
+    let mut pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+    pending["status"]["requirementStatus"] = json!([{
+        "kind": "APIService", "name": "v1.metrics.example.com", "status": "NotPresent", "message": "APIService is not available",
+    }]);
+    let service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.metrics.example.com"},
+        "status": {"conditions": [{"type": "Available", "status": "False", "message": "no endpoints for service"}]},
+    });
+    check(
+        "api-service-down",
+        "apiservice/v1.metrics.example.com",
+        "no endpoints",
+        vec![installed(), group(), catalog("READY"), pending, service],
+    );
+}
+
+#[test]
+fn crds_are_missing() {
+    let missing = |list: &str| {
+        let mut pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+        pending["spec"]["customresourcedefinitions"][list] =
+            json!([{"name": "queues.example.com", "version": "v1"}]);
+        pending["status"]["requirementStatus"] = json!([{
+            "kind": "CustomResourceDefinition", "name": "queues.example.com", "status": "NotPresent", "message": "CRD is not present",
+        }]);
+        vec![installed(), group(), catalog("READY"), pending]
+    };
+    check("required-api-missing", "clusterserviceversion/demo.v1", "CRD is not present", missing("required"));
+    check("owned-crd-missing", "clusterserviceversion/demo.v1", "CRD is not present", missing("owned"));
+    // It is there by now: OLM looks again within half a minute.
+    let mut created = missing("required");
+    created.push(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "queues.example.com"},
+        "spec": {"versions": [{"name": "v1", "served": true}]},
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    }));
+    assert_eq!(look(created).state, State::Progressing);
+}
+
+#[test]
+fn a_version_is_replaced_by_nothing() {
+    let mut old = csv("Replacing", "BeingReplaced", "being replaced by csv: demo.v2");
+    old["status"]["lastTransitionTime"] = json!("2026-01-01T00:30:00Z");
+    let objects = vec![installed(), group(), catalog("READY"), old];
+    check("replaced-by-nothing", "clusterserviceversion/demo.v1", "does not exist", objects);
+}
+
+#[test]
+fn a_service_account_is_missing_for_good() {
+    let mut pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+    pending["status"]["requirementStatus"] = json!([{
+        "kind": "ServiceAccount", "name": "demo", "status": "NotPresent", "message": "Service account does not exist",
+    }]);
+    let objects = vec![installed(), group(), catalog("READY"), pending];
+    check("requirement-missing", "clusterserviceversion/demo.v1", "Service account does not exist", objects);
+}
+
+#[test]
+fn a_version_fails_for_a_reason_that_only_its_message_names() {
+    let failed = csv("Failed", "InstallComponentFailed", "install strategy failed: something else");
+    let objects = vec![installed(), group(), catalog("READY"), failed];
+    check("csv-failed", "clusterserviceversion/demo.v1", "something else", objects);
+}
+
+#[test]
+fn nothing_happens_to_a_version() {
+    let mut pending = csv("Pending", "RequirementsUnknown", "requirements not yet checked");
+    pending["status"]["lastTransitionTime"] = json!("2026-01-01T00:30:00Z");
+    let objects = vec![installed(), group(), catalog("READY"), pending];
+    check("no-progress", "clusterserviceversion/demo.v1", "more than ten minutes", objects);
+}

@@ -1,0 +1,97 @@
+//! Deployments of operators.
+
+use serde_json::{Value, json};
+
+use super::{
+    State, available, catalog, check, csv, deployment, group, installed, installing, look, pod, refused,
+};
+
+#[test]
+fn an_operator_that_is_up_is_healthy() {
+    let healthy =
+        vec![installed(), group(), catalog("READY"), csv("Succeeded", "InstallSucceeded", ""), available()];
+    assert_eq!(look(healthy).state, State::Healthy);
+}
+
+#[test]
+fn pods_are_refused() {
+    for (code, words, message) in [
+        (
+            "quota-exceeded",
+            "exceeded quota",
+            "pods \"demo-5d9-\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1",
+        ),
+        (
+            "limit-range",
+            "maximum cpu usage",
+            "pods \"demo-5d9-\" is forbidden: maximum cpu usage per Container is 100m, but limit is 1",
+        ),
+        (
+            "pod-security",
+            "violates PodSecurity",
+            "pods \"demo-5d9-\" is forbidden: violates PodSecurity \"restricted:latest\": runAsNonRoot != true",
+        ),
+        (
+            "webhook-unreachable",
+            "failed calling webhook",
+            "Internal error occurred: failed calling webhook \"v.example.com\": failed to call webhook: Post: connection refused",
+        ),
+        (
+            "pods-refused",
+            "not found",
+            "pods \"demo-5d9-\" is forbidden: error looking up service account here/demo: serviceaccount \"demo\" not found",
+        ),
+    ] {
+        check(
+            code,
+            "deployment/demo",
+            words,
+            vec![installed(), group(), catalog("READY"), installing(), refused(message)],
+        );
+    }
+}
+
+/// A Deployment that wants no pods, with which everything else is well.
+fn scaled_to_zero(since: &str) -> Vec<Value> {
+    let mut idle = deployment(json!([{"type": "Available", "status": "True", "lastTransitionTime": since}]));
+    idle["spec"]["replicas"] = json!(0);
+    vec![installed(), group(), catalog("READY"), csv("Succeeded", "InstallSucceeded", ""), idle]
+}
+
+#[test]
+fn an_operator_that_was_scaled_to_zero_is_not_healthy() {
+    let objects = scaled_to_zero("2026-01-01T00:30:00Z");
+    assert_eq!(look(objects.clone()).state, State::Waiting);
+    check("scaled-to-zero", "deployment/demo", "scaled to 0", objects);
+    // In the first minute it may be scaled up again.
+    assert_eq!(look(scaled_to_zero("2026-01-01T00:59:30Z")).state, State::Progressing);
+    // An operator may want no pods itself.
+    let mut objects = scaled_to_zero("2026-01-01T00:30:00Z");
+    objects[3]["spec"]["install"]["spec"]["deployments"][0]["spec"]["replicas"] = json!(0);
+    assert_eq!(look(objects).state, State::Healthy);
+}
+
+#[test]
+fn an_installed_operator_without_its_deployment_is_not_healthy() {
+    let gone = || vec![installed(), group(), catalog("READY"), csv("Succeeded", "InstallSucceeded", "")];
+    check("deployment-missing", "clusterserviceversion/demo.v1", "does not exist", gone());
+    // Its pods are still there: it was deleted a moment ago, and OLM makes it again within seconds.
+    let mut just_now = gone();
+    just_now.push(pod(json!({"status": {"phase": "Running"}})));
+    assert_eq!(look(just_now).state, State::Progressing);
+}
+
+#[test]
+fn kubernetes_gave_a_deployment_up() {
+    let failed = csv(
+        "Failed",
+        "InstallCheckFailed",
+        "install failed: deployment \"demo\" exceeded its progress deadline",
+    );
+    let message = "ReplicaSet \"demo-5d9\" has timed out progressing.";
+    let stuck = deployment(
+        json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": message}]),
+    );
+    let objects = vec![installed(), group(), catalog("READY"), failed, stuck];
+    check("progress-deadline", "deployment/demo", "progress deadline", objects);
+}

@@ -1,0 +1,70 @@
+//! What was collected without the objects that would tell: such a collection ends with the last change of OLM's own objects, so
+//! whatever is not up looks as if it had just begun.
+
+use super::observation::{Doc, Observation};
+use super::{Cause, codes, plans, pods, workloads};
+
+/// The command that collects what the doctor reads.
+pub const COLLECT: &str = "kubectl get subscriptions.operators.coreos.com,operatorgroups,catalogsources,installplans,clusterserviceversions,\
+operatorconditions,jobs,configmaps,deployments,pods,events -A -o json > objects.json";
+
+/// That nobody can tell whether an operator goes on that is not up, if something was not collected.
+pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
+    if !seen.is_collected() || subscription.is_going() {
+        return None;
+    }
+    let status = |field: &str| subscription.text(&format!("/status/{field}"));
+    let csv = |name: &str| seen.get("ClusterServiceVersion", subscription.namespace(), name);
+    let version = csv(status("currentCSV")).or_else(|| csv(status("installedCSV")));
+    let (shown, field, what, kinds) = match version {
+        Some(csv) => {
+            let phase =
+                format!("`{}` is {} ({})", csv.name(), csv.text("/status/phase"), csv.text("/status/reason"));
+            let has_deployments = workloads::wanted(csv).next().is_some();
+            let kinds: &[&str] = if has_deployments { &["Deployment", "Pod"] } else { &[] };
+            (csv, "status.phase", phase, kinds)
+        }
+        None if !status("currentCSV").is_empty() => {
+            let known = format!("it names `{}`", status("currentCSV"));
+            (subscription, "status.currentCSV", known, &["ClusterServiceVersion", "InstallPlan"][..])
+        }
+        None => {
+            let none = "nothing was resolved for it yet".to_owned();
+            (subscription, "status.state", none, &["CatalogSource", "Pod"][..])
+        }
+    };
+    let mut missing: Vec<&str> = kinds.iter().copied().filter(|kind| !seen.looked_at(kind)).collect();
+    // Why a pod waits stands in its Events.
+    let is_waiting = |pod: Doc<'_>| !pods::is_over(pod) && !pods::is_ready(pod);
+    if !seen.looked_at("Event") && seen.within("Pod", subscription.namespace()).any(is_waiting) {
+        missing.push("Event");
+    }
+    if plans::of(seen, subscription).is_none()
+        && !status("installPlanRef/name").is_empty()
+        && version.is_none()
+    {
+        missing.extend(["InstallPlan"].iter().filter(|kind| !seen.looked_at(kind) && !kinds.contains(kind)));
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "cannot tell whether the Subscription `{}` in the namespace `{}` goes on: {what}, and no object of kind {} was collected, which would tell",
+        subscription.name(),
+        subscription.namespace(),
+        missing.join(", "),
+    );
+    let said = match field {
+        "status.phase" => shown.text("/status/phase"),
+        "status.currentCSV" => shown.text("/status/currentCSV"),
+        _ => shown.text("/status/state"),
+    };
+    Some(
+        Cause::new(&codes::NOT_COLLECTED, subscription.reference(), text)
+            .shown(shown, field, said, shown.moment("/status/lastTransitionTime"))
+            .repair(
+                COLLECT,
+                "collects everything that the doctor reads; then run it again with `--from objects.json`",
+            ),
+    )
+}

@@ -1,0 +1,160 @@
+//! `bundle init` on the layouts that projects have, and `bundle generate` after it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: echoes.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Echo, plural: echoes, singular: echo, listKind: EchoList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+";
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: echo, namespace: echo-system}
+spec:
+  selector: {matchLabels: {app: echo}}
+  template:
+    metadata: {labels: {app: echo}}
+    spec: {containers: [{name: manager, image: 'quay.io/example/echo:v1'}]}
+";
+
+/// A directory of this name with these files.
+fn project(name: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path().join(name);
+    for (path, text) in files {
+        let path = at.join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    }
+    (directory, at)
+}
+
+fn olmkit(at: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args(arguments).current_dir(at).stdin(Stdio::null()).env_remove("SOURCE_DATE_EPOCH");
+    command.output().expect("olmkit starts")
+}
+
+/// Runs `bundle init`, then the command that it names: what init said, and the name of the bundle.
+#[track_caller]
+fn init_and_generate(at: &Path) -> (String, String) {
+    let output = olmkit(at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let next = said.lines().last().and_then(|line| line.split('`').nth(1)).expect("the next command");
+    let output = olmkit(at, &next.split(' ').skip(1).collect::<Vec<_>>());
+    let made = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{next}: {made}");
+    let line = made.lines().find(|line| line.contains(" in bundle ")).expect("a bundle");
+    (said, line.split(' ').next().unwrap_or("").to_owned())
+}
+
+#[test]
+fn two_sources_of_one_operator_are_not_taken_both() {
+    let whole = format!("{CRD}---\n{}", DEPLOYMENT.replace("v1'", "v2'"));
+    let files =
+        [("deploy/crd.yaml", CRD), ("deploy/echo.yaml", DEPLOYMENT), ("dist/install.yaml", whole.as_str())];
+    let (_keep, at) = project("echo", &files);
+    let (said, name) = init_and_generate(&at);
+    assert_eq!(name, "echo.v0.1.0");
+    assert!(said.contains("also found, not used: manifests: [dist]\n"), "{said}");
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    assert!(text.contains("\nmanifests:\n- deploy\n"), "{text}");
+}
+
+#[test]
+fn fields_that_a_crate_inherits_are_resolved() {
+    let root = "[workspace]\nmembers = ['op']\n[workspace.package]\nversion = '1.2.3'\ndescription = 'Says it again.'\nlicense = 'MIT'\n";
+    let member = "[package]\nname = 'echo_op'\nversion.workspace = true\ndescription.workspace = true\nlicense.workspace = true\n[dependencies]\nkube = '1'\n";
+    let files = [
+        ("Cargo.toml", root),
+        ("op/Cargo.toml", member),
+        ("op/src/main.rs", "fn main() {}\n"),
+        ("op/deploy/all.yaml", DEPLOYMENT),
+        ("op/deploy/crd.yaml", CRD),
+    ];
+    let (_keep, at) = project("work", &files);
+    // In the crate's own directory the values stay in Cargo.toml.
+    let (said, name) = init_and_generate(&at.join("op"));
+    assert_eq!(name, "echo-op.v1.2.3");
+    assert!(said.ends_with("then run `olmkit bundle generate`\n"), "{said}");
+    let text = fs::read_to_string(at.join("op/olmkit.yaml")).expect("a package file");
+    for line in [
+        "package: echo-op",
+        "# version: \"1.2.3\"",
+        "# description: \"Says it again.\"",
+        "# license: \"MIT\"",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");
+    }
+    // In the workspace they are written down.
+    fs::remove_file(at.join("op/olmkit.yaml")).expect("a package file");
+    fs::remove_dir_all(at.join("op/bundle")).expect("a bundle");
+    let (_, name) = init_and_generate(&at);
+    assert_eq!(name, "echo-op.v1.2.3");
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    for line in ["version: \"1.2.3\"", "description: Says it again.", "license: MIT"] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");
+    }
+}
+
+#[test]
+fn a_directory_whose_name_is_no_package_name() {
+    for (directory, name) in [("My_Operator v2", "my-operator-v2.v0.1.0"), ("__", "my-operator.v0.1.0")] {
+        let (_keep, at) = project(directory, &[("crd.yaml", CRD), ("echo.yaml", DEPLOYMENT)]);
+        let (said, made) = init_and_generate(&at);
+        assert_eq!(made, name);
+        let asked = said.contains("still missing in the package file: `package`");
+        assert_eq!(asked, directory == "__", "{said}");
+    }
+}
+
+#[test]
+fn the_package_file_is_no_file_of_another_tool() {
+    let (_keep, at) = project("echo", &[("deploy/all.yaml", DEPLOYMENT)]);
+    for name in ["Cargo.toml", "PROJECT", "kustomization.yaml", "Chart.yaml", "deploy/olmkit.json"] {
+        let output = olmkit(&at, &["bundle", "init", "--package-file", name]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains(&format!("`{name}` cannot be the package file")) && said.contains("help: "),
+            "{said}"
+        );
+        assert!(!at.join(name).exists());
+    }
+}
+
+#[test]
+fn another_package_file_below_the_manifests_is_left_out() {
+    let other = "package: other\nversion: 1.0.0\nmanifests: [.]\n";
+    let files =
+        [("deploy/crd.yaml", CRD), ("deploy/echo.yaml", DEPLOYMENT), ("deploy/old/olmkit.yaml", other)];
+    let (_keep, at) = project("echo", &files);
+    let arguments = ["bundle", "generate", "deploy", "--package", "echo", "--version", "0.1.0"];
+    let output = olmkit(&at, &arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("a package file is left out"), "{said}");
+}
+
+#[test]
+fn a_base_beside_the_manifests_is_used() {
+    let base = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}\nspec: {displayName: By hand}\n";
+    let manifests = format!("{CRD}---\n{DEPLOYMENT}");
+    let (_keep, at) = project("echo", &[("manifests.yaml", &manifests), ("base.yaml", base)]);
+    init_and_generate(&at);
+    let csv = fs::read_to_string(at.join("bundle/manifests/echo.clusterserviceversion.yaml")).expect("a CSV");
+    assert!(csv.contains("displayName: By hand\n"), "{csv}");
+    // Of two nobody knows which.
+    fs::remove_file(at.join("olmkit.yaml")).expect("a package file");
+    fs::write(at.join("other.yaml"), base).expect("a file");
+    let (said, _) = init_and_generate(&at);
+    assert_eq!(said.matches("also found, not used: base: ").count(), 2, "{said}");
+}
