@@ -1,0 +1,277 @@
+//! Images, archives and layouts: what is pushed, unpacked and replaced.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::process::Command;
+
+use super::{added, bundle_and_catalog, bundles, inode, olmkit, run, said, tree};
+
+#[test]
+fn backups_and_notes_are_left_out_of_the_image_and_the_catalog() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    let digest = |tag: &str| {
+        let output = run(at, &["bundle", "build", "b/0.1.0", "--to", &format!("oci:images:{tag}")], 0);
+        let digest = String::from_utf8(output.stdout.clone()).unwrap().rsplit_once(' ').unwrap().1.to_owned();
+        (digest, said(&output))
+    };
+    let before = digest("before").0;
+    let manifests = at.join("b/0.1.0/manifests");
+    let csv = fs::read_to_string(manifests.join("echo-operator.clusterserviceversion.yaml")).unwrap();
+    let leftovers = ["x.yaml.bak", "x.yaml~", "x.orig", "#x#", ".x.swp", "README.md", ".DS_Store", "x.rej"];
+    for name in leftovers {
+        fs::write(manifests.join(name), &csv).unwrap();
+    }
+    fs::write(at.join("b/0.1.0/metadata/annotations.yaml.bak"), "annotations: {a: b}\n").unwrap();
+    let (after, talk) = digest("after");
+    assert_eq!(after, before);
+    assert!(talk.contains("`manifests/#x#`") && talk.contains("left out of the image"), "{talk}");
+    let talk = said(&run(at, &["catalog", "add", "catalog", "b/0.1.0", "--channels", "stable"], 0));
+    assert!(talk.contains("left out of the catalog"), "{talk}");
+    let validated = String::from_utf8(run(at, &["bundle", "validate", "b/0.1.0"], 1).stdout).unwrap();
+    assert!(validated.contains("remove `manifests/x.yaml.bak`, which looks like a backup"), "{validated}");
+    assert!(
+        !validated.contains("--> b/0.1.0/manifests/echo-operator.clusterserviceversion.yaml:3"),
+        "{validated}"
+    );
+}
+
+#[test]
+fn an_image_of_the_other_kind_is_not_pushed() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    run(at, &["bundle", "build", "bundle", "--to", "oci:images:bundle"], 0);
+    run(at, &["catalog", "build", "catalog", "--data-only", "--to", "oci:images:catalog"], 0);
+    // Nobody listens there: what is refused is refused before.
+    for (verb, other) in [("bundle", "catalog"), ("catalog", "bundle")] {
+        let image = format!("oci:images:{other}");
+        let refused = said(&run(at, &[verb, "push", &image, "127.0.0.1:1/a/b:v1"], 1));
+        let names = format!("`{image}` is the image of a {other}, not of a {verb}");
+        assert!(refused.contains(&names), "{refused}");
+        assert!(refused.contains(&format!("`olmkit {other} push {image} HOST/NAME:TAG`")), "{refused}");
+        assert!(refused.contains("`olmkit image copy"), "{refused}");
+    }
+}
+
+#[test]
+fn a_base_that_cannot_serve_a_catalog_is_refused() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    run(at, &["bundle", "build", "bundle", "--to", "oci:images:bundle"], 0);
+    run(at, &["catalog", "build", "catalog", "--data-only", "--to", "oci:images:catalog"], 0);
+    let build = |base: &str, more: &[&str], code: i32| {
+        let args = ["catalog", "build", "catalog", "--base", base, "--to", "oci:out:v1"];
+        said(&run(at, &[&args, more].concat(), code))
+    };
+    let refused = build("oci:images:bundle", &[], 2);
+    assert!(refused.contains("cannot serve a catalog: it has no entrypoint"), "{refused}");
+    assert!(refused.contains("quay.io/operator-framework/opm:latest"), "{refused}");
+    let refused = build("oci:images:catalog", &[], 2);
+    assert!(refused.contains("is a catalog image itself"), "{refused}");
+    assert!(!at.join("out").exists());
+    build("oci:images:bundle", &["--entrypoint", "/bin/opm", "--cmd", "serve", "--cmd", "/configs"], 0);
+    // Of the image that was just built, the entrypoint is opm's; but it has a catalog.
+    let refused = build("oci:out:v1", &[], 2);
+    assert!(refused.contains("is a catalog image itself"), "{refused}");
+}
+
+#[test]
+fn an_image_is_unpacked_where_one_is_and_what_was_interrupted_is_finished() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    run(at, &["bundle", "build", "b/0.1.0", "--to", "oci:images:v1"], 0);
+    let empty = at.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let directory = inode(&empty);
+    let unpack = ["bundle", "unpack", "oci:../images:v1", "--output-dir", "."];
+    run(&empty, &unpack, 0);
+    assert_eq!(inode(&empty), directory, "the directory is the same");
+    let whole = tree(&empty);
+    assert_eq!(whole, tree(&at.join("b/0.1.0")));
+    assert!(said(&run(&empty, &unpack, 3)).contains("`.` already exists"));
+    // A killed run leaves some of the files, and those that it was writing.
+    fs::remove_file(empty.join("metadata/annotations.yaml")).unwrap();
+    fs::create_dir(empty.join(".olmkit-new-x")).unwrap();
+    fs::write(empty.join(".olmkit-new-x/0"), "annotat").unwrap();
+    run(&empty, &unpack, 0);
+    assert_eq!(tree(&empty), whole);
+}
+
+#[test]
+fn an_archive_keeps_its_mode_and_the_link_that_leads_to_it() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let build = |version: &str| {
+        run(at, &["bundle", "build", &format!("b/{version}"), "--to", "oci-archive:link.tar:v1"], 0);
+        fs::read(at.join("real.tar")).unwrap()
+    };
+    fs::write(at.join("real.tar"), "").unwrap();
+    fs::set_permissions(at.join("real.tar"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("real.tar", at.join("link.tar")).unwrap();
+    assert_ne!(build("0.1.0"), build("0.2.0"));
+    assert_eq!(fs::metadata(at.join("real.tar")).unwrap().mode() & 0o777, 0o640);
+    assert!(fs::symlink_metadata(at.join("link.tar")).unwrap().is_symlink());
+}
+
+#[test]
+fn an_archive_replaces_only_an_archive_without_other_images() {
+    let dir = bundle_and_catalog();
+    let build = |to: &str, code| run(dir.path(), &["bundle", "build", "bundle", "--to", to], code);
+    fs::write(dir.path().join("notes.md"), "mine").unwrap();
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for (to, why) in [("notes.md", "is not an archive of images"), ("fifo", "is not a regular file")] {
+        for kind in ["oci-archive", "docker-archive"] {
+            let refused = said(&build(&format!("{kind}:{to}"), 3));
+            assert!(refused.contains(&format!("`{to}` exists and {why}")), "{refused}");
+        }
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("notes.md")).unwrap(), "mine");
+    assert!(!fs::metadata(&fifo).unwrap().is_file());
+
+    fs::write(dir.path().join("one.tar"), "").unwrap();
+    build("oci-archive:one.tar:v1", 0);
+    build("oci-archive:one.tar:v1", 0);
+    let refused = said(&build("oci-archive:one.tar:v2", 3));
+    assert!(refused.contains("`one.tar` already has the image `v1`, which would be lost"), "{refused}");
+    run(dir.path(), &["image", "digest", "oci-archive:one.tar:v1"], 0);
+
+    build("docker-archive:docker.tar:quay.io/example/echo:v1", 0);
+    build("docker-archive:docker.tar:quay.io/example/echo:v1", 0);
+    let refused = said(&build("docker-archive:docker.tar:quay.io/example/echo:v2", 3));
+    assert!(refused.contains("already has the image `quay.io/example/echo:v1`"), "{refused}");
+}
+
+#[test]
+fn an_image_is_not_written_into_what_it_is_made_of() {
+    let dir = bundle_and_catalog();
+    let old = tree(dir.path());
+    let catalog = ["catalog", "build", "catalog", "--data-only", "--to"];
+    for to in ["oci:catalog/image", "oci-archive:catalog/new.tar", "docker-archive:catalog/new.tar"] {
+        let refused = said(&run(dir.path(), &[&catalog[..], &[to]].concat(), 2));
+        assert!(refused.contains("is inside of `catalog`"), "{refused}");
+    }
+    let to = "oci:bundle/manifests/image";
+    let refused = said(&run(dir.path(), &["bundle", "build", "bundle", "--to", to], 2));
+    assert!(refused.contains("is inside of `bundle`"), "{refused}");
+    assert!(added(&old, dir.path()).is_empty());
+}
+
+#[test]
+fn a_compiled_catalog_replaces_only_a_compiled_catalog() {
+    let dir = bundle_and_catalog();
+    fs::write(dir.path().join("notes.md"), "mine").unwrap();
+    let old = tree(dir.path());
+    let file = "catalog/echo-operator/catalog.yaml";
+    for (catalog, to) in [("catalog", "notes.md"), (file, file)] {
+        let refused = said(&run(dir.path(), &["catalog", "build-index", catalog, "--to", to], 2));
+        assert!(refused.contains("exists and is not a compiled catalog"), "{refused}");
+    }
+    let serve = ["catalog", "serve", "catalog", "--cache-only", "--index", "notes.md"];
+    let refused = olmkit(dir.path(), &serve).output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("is not a compiled catalog"), "{refused:?}");
+    assert!(added(&old, dir.path()).is_empty());
+    fs::write(dir.path().join("index"), "").unwrap();
+    for _ in 0..2 {
+        run(dir.path(), &["catalog", "build-index", "catalog", "--to", "index"], 0);
+    }
+}
+
+#[test]
+fn a_platform_that_a_single_image_is_not_for_is_refused() {
+    let dir = bundle_and_catalog();
+    run(dir.path(), &["bundle", "build", "bundle", "--to", "oci:image"], 0);
+    let copy = |platform| ["image", "copy", "oci:image", "oci:copied", "--platform", platform];
+    let refused = said(&run(dir.path(), &copy("linux/arm64"), 3));
+    assert!(refused.contains("is for linux/amd64 only, not for linux/arm64"), "{refused}");
+    run(dir.path(), &copy("linux/amd64"), 0);
+}
+
+#[test]
+fn flags_that_cannot_be_honoured_are_refused() {
+    let dir = bundle_and_catalog();
+    let template = "schema: olm.template.basic\nentries:\n- {schema: olm.bundle, image: r.example/echo:v1}\n";
+    fs::write(dir.path().join("basic.yaml"), template).unwrap();
+    fs::write(dir.path().join("typo.yaml"), template.replace("entries", "entrys")).unwrap();
+    fs::write(dir.path().join("bundles.tsv"), "\u{feff}r.example/echo:v1\tbundle\n").unwrap();
+    let twice = "r.example/echo:v1\tbundle\nr.example/echo:v1\tother\n";
+    fs::write(dir.path().join("twice.tsv"), twice).unwrap();
+    run(dir.path(), &["catalog", "template", "basic.yaml", "--bundles", "bundles.tsv"], 0);
+    let old = tree(dir.path());
+    let label = "operators.operatorframework.io.index.configs.v1=/x";
+    let refused: [(&[&str], i32, &str); 9] = [
+        (&["catalog", "graph", "catalog", "--output", "json"], 2, "no such output format"),
+        (&["catalog", "add", "new", "bundle", "--image-ref-template", ""], 2, "image-ref-template"),
+        (&["catalog", "render", "bundle", "--image-ref-template", ""], 2, "image-ref-template"),
+        (&["catalog", "template", "basic.yaml", "--bundles", "twice.tsv"], 2, "`twice.tsv`:2 names"),
+        (&["catalog", "template", "typo.yaml", "--bundles", "bundles.tsv"], 1, "has no `entries`"),
+        (
+            &["catalog", "template", "basic.yaml", "--bundles", "bundles.tsv", "--output-dir", "out"],
+            2,
+            "`--output-dir` needs a composite",
+        ),
+        (
+            &["catalog", "build", "catalog", "--data-only", "--label", label, "--to", "oci:image"],
+            2,
+            "is set by olmkit",
+        ),
+        (&["bundle", "init", "--package-file", ""], 2, "is not the name of a file"),
+        (&["bundle", "init", "--package-file", "../olmkit.yaml"], 2, "is not the name of a file"),
+    ];
+    for (args, code, why) in refused {
+        let output = run(dir.path(), args, code);
+        let refused = format!("{}{}", said(&output), String::from_utf8_lossy(&output.stdout));
+        assert!(refused.contains(why), "{args:?}: {refused}");
+    }
+    assert!(added(&old, dir.path()).is_empty());
+}
+
+#[test]
+fn what_a_killed_writer_of_an_archive_or_an_index_left_is_removed() {
+    let root = bundle_and_catalog();
+    let at = |path: &str| root.path().join(path);
+    for left in [".olmkit-archive-x", ".olmkit-index-x"] {
+        fs::write(at(left), "half").unwrap();
+    }
+    // Somebody who still writes has the lock of the file.
+    let living = fs::File::create(at(".olmkit-index-y")).unwrap();
+    fs::write(at(".olmkit-index-y"), "half").unwrap();
+    living.lock().unwrap();
+    run(root.path(), &["bundle", "build", "bundle", "--to", "oci-archive:a.tar"], 0);
+    run(root.path(), &["catalog", "build-index", "catalog", "--to", "catalog.olmkit"], 0);
+    assert!(!at(".olmkit-archive-x").exists() && !at(".olmkit-index-x").exists());
+    assert!(at(".olmkit-index-y").exists());
+}
+
+#[test]
+fn image_flags_that_cannot_be_honoured_are_refused() {
+    let root = bundle_and_catalog();
+    run(root.path(), &["bundle", "build", "bundle", "--to", "oci:image"], 0);
+    run(root.path(), &["bundle", "build", "bundle", "--to", "docker-archive:d.tar:app:v1"], 0);
+    let before = tree(root.path());
+    for words in [
+        ["image", "copy", "oci:image", "127.0.0.1:1/a/b:v1", "--authfile", ""].as_slice(),
+        &["image", "copy", "oci:image", "127.0.0.1:1/a/b:v1", "--also-tag", "bad/tag"],
+        // Docker's archives mean Docker Hub by `app:v1`; nobody who pushes does.
+        &["bundle", "push", "docker-archive:d.tar:app:v1"],
+        &["bundle", "build", "bundle", "--to", "docker-archive:d.tar:app:v1", "--push"],
+        &[
+            "catalog",
+            "build",
+            "catalog",
+            "--base",
+            "oci:image",
+            "--platform",
+            "linux/s390x,linux/s390x",
+            "--to",
+            "oci:b",
+        ],
+    ] {
+        let output = olmkit(root.path(), words).output().unwrap();
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {}", said(&output));
+    }
+    assert_eq!(tree(root.path()), before);
+}
