@@ -28,7 +28,7 @@ pub(crate) fn trials(corpus: &Path) -> Vec<Trial> {
     let (catalogs, all_templates) = (corpus.to_owned(), corpus.to_owned());
     vec![
         Trial::test("catalogs::edits", move || edits(&catalogs, "opm-validate", 2500, None)),
-        Trial::test("catalogs::edits_of_templates", move || templates(&all_templates, 1000)),
+        Trial::test("catalogs::edits_of_templates", move || templates(&all_templates, 500)),
     ]
 }
 

@@ -22,7 +22,13 @@ use crate::yaml::write::{self, WriteError};
 /// let bundle = Builder::new("echo".parse()?, "0.1.0".parse()?)
 ///     .object(&json!({
 ///         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "echo"},
-///         "spec": {"template": {"spec": {"containers": [{"name": "manager", "image": "quay.io/example/echo:v1"}]}}},
+///         "spec": {
+///             "selector": {"matchLabels": {"app": "echo"}},
+///             "template": {
+///                 "metadata": {"labels": {"app": "echo"}},
+///                 "spec": {"containers": [{"name": "manager", "image": "quay.io/example/echo:v1"}]},
+///             },
+///         },
 ///     }))
 ///     .set("spec.description", "Says it again.")
 ///     .generate()?;

@@ -391,6 +391,19 @@ async fn slots_that_are_given_up_are_served_again() {
 async fn a_copy_of_volumes() {
     let origin = formed(3, 0, true).await;
     fill(&origin, 300).await;
+    // Redis keeps what it appends in memory while the disk is busy, for up to two seconds.
+    for ordinal in 0..3 {
+        let mut server = origin.access.connect(origin.ip(ordinal)).await.unwrap();
+        let deadline = Instant::now() + A_WHILE;
+        loop {
+            let info = server.send::<String>("INFO", cmd("INFO").arg("persistence")).await.unwrap();
+            if info.contains("aof_buffer_length:0\r") {
+                break;
+            }
+            assert!(Instant::now() < deadline, "the writes are not on disk: {info}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
     let mut copy = Servers::copy_of(&origin);
     copy.settle(A_WHILE).await;
     let mut client = ClusterClient::new(origin.access.clone(), origin.ip(0));
