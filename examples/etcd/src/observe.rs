@@ -1,7 +1,13 @@
 //! Looking: the pods first, then the members, so that what a pod says is never newer than what its member says.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::{
+    api::core::v1::{ContainerStatus, Pod},
+    apimachinery::pkg::apis::meta::v1::Time,
+    jiff::Timestamp,
+};
 use kube::{Api, ResourceExt, api::ListParams};
 use operator_process::objects::{ApiError, during, is_controlled_by};
 
@@ -12,6 +18,9 @@ use crate::{
     objects::{CLIENT_PORT, CONTAINER, REPLACES, selector},
     plan::{self, Health, Member, Observed, PodState},
 };
+
+/// How long a pod may be there after the time by which it had to end. Clocks differ by less.
+const OVERDUE: Duration = Duration::from_secs(10);
 
 /// What was seen.
 pub(crate) struct Seen {
@@ -103,8 +112,8 @@ fn pod(pod: &Pod) -> plan::Pod {
     let image = containers.filter(|one| one.name == CONTAINER).find_map(|one| one.image.clone());
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let replaced = pod.annotations().get(REPLACES);
-    let state = if pod.metadata.deletion_timestamp.is_some() {
-        PodState::Leaving
+    let state = if let Some(Time(deadline)) = pod.metadata.deletion_timestamp {
+        if Timestamp::now() > deadline + OVERDUE { PodState::Overdue } else { PodState::Leaving }
     } else if matches!(phase, Some("Failed" | "Succeeded")) {
         PodState::Failed
     } else if replaced.is_some() && replaced == container(pod).and_then(|one| one.container_id.as_ref()) {

@@ -45,6 +45,8 @@ pub(crate) enum PodState {
     Restarting,
     /// It is being deleted.
     Leaving,
+    /// It is being deleted, and still there after the time that it was given: its node may be gone.
+    Overdue,
     /// It has ended for good, as after an eviction.
     Failed,
 }
@@ -166,7 +168,8 @@ pub(crate) fn plan(cluster: &str, goal: &Goal, seen: &Observed) -> Step {
     // Its data are gone, or will be in a moment.
     let lost = |member: &&Member| {
         let state = pod(&member.name).map(|pod| pod.state);
-        member.started && matches!(state, None | Some(PodState::Leaving | PodState::Failed))
+        member.started
+            && matches!(state, None | Some(PodState::Leaving | PodState::Overdue | PodState::Failed))
     };
     let healthy = |member: &&Member| member.health != Health::Silent && !lost(member);
     let voters: Vec<&Member> = members.iter().filter(|member| !member.learner).collect();
@@ -174,7 +177,8 @@ pub(crate) fn plan(cluster: &str, goal: &Goal, seen: &Observed) -> Step {
 
     // Removed from the members first, then deleted.
     let is_member = |pod: &&Pod| members.iter().any(|member| member.name == pod.name);
-    if let Some(pod) = seen.pods.iter().find(|pod| !is_member(pod) && pod.state != PodState::Leaving) {
+    let leaves = |pod: &&Pod| matches!(pod.state, PodState::Leaving | PodState::Overdue);
+    if let Some(pod) = seen.pods.iter().find(|pod| !is_member(pod) && !leaves(pod)) {
         return Step::Act(Action::DeletePod { name: pod.name.clone() });
     }
 
@@ -219,6 +223,10 @@ pub(crate) fn plan(cluster: &str, goal: &Goal, seen: &Observed) -> Step {
         return wait("MemberUnhealthy", message, true);
     }
     if voters.len() < goal.size {
+        if let Some(pod) = seen.pods.iter().find(|pod| pod.state == PodState::Leaving) {
+            let message = format!("{} ends; the next member may take its name", pod.name);
+            return wait("PodTerminating", message, false);
+        }
         let taken = |name: &String| pod(name).is_some() || members.iter().any(|member| member.name == *name);
         let free = (0..).map(|number| numbered(cluster, number)).find(|name| !taken(name));
         return Step::Act(Action::AddLearner { name: free.expect("there is always a higher number") });

@@ -51,7 +51,9 @@ impl World {
     }
 
     fn alive(node: &Node) -> bool {
-        node.started && node.runs && matches!(&node.pod, Some((_, PodState::Present | PodState::Leaving)))
+        node.started
+            && node.runs
+            && matches!(&node.pod, Some((_, PodState::Present | PodState::Leaving | PodState::Overdue)))
     }
 
     fn has_quorum(&self) -> bool {
@@ -175,7 +177,7 @@ impl World {
                 for node in &mut self.nodes {
                     let Some((_, state)) = &mut node.pod else { continue };
                     match state {
-                        PodState::Leaving => node.pod = None,
+                        PodState::Leaving | PodState::Overdue => node.pod = None,
                         PodState::Failed => {}
                         PodState::Restarting => *state = PodState::Present,
                         // A learner starts when the others can tell it what there is.
@@ -194,7 +196,7 @@ impl World {
             }
             Event::DeletePod(which) => {
                 if let Some(Node { pod: Some((_, state)), .. }) = self.nodes.get_mut(which % count) {
-                    *state = if which % 2 == 0 { PodState::Leaving } else { PodState::Failed };
+                    *state = [PodState::Leaving, PodState::Failed, PodState::Overdue][which / count % 3];
                 }
             }
             Event::Resize(size) => self.size = size,

@@ -1,7 +1,7 @@
 //! Each situation in one line: members by their number, with what is special about each.
 //!
 //! `!` leads, `s` is silent, `u` was added and never ran, `b` is a learner without all data, `l` is one in sync; of its pod: `x` is
-//! not there, `d` is being deleted, `f` has failed, `o` has the old image, `r` restarts with the new one. `p` alone is a pod
+//! not there, `d` is being deleted, `D` for too long, `f` has failed, `o` has the old image, `r` restarts with the new one. `p` alone is a pod
 //! without a member.
 
 use super::*;
@@ -33,6 +33,7 @@ fn seen(words: &str) -> Observed {
         }
         let state = match () {
             () if has('d') => PodState::Leaving,
+            () if has('D') => PodState::Overdue,
             () if has('f') => PodState::Failed,
             () if has('r') => PodState::Restarting,
             () => PodState::Present,
@@ -70,7 +71,9 @@ fn a_cluster_grows_by_one_learner_at_a_time() {
     check(5, "0! 1 2", "added e-3 as a learner");
     // The lowest number that no member and no pod has.
     check(3, "0! 2", "added e-1 as a learner");
-    check(3, "0! 1pd 2", "added e-3 as a learner");
+    // A name whose pod is about to end is waited for, but not for ever.
+    check(3, "0! 1pd 2", "PodTerminating");
+    check(3, "0! 1pD 2", "added e-3 as a learner");
 }
 
 #[test]
@@ -93,6 +96,7 @@ fn a_learner_that_is_lost_or_not_needed_goes() {
 fn a_member_whose_pod_is_gone_is_removed_and_replaced() {
     check(3, "0! 1x 2", "removed e-1 from the members");
     check(3, "0! 1d 2", "removed e-1 from the members");
+    check(3, "0! 1D 2", "removed e-1 from the members");
     check(3, "0! 1f 2", "removed e-1 from the members");
     check(3, "0! 2", "added e-1 as a learner");
     check(5, "0! 1x 2x 3 4", "removed e-1 from the members");
