@@ -213,10 +213,17 @@ pub fn run(
     };
     let errand = Errand { verb, made: made.as_ref(), options, access, begun };
     let outcomes = match (&target.simulate[..], &target.contexts[..]) {
-        ([], []) => vec![(String::new(), real(target, None, &errand, progress))],
-        ([], contexts) => at_once(target, contexts, &errand, progress),
+        ([], []) => {
+            let done = Reached::of(target, None, &errand)
+                .and_then(|reached| real(reached, target, None, &errand, progress));
+            vec![(String::new(), done)]
+        }
+        ([], contexts) => at_once(target, contexts, &errand, progress)?,
         (files, _) => {
             let mut outcomes = Vec::new();
+            if files.len() > 1 && errand.changes() {
+                files.iter().try_for_each(|path| simulated::check(path, target, access, &errand))?;
+            }
             for path in files {
                 let name = path.display().to_string();
                 let named = Within { context: name.clone(), progress };
@@ -246,6 +253,13 @@ struct Errand<'e> {
     access: &'e Access,
     /// When the command began.
     begun: Instant,
+}
+
+impl Errand<'_> {
+    /// Whether something is changed, and not only told.
+    fn changes(&self) -> bool {
+        self.verb.writes() && !self.options.dry_run
+    }
 }
 
 impl Verb {
@@ -284,6 +298,30 @@ impl Verb {
         };
         namespace.get_or_insert_with(|| default.to_owned());
         verb
+    }
+
+    /// The namespace that it is about; none where it looks everywhere.
+    fn namespace(&self) -> Option<&str> {
+        let namespace = match self {
+            Self::Install { request, .. } => return Some(&request.namespace),
+            Self::Source(SourceVerb::Add { wanted, .. }) => return Some(&wanted.namespace),
+            Self::Upgrade(request) => &request.namespace,
+            Self::Uninstall(request) => &request.namespace,
+            Self::Rollback { request, .. } => &request.namespace,
+            Self::Source(
+                SourceVerb::List { namespace }
+                | SourceVerb::Remove { namespace, .. }
+                | SourceVerb::Refresh { namespace, .. },
+            )
+            | Self::Approve { namespace, .. }
+            | Self::Plan { namespace, .. }
+            | Self::Status { namespace, .. }
+            | Self::Describe { namespace, .. }
+            | Self::Doctor { namespace, .. }
+            | Self::Watch { namespace, .. }
+            | Self::List { namespace } => namespace,
+        };
+        namespace.as_deref()
     }
 
     /// Whether it changes a cluster.
@@ -336,27 +374,118 @@ impl Verb {
     }
 }
 
-/// Several clusters, each in a thread of its own.
+/// Several clusters, each in a thread of its own. What changes something begins on none of them before all are found and answer.
 fn at_once(
     target: &Target,
     contexts: &[String],
     errand: &Errand<'_>,
     progress: &(dyn Progress + Sync),
-) -> Vec<(String, Result<Outcome, Failure>)> {
-    let within = |context: &String| -> Result<Outcome, Failure> {
+) -> Result<Vec<(String, Result<Outcome, Failure>)>, Failure> {
+    let mut reached: Vec<Result<Reached, Failure>> =
+        contexts.iter().map(|context| Reached::of(target, Some(context), errand)).collect();
+    if contexts.len() > 1 && errand.changes() {
+        let found = all_of(contexts, reached)?;
+        let look = |context: &String, mut reached: Reached| {
+            let named = Within { context: context.clone(), progress };
+            reached.look(target, errand, &named).map(|()| reached)
+        };
+        let answered = all_of(contexts, in_threads(contexts, found, &look))?;
+        reached = answered.into_iter().map(Ok).collect();
+    }
+    let within = |context: &String, reached: Result<Reached, Failure>| {
         if contexts.len() == 1 {
-            return real(target, Some(context), errand, progress);
+            return real(reached?, target, Some(context), errand, progress);
         }
         let named = Within { context: context.clone(), progress };
-        real(target, Some(context), errand, &named)
+        real(reached?, target, Some(context), errand, &named)
     };
+    Ok(contexts.iter().cloned().zip(in_threads(contexts, reached, &within)).collect())
+}
+
+/// Does something with each of several clusters, in a thread of its own.
+fn in_threads<T: Send, R: Send>(
+    contexts: &[String],
+    each: Vec<T>,
+    work: &(dyn Fn(&String, T) -> Result<R, Failure> + Sync),
+) -> Vec<Result<R, Failure>> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = contexts.iter().map(|context| scope.spawn(move || within(context))).collect();
-        let outcomes = threads.into_iter().map(|thread| {
+        let threads: Vec<_> =
+            contexts.iter().zip(each).map(|(context, one)| scope.spawn(move || work(context, one))).collect();
+        let done = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Failure::unknown("the thread of this cluster has died")))
         });
-        contexts.iter().cloned().zip(outcomes).collect()
+        done.collect()
     })
+}
+
+/// A cluster of several that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the context `{context}`")]
+struct UnusableContext {
+    context: String,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+/// All of several clusters, or why one of them cannot be used.
+fn all_of(contexts: &[String], each: Vec<Result<Reached, Failure>>) -> Result<Vec<Reached>, Failure> {
+    let unusable = |context: &String, failure: Failure| {
+        let Failure { exit, error, place, help } = failure;
+        let unchanged = "nothing was changed on any cluster".to_owned();
+        Failure {
+            exit,
+            error: Box::new(UnusableContext { context: context.clone(), source: error }),
+            place,
+            help: help.into_iter().chain([unchanged]).reduce(|all, more| all + "\n" + &more),
+        }
+    };
+    contexts
+        .iter()
+        .zip(each)
+        .map(|(context, one)| one.map_err(|failure| unusable(context, failure)))
+        .collect()
+}
+
+/// A cluster that was found, and the verb as it is meant there.
+struct Reached {
+    cluster: Kubernetes,
+    verb: Verb,
+}
+
+impl Reached {
+    /// A client for a cluster; nothing is asked of it yet.
+    fn of(target: &Target, context: Option<&String>, errand: &Errand<'_>) -> Result<Self, Failure> {
+        let cluster = connect_to(target, context)?;
+        let cluster = cluster.within(errand.options.timeout.saturating_sub(errand.begun.elapsed()));
+        let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
+        let verb = errand.verb.within(namespace);
+        verb.has_namespace()?;
+        Ok(Self { cluster, verb })
+    }
+
+    /// Looks at what the verb begins with, and changes nothing: that a cluster does not answer is told before another one is changed.
+    fn look(&mut self, target: &Target, errand: &Errand<'_>, progress: &dyn Progress) -> Result<(), Failure> {
+        let kind = match self.verb {
+            Verb::Source(_) => &known::CATALOG_SOURCE,
+            _ => &known::SUBSCRIPTION,
+        };
+        let found = self.cluster.list(kind, self.verb.namespace());
+        found.map_err(|error| failure(error.into(), &[], "", None))?;
+        let errand = &Errand { verb: &self.verb, ..*errand };
+        rehearse(&mut self.cluster, &Sources::of(target, errand), errand, progress)
+    }
+}
+
+/// What cannot succeed is reported before anything is pushed.
+fn rehearse(
+    cluster: &mut Kubernetes,
+    sources: &Sources,
+    errand: &Errand<'_>,
+    progress: &dyn Progress,
+) -> Result<(), Failure> {
+    let (Some(made), Verb::Install { request, .. }) = (errand.made, errand.verb) else { return Ok(()) };
+    let rehearsal = Options { dry_run: true, ..errand.options.clone() };
+    let checked = Engine::new(cluster, sources, progress, rehearsal).install(&made.install(request));
+    checked.map(drop).map_err(|error| failure(error, &[], "", None))
 }
 
 /// One of several clusters, whose name stands before what it tells.
@@ -391,29 +520,20 @@ fn connect_to(target: &Target, context: Option<&String>) -> Result<Kubernetes, F
 
 /// A verb on a real cluster.
 fn real(
+    reached: Reached,
     target: &Target,
     context: Option<&String>,
     errand: &Errand<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    let cluster = connect_to(target, context)?;
-    let mut cluster = cluster.within(errand.options.timeout.saturating_sub(errand.begun.elapsed()));
-    let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
-    let verb = errand.verb.within(namespace);
-    verb.has_namespace()?;
+    let Reached { mut cluster, verb } = reached;
     let errand = &Errand { verb: &verb, ..*errand };
-    let mut sources = Sources::new(target.catalog_from.clone(), errand.access.clone());
-    if let (Some(made), Verb::Install { request, .. }) = (errand.made, errand.verb) {
-        sources.keep(&made.catalog, &made.text);
-        sources.bundles.extend(made.pushed().bundles);
-        if !errand.options.dry_run {
-            // What cannot succeed is reported before anything is pushed.
-            let rehearsal = Options { dry_run: true, ..errand.options.clone() };
-            let checked =
-                Engine::new(&mut cluster, &sources, progress, rehearsal).install(&made.install(request));
-            checked.map_err(|error| failure(error, &[], "", None))?;
-            made.push(errand.access, progress)?;
-        }
+    let sources = Sources::of(target, errand);
+    if let Some(made) = errand.made
+        && !errand.options.dry_run
+    {
+        rehearse(&mut cluster, &sources, errand, progress)?;
+        made.push(errand.access, progress)?;
     }
     let name = context.map_or("the current context", String::as_str);
     match one(&mut cluster, &sources, errand, progress, name) {

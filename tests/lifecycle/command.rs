@@ -85,6 +85,15 @@ fn a_misspelt_or_damaged_state_is_named() {
 }
 
 #[test]
+fn a_simulated_cluster_that_does_not_exist_is_found_before_another_one_is_changed() {
+    let root = installed();
+    let before = fs::read(root.path().join("c.json")).unwrap();
+    let told = run(root.path(), &["uninstall", "demo", "-n", "ns", "--simulate", "c.json,typo.json"], 2);
+    assert!(told.starts_with("error: `typo.json` does not exist\n"), "{told}");
+    assert_eq!(fs::read(root.path().join("c.json")).unwrap(), before);
+}
+
+#[test]
 fn flags_that_contradict_each_other_are_refused() {
     let root = installed();
     let before = fs::read(root.path().join("c.json")).unwrap();

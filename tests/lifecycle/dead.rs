@@ -131,17 +131,21 @@ fn respond(stream: &mut TcpStream, status: &str, body: &str) -> std::io::Result<
     stream.write_all(body.as_bytes())
 }
 
-/// A kubeconfig with two contexts: `plain`, which is the current one, and `team`, which has a namespace.
+/// A kubeconfig with three contexts: `plain`, which is the current one, `team`, which has a namespace, and `gone`, where nobody listens.
 pub(crate) fn kubeconfig(port: u16) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
     let text = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "plain",
-        "clusters": [{"name": "c", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+        "clusters": [
+            {"name": "c", "cluster": {"server": format!("http://127.0.0.1:{port}")}},
+            {"name": "g", "cluster": {"server": "http://127.0.0.1:1"}},
+        ],
         "users": [{"name": "u", "user": {}}],
         "contexts": [
             {"name": "plain", "context": {"cluster": "c", "user": "u"}},
             {"name": "team", "context": {"cluster": "c", "user": "u", "namespace": "team-a"}},
+            {"name": "gone", "context": {"cluster": "g", "user": "u"}},
         ],
     });
     std::fs::write(&path, text.to_string()).unwrap();
@@ -423,6 +427,40 @@ fn the_namespace_of_the_context_is_honoured_and_all_namespaces_means_all() {
     // Below it is what is wrong with each.
     let table = String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.contains('[')).count();
     assert_eq!(table, 3, "{output:?}");
+}
+
+#[test]
+fn a_context_that_does_not_exist_is_found_before_any_cluster_is_asked() {
+    let server = with_a_subscription(String::new(), |_| Answer::Status(404));
+    for verb in [
+        &["install", "demo", "-n", "ns"][..],
+        &["upgrade", "demo"],
+        &["approve", "demo"],
+        &["rollback", "demo", "--to", "0.1.0"],
+        &["uninstall", "demo", "-n", "team-a"],
+        &["doctor", "--fix"],
+    ] {
+        let output = run(server.port, &[verb, &["--contexts", "plain,typo"]].concat());
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(3), "{verb:?}: {said}");
+        assert!(said.starts_with("error: cannot use the context `typo`\n"), "{verb:?}: {said}");
+        assert!(said.contains("nothing was changed on any cluster"), "{verb:?}: {said}");
+        assert_eq!(server.paths(), Vec::<String>::new(), "{verb:?}");
+    }
+    // What only reads tells what it finds elsewhere.
+    let output = run(server.port, &["list", "--contexts", "plain,typo"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("team-a"), "{output:?}");
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_is_found_before_another_one_is_changed() {
+    let server = with_a_subscription(String::new(), |_| Answer::Status(404));
+    let output = run(server.port, &["uninstall", "demo", "-n", "team-a", "--contexts", "plain,gone"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.starts_with("error: cannot use the context `gone`\n"), "{said}");
+    let asked = server.paths();
+    assert!(asked.len() == 1 && asked[0].contains("/subscriptions"), "{asked:?}");
 }
 
 #[test]

@@ -47,8 +47,42 @@ pub(super) fn with<T>(
     errand: &Errand<'_>,
     work: impl FnOnce(&mut dyn Cluster, &Sources) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let Errand { made, options, .. } = *errand;
-    let held = Held::take(path, errand.verb.writes() && !options.dry_run, PATIENCE)?;
+    let Opened { held, before, mut cluster, sources } = open(path, target, access, errand)?;
+    if errand.verb.writes() && !errand.options.wait {
+        // Whoever does not wait comes back later, and finds what OLM has done meanwhile.
+        let later = cluster.store().now() + BETWEEN;
+        cluster.run_until(later);
+    }
+    let done = work(&mut cluster, &sources);
+    let after = cluster.save();
+    if errand.changes() && after != before {
+        held.write(path, &after)?;
+    }
+    done
+}
+
+/// Finds out whether a simulated cluster can be used, and changes nothing.
+pub(super) fn check(
+    path: &Path,
+    target: &Target,
+    access: &Access,
+    errand: &Errand<'_>,
+) -> Result<(), Failure> {
+    open(path, target, access, errand).map(drop)
+}
+
+/// A simulated cluster that is ours until the value is gone.
+struct Opened {
+    held: Held,
+    /// What is in the file.
+    before: String,
+    cluster: Simulation,
+    sources: Sources,
+}
+
+fn open(path: &Path, target: &Target, access: &Access, errand: &Errand<'_>) -> Result<Opened, Failure> {
+    let made = errand.made;
+    let held = Held::take(path, errand.changes(), PATIENCE)?;
     let mut before = String::new();
     let mut cluster = if path.exists() {
         let text = files::read_text(path)?;
@@ -85,17 +119,7 @@ pub(super) fn with<T>(
             serve(&mut cluster, target, access)?
         }
     };
-    if errand.verb.writes() && !options.wait {
-        // Whoever does not wait comes back later, and finds what OLM has done meanwhile.
-        let later = cluster.store().now() + BETWEEN;
-        cluster.run_until(later);
-    }
-    let done = work(&mut cluster, &sources);
-    let after = cluster.save();
-    if errand.verb.writes() && !options.dry_run && after != before {
-        held.write(path, &after)?;
-    }
-    done
+    Ok(Opened { held, before, cluster, sources })
 }
 
 /// The catalogs of a cluster, and the one that is about to be added.

@@ -11,6 +11,7 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use serde_json::Value;
 
+use super::{Errand, Target};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::image::{Access, LoadError, Patience, Place, PlaceError, RegistryError, present};
@@ -64,6 +65,16 @@ struct NoImage(String);
 pub(super) struct Because(pub(super) Failure);
 
 impl Sources {
+    /// The catalogs of a real cluster, with the one that is made for a single installation.
+    pub(super) fn of(target: &Target, errand: &Errand<'_>) -> Self {
+        let mut sources = Self::new(target.catalog_from.clone(), errand.access.clone());
+        if let Some(made) = errand.made {
+            sources.keep(&made.catalog, &made.text);
+            sources.bundles.extend(made.pushed().bundles);
+        }
+        sources
+    }
+
     pub(super) fn new(instead: Option<Input>, access: Access) -> Self {
         Self {
             instead,
