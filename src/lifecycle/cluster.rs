@@ -115,7 +115,8 @@ pub trait Cluster {
         true
     }
 
-    /// Whether a right is there, as far as the cluster tells; an empty name means any object.
+    /// Whether a right is there, as far as the cluster tells; an empty name means any object, and a plural like `pods/status` a
+    /// subresource.
     ///
     /// # Errors
     /// There was a signal, or the time is over.

@@ -1,7 +1,7 @@
 //! The repairs that the doctor applies itself: those that worked on real OLM, interrupt nothing that runs and lose nothing.
 //!
-//! Each looks at its objects again, does nothing when the cause is still there or somebody else was at work, and writes with the
-//! resource version that it has looked at. What is not done says why.
+//! Each looks at its objects again, does nothing when the cause is still there or somebody else was at work, asks for the rights of
+//! all its steps before the first one, and writes with the resource version that it has looked at. What is not done says why.
 
 use olmkit_bundle::version::Version;
 use olmkit_catalog::graph::VersionRelease;
@@ -14,6 +14,7 @@ use super::api::{
 use super::cluster::ClusterError;
 use super::doctor::{self, Cause, Diagnosis, Fix, ObjectRef};
 use super::engine::{Engine, EngineError};
+use super::rights::Right;
 use super::simulate::package_of;
 
 /// What came of a repair.
@@ -80,6 +81,9 @@ impl Engine<'_> {
         let owner = owners.into_iter().find(|owner| owner["kind"] == known::CONFIG_MAP.kind.as_str());
         let map = owner.and_then(|owner| owner["name"].as_str()).unwrap_or(&reference.name).to_owned();
         let map = self.cluster.get(&known::CONFIG_MAP, &reference.namespace, &map)?;
+        let rights = [(&known::JOB, Some(&job)), (&known::CONFIG_MAP, map.as_ref())].into_iter();
+        let rights = rights.filter_map(|(kind, object)| Some((kind, Key::of(object?))));
+        self.need(rights.map(|(kind, key)| Right::new("delete", kind, &key.namespace, &key.name)))?;
         self.delete_exactly(&known::JOB, &job)?;
         let mut what = Key::of(&job).placed();
         if let Some(map) = map {
@@ -104,6 +108,7 @@ impl Engine<'_> {
         if let Some(blocker) = self.blockers_of(&plan)?.first() {
             return Ok(Left(format!("its cause is still there: {blocker}")));
         }
+        self.need([Right::of_status(&known::INSTALL_PLAN, namespace, name)])?;
         let patch = json!({
             "metadata": {"resourceVersion": plan.metadata.resource_version},
             "status": {"phase": InstallPlanPhase::Installing.as_str()},
@@ -188,9 +193,18 @@ impl Engine<'_> {
         if !installed.is_empty() {
             again["spec"]["startingCSV"] = installed.into();
         }
+        let right = |verb, name| Right::new(verb, &known::SUBSCRIPTION, &key.namespace, name);
+        // Who creates something has to be allowed to give it any name.
+        self.need([right("delete", key.name.as_str()), right("create", "")])?;
         self.delete_exactly(&known::SUBSCRIPTION, &document)?;
-        self.gone(&known::SUBSCRIPTION, &key)?;
-        match self.create(&known::SUBSCRIPTION, again.clone()) {
+        let created = self
+            .gone(&known::SUBSCRIPTION, &key)
+            .and_then(|()| self.create(&known::SUBSCRIPTION, again.clone()));
+        // It must not be lost.
+        let by_hand = || {
+            format!("create it: echo '{}' | kubectl create -f -", again.to_string().replace('\'', "'\\''"))
+        };
+        match created {
             Ok(()) if subscription.spec.install_plan_approval == Approval::Manual => Ok(Done(format!(
                 "makes {} anew: OLM makes an InstallPlan for `{installed}` within about 10 seconds, which you have to approve: `olmkit operator approve {} -n {}`",
                 key.placed(),
@@ -201,13 +215,17 @@ impl Engine<'_> {
                 "makes {} anew: OLM installs `{installed}` within about 10 seconds",
                 key.placed()
             ))),
-            // It must not be lost.
+            // How the command ends says more than that this is undone.
+            Err(
+                error @ (EngineError::TimedOut { .. }
+                | EngineError::Cluster(ClusterError::Interrupted | ClusterError::TimedOut { .. })),
+            ) => {
+                self.say(format!("{} was deleted and not created again; {}", key.placed(), by_hand()));
+                Err(error)
+            }
             Err(error) => Err(EngineError::refused_help(
                 format!("{} was deleted and could not be created again: {error}", key.placed()),
-                format!(
-                    "create it: echo '{}' | kubectl create -f -",
-                    again.to_string().replace('\'', "'\\''")
-                ),
+                by_hand(),
             )),
         }
     }
@@ -247,12 +265,14 @@ impl Engine<'_> {
 
     /// Writes into the status of a Subscription what is installed.
     fn record(&mut self, subscription: &Object<Subscription>, csv: &str) -> Result<(), EngineError> {
+        let key = subscription.key();
+        self.need([Right::of_status(&known::SUBSCRIPTION, &key.namespace, &key.name)])?;
         let now = doctor::format_time(self.cluster.time_of_day());
         let patch = json!({
             "metadata": {"resourceVersion": subscription.metadata.resource_version},
             "status": {"installedCSV": csv, "currentCSV": csv, "state": "AtLatestKnown", "lastUpdated": now},
         });
-        self.patch_status(&known::SUBSCRIPTION, &subscription.key(), patch)
+        self.patch_status(&known::SUBSCRIPTION, &key, patch)
     }
 
     fn subscription(

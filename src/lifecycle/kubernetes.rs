@@ -570,11 +570,12 @@ impl Cluster for Kubernetes {
             namespaced: false,
         };
         let namespace = if resource.namespaced { namespace } else { "" };
+        let (plural, subresource) = resource.plural.split_once('/').unwrap_or((&resource.plural, ""));
         let review = json!({
             "apiVersion": reviews.api_version(), "kind": reviews.kind, "metadata": {},
             "spec": {"resourceAttributes": {
-                "verb": verb, "group": resource.group, "version": resource.version, "resource": resource.plural,
-                "namespace": namespace, "name": name,
+                "verb": verb, "group": resource.group, "version": resource.version, "resource": plural,
+                "subresource": subresource, "namespace": namespace, "name": name,
             }},
         });
         match self.create(&reviews, &review) {

@@ -24,6 +24,12 @@ impl Right {
         Self { verb, resource: resource.clone(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
+    /// To change the status of an object, which is a resource of its own, `PLURAL/status`.
+    pub(super) fn of_status(resource: &Resource, namespace: &str, name: &str) -> Self {
+        let plural = format!("{}/status", resource.plural);
+        Self::new("patch", &Resource { plural, ..resource.clone() }, namespace, name)
+    }
+
     /// In words.
     pub fn words(&self) -> String {
         let place = match self.namespace.as_str() {

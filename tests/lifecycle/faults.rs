@@ -6,6 +6,7 @@ use std::time::Duration;
 use olmkit::lifecycle::api::{Key, Resource, known};
 use olmkit::lifecycle::cluster::{Cluster, ClusterError};
 use olmkit::lifecycle::decide::Accept;
+use olmkit::lifecycle::doctor::{Fix, Scope, diagnose, observe};
 use olmkit::lifecycle::engine::{Engine, EngineError, Options};
 use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::rollback::Rollback;
@@ -428,4 +429,62 @@ fn what_was_accepted_and_nothing_carries_is_named() {
     let said = world.said.borrow().join("\n");
     assert!(said.contains("--accept nope: installplan/install-"), "{said}");
     assert!(said.contains("does not carry it; it carries demo.v0.2.0"), "{said}");
+}
+
+/// Repairs everything with an engine whose rights are as they are in the cluster with faults.
+fn fixed(world: &mut World, faulty: &mut Faulty) -> Result<Vec<Fix>, EngineError> {
+    let now = world.cluster.time_of_day();
+    let seen = observe(&mut world.cluster, &Scope::default(), Some(now)).unwrap();
+    let diagnosis = diagnose(&seen, &Scope::default());
+    world.run_on(faulty, Options::default(), |engine, _| engine.fix(&diagnosis))
+}
+
+#[test]
+fn the_doctor_deletes_nothing_that_it_may_not_create_again() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let key = Key::new(&known::CSV, NS, "demo.v0.3.0");
+    world.cluster.store().delete(&key);
+    world.cluster.store().patch(&key, &json!({"metadata": {"finalizers": null}})).ok();
+    let later = world.cluster.store().now() + Duration::from_secs(30);
+    world.cluster.run_until(later);
+    let before = world.cluster.save();
+    for verb in ["create", "delete"] {
+        let mut faulty = Faulty { missing: vec![(verb, "subscriptions")], ..Faulty::default() };
+        let error = fixed(&mut world, &mut faulty).unwrap_err();
+        let expected =
+            format!("not allowed to {verb} `subscriptions.operators.coreos.com` in the namespace `ns`");
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(world.cluster.save(), before, "something was changed");
+    }
+    assert!(fixed(&mut world, &mut Faulty::default()).unwrap()[0].done);
+}
+
+#[test]
+fn the_doctor_asks_for_the_rights_of_every_step_of_a_repair_first() {
+    let mut world = World::of("01").with(group("g", &[NS]));
+    for object in crate::fix::failed_unpacking() {
+        world.cluster.store().create(object).unwrap();
+    }
+    let before = world.cluster.save();
+    let mut faulty = Faulty { missing: vec![("delete", "configmaps")], ..Faulty::default() };
+    let error = fixed(&mut world, &mut faulty).unwrap_err();
+    assert_eq!(error.to_string(), "not allowed to delete `configmaps` in the namespace `olm`");
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    // An InstallPlan is retried through its status.
+    let mut world = World::of("01");
+    world.limit_size("demo.v0.2.0", 9);
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.make_demo("01", 50);
+    world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default())).unwrap_err();
+    let later = world.cluster.store().now() + Duration::from_secs(120);
+    world.cluster.run_until(later);
+    let mut example = Key::new(&known::SUBSCRIPTION, NS, "example");
+    (example.group, example.kind) = ("t01.example.com".into(), "Demo".into());
+    world.cluster.store().patch(&example, &json!({"spec": {"size": 3}})).unwrap();
+    let mut faulty = Faulty { missing: vec![("patch", "installplans/status")], ..Faulty::default() };
+    let error = fixed(&mut world, &mut faulty).unwrap_err();
+    let expected = "not allowed to patch `installplans/status.operators.coreos.com` in the namespace `ns`";
+    assert_eq!(error.to_string(), expected);
+    insta::assert_snapshot!(help_of(&error), @r#"the rule `{apiGroups: ["operators.coreos.com"], resources: ["installplans/status"], verbs: ["patch"]}` is missing: add it to a Role there"#);
 }

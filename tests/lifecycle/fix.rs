@@ -135,17 +135,21 @@ fn unpacking(failed: bool) -> [Value; 2] {
     ]
 }
 
-#[test]
-fn a_failed_unpack_job_goes_with_its_configmap_and_one_that_still_tries_stays() {
-    let mut world = World::of("01");
-    world.cluster.store().create(crate::world::group("g", &[NS])).unwrap();
+/// A Subscription, and the Job that could not unpack its bundle.
+pub(crate) fn failed_unpacking() -> Vec<Value> {
     let subscription = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": "demo", "namespace": NS},
         "spec": {"name": "demo", "channel": "stable", "source": "catalog", "sourceNamespace": "olm"},
     });
-    world.cluster.store().create(subscription).unwrap();
-    for object in unpacking(true) {
+    std::iter::once(subscription).chain(unpacking(true)).collect()
+}
+
+#[test]
+fn a_failed_unpack_job_goes_with_its_configmap_and_one_that_still_tries_stays() {
+    let mut world = World::of("01");
+    world.cluster.store().create(crate::world::group("g", &[NS])).unwrap();
+    for object in failed_unpacking() {
         world.cluster.store().create(object).unwrap();
     }
     assert_eq!(diagnosis(&mut world).causes[0].code, "unpack-failed");
