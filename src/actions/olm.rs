@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::operator::{connect, failure};
+use super::operator::{Aim, Aimed, connect, failure};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::lifecycle::cluster::Cluster as _;
@@ -79,6 +79,24 @@ pub enum Outcome {
 /// # Errors
 /// Why it could not be done.
 pub fn run(
+    choice: &Choice,
+    verb: &Verb,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Outcome, Failure> {
+    let aim = Aim::context(choice.kubeconfig.as_deref(), choice.context.as_deref());
+    let mut done = done(choice, verb, options, &Aimed { aim: &aim, progress });
+    match &mut done {
+        Ok(Outcome::Installed(status) | Outcome::Status(status)) => {
+            status.problems.iter_mut().for_each(|problem| *problem = aim.text(problem));
+        }
+        Ok(Outcome::Removed(removed)) => aim.removed(removed),
+        Ok(Outcome::Planned(_)) | Err(_) => {}
+    }
+    done.map_err(|failure| aim.failure(failure))
+}
+
+fn done(
     choice: &Choice,
     verb: &Verb,
     options: &Options,

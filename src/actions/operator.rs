@@ -1,5 +1,6 @@
 //! The operator verbs: which cluster, which catalogs, and what is kept of it.
 
+mod aim;
 mod catalog_source;
 pub mod channel_test;
 mod held;
@@ -33,6 +34,7 @@ use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
 use crate::report::OperatorAnswer;
 
+pub(super) use aim::{Aim, Aimed};
 pub use catalog_source::{NewCatalog, SourceVerb, is_on_disk};
 use made::Made;
 pub use made::NewBundle;
@@ -214,8 +216,7 @@ pub fn run(
     let errand = Errand { verb, made: made.as_ref(), options, access, begun };
     let outcomes = match (&target.simulate[..], &target.contexts[..]) {
         ([], []) => {
-            let done = Reached::of(target, None, &errand)
-                .and_then(|reached| real(reached, target, None, &errand, progress));
+            let done = real(Reached::of(target, None, &errand)?, target, None, &errand, progress);
             vec![(String::new(), done)]
         }
         ([], contexts) => at_once(target, contexts, &errand, progress)?,
@@ -228,8 +229,10 @@ pub fn run(
                 let name = path.display().to_string();
                 let named = Within { context: name.clone(), progress };
                 let progress: &dyn Progress = if files.len() == 1 { progress } else { &named };
-                let done = simulated::with(path, target, access, &errand, |cluster, sources| {
-                    one(cluster, sources, &errand, progress, &name)
+                let done = Aim::file(path).around(progress, |progress| {
+                    simulated::with(path, target, access, &errand, |cluster, sources| {
+                        one(cluster, sources, &errand, progress, &name)
+                    })
                 });
                 outcomes.push((name, done));
             }
@@ -520,6 +523,16 @@ fn connect_to(target: &Target, context: Option<&String>) -> Result<Kubernetes, F
 
 /// A verb on a real cluster.
 fn real(
+    reached: Reached,
+    target: &Target,
+    context: Option<&String>,
+    errand: &Errand<'_>,
+    progress: &dyn Progress,
+) -> Result<Outcome, Failure> {
+    Aim::at(target, context).around(progress, |progress| on_real(reached, target, context, errand, progress))
+}
+
+fn on_real(
     reached: Reached,
     target: &Target,
     context: Option<&String>,

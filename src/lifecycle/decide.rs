@@ -316,10 +316,12 @@ fn without_plan(
             "plan-leads-elsewhere",
             format!("{} leads to `{}`, not to `{next}`", plan.key(), status.current_csv),
         );
-        let stuck = stuck.help(
+        let stuck = stuck.help(format!(
             "run the command again: the way is found anew, for the catalog may have changed; if the plan is still there, \
-             `olmkit operator doctor` shows why OLM keeps it",
-        );
+             `olmkit operator doctor {} -n {}` shows why OLM keeps it",
+            subscription.name(),
+            subscription.namespace()
+        ));
         return Decision::Suspect(Awaited::Plan(next.to_owned()), stuck);
     }
     let beyond = !status.installed_csv.is_empty() && !goal.way.contains(&status.installed_csv);

@@ -288,7 +288,7 @@ impl Engine<'_> {
             (0, Some(error)) => Err(error),
             (0, None) => Err(EngineError::Refused {
                 what: format!("no catalog offers a package `{}`", request.package),
-                help: bundle_help(&request.package, &packages)
+                help: bundle_help(request, &packages)
                     .or_else(|| did_you_mean(&request.package, packages.iter().map(String::as_str))),
             }),
             (1, _) => self.reached(offering.remove(0)),
@@ -673,14 +673,17 @@ impl Wish<'_> {
 }
 
 /// What to do where a bundle was named instead of its package.
-fn bundle_help(name: &str, packages: &BTreeSet<String>) -> Option<String> {
+fn bundle_help(request: &Install, packages: &BTreeSet<String>) -> Option<String> {
+    let name = &request.package;
     let of_package = |package: &&String| {
         let rest = name.strip_prefix(package.as_str());
         rest.is_some_and(|rest| rest.strip_prefix(".v").or(rest.strip_prefix('.')).is_some())
     };
     let package = packages.iter().filter(of_package).max_by_key(|package| package.len())?;
     let version = name[package.len() + 1..].trim_start_matches('v');
-    Some(format!("`{name}` is a bundle: run `olmkit operator install {package} --version {version}`"))
+    let place = Some(format!(" -n {}", request.namespace)).filter(|_| !request.namespace.is_empty());
+    let place = place.unwrap_or_default();
+    Some(format!("`{name}` is a bundle: run `olmkit operator install {package}{place} --version {version}`"))
 }
 
 /// The install modes that a bundle supports, as far as the catalog says.

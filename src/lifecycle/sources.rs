@@ -211,7 +211,10 @@ impl Engine<'_> {
         if changes && !existing.as_ref().is_some_and(made_here) {
             return Err(EngineError::refused_help(
                 format!("{} already exists and was not created by olmkit", key.placed()),
-                "choose another name, or remove it first with `olmkit source remove`",
+                format!(
+                    "choose another name, or remove it first with `olmkit source remove {} -n {}`",
+                    key.name, key.namespace
+                ),
             ));
         }
         self.namespace_exists(&key.namespace)?;

@@ -95,7 +95,13 @@ pub(super) fn way_to_bundle(
     match observed.installed() {
         Some(installed) if installed.name() == csv && changed => Err(EngineError::refused_help(
             format!("`{csv}` is installed already: OLM goes by names, and would not take the changed bundle"),
-            "give the bundle another version that replaces this one, or run `olmkit operator uninstall` first",
+            {
+                let name = observed.subscription.as_ref().map_or("", |found| found.name());
+                let namespace = &observed.namespace;
+                format!(
+                    "give the bundle another version that replaces this one, or run `olmkit operator uninstall {name} -n {namespace}` first"
+                )
+            },
         )),
         Some(installed) if installed.name() != csv => {
             let version = Version::parse(&installed.spec.version).ok().map(VersionRelease::from);

@@ -19,6 +19,7 @@ use super::offer::{OfferedChannel, OfferedPackage};
 use super::policy::Policy;
 use super::rights::Right;
 use super::rollback::unfinished;
+use super::simulate::package_of;
 
 /// What to upgrade, and how far.
 #[derive(Clone, Debug, Default)]
@@ -364,7 +365,7 @@ pub(super) fn bundle_of(
 pub(super) fn find_way(
     package: &OfferedPackage,
     channel: &OfferedChannel,
-    installed: &ClusterServiceVersion,
+    installed: &Object<ClusterServiceVersion>,
     version: Option<&VersionRelease>,
     to: Option<&str>,
 ) -> Result<Way, EngineError> {
@@ -390,7 +391,7 @@ pub(super) fn find_way(
             let to_head = destination == head;
             Ok(Way { bundles: way, to_head })
         }
-        None => Err(passed_over(package, channel, &way, &destination)),
+        None => Err(passed_over(package, channel, installed, &way, &destination)),
     }
 }
 
@@ -398,6 +399,7 @@ pub(super) fn find_way(
 fn passed_over(
     package: &OfferedPackage,
     channel: &OfferedChannel,
+    installed: &Object<ClusterServiceVersion>,
     way: &[String],
     destination: &str,
 ) -> EngineError {
@@ -411,7 +413,12 @@ fn passed_over(
     if way.first().is_some_and(|from| is_above(from)) {
         return EngineError::refused_help(
             format!("`{destination}` is older than what is installed, and OLM does not go back"),
-            "`olmkit operator rollback` installs it anew",
+            format!(
+                "`olmkit operator rollback {} -n {} --to {}` installs it anew",
+                package_of(installed).unwrap_or_else(|| "NAME".to_owned()),
+                installed.namespace(),
+                package.version(destination)
+            ),
         );
     }
     let jump = way.windows(2).find(|hop| is_above(&hop[1]));

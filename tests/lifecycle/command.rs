@@ -132,7 +132,7 @@ fn a_rollback_does_not_go_forward() {
     let before = fs::read(root.path().join("c.json")).unwrap();
     let told = run(root.path(), &["rollback", "demo", "--to", "0.3.0", "--simulate", "c.json"], 1);
     assert!(told.contains("`demo.v0.3.0` is newer than `demo.v0.1.0`, which is installed"), "{told}");
-    assert!(told.contains("run `olmkit operator upgrade demo -n ns --to 0.3.0`"), "{told}");
+    assert!(told.contains("run `olmkit operator upgrade demo -n ns --to 0.3.0 --simulate c.json`"), "{told}");
     let after = fs::read_to_string(root.path().join("c.json")).unwrap();
     // Time may pass in a simulation, and nothing else.
     assert_eq!(
@@ -143,6 +143,21 @@ fn a_rollback_does_not_go_forward() {
 }
 
 #[test]
+fn the_next_command_of_a_simulated_cluster_reaches_no_other_one() {
+    let root = installed();
+    let doctor = olmkit(root.path(), &["doctor", "-n", "ns", "--simulate", "c.json", "--output", "json"]);
+    let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(!text.contains("kubectl"), "{text}");
+    let told = run(root.path(), &["upgrade", "demo", "--simulate", "c.json", "--to", "0.2.0"], 0);
+    assert!(!told.contains("kubectl"), "{told}");
+    let command = "`olmkit operator plan demo -n ns --simulate c.json`";
+    fs::write(root.path().join("policy.yaml"), "upgrade: patch\n").unwrap();
+    let words = ["approve", "demo", "-n", "ns", "--simulate", "c.json", "--policy", "policy.yaml"];
+    let told = run(root.path(), &words, 1);
+    assert!(told.contains(command), "{told}");
+}
+
+#[test]
 fn what_was_named_wrongly_is_named_rightly() {
     let root = installed();
     let install = |words: &[&str]| {
@@ -150,7 +165,7 @@ fn what_was_named_wrongly_is_named_rightly() {
     };
     let told = install(&["demo.v0.2.0"]);
     assert!(
-        told.contains("`demo.v0.2.0` is a bundle: run `olmkit operator install demo --version 0.2.0`"),
+        told.contains("`demo.v0.2.0` is a bundle: run `olmkit operator install demo -n ns --version 0.2.0 --simulate c.json`"),
         "{told}"
     );
     let told = install(&["demo", "--catalog", "nope"]);

@@ -464,6 +464,31 @@ fn a_cluster_that_does_not_answer_is_found_before_another_one_is_changed() {
 }
 
 #[test]
+fn the_next_command_acts_on_the_cluster_that_the_command_was_about() {
+    let server = with_a_subscription(String::new(), |_| Answer::Status(404));
+    let output =
+        run(server.port, &["doctor", "demo", "-n", "team-a", "--context", "team", "--output", "json"]);
+    let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let repairs = diagnosis["causes"][0]["repair"].as_array().unwrap();
+    assert!(!repairs.is_empty(), "{diagnosis:#}");
+    for repair in repairs {
+        let command = repair["command"].as_str().unwrap();
+        let (aimed, all) =
+            (command.matches(" --context team --kubeconfig /").count(), command.matches("kubectl ").count());
+        assert!(aimed > 0 && aimed == all, "{command}");
+    }
+    let output = run(server.port, &["approve", "demo", "-n", "team-a", "--contexts", "team"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let commands: Vec<&str> =
+        said.split('`').filter(|text| text.starts_with("olmkit ") || text.starts_with("kubectl ")).collect();
+    assert!(!commands.is_empty(), "{said}");
+    for command in commands {
+        assert!(command.contains(" --context team --kubeconfig /"), "{said}");
+    }
+}
+
+#[test]
 fn without_a_namespace_nothing_is_installed() {
     let server = StandIn::start(|_| Answer::Status(404));
     let output = run(server.port, &["install", "demo"]);

@@ -67,7 +67,7 @@ fn says_before_anything_else_that_olm_passes_over_a_version() {
     assert_eq!(world.upgrade(None, None).unwrap().installed_csv, "demo.v0.3.0");
     insta::assert_snapshot!(told(world.upgrade(Some("0.1.0"), None).unwrap_err()), @"
     `demo.v0.1.0` is older than what is installed, and OLM does not go back
-    `olmkit operator rollback` installs it anew
+    `olmkit operator rollback demo -n ns --to 0.1.0` installs it anew
     ");
 }
 

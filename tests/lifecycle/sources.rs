@@ -141,7 +141,7 @@ fn what_cannot_be_is_refused_before_anything_is_changed() {
     create it first; catalogs in OLM's own namespace are seen from all others
 
     catalogsource/catalog in olm already exists and was not created by olmkit
-    choose another name, or remove it first with `olmkit source remove`
+    choose another name, or remove it first with `olmkit source remove catalog -n olm`
 
     the image `r/lost:v1` does not exist
     push it first; if the nodes pull it from elsewhere, pass --accept-missing-images

@@ -84,7 +84,7 @@ fn what_olm_would_not_take_is_refused() {
     assert_eq!(serde_json::to_value(world.cluster.store()).unwrap(), serde_json::to_value(&before).unwrap());
     insta::assert_snapshot!(said.join("\n\n"), @"
     `demo.v0.1.0` is installed already: OLM goes by names, and would not take the changed bundle
-    give the bundle another version that replaces this one, or run `olmkit operator uninstall` first
+    give the bundle another version that replaces this one, or run `olmkit operator uninstall demo -n ns` first
 
     OLM stays at `demo.v0.1.0`: the channel has no edge from there to its head `demo.v0.3.0`
     ");

@@ -9,7 +9,7 @@ use olmkit_catalog::fbc::Catalog;
 use serde_json::Value;
 
 use super::sources::Sources;
-use super::{Target, connect_to, failure, simulated};
+use super::{Aim, Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, ReportFile};
@@ -80,11 +80,13 @@ pub fn run(
         simulated::place(&mut cluster, &request.target, true)?;
         let mut sources = simulated::serve(&mut cluster, &request.target, access)?;
         read_bundles(&mut cluster, &mut sources, &request, access)?;
-        test(&mut cluster, &sources, &request, spectator)?
+        Aim::nowhere().around_test(test(&mut cluster, &sources, &request, spectator))?
     } else {
-        let mut cluster = connect_to(&request.target, request.target.contexts.first())?.within(left);
+        let context = request.target.contexts.first();
+        let mut cluster = connect_to(&request.target, context)?.within(left);
         let sources = Sources::new(request.target.catalog_from.clone(), access.clone());
-        test(&mut cluster, &sources, &request, spectator)?
+        let aim = Aim::at(&request.target, context);
+        aim.around_test(test(&mut cluster, &sources, &request, spectator))?
     };
     if let Some(file) = junit.filter(|_| !request.dry_run) {
         answer.unwritten = file.write(answer.junit().as_bytes()).err().map(Failure::from);
