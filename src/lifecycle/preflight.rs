@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::api::{Key, Resource, known};
 use super::checks;
-use super::cluster::ClusterError;
+use super::cluster::{ClusterError, merge};
 use super::engine::{ContentError, Engine, EngineError};
 use super::offer::{OfferedBundle, OfferedPackage};
-use super::schema::{judge, lost_version, schema_of, versions};
+use super::schema::{fixed_field, judge, lost_version, schema_of, versions};
 
 /// What was not looked at, by the reason.
 #[derive(Default)]
@@ -120,6 +120,14 @@ impl Engine<'_> {
                 ),
             ));
         }
+        if let Some((field, old, new)) = fixed_field(&current.live, new) {
+            return Err(EngineError::refused_help(
+                format!(
+                    "`{csv}` cannot be installed: its CRD `{name}` changes `{field}` from {old} to {new}, which Kubernetes refuses"
+                ),
+                "leave it as it is, or give the new resource a CRD of its own",
+            ));
+        }
         let by_webhook = new.pointer("/spec/conversion/strategy") == Some(&Value::from("Webhook"));
         for (resource, objects) in &current.objects {
             let Some(schema) = schema_of(new, &resource.version) else { continue };
@@ -141,6 +149,9 @@ impl Engine<'_> {
                     }
                     None => {}
                 }
+                if let Some(dropped) = judgement.dropped.first().filter(|_| !by_webhook) {
+                    self.say(format!("`{custom}` of `{name}` loses a field with `{csv}`: {dropped}"));
+                }
                 // Rules in CEL do not keep OLM from updating a CRD.
                 for pattern in judgement.unknown.iter().filter(|unknown| unknown.contains("the pattern")) {
                     unchecked.add(format!("`{name}`"), format!("{pattern} is not evaluated here"));
@@ -156,6 +167,16 @@ impl Engine<'_> {
             self.say(format!("`{csv}` no longer serves `{name}` at {}", dropped.join(", ")));
         }
         current.served = served;
+        // Of one that is new these are fixed from now on.
+        for path in ["/spec/scope", "/spec/names/kind"] {
+            if current.live.pointer(path).is_none()
+                && let Some(value) = new.pointer(path)
+            {
+                let patch = path.rsplit('/').filter(|step| !step.is_empty());
+                let patch = patch.fold(value.clone(), |below, step| serde_json::json!({ step: below }));
+                merge(&mut current.live, &patch);
+            }
+        }
         // From then on objects may be stored at its version.
         let storage =
             versions(new).find(|version| version["storage"] == true).map(|version| &version["name"]);

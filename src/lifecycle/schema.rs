@@ -16,6 +16,8 @@ pub struct Judgement {
     pub faults: Vec<String>,
     /// What was not evaluated, with its path.
     pub unknown: Vec<String>,
+    /// Fields that the API server drops, with the path of what has them.
+    pub dropped: Vec<String>,
 }
 
 /// The faults that are told at most.
@@ -39,7 +41,56 @@ pub fn judge(schema: &Value, object: &Value) -> Judgement {
     Judgement {
         faults: found.problems.iter().take(MAX_FAULTS).map(line).collect(),
         unknown: found.unchecked.iter().map(line).collect(),
+        dropped: found.unknown.iter().take(MAX_FAULTS).map(|(problem, _)| line(problem)).collect(),
     }
+}
+
+/// Drops the fields that a schema does not have, as an API server does when it stores an object and when it reads it (apiextensions-apiserver
+/// `pkg/apiserver/schema/pruning`). A whole resource keeps `apiVersion`, `kind` and `metadata`.
+///
+/// ```
+/// use olmkit::lifecycle::schema::prune;
+/// use serde_json::json;
+/// let schema = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+/// let mut object = json!({"kind": "Demo", "size": 3, "color": "red"});
+/// prune(&schema, &mut object, true);
+/// assert_eq!(object, json!({"kind": "Demo", "size": 3}));
+/// ```
+pub fn prune(schema: &Value, value: &mut Value, is_resource: bool) {
+    match value {
+        Value::Array(items) => {
+            let Some(of) = schema.get("items") else { return };
+            items.iter_mut().for_each(|item| prune(of, item, false));
+        }
+        Value::Object(fields) => {
+            let keeps = schema["x-kubernetes-preserve-unknown-fields"] == true;
+            let additional = &schema["additionalProperties"];
+            fields.retain(|name, value| {
+                if is_resource && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
+                    return true;
+                }
+                let property = schema["properties"].get(name);
+                let Some(of) = property.or(Some(additional).filter(|one| one.is_object())) else {
+                    return keeps || *additional == true;
+                };
+                prune(of, value, of["x-kubernetes-embedded-resource"] == true);
+                true
+            });
+        }
+        _ => {}
+    }
+}
+
+/// A field of a CRD that Kubernetes lets nobody change, and that another form of it has otherwise: the field, what it was and what it
+/// would be (apiextensions-apiserver `pkg/apis/apiextensions/validation`, `ValidateCustomResourceDefinitionUpdate`).
+pub fn fixed_field<'c>(live: &'c Value, other: &'c Value) -> Option<(&'static str, &'c str, &'c str)> {
+    [("spec.scope", "/spec/scope"), ("spec.names.kind", "/spec/names/kind")].into_iter().find_map(
+        |(field, path)| {
+            let text = |crd: &'c Value| crd.pointer(path).and_then(Value::as_str);
+            let (old, new) = (text(live)?, text(other)?);
+            (old != new).then_some((field, old, new))
+        },
+    )
 }
 
 /// A version at which objects of a CRD are stored, and which another form of the CRD does not have.

@@ -206,12 +206,14 @@ impl Simulation {
         while self.step(deadline) {}
     }
 
+    /// The CRD of a kind, if there is one.
+    fn crd_of(&self, resource: &Resource) -> Option<&Value> {
+        self.store.get(&Key::new(&known::CRD, "", &resource.full_name()))
+    }
+
     /// Refuses a custom resource that does not fit the schema of its CRD, as an API server does.
     fn admit(&self, resource: &Resource, object: &Value) -> Result<(), ClusterError> {
-        let crd = self.store.list(&known::CRD, None).find(|crd| {
-            let text = |path: &str| crd.pointer(path).and_then(Value::as_str);
-            text("/spec/group") == Some(&*resource.group) && text("/spec/names/kind") == Some(&*resource.kind)
-        });
+        let crd = self.crd_of(resource);
         let Some(schema) = crd.and_then(|crd| schema::schema_of(crd, &resource.version)) else {
             return Ok(());
         };
@@ -220,6 +222,19 @@ impl Simulation {
             return Ok(());
         }
         Err(ClusterError::Refused { key: Key::of(object), message: faults.join("; ") })
+    }
+
+    /// An object without the fields that its CRD does not have. What a webhook would make of it at another version is not known here.
+    fn pruned(&self, resource: &Resource, mut object: Value) -> Value {
+        let Some(crd) = self.crd_of(resource) else { return object };
+        let by_webhook = crd.pointer("/spec/conversion/strategy") == Some(&Value::from("Webhook"));
+        if by_webhook && object["apiVersion"] != resource.api_version() {
+            return object;
+        }
+        if let Some(schema) = schema::schema_of(crd, &resource.version) {
+            schema::prune(schema, &mut object, true);
+        }
+        object
     }
 
     fn apply(&mut self, write: Write) {
@@ -248,7 +263,8 @@ impl Cluster for Simulation {
     }
 
     fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
-        Ok(self.store.list(resource, namespace).cloned().collect())
+        let found = self.store.list(resource, namespace).cloned();
+        Ok(found.map(|object| self.pruned(resource, object)).collect())
     }
 
     fn get(
@@ -257,12 +273,13 @@ impl Cluster for Simulation {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, ClusterError> {
-        Ok(self.store.get(&Key::new(resource, namespace, name)).cloned())
+        let found = self.store.get(&Key::new(resource, namespace, name)).cloned();
+        Ok(found.map(|object| self.pruned(resource, object)))
     }
 
     fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
         self.admit(resource, object)?;
-        self.store.create(object.clone())
+        self.store.create(self.pruned(resource, object.clone()))
     }
 
     fn patch(&mut self, _: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {

@@ -270,3 +270,37 @@ fn a_namespace_that_holds_anything_is_not_empty() {
     let (_, report, _) = tested_in(&mut world, &Settings { namespace: NS.into(), ..settings() }).unwrap();
     assert_eq!(report.passed, 6);
 }
+
+#[test]
+fn a_field_of_a_custom_resource_that_the_new_schema_drops_is_named() {
+    let mut world = World::of("01");
+    world.change_crd("demo.v0.3.0", |crd| {
+        let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+        *crd.pointer_mut(spec).unwrap() =
+            json!({"type": "object", "properties": {"count": {"type": "integer"}}});
+    });
+    let (table, _, _) = tested_in(&mut world, &settings()).unwrap();
+    insta::assert_snapshot!(table, @"
+    install 0.3.0: passed
+    install 0.2.0: passed
+    0.2.0 → 0.3.0: failed: the schema of `demos.t01.example.com` drops fields of demo/example in channel-test: spec: `size` is not a field of the schema [sample-pruned]
+    install 0.1.0: passed
+    0.1.0 → 0.2.0: passed
+    0.1.0 → 0.2.0 → 0.3.0: not run: `0.2.0 → 0.3.0` failed
+    ");
+}
+
+#[test]
+fn a_crd_that_changes_its_scope_is_named() {
+    for (path, to) in [("/spec/scope", "Cluster"), ("/spec/names/kind", "Other")] {
+        let mut world = World::of("01");
+        world.change_crd("demo.v0.3.0", |crd| *crd.pointer_mut(path).unwrap() = json!(to));
+        let settings = Settings { samples: Samples::None, ..settings() };
+        let (table, _, _) = tested_in(&mut world, &settings).unwrap();
+        let field = path.trim_start_matches('/').replace('/', ".");
+        let expected = format!(
+            "0.2.0 → 0.3.0: failed: `demo.v0.3.0` cannot be installed: its CRD `demos.t01.example.com` changes `{field}`"
+        );
+        assert!(table.contains(&expected), "{table}");
+    }
+}

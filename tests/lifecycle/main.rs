@@ -19,6 +19,7 @@ mod olm;
 mod pod_config;
 mod preflight;
 mod preview;
+mod refusals;
 mod replay;
 mod rollback;
 mod sequences;

@@ -1,7 +1,7 @@
 //! Custom resources that go through upgrades: applied before a hop, compared after it.
 //!
-//! What an operator adds is no fault. What was there and is not any more is one: the object itself, a field of its spec, the version
-//! that it is served at, a condition that was good.
+//! What an operator adds is no fault. What was there and is not any more is one: the object itself, a field that somebody set, the version
+//! that it is served at, a condition that was good. A field that the new schema does not have is named as such: the API server drops it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use crate::lifecycle::checks;
 use crate::lifecycle::cluster::{Cluster, ClusterError, merge};
 use crate::lifecycle::engine::{Catalogs, EngineError};
 use crate::lifecycle::offer::{OfferedBundle, OfferedPackage};
+use crate::lifecycle::schema::{judge, schema_of};
 
 /// How often samples are looked at while they settle.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -295,6 +296,7 @@ pub(super) fn compare(
 fn look(cluster: &mut dyn Cluster, sample: &Sample) -> Result<Result<Value, SampleFault>, ClusterError> {
     let (resource, key) = (&sample.resource, &sample.key);
     let fault = |code, sentence: String| Ok(Err(SampleFault::new(code, sentence)));
+    let mut dropped = Vec::new();
     if let Some(name) = &sample.crd {
         let Some(crd) = cluster.get(&known::CRD, "", name)? else {
             return fault("sample-gone", format!("the CRD `{name}` is gone, and {} with it", key.placed()));
@@ -308,6 +310,11 @@ fn look(cluster: &mut dyn Cluster, sample: &Sample) -> Result<Result<Value, Samp
                 key.placed()
             );
             return fault("version-not-served", what);
+        }
+        // What a webhook makes of them is another matter.
+        let by_webhook = crd.pointer("/spec/conversion/strategy") == Some(&json!("Webhook"));
+        if let Some(schema) = schema_of(&crd, &resource.version).filter(|_| !by_webhook) {
+            dropped = judge(schema, &sample.before).dropped;
         }
     }
     let found = match cluster.get(resource, &key.namespace, &key.name) {
@@ -330,14 +337,20 @@ fn look(cluster: &mut dyn Cluster, sample: &Sample) -> Result<Result<Value, Samp
     if found.pointer("/metadata/deletionTimestamp").is_some() {
         return fault("sample-gone", format!("{} is being deleted", key.placed()));
     }
+    if let (Some(name), false) = (&sample.crd, dropped.is_empty()) {
+        let what =
+            format!("the schema of `{name}` drops fields of {}: {}", key.placed(), brief_list(&dropped));
+        return fault("sample-pruned", what);
+    }
     let mut differences = Vec::new();
-    differ(&sample.before["spec"], &found["spec"], "spec", &mut differences);
-    if !differences.is_empty() {
-        let more = differences.len().saturating_sub(MOST_TOLD);
-        let mut told = differences[..differences.len() - more].join(", ");
-        if more > 0 {
-            told += &format!(" and {more} more");
+    for (field, before) in sample.before.as_object().into_iter().flatten() {
+        // What a server or a controller writes changes by itself.
+        if !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()) {
+            differ(before, &found[field.as_str()], field, &mut differences);
         }
+    }
+    if !differences.is_empty() {
+        let told = brief_list(&differences);
         return fault("sample-changed", format!("{} was changed: {told}", key.placed()));
     }
     Ok(Ok(found))
@@ -360,6 +373,13 @@ fn differ(before: &Value, after: &Value, path: &str, differences: &mut Vec<Strin
         (old, Value::Null) => differences.push(format!("{path} was {} and is gone", brief(old))),
         (old, new) => differences.push(format!("{path} was {} and is {}", brief(old), brief(new))),
     }
+}
+
+/// The first of several texts, and how many more there are.
+fn brief_list(texts: &[String]) -> String {
+    let more = texts.len().saturating_sub(MOST_TOLD);
+    let told = texts[..texts.len() - more].join(", ");
+    if more > 0 { format!("{told} and {more} more") } else { told }
 }
 
 /// A value in a few characters.

@@ -186,11 +186,18 @@ fn not_unpacked(view: &View<'_>, plan: &Object<InstallPlan>, csv: &str) -> Optio
     })
 }
 
-/// What keeps OLM from updating a CRD: a custom resource that the new schema forbids, or a version that objects are stored at
-/// and the new CRD no longer has.
+/// What keeps OLM from updating a CRD: a field that nobody may change, a custom resource that the new schema forbids, or a version that
+/// objects are stored at and the new CRD no longer has.
 fn misfit_crd(view: &View<'_>, object: &Value) -> Option<String> {
     let key = Key::of(object);
     let existing = view.store.get(&key).filter(|_| key.kind == "CustomResourceDefinition")?;
+    if let Some((field, _, new)) = schema::fixed_field(existing, object) {
+        return Some(format!(
+            "error updating CRD: {0}: CustomResourceDefinition.apiextensions.k8s.io {0:?} is invalid: {field}: Invalid value: \
+             {new:?}: field is immutable",
+            key.name
+        ));
+    }
     let by_webhook = object.pointer("/spec/conversion/strategy") == Some(&json!("Webhook"));
     for resource in checks::served(existing).into_iter().filter(|_| !by_webhook) {
         let Some(schema) = schema::schema_of(object, &resource.version) else { continue };
