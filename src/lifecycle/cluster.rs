@@ -147,6 +147,10 @@ pub trait Cluster {
         None
     }
 
+    /// Writes the time into `data.renewed` of a ConfigMap again and again from now on, beside everything else that is done, as long as
+    /// its `data.holder` is this one: others see that the program is alive. A cluster that nobody else sees needs none of it.
+    fn renew(&mut self, _note: &Key, _holder: &str, _every: Duration) {}
+
     /// From now on neither a signal nor the old deadline ends a call, and the time is over after `limit`: what was made is
     /// removed, whatever ended the command.
     fn begin_cleanup(&mut self, _limit: Duration) {}

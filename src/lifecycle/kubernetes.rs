@@ -6,6 +6,7 @@
 //! server that was never reached; and nothing goes on after the deadline of the command.
 
 mod answer;
+mod renew;
 mod watch;
 
 use std::cell::RefCell;
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch::{Receiver, Sender};
 
-use super::api::{Key, Resource, label};
+use super::api::{Key, Resource, known, label};
 use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
 use crate::interrupt;
@@ -427,6 +428,12 @@ fn document(mut object: DynamicObject, resource: &Resource) -> Value {
     Value::Object(fields)
 }
 
+/// The time of day in milliseconds since 1970.
+fn time_of_day() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
 impl Cluster for Kubernetes {
     fn context(&self) -> &str {
         &self.context
@@ -614,12 +621,16 @@ impl Cluster for Kubernetes {
     }
 
     fn time_of_day(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        time_of_day()
     }
 
     fn deadline(&self) -> Option<Duration> {
         self.deadline
+    }
+
+    fn renew(&mut self, note: &Key, holder: &str, every: Duration) {
+        let api = self.api(&known::CONFIG_MAP, Some(&note.namespace));
+        self.runtime.spawn(renew::keep(api, note.name.clone(), holder.to_owned(), every));
     }
 
     fn begin_cleanup(&mut self, limit: Duration) {

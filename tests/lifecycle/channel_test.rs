@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use olmkit::lifecycle::api::{Key, known};
+use olmkit::lifecycle::api::{Key, Resource, known};
 use olmkit::lifecycle::channel_test::{
     Edges, Outcome, Report, Samples, Settings, Spectator, TestResult, prepare, run,
 };
@@ -303,4 +303,127 @@ fn a_crd_that_changes_its_scope_is_named() {
         );
         assert!(table.contains(&expected), "{table}");
     }
+}
+
+/// What a run has left that was killed in the middle.
+fn killed() -> World {
+    let mut world = World::of("01");
+    let mut inner = std::mem::take(&mut world.cluster);
+    let mut cluster = Killed { cluster: &mut inner, calls: 900, is_signal: false };
+    let _ = tested(&mut world, &mut cluster, &settings());
+    world.cluster = inner;
+    assert!(world.names(&known::CONFIG_MAP).contains(&"olmkit-operator-test".to_owned()), "it left no note");
+    world
+}
+
+/// As on a cluster that others use too.
+fn shared() -> Settings {
+    Settings { simulated: false, ..settings() }
+}
+
+#[test]
+fn a_run_that_was_killed_locks_nobody_out_for_long() {
+    let mut world = killed();
+    let begun = world.cluster.now();
+    let mut cluster = std::mem::take(&mut world.cluster);
+    let prepared = prepare(&mut cluster, &world, &Table::default(), &shared());
+    prepared.unwrap_or_else(|error| panic!("{error}"));
+    let waited = cluster.now() - begun;
+    assert!(waited <= Duration::from_secs(60), "{waited:?}");
+    world.cluster = cluster;
+    let (table, report, ended) = tested_in(&mut world, &shared()).unwrap();
+    assert!(ended.is_none() && report.passed == 6, "{ended:?}\n{table}");
+}
+
+/// A cluster on which somebody else is at work, and says so whenever time passes.
+struct Shared<'s>(&'s mut Simulation);
+
+impl Cluster for Shared<'_> {
+    fn context(&self) -> &str {
+        ""
+    }
+
+    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.0.list(resource, namespace)
+    }
+
+    fn get(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        self.0.get(resource, namespace, name)
+    }
+
+    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+        self.0.create(resource, object)
+    }
+
+    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        self.0.patch(resource, key, patch)
+    }
+
+    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
+        self.0.delete(resource, key)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
+        let done = self.0.wait(timeout)?;
+        let key = Key::new(&known::CONFIG_MAP, OWN, "olmkit-operator-test");
+        let renewed = self.0.time_of_day().to_string();
+        self.0.store().patch(&key, &json!({"data": {"renewed": renewed}}))?;
+        Ok(done)
+    }
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn time_of_day(&self) -> i64 {
+        self.0.time_of_day()
+    }
+}
+
+#[test]
+fn a_run_that_is_at_work_is_left_alone() {
+    let mut world = killed();
+    let mut inner = std::mem::take(&mut world.cluster);
+    let before = keys(&mut inner);
+    let error = told(tested(&mut world, &mut Shared(&mut inner), &shared()).unwrap_err());
+    assert!(
+        error.starts_with("another run of `operator test` works in the namespace `channel-test`"),
+        "{error}"
+    );
+    assert_eq!(keys(&mut inner), before);
+}
+
+#[test]
+fn a_run_whose_place_another_one_has_taken_ends_and_removes_nothing() {
+    let mut world = World::of("01");
+    let mut cluster = std::mem::take(&mut world.cluster);
+    let table = Table::default();
+    let settings = shared();
+    let prepared = prepare(&mut cluster, &world, &table, &settings).unwrap();
+    // The other one has begun since.
+    let note = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"package": "demo", "holder": "other", "renewed": "1"},
+        "metadata": {"name": "olmkit-operator-test", "namespace": OWN, "labels": {"app.kubernetes.io/created-by": "olmkit"}},
+    });
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": OWN, "labels": {"app.kubernetes.io/created-by": "olmkit"}},
+    });
+    for object in [namespace, note] {
+        cluster.store().create(object).unwrap();
+    }
+    let before = keys(&mut cluster);
+    let (report, ended) = run(&mut cluster, &world, &table, &settings, &prepared);
+    let error = told(ended.unwrap());
+    assert!(
+        error.starts_with("another run of `operator test` works in the namespace `channel-test`"),
+        "{error}"
+    );
+    assert!(report.passed == 0 && report.left.is_empty(), "{report:?}");
+    assert_eq!(keys(&mut cluster), before);
 }

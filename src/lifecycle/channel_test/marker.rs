@@ -1,14 +1,25 @@
 //! What a run notes on the cluster of what it found there: a run that was killed is cleaned up by the next one, which must not remove
 //! what neither of them has made.
+//!
+//! The note is a lease too: as long as a run lives it is renewed. Whoever finds a note looks whether that happens, by a clock of his own,
+//! as clients of Kubernetes' leases do.
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::lifecycle::api::{Key, known, label, made_here};
+use crate::lifecycle::engine::EngineError;
 
 /// What the ConfigMap with the note is called.
 pub(super) const NAME: &str = "olmkit-operator-test";
+
+/// How often a run renews its note.
+pub(super) const RENEW: Duration = Duration::from_secs(8);
+/// A note that was not renewed for so long is that of a run that was killed.
+pub(super) const LEASE: Duration = Duration::from_secs(40);
 
 /// The note of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,8 +30,23 @@ pub(super) struct Marker {
     pub(super) kept: BTreeSet<String>,
     /// The namespaces that the run has made.
     pub(super) namespaces: BTreeSet<String>,
-    /// Until when its next step takes at most, in milliseconds since 1970.
-    pub(super) until: i64,
+    /// The run that has written it.
+    pub(super) holder: String,
+    /// When it was renewed, in milliseconds since 1970 by the clock of that run.
+    pub(super) renewed: i64,
+}
+
+/// A name for a run that no other one has.
+pub(super) fn new_holder() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
+/// That somebody else works in a namespace.
+pub(super) fn at_work(namespace: &str) -> EngineError {
+    EngineError::refused_help(
+        format!("another run of `operator test` works in the namespace `{namespace}`"),
+        "wait for it, or name another namespace with -n",
+    )
 }
 
 impl Marker {
@@ -35,7 +61,7 @@ impl Marker {
             "metadata": {"name": NAME, "namespace": namespace, "labels": {label::CREATED_BY: label::OLMKIT}},
             "data": {
                 "package": self.package, "kept": list(&self.kept), "namespaces": list(&self.namespaces),
-                "until": self.until.to_string(),
+                "holder": self.holder, "renewed": self.renewed.to_string(),
             },
         })
     }
@@ -51,7 +77,8 @@ impl Marker {
             package: text("package").to_owned(),
             kept: list("kept"),
             namespaces: list("namespaces"),
-            until: text("until").parse().unwrap_or(0),
+            holder: text("holder").to_owned(),
+            renewed: text("renewed").parse().unwrap_or(0),
         })
     }
 }
@@ -67,7 +94,8 @@ mod tests {
             package: "demo".into(),
             kept: set(&["a.example.com", "b.example.com"]),
             namespaces: set(&[]),
-            until: 7,
+            holder: new_holder(),
+            renewed: 7,
         };
         let document = marker.document("ns");
         assert_eq!(Marker::read(&document), Some(marker));

@@ -9,7 +9,7 @@ use olmkit_bundle::version::VersionRange;
 use serde_json::{Value, json};
 
 use super::cleanup;
-use super::marker::{self, Marker};
+use super::marker::{self, LEASE, Marker};
 use super::plan::{Edges, Plan, Subject, plan};
 use super::result::{Report, TestResult};
 use super::run::blank;
@@ -99,6 +99,42 @@ pub struct Prepared {
     pub(super) unmet: BTreeMap<String, String>,
     /// What is to be said besides.
     notes: Vec<String>,
+    /// The note of an earlier run that was killed.
+    pub(super) note: Option<Marker>,
+}
+
+/// The note that a run has left which was killed; none where there was none.
+fn left_note(
+    cluster: &mut dyn Cluster,
+    progress: &dyn Progress,
+    settings: &Settings,
+) -> Result<Option<Marker>, EngineError> {
+    let namespace = settings.namespace.as_str();
+    let look = |cluster: &mut dyn Cluster| -> Result<Option<Marker>, EngineError> {
+        let found = cluster.get(&known::CONFIG_MAP, namespace, marker::NAME)?;
+        Ok(found.as_ref().and_then(Marker::read))
+    };
+    let first = look(cluster)?;
+    let Some(note) = first.as_ref().filter(|_| !settings.simulated) else { return Ok(first) };
+    let begun = cluster.now();
+    progress.said(
+        Duration::ZERO,
+        &format!(
+            "an earlier run of `operator test` has left a note in `{namespace}`; waiting {} s to see whether it is still at work",
+            LEASE.as_secs()
+        ),
+    );
+    loop {
+        match look(cluster)? {
+            // It came to its end meanwhile.
+            None => return Ok(None),
+            Some(found) if (&found.holder, found.renewed) != (&note.holder, note.renewed) => {
+                return Err(marker::at_work(namespace));
+            }
+            Some(_) if cluster.now().saturating_sub(begun) >= LEASE => return Ok(first),
+            Some(_) => drop(cluster.wait(Duration::from_secs(1))?),
+        }
+    }
 }
 
 /// Finds the catalog, makes the plan, and refuses a cluster that the tests would get in the way of.
@@ -161,7 +197,8 @@ pub fn prepare(
     let provided = package.bundles.values().flat_map(|bundle| bundle.provides());
     let provided = provided.map(|api| (api.group, api.kind)).collect();
     let unmet = unmet(&offer, package);
-    let prepared = Prepared { plan: whole, catalog, provided, unmet, notes };
+    let note = left_note(cluster, progress, settings)?;
+    let prepared = Prepared { plan: whole, catalog, provided, unmet, notes, note };
     prepared.check(cluster, package, settings)?;
     Ok(prepared)
 }
@@ -231,23 +268,8 @@ impl Prepared {
         settings: &Settings,
     ) -> Result<(), EngineError> {
         let namespace = settings.namespace.as_str();
-        let note = cluster.get(&known::CONFIG_MAP, namespace, marker::NAME)?;
-        let note = note.as_ref().and_then(Marker::read);
-        if let Some(note) = note.as_ref().filter(|_| !settings.simulated) {
-            let left = note.until - cluster.time_of_day();
-            if left > 0 {
-                return Err(EngineError::refused_help(
-                    format!(
-                        "another run of `operator test` works in the namespace `{namespace}`, or was killed there"
-                    ),
-                    format!(
-                        "wait for it, or name another namespace with -n; {} s from now what a killed run has left is removed by the next one",
-                        left / 1_000 + 1
-                    ),
-                ));
-            }
-        }
-        if let Some(note) = note.as_ref().filter(|note| note.package != settings.package) {
+        let note = self.note.as_ref();
+        if let Some(note) = note.filter(|note| note.package != settings.package) {
             return Err(EngineError::refused_help(
                 format!("a test of `{}` was killed in the namespace `{namespace}`", note.package),
                 format!(
@@ -286,7 +308,7 @@ impl Prepared {
         }
         let crds = cluster.list(&known::CRD, None)?;
         let there = cleanup::of_package(&crds, &self.provided);
-        let kept = |name: &&String| note.as_ref().is_none_or(|note| note.kept.contains(*name));
+        let kept = |name: &&String| note.is_none_or(|note| note.kept.contains(*name));
         if let Some(name) = there.iter().find(kept).filter(|_| !settings.adopt) {
             return Err(EngineError::refused_help(
                 format!("the cluster has a CRD of the package already: `{name}`"),

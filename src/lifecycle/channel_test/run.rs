@@ -81,12 +81,17 @@ pub fn run(
         recorder: &recorder,
         settings,
         prepared,
-        marker: Marker { package: settings.package.clone(), ..Marker::default() },
+        marker: Marker {
+            package: settings.package.clone(),
+            holder: marker::new_holder(),
+            ..Marker::default()
+        },
         results: Vec::new(),
         broken: BTreeMap::new(),
         samples: Vec::new(),
         since: begun,
         is_begun: false,
+        is_noted: false,
     };
     let mut ended = runner.all();
     let mut left = Vec::new();
@@ -161,6 +166,8 @@ struct Runner<'r> {
     since: Duration,
     /// Whether there may be something to clean up.
     is_begun: bool,
+    /// Whether the note is there, and ours.
+    is_noted: bool,
 }
 
 /// A failure of a step, or nothing.
@@ -193,9 +200,17 @@ impl Runner<'_> {
     /// Makes the namespace and leaves the note; removes what an earlier run has left.
     fn begin(&mut self) -> Result<(), EngineError> {
         let namespace = self.settings.namespace.clone();
-        if let Some(note) = self.cluster.get(&known::CONFIG_MAP, &namespace, marker::NAME)? {
-            self.marker = Marker::read(&note).unwrap_or_default();
-            self.marker.package.clone_from(&self.settings.package);
+        let note = self.cluster.get(&known::CONFIG_MAP, &namespace, marker::NAME)?;
+        let left = note.as_ref().and_then(Marker::read);
+        let holder = |marker: Option<&Marker>| marker.map(|marker| marker.holder.clone());
+        if holder(left.as_ref()) != holder(self.prepared.note.as_ref()) {
+            // It has begun since this one has looked.
+            return Err(marker::at_work(&namespace));
+        }
+        if let (Some(note), Some(left)) = (note, left) {
+            self.marker =
+                Marker { package: self.marker.package.clone(), holder: self.marker.holder.clone(), ..left };
+            self.take_over(&note)?;
             self.is_begun = true;
             self.recorder
                 .said(Duration::ZERO, &format!("removing what an earlier run has left in `{namespace}`"));
@@ -263,21 +278,55 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Says until when the next steps take at most.
-    fn write_note(&mut self) -> Result<(), EngineError> {
-        let step = self.settings.step.timeout + self.settings.sample_timeout * 2 + CLEANUP;
-        let longest = i64::try_from(step.as_millis()).unwrap_or(i64::MAX / 2);
-        self.marker.until = self.cluster.time_of_day().saturating_add(longest);
+    /// Makes the note of a run that was killed its own, unless somebody else was faster.
+    fn take_over(&mut self, note: &Value) -> Result<(), EngineError> {
         let namespace = &self.settings.namespace;
-        let document = self.marker.document(namespace);
-        self.is_begun = true;
-        match self.cluster.create(&known::CONFIG_MAP, &document) {
-            Err(ClusterError::Exists { .. }) => {
-                let patch = serde_json::json!({"data": document["data"]});
-                self.cluster.patch(&known::CONFIG_MAP, &Marker::key(namespace), &patch)?;
+        self.marker.renewed = self.cluster.time_of_day();
+        let patch = serde_json::json!({
+            "metadata": {"resourceVersion": note["metadata"]["resourceVersion"]},
+            "data": self.marker.document(namespace)["data"],
+        });
+        match self.cluster.patch(&known::CONFIG_MAP, &Marker::key(namespace), &patch) {
+            Err(ClusterError::Conflict { .. } | ClusterError::NotFound { .. }) => {
+                return Err(marker::at_work(namespace));
             }
             done => drop(done?),
         }
+        self.is_noted = true;
+        self.cluster.renew(&Marker::key(namespace), &self.marker.holder, marker::RENEW);
+        Ok(())
+    }
+
+    /// Writes what the run has made so far into its note. Where that is the note of another one, nothing here is ours any more.
+    fn write_note(&mut self) -> Result<(), EngineError> {
+        let namespace = &self.settings.namespace;
+        let key = Marker::key(namespace);
+        self.marker.renewed = self.cluster.time_of_day();
+        let document = self.marker.document(namespace);
+        if !self.is_noted {
+            self.is_begun = true;
+            match self.cluster.create(&known::CONFIG_MAP, &document) {
+                Err(ClusterError::Exists { .. }) => {
+                    self.is_begun = false;
+                    return Err(marker::at_work(namespace));
+                }
+                done => drop(done?),
+            }
+            self.is_noted = true;
+            self.cluster.renew(&key, &self.marker.holder, marker::RENEW);
+            return Ok(());
+        }
+        let found = self.cluster.get(&known::CONFIG_MAP, namespace, marker::NAME)?;
+        let holder = found.as_ref().and_then(Marker::read).map(|found| found.holder);
+        if holder.as_ref() != Some(&self.marker.holder) {
+            self.is_begun = false;
+            return Err(EngineError::refused_help(
+                format!("another run of `operator test` has taken over the namespace `{namespace}`"),
+                "nothing was removed, since that run does it; name another namespace with -n",
+            ));
+        }
+        let patch = serde_json::json!({"data": document["data"]});
+        self.cluster.patch(&known::CONFIG_MAP, &key, &patch)?;
         Ok(())
     }
 
