@@ -6,8 +6,8 @@
 //! minute takes a millisecond. The rules are those of OLM 0.46's source and of what it was seen to do; `tests/lifecycle`
 //! compares them with recordings of it, object by object.
 //!
-//! Not simulated: the scheduler and pods, the conditions of Subscriptions but for failed resolutions, copies of
-//! ClusterServiceVersions in other namespaces, certificates of webhooks.
+//! Not simulated: the scheduler and pods, the conditions of Subscriptions but for failed resolutions and images of bundles that cannot be
+//! pulled, copies of ClusterServiceVersions in other namespaces, certificates of webhooks.
 
 mod names;
 mod plan;
@@ -41,11 +41,20 @@ pub struct Registry {
     pub catalogs: BTreeMap<String, Arc<Offer>>,
     /// By the name of the ClusterServiceVersion; the ClusterServiceVersion is among them.
     pub bundles: BTreeMap<String, Vec<Value>>,
+    /// Whether a bundle that is not among these is in no registry; otherwise it is unknown, and taken for what the catalog says of it.
+    pub is_complete: bool,
     /// Images that cannot be pulled.
     pub missing_images: std::collections::BTreeSet<String>,
     /// Catalogs that were made for a single installation, by image. They are nowhere else, so they are kept with the cluster.
     pub pushed: BTreeMap<String, Pushed>,
     resolved: RefCell<scope::Resolved>,
+}
+
+impl Registry {
+    /// Whether the image of a bundle can be pulled.
+    fn has(&self, csv: &str, image: &str) -> bool {
+        !self.missing_images.contains(image) && (!self.is_complete || self.bundles.contains_key(csv))
+    }
 }
 
 /// A catalog in a simulated registry, with its bundles.
@@ -96,6 +105,9 @@ struct Saved {
     store: Store,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pushed: BTreeMap<String, Pushed>,
+    /// What OLM waits for goes on waiting where it was.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pending: BTreeMap<String, Duration>,
 }
 
 /// The schema of saved simulations.
@@ -132,7 +144,7 @@ impl Simulation {
             return Err(SavedError::Schema { found: saved.schema });
         }
         let registry = Registry { pushed: saved.pushed, ..registry };
-        Ok(Self { store: saved.store, registry, ..Self::default() })
+        Ok(Self { store: saved.store, registry, pending: saved.pending, ..Self::default() })
     }
 
     /// From now on a wait ends when there is a signal.
@@ -153,7 +165,7 @@ impl Simulation {
     /// The state as text.
     pub fn save(&self) -> String {
         let (store, pushed) = (self.store.clone(), self.registry.pushed.clone());
-        let saved = Saved { schema: SCHEMA.to_owned(), store, pushed };
+        let saved = Saved { schema: SCHEMA.to_owned(), store, pushed, pending: self.pending.clone() };
         // Maps have text keys and numbers are finite: nothing can refuse.
         serde_json::to_string_pretty(&saved).unwrap_or_default() + "\n"
     }
@@ -198,6 +210,17 @@ impl Simulation {
                 self.store.set_now(now.max(deadline));
                 false
             }
+        }
+    }
+
+    /// Lets time pass until OLM gives up the InstallPlans whose steps fail: whoever was told so comes back later.
+    pub fn give_up_plans(&mut self) {
+        let is_retried = |plan: &Value| {
+            let message = plan["status"]["message"].as_str().unwrap_or_default();
+            plan["status"]["phase"] == "Installing" && message.starts_with(rules::RETRYING)
+        };
+        if self.store.list(&known::INSTALL_PLAN, None).any(is_retried) {
+            self.run_until(self.store.now() + Duration::from_millis(rules::RETRIED_MILLIS));
         }
     }
 

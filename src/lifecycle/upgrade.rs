@@ -8,10 +8,12 @@ use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
 use super::api::{
-    Approval, ClusterServiceVersion, InstallPlan, Named as _, Object, Subscription, known, label,
+    Approval, ClusterServiceVersion, InstallPlan, InstallPlanPhase, Named as _, Object, Subscription, known,
+    label,
 };
 use super::cluster::ClusterError;
 use super::decide::{self, Accept, Decision, Goal, Stuck, remembered};
+use super::doctor::Scope;
 use super::engine::{Engine, EngineError};
 use super::look::Operator;
 use super::observe::Observed;
@@ -213,6 +215,9 @@ impl Engine<'_> {
             let known = observed.subscription.as_ref();
             let current = known.map(|found| found.status.current_csv.clone()).unwrap_or_default();
             let Some(plan) = observed.open_plan(&current) else {
+                if let Some(stuck) = self.failed_plan(&observed, &current)? {
+                    return Err(EngineError::Stuck(stuck));
+                }
                 return Err(EngineError::refused_help(
                     format!("no plan of {} waits for approval", subscription.key()),
                     format!("see `olmkit operator status {name} -n {namespace}`"),
@@ -276,6 +281,32 @@ impl Engine<'_> {
                 "see all that it changes with `olmkit operator plan {subscription} -n {namespace}`; approve it without --policy only if you \
                  accept this"
             )),
+        }))
+    }
+
+    /// That the plan of a version has failed: OLM makes no other one, and does not run it again by itself.
+    fn failed_plan(&mut self, observed: &Observed, csv: &str) -> Result<Option<Stuck>, EngineError> {
+        if observed.csv(csv).is_some_and(|csv| csv.succeeded()) {
+            return Ok(None);
+        }
+        let is_it = |plan: &&Object<InstallPlan>| {
+            plan.status.phase == InstallPlanPhase::Failed
+                && plan.spec.cluster_service_version_names.iter().any(|name| name == csv)
+        };
+        let Some(plan) = observed.plans.iter().find(is_it) else { return Ok(None) };
+        let (namespace, name) =
+            (&observed.namespace, observed.subscription.as_ref().map_or("", |found| found.name()));
+        let scope = Scope { name: Some(name.to_owned()), namespace: Some(namespace.clone()) };
+        let found = self.diagnosis(&scope)?.causes.into_iter().next();
+        let doctor = || format!("`olmkit operator doctor {name} -n {namespace}` shows why");
+        Ok(Some(Stuck {
+            code: "plan-failed",
+            sentence: format!(
+                "{} has failed, and there is nothing to approve: {}",
+                plan.key(),
+                plan.status.message
+            ),
+            help: found.and_then(|cause| Stuck::of(&cause, namespace).help).or_else(|| Some(doctor())),
         }))
     }
 

@@ -34,9 +34,15 @@ pub(crate) fn run(directory: &Path, words: &[&str], code: i32) -> String {
 
 /// A directory with a catalog and its bundles, and a simulated cluster with the oldest version.
 pub(crate) fn installed() -> TempDir {
+    installed_with(|_| ())
+}
+
+/// The same with changed bundles.
+fn installed_with(change: impl FnOnce(&Path)) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     copy(&inputs("01").join("catalog-1"), &root.path().join("cat"));
     copy(&inputs("01").join("bundles"), &root.path().join("bundles"));
+    change(&root.path().join("bundles"));
     let words = ["install", "demo", "-n", "ns", "--version", "0.1.0", "--simulate", "c.json"];
     let from = ["--catalog-from", "cat", "--bundles-from", "bundles"];
     run(root.path(), &[&words[..], &from].concat(), 0);
@@ -155,6 +161,53 @@ fn the_next_command_of_a_simulated_cluster_reaches_no_other_one() {
     let words = ["approve", "demo", "-n", "ns", "--simulate", "c.json", "--policy", "policy.yaml"];
     let told = run(root.path(), &words, 1);
     assert!(told.contains(command), "{told}");
+}
+
+#[test]
+fn a_bundle_that_a_simulated_registry_does_not_have_is_not_installed() {
+    let root = installed();
+    fs::remove_dir_all(root.path().join("bundles/demo.v0.2.0")).unwrap();
+    let told = run(root.path(), &["upgrade", "demo", "--simulate", "c.json"], 1);
+    assert!(
+        told.contains("`demo.v0.2.0` cannot be installed: the image ") && told.contains(" does not exist"),
+        "{told}"
+    );
+    let words = ["install", "demo", "-n", "other", "--simulate", "other.json", "--catalog-from", "cat"];
+    let told = run(root.path(), &words, 1);
+    assert!(told.contains("put the bundle into the directory that --bundles-from names"), "{told}");
+}
+
+#[test]
+fn a_simulated_plan_that_has_failed_does_not_succeed_by_itself() {
+    let root = installed_with(|bundles| {
+        let crd = bundles.join("demo.v0.2.0/manifests/demos.t01.example.com.yaml");
+        let text = fs::read_to_string(&crd).unwrap();
+        fs::write(&crd, text.replace("type: integer", "type: integer\n                maximum: 9")).unwrap();
+    });
+    let state = root.path().join("c.json");
+    let edit = |change: &dyn Fn(&mut Vec<serde_json::Value>)| {
+        let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+        change(json["store"]["objects"].as_array_mut().unwrap());
+        fs::write(&state, json.to_string()).unwrap();
+    };
+    edit(&|objects| {
+        objects.push(serde_json::json!({
+            "apiVersion": "t01.example.com/v1", "kind": "Demo",
+            "metadata": {"name": "example", "namespace": "ns", "uid": "1"}, "spec": {"size": 50},
+        }));
+    });
+    let approve = ["approve", "demo", "-n", "ns", "--simulate", "c.json"];
+    let told = run(root.path(), &approve, 1);
+    assert!(told.contains("updated validation is too restrictive"), "{told}");
+    edit(&|objects| {
+        let demo = objects.iter_mut().find(|object| object["kind"] == "Demo").unwrap();
+        demo["spec"]["size"] = serde_json::json!(3);
+    });
+    let told = run(root.path(), &approve, 1);
+    assert!(told.contains(" has failed, and there is nothing to approve"), "{told}");
+    run(root.path(), &["doctor", "demo", "-n", "ns", "--fix", "--simulate", "c.json"], 0);
+    let told = run(root.path(), &["upgrade", "demo", "-n", "ns", "--simulate", "c.json"], 0);
+    assert!(told.contains("demo.v0.3.0: Succeeded"), "{told}");
 }
 
 #[test]

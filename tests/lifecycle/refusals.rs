@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use olmkit::lifecycle::api::{Resource, known};
 use olmkit::lifecycle::cluster::Cluster as _;
-use serde_json::json;
+use olmkit::lifecycle::doctor::{Scope, diagnose, observe};
+use olmkit::lifecycle::engine::EngineError;
+use serde_json::{Value, json};
 
-use crate::world::{NS, World, demo};
+use crate::world::{NS, World, demo, told};
 
 /// With 0.1.0 installed, and a plan for a changed 0.2.0 that waits.
 fn waiting(change: impl FnOnce(&mut World)) -> World {
@@ -52,4 +54,45 @@ fn a_plan_that_changes_the_scope_of_a_crd_fails() {
     let failed = plans.iter().find(|plan| plan["status"]["phase"] == "Failed").expect("no plan has failed");
     let message = failed["status"]["message"].as_str().unwrap();
     assert!(message.ends_with("spec.scope: Invalid value: \"Cluster\": field is immutable"), "{message}");
+}
+
+#[test]
+fn a_plan_that_has_failed_is_not_approved_again() {
+    let mut world = waiting(|world| world.limit_size("demo.v0.2.0", 9));
+    world.make_demo("01", 50);
+    world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap_err();
+    later(&mut world);
+    let error =
+        told(world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap_err());
+    assert!(
+        error.contains(" has failed, and there is nothing to approve: error validating existing CRs"),
+        "{error}"
+    );
+    assert!(error.contains("`olmkit operator doctor demo -n ns --fix`"), "{error}");
+}
+
+#[test]
+fn a_bundle_that_is_in_no_registry_is_not_unpacked_and_gets_no_plan() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let registry = world.cluster.registry();
+    registry.is_complete = true;
+    registry.bundles.remove("demo.v0.3.0");
+    let error = world.upgrade(None, None).unwrap_err();
+    assert!(matches!(error, EngineError::TimedOut { .. } | EngineError::Stuck(_)), "{error}");
+    let carries = |plan: &Value| plan.to_string().contains("demo.v0.3.0");
+    assert!(!world.cluster.list(&known::INSTALL_PLAN, None).unwrap().iter().any(carries));
+    for _ in 0..6 {
+        later(&mut world);
+    }
+    let now = world.cluster.time_of_day();
+    let seen = observe(&mut world.cluster, &Scope::default(), Some(now)).unwrap();
+    let diagnosis = diagnose(&seen, &Scope::default());
+    let codes: Vec<_> = diagnosis.causes.iter().map(|cause| cause.code).collect();
+    assert_eq!(codes, ["unpack-failed"], "{diagnosis:#?}");
+    // Once it is there, and the Job is deleted, OLM goes on.
+    let manifests = world.bundles["demo.v0.3.0"].clone();
+    world.cluster.registry().bundles.insert("demo.v0.3.0".into(), manifests);
+    assert!(world.run(|engine, _| engine.fix(&diagnosis)).unwrap()[0].done);
+    assert_eq!(world.upgrade(None, None).unwrap().installed_csv, "demo.v0.3.0");
 }

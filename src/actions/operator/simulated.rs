@@ -54,6 +54,9 @@ pub(super) fn with<T>(
         cluster.run_until(later);
     }
     let done = work(&mut cluster, &sources);
+    if errand.changes() {
+        cluster.give_up_plans();
+    }
     let after = cluster.save();
     if errand.changes() && after != before {
         held.write(path, &after)?;
@@ -221,6 +224,7 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
         }
     }
     cluster.registry().bundles.clone_from(&sources.bundles);
+    cluster.registry().is_complete = true;
     Ok(sources)
 }
 

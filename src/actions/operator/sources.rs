@@ -49,11 +49,6 @@ const PATIENCE: Patience = Patience {
     connect: Duration::from_secs(5),
 };
 
-/// A simulated registry without a bundle.
-#[derive(Debug, thiserror::Error)]
-#[error("the simulated registry does not have it: name the directory of the bundles with --bundles-from")]
-struct NoBundle;
-
 /// A CatalogSource that is served from an address: nobody but OLM can read it.
 #[derive(Debug, thiserror::Error)]
 #[error("it is served from `{0}`, not from an image")]
@@ -157,11 +152,8 @@ impl Catalogs for Sources {
         if let Some(found) = self.bundles.get(name) {
             return Ok(found.clone());
         }
-        if self.missing.contains(&bundle.image) {
+        if self.simulated || self.missing.contains(&bundle.image) {
             return Err(ContentError::NotFound { reference: bundle.image.clone() });
-        }
-        if self.simulated {
-            return Err(ContentError::Unreadable { reference: name.to_owned(), source: Box::new(NoBundle) });
         }
         self.present(&bundle.image)?;
         let unreadable = |source: Box<dyn Error + Send + Sync>| ContentError::Unreadable {

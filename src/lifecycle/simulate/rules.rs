@@ -12,13 +12,18 @@ use std::time::Duration;
 use olmkit_bundle::{annotations, pod};
 use serde_json::{Value, json};
 
-use super::scope::{self, Failed, Scope};
+use super::scope::{self, Chosen, Failed, Scope};
 use super::store::Store;
 use super::{Registry, Served, names};
+pub(super) use plans::{RETRIED_MILLIS, RETRYING};
+
 use crate::lifecycle::api::{
     CatalogSource, Key, Named as _, Object, OperatorGroup, Subscription, SubscriptionState, condition, known,
     label,
 };
+
+/// How long a Job that unpacks a bundle may take.
+const UNPACKED_MILLIS: u64 = 600_000;
 
 /// What rules look at.
 pub struct View<'v> {
@@ -275,66 +280,113 @@ fn resolution(view: &View<'_>, scope: &Scope<'_>) -> Vec<Change> {
     }
     let chosen = match scope.resolve() {
         Ok(chosen) => chosen,
-        Err(why) => return failed(view, scope, Some(&why)),
+        Err(Failed::Constraints(message)) => {
+            let why = (condition::RESOLUTION_FAILED, "ConstraintsNotSatisfiable", &*message);
+            return conditions(view, scope, Some(why));
+        }
+        Err(Failed::Prevented(message)) => {
+            let why = (condition::RESOLUTION_FAILED, "ErrorPreventedResolution", &*message);
+            return conditions(view, scope, Some(why));
+        }
     };
-    let mut due = failed(view, scope, None);
-    if chosen.is_empty() {
-        return due;
-    }
-    let unpacking: Vec<Change> = chosen
-        .iter()
-        .filter(|one| one.bundle.manifests.is_empty() && !one.bundle.image.is_empty())
-        .filter_map(|one| unpack(view, &one.bundle.image, &one.package, &one.catalog))
-        .collect();
-    if unpacking.is_empty() {
+    let packed = chosen.iter().filter(|one| one.bundle.manifests.is_empty() && !one.bundle.image.is_empty());
+    let jobs: Vec<Unpacking> = packed.map(|one| unpack(view, one)).collect();
+    let told = jobs.iter().find_map(|job| match job {
+        Unpacking::Failed => Some((UNPACKING[1], "BundleUnpackFailed", "bundle unpacking failed. Reason: DeadlineExceeded, and Message: Job was active longer than specified deadline")),
+        Unpacking::Hopeless(_) => Some((UNPACKING[0], "UnpackingInProgress", "Bundle image pull failed. Common causes: the image does not exist, or its registry needs credentials")),
+        Unpacking::Done | Unpacking::Due(_) => None,
+    });
+    let mut due = conditions(view, scope, told);
+    if !chosen.is_empty() && jobs.iter().all(|job| matches!(job, Unpacking::Done)) {
         due.extend(plans::create(view, scope, &chosen));
-    } else {
-        due.extend(unpacking);
     }
+    due.extend(jobs.into_iter().filter_map(|job| match job {
+        Unpacking::Due(change) | Unpacking::Hopeless(change) => Some(change),
+        Unpacking::Done | Unpacking::Failed => None,
+    }));
     due
 }
 
-/// The condition that nothing could be resolved comes and goes on every Subscription of the namespace.
-fn failed(view: &View<'_>, scope: &Scope<'_>, why: Option<&Failed>) -> Vec<Change> {
-    let wanted = why.map(|why| match why {
-        Failed::Constraints(message) => ("ConstraintsNotSatisfiable", message),
-        Failed::Prevented(message) => ("ErrorPreventedResolution", message),
-    });
+/// The conditions that say how the unpacking goes, and how it went.
+const UNPACKING: [&str; 2] = ["BundleUnpacking", "BundleUnpackFailed"];
+
+/// Why no plan is made comes and goes on every Subscription of the namespace: the type of a condition, its reason and its message.
+fn conditions(view: &View<'_>, scope: &Scope<'_>, wanted: Option<(&str, &str, &str)>) -> Vec<Change> {
+    // How unpacking goes is told only where it is known what can be unpacked.
+    let is_told = |kind: &str| {
+        kind == condition::RESOLUTION_FAILED || view.registry.is_complete && UNPACKING.contains(&kind)
+    };
     let change = |subscription: &Object<Subscription>| {
-        let found = subscription.status.condition(condition::RESOLUTION_FAILED);
-        let found = found.map(|found| (found.reason.as_str(), &found.message));
-        if found == wanted {
+        let (found, others): (Vec<_>, Vec<_>) =
+            subscription.status.conditions.iter().partition(|one| is_told(&one.kind));
+        let found: Vec<(&str, &str, &str)> =
+            found.into_iter().map(|one| (&*one.kind, &*one.reason, &*one.message)).collect();
+        if found == wanted.as_slice() {
             return None;
         }
-        let others = subscription.status.conditions.iter();
         let mut conditions: Vec<Value> = others
-            .filter(|other| other.kind != condition::RESOLUTION_FAILED)
+            .into_iter()
             .map(|other| json!({"type": other.kind, "status": other.status, "reason": other.reason, "message": other.message}))
             .collect();
-        conditions.extend(wanted.map(|(reason, message)| {
-            json!({"type": condition::RESOLUTION_FAILED, "status": "True", "reason": reason, "message": message})
+        conditions.extend(wanted.map(|(kind, reason, message)| {
+            json!({"type": kind, "status": "True", "reason": reason, "message": message})
         }));
-        let name = format!(
-            "{} {}/{}",
-            wanted.map_or("resolved", |(reason, _)| reason),
-            scope.namespace,
-            subscription.name()
-        );
+        let reason = wanted.map_or("resolved", |(_, reason, _)| reason);
+        let name = format!("{reason} {}/{}", scope.namespace, subscription.name());
         // OLM's resolver runs every now and then; it is not caught by what passes.
-        let delay = if wanted.is_some() { 15_000 } else { 1_000 };
+        let is_failed = wanted.is_some_and(|(kind, ..)| kind == condition::RESOLUTION_FAILED);
+        let delay = if is_failed { 15_000 } else { 1_000 };
         let patch = json!({"conditions": conditions, "lastUpdated": view.store.timestamp()});
         Some(Change::status(name, delay, subscription.key(), patch))
     };
     scope.subscriptions.iter().filter_map(change).collect()
 }
 
-/// A Job that unpacks a bundle's image into a ConfigMap, with the rights it needs; none when it is done.
-fn unpack(view: &View<'_>, image: &str, package: &str, catalog: &(String, String)) -> Option<Change> {
-    let (catalog, namespace) = catalog;
-    let name = names::unpack(image);
-    if view.store.get(&Key::new(&known::JOB, namespace, &name)).is_some() {
-        return None;
+/// How far a bundle is unpacked. Until all are, there is no plan.
+enum Unpacking {
+    Done,
+    /// This comes next.
+    Due(Change),
+    /// The image cannot be pulled; this comes next, unless that changes.
+    Hopeless(Change),
+    /// Nothing comes next, until somebody deletes the Job.
+    Failed,
+}
+
+/// A Job that unpacks a bundle's image into a ConfigMap, with the rights it needs. One whose image cannot be pulled fails at its deadline.
+fn unpack(view: &View<'_>, chosen: &Chosen) -> Unpacking {
+    let (image, namespace) = (&chosen.bundle.image, &chosen.catalog.1);
+    let has_image = view.registry.has(&chosen.csv, image);
+    let key = Key::new(&known::JOB, namespace, &names::unpack(image));
+    let Some(job) = view.store.get(&key) else {
+        return new_job(view, chosen, has_image).map_or(Unpacking::Done, Unpacking::Due);
+    };
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let holds = |kind: &str| conditions.clone().any(|one| one["type"] == kind && one["status"] == "True");
+    let is_tried = job.pointer("/status/active").is_some();
+    if holds("Failed") {
+        return Unpacking::Failed;
+    } else if holds("Complete") || has_image && !is_tried {
+        return Unpacking::Done;
     }
+    let name = |what: &str| format!("{what} {namespace}/{}", key.name);
+    if has_image {
+        let patch =
+            json!({"active": null, "succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
+        return Unpacking::Due(Change::status(name("unpacked"), 20_000, key.clone(), patch));
+    }
+    let patch = json!({"active": null, "failed": 1, "conditions": [{
+        "type": "Failed", "status": "True", "reason": "DeadlineExceeded",
+        "message": "Job was active longer than specified deadline", "lastTransitionTime": view.store.timestamp(),
+    }]});
+    Unpacking::Hopeless(Change::status(name("not unpacked"), UNPACKED_MILLIS, key.clone(), patch))
+}
+
+/// The Job and what goes with it; none where the catalog is gone.
+fn new_job(view: &View<'_>, chosen: &Chosen, has_image: bool) -> Option<Change> {
+    let (catalog, namespace) = &chosen.catalog;
+    let (image, package) = (&chosen.bundle.image, &chosen.package);
+    let name = names::unpack(image);
     let source = view.store.get(&Key::new(&known::CATALOG_SOURCE, namespace, catalog))?;
     let owner = |kind: &str, api_version: &str, name: &str, uid: &Value| {
         json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": false,
@@ -351,7 +403,12 @@ fn unpack(view: &View<'_>, image: &str, package: &str, catalog: &(String, String
     };
     let mut job = object("batch/v1", "Job");
     job["spec"] = json!({"ttlSecondsAfterFinished": 300, "backoffLimit": 3});
-    job["status"] = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
+    job["status"] = if has_image {
+        json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]})
+    } else {
+        job["spec"]["template"]["spec"]["initContainers"] = json!([{"name": "pull", "image": image}]);
+        json!({"active": 1, "startTime": view.store.timestamp()})
+    };
     let rbac = "rbac.authorization.k8s.io/v1";
     let mut map = object("v1", "ConfigMap");
     map["metadata"]["annotations"] = json!({annotations::PACKAGE: package});

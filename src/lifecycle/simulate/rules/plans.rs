@@ -11,7 +11,9 @@ use crate::lifecycle::api::{
 use crate::lifecycle::{checks, schema};
 
 /// How long OLM tries a step that fails before the plan has failed.
-const RETRY_MILLIS: u64 = 60_000;
+pub(in super::super) const RETRIED_MILLIS: u64 = 60_000;
+/// What a plan says meanwhile, before the reason.
+pub(in super::super) const RETRYING: &str = "retrying execution due to error: ";
 
 /// The plans of a namespace, the newest first.
 pub(super) fn newest_first(view: &View<'_>, namespace: &str) -> Vec<Object<InstallPlan>> {
@@ -225,7 +227,7 @@ fn misfit_crd(view: &View<'_>, object: &Value) -> Option<String> {
 
 /// A step that fails is tried again for a minute; then the plan has failed.
 fn failing(view: &View<'_>, plan: &Object<InstallPlan>, steps: Vec<Value>, fault: String) -> Change {
-    let retrying = format!("retrying execution due to error: {fault}");
+    let retrying = format!("{RETRYING}{fault}");
     let key = plan.key();
     let name = |what: &str| format!("{what} {}/{}", plan.namespace(), plan.name());
     if plan.status.message != retrying {
@@ -234,5 +236,5 @@ fn failing(view: &View<'_>, plan: &Object<InstallPlan>, steps: Vec<Value>, fault
     }
     let condition = json!([{"type": "Installed", "status": "False", "reason": "InstallComponentFailed", "message": fault}]);
     let patch = json!({"phase": "Failed", "message": fault, "conditions": condition});
-    Change::status(name("fail"), RETRY_MILLIS, key, patch)
+    Change::status(name("fail"), RETRIED_MILLIS, key, patch)
 }
