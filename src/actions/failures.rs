@@ -8,7 +8,7 @@ use crate::image::{
 };
 use crate::input::InputError;
 
-/// Interruptions and timeouts lie below whatever was going on.
+/// Interruptions, timeouts and a wrong cache directory lie below whatever was going on.
 fn exit_of(error: &(dyn Error + 'static)) -> Exit {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -18,6 +18,7 @@ fn exit_of(error: &(dyn Error + 'static)) -> Exit {
         {
             Some(RegistryError::Interrupted) => return Exit::Interrupted,
             Some(RegistryError::TimedOut { .. }) => return Exit::TimedOut,
+            Some(RegistryError::NotACache { .. }) => return Exit::Misuse,
             _ => next = error.source(),
         }
     }

@@ -272,6 +272,39 @@ pub(crate) fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
+        trial("an_image_layout_given_as_the_cache_directory_keeps_its_blobs", &registry, || {
+            let (dir, registry) = (workplace(), Registry::start(Kind::Plain));
+            let root = crate::server::image("linux/amd64", &[("large", noise(1, 2 << 20))]).into();
+            registry
+                .place("team/app:v1")
+                .store(&root, &crate::server::access(crate::server::quick()))
+                .unwrap();
+            check(&run(dir.path(), &["bundle", "build", "bundle", "--to", "oci:layout:v1"]), 0);
+            let blobs = || {
+                let blobs = fs::read_dir(dir.path().join("layout/blobs/sha256")).unwrap().flatten();
+                let mut names: Vec<_> = blobs.map(|entry| entry.file_name()).collect();
+                names.sort();
+                names
+            };
+            let before = blobs();
+            let image = format!("{}/team/app:v1", registry.host);
+            let copy = ["image", "copy", &image, "oci:to:v1", "--cache-limit", "1", "--cache-dir"];
+            let output = run(dir.path(), &[&copy[..], &["layout"]].concat());
+            check(&output, 2);
+            let said = text(&output.stderr);
+            assert!(
+                said.contains("cannot use `layout` as the cache directory: it holds other files"),
+                "{said}"
+            );
+            assert!(said.contains("help: pass a new or an empty directory with `--cache-dir DIR`"), "{said}");
+            assert_eq!(blobs(), before);
+            assert!(!dir.path().join("layout/CACHEDIR.TAG").exists() && !dir.path().join("to").exists());
+            // One of ours is taken, also when it is full.
+            for _ in 0..2 {
+                check(&run(dir.path(), &[&copy[..], &["cache"]].concat()), 0);
+            }
+            Ok(())
+        }),
         trial("an_answer_that_cannot_be_printed_is_an_error", &[], || {
             let dir = workplace();
             let full = fs::File::options().write(true).open("/dev/full").unwrap();

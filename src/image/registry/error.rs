@@ -200,6 +200,12 @@ pub enum RegistryError {
         /// Why.
         source: std::io::Error,
     },
+    /// The directory for the cache holds something else, which must not be removed with old blobs.
+    #[error("cannot use `{}` as the cache directory: it holds other files", .path.display())]
+    NotACache {
+        /// The directory.
+        path: PathBuf,
+    },
     /// What should be sent cannot be read.
     #[error(transparent)]
     Blob(#[from] Box<crate::image::BlobError>),
@@ -278,6 +284,9 @@ impl RegistryError {
             }
             Self::Known(error) => return error.help(),
             Self::Keep { .. } => "free disk space, or use another directory with `--cache-dir DIR`".into(),
+            Self::NotACache { .. } => {
+                "pass a new or an empty directory with `--cache-dir DIR` or in `OLMKIT_CACHE_DIR`".into()
+            }
             Self::TimedOut { .. } => {
                 "run the command again (finished transfers are kept), or increase `--timeout`".into()
             }

@@ -39,6 +39,7 @@ use super::progress::{Event, Progress};
 use crate::interrupt;
 
 pub use cache::DEFAULT_LIMIT as DEFAULT_CACHE_LIMIT;
+use cache::{Chosen, NotACache};
 pub use credentials::{CredentialsError, GivenCredentials, GivenCredentialsError};
 pub use error::{Fault, RegistryError};
 pub use http::Patience;
@@ -105,7 +106,7 @@ struct Inner {
     registries: Mutex<HashMap<String, Arc<repository::Registry>>>,
     http: OnceLock<Arc<http::Http>>,
     credentials: OnceLock<Arc<credentials::CredentialStore>>,
-    cache: OnceLock<cache::Cache>,
+    cache: OnceLock<Result<cache::Cache, NotACache>>,
     turns: Semaphore,
     runtime: Mutex<Option<Arc<Runtime>>>,
 }
@@ -275,14 +276,20 @@ impl Access {
         })
     }
 
-    fn cache(&self) -> &cache::Cache {
+    /// The cache, which is opened when it is needed for the first time.
+    ///
+    /// # Errors
+    /// The directory that the user gave holds something else.
+    fn cache(&self) -> Result<&cache::Cache, RegistryError> {
         let Options { cache_dir, cache_limit, .. } = &self.0.options;
-        self.0.cache.get_or_init(|| {
-            cache::Cache::new(
-                cache_dir.clone().or_else(|| cache::default_dir(|name| env::var_os(name))),
-                *cache_limit,
-            )
-        })
+        let opened = self.0.cache.get_or_init(|| match cache_dir {
+            Some(dir) => cache::Cache::new(Some(dir.clone()), Chosen::ByUser, *cache_limit),
+            None => {
+                let dir = cache::default_dir(|name| env::var_os(name));
+                cache::Cache::new(dir, Chosen::ByDefault, *cache_limit)
+            }
+        });
+        opened.as_ref().map_err(|NotACache(path)| RegistryError::NotACache { path: path.clone() })
     }
 
     fn parallel(&self) -> usize {

@@ -66,8 +66,9 @@ impl Remote {
     /// Gets the bytes, from the cache or from the registry.
     pub(in crate::image) async fn fetch(&self) -> Result<&Local, RegistryError> {
         let fetch = || async {
+            let cache = self.access.cache()?;
             let _turn = self.access.turn().await;
-            self.repository.fetch(self.access.cache(), self.digest, self.size).await.map(Local::from)
+            self.repository.fetch(cache, self.digest, self.size).await.map(Local::from)
         };
         self.local.get_or_try_init(fetch).await
     }
