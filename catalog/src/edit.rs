@@ -20,6 +20,7 @@ mod promote;
 mod prune;
 mod remove;
 mod requirements;
+mod spelling;
 mod split;
 mod template;
 pub(crate) mod texts;

@@ -1,12 +1,14 @@
 //! Gives the files of a catalog one layout: that of opm and `catalog render`, with the comments that they had.
 //!
 //! YAML has block style, sorted keys and no needless quotes; JSON has opm's order of fields and four spaces. What a file is stays:
-//! YAML or JSON, its line breaks, the order of its documents and of every list.
+//! YAML or JSON, its line breaks, the order of its documents and of every list. Numbers, booleans and nulls stay as they were
+//! written, see [`spelling`].
 
 use serde_json::Value as Json;
 
 use super::comments::{self, Comment};
 use super::documents::{cut, head, is_json};
+use super::spelling;
 use super::texts::TextError;
 use super::{Change, ChangedFile, EditError};
 use crate::fbc::write::Format;
@@ -139,10 +141,11 @@ fn document(text: &str, tree: &Tree<'_>) -> Result<Option<String>, olmkit_bundle
     let Some(comments) = comments::extract(text) else { return Ok(None) };
     let plain = Format::Yaml.text(tree.clone())?;
     let plain = plain.strip_prefix("---\n").unwrap_or(&plain);
+    let Some(plain) = spelling::keep(text, plain) else { return Ok(None) };
     if comments.is_empty() {
-        return Ok(Some(plain.to_owned()));
+        return Ok(Some(plain));
     }
-    let new = comments::insert(plain, &comments);
+    let new = comments::insert(&plain, &comments);
     Ok(new.filter(|new| {
         let sorted = |comments: &[Comment]| {
             let mut texts: Vec<_> = comments.iter().map(|comment| comment.text.clone()).collect();

@@ -24,7 +24,7 @@ pub(crate) fn unread(catalog: &Catalog<'_>) -> Option<Place> {
 }
 
 /// The first thing between two values that is a value itself, or stands after the end of a document.
-fn in_gap(text: &str, from: usize, to: usize) -> Option<usize> {
+pub(crate) fn in_gap(text: &str, from: usize, to: usize) -> Option<usize> {
     let gap = text.get(from..to)?;
     let mut is_ended = false;
     let mut at = from;

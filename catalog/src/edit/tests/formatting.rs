@@ -207,3 +207,69 @@ fn documents_with_anchors_and_tags_stay_as_they_are() {
     formatted(&CATALOG.replace("name: redis.v1.1.1", "name: !!str redis.v1.1.1"));
     formatted(&CATALOG.replace("  skipRange", "  skipRange: '#1' # lost\n  skipRange"));
 }
+
+#[test]
+fn formatting_keeps_the_spelling_of_numbers_words_and_dates() {
+    let values = [
+        "1e400",
+        "-1e400",
+        ".5e999",
+        "0x1F",
+        "0xFFFFFFFFFFFFFFFFFFFFFFFFFF",
+        "0o17",
+        "0b11",
+        "010",
+        "1_000",
+        "+5",
+        "1.0",
+        "1.10",
+        "1e3",
+        "-.5",
+        "0.1e1",
+        "123456789012345678901234567890",
+        "18446744073709551615",
+        "-9223372036854775809",
+        "~",
+        "Null",
+        "yes",
+        "No",
+        "on",
+        "OFF",
+        "y",
+        "True",
+        "1:30",
+        "2024-01-01",
+        "2001-12-14t21:59:43.10-05:00",
+    ];
+    for value in values {
+        let text =
+            format!("schema: acme.x\nname: a\nlist: [{value}, b]\nmap: {{a: {value}}}\nown:\n  {value}\n");
+        let new = formatted(&text);
+        let layout = "---\nlist:\n- V\n- b\nmap:\n  a: V\nname: a\nown: V\nschema: acme.x\n";
+        assert_eq!(new, layout.replace('V', value));
+    }
+    for key in ["yes", "0x10", "1.0", "2024-01-01", "1e400"] {
+        assert_eq!(
+            formatted(&format!("schema: acme.x\nmap: {{{key}: 1}}\n")),
+            format!("---\nmap:\n  {key}: 1\nschema: acme.x\n")
+        );
+    }
+}
+
+#[test]
+fn formatting_keeps_texts_that_look_like_numbers_texts() {
+    for (value, expected) in [
+        ("'1e400'", "\"1e400\""),
+        ("\"2024-01-01\"", "\"2024-01-01\""),
+        ("|-\n  2024-01-01", "\"2024-01-01\""),
+        ("'yes'", "\"yes\""),
+        ("1.2.3", "\"1.2.3\""),
+        ("'text'", "text"),
+        ("", "null"),
+    ] {
+        assert_eq!(
+            formatted(&format!("schema: acme.x\na: {value}\n")),
+            format!("---\na: {expected}\nschema: acme.x\n")
+        );
+    }
+}
