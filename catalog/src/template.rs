@@ -17,9 +17,10 @@ use std::collections::HashMap;
 use std::error::Error;
 
 use olmkit_bundle::finding::{Level, Place};
-use olmkit_bundle::source::Source;
-use olmkit_bundle::yaml;
+use olmkit_bundle::source::{Source, Span};
+use olmkit_bundle::yaml::{self, Document};
 
+use crate::edit::unread::in_gap;
 use crate::fbc::{self, Catalog, Value};
 use crate::render::Rendered;
 use crate::validate::validate;
@@ -81,6 +82,18 @@ pub enum TemplateError {
         /// What the parser says.
         why: String,
     },
+    /// Its first document, which is the one that counts, is empty.
+    #[error("the first document of the template is empty")]
+    Empty {
+        /// Where it ends.
+        place: Box<Place>,
+    },
+    /// Something follows its first document.
+    #[error("a template is a single document, and another one follows")]
+    More {
+        /// Where that starts.
+        place: Box<Place>,
+    },
     /// It has no schema that is a template's.
     #[error("`{schema}` is not a template schema")]
     Schema {
@@ -128,6 +141,7 @@ impl TemplateError {
             Self::Syntax { place, .. } | Self::Schema { place, .. } | Self::Field { place, .. } => {
                 Some(place)
             }
+            Self::Empty { place } | Self::More { place } => Some(place),
             Self::Catalog { place, .. } => place.as_deref(),
             _ => None,
         }
@@ -136,6 +150,12 @@ impl TemplateError {
     /// The way out.
     pub fn help(&self) -> Option<&'static str> {
         match self {
+            Self::Empty { .. } => {
+                Some("put the template before the first `---`, with the comments that belong to it")
+            }
+            Self::More { .. } => {
+                Some("move it to a file of its own; an `olm.composite` template names several templates")
+            }
             Self::Schema { .. } => Some(
                 "expected `olm.template.basic`, `olm.semver`, `olm.template.substitutes` or `olm.composite`",
             ),
@@ -155,13 +175,14 @@ impl<'a> Template<'a> {
     /// ```
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is none, or a second document follows, which opm ignores.
     pub fn parse(name: &'a str, text: &'a str) -> Result<Self, TemplateError> {
         let source = Source::new(name.to_owned(), text);
         let document = yaml::first_document(text).map_err(|error| TemplateError::Syntax {
             place: Box::new(Place::new(&source, error.span)),
             why: error.message.clone(),
         })?;
+        check_single(&source, text, &document)?;
         let fields = read::Fields::of(&source, &document.root, "the template")?;
         let schema = fields.text("schema")?;
         match schema.as_str() {
@@ -201,6 +222,24 @@ impl<'a> Template<'a> {
             Self::Substitutes(substitutes) => substitutes.render(&bundles),
             Self::Composite(_) => Err(TemplateError::Several),
         }
+    }
+}
+
+/// Refuses a text of which something is not read: of several documents the first counts, and in it the first value.
+fn check_single(source: &Source<'_>, text: &str, first: &Document<'_>) -> Result<(), TemplateError> {
+    let place = |span| Box::new(Place::new(source, span));
+    let has_more =
+        |document: &Result<Document<'_>, _>| !matches!(document, Ok(document) if document.root.is_null());
+    let mut others = yaml::documents(text).skip(1).filter(has_more);
+    let (from, to) = (first.root.span.end as usize, first.span.end as usize);
+    match others.next() {
+        Some(_) if first.root.is_null() => Err(TemplateError::Empty { place: place(first.root.span) }),
+        Some(Ok(document)) => Err(TemplateError::More { place: place(document.root.span) }),
+        Some(Err(error)) => Err(TemplateError::More { place: place(error.span) }),
+        None => match in_gap(text, from, to) {
+            Some(at) => Err(TemplateError::More { place: place(Span::at(at)) }),
+            None => Ok(()),
+        },
     }
 }
 

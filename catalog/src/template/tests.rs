@@ -119,6 +119,37 @@ fn templates_that_stand_for_nothing() {
 }
 
 #[test]
+fn a_second_document_is_refused_instead_of_ignored() {
+    let template = "schema: olm.semver\nstable: {bundles: [{image: 'example.com/r:1.0.0'}]}\n";
+    let json = r#"{"schema": "olm.semver", "stable": {"bundles": [{"image": "example.com/r:1.0.0"}]}}"#;
+    for (text, line) in [
+        (format!("{template}---\n{template}"), 4),
+        (format!("{template}---\n# notes\n---\nschema: olm.channel\n"), 6),
+        (format!("{template}---\n}}\n"), 4),
+        (format!("{template}...\n{template}"), 4),
+        (format!("{json}\n{json}\n"), 2),
+        (format!("{json}{json}\n"), 1),
+        (format!("# a template\n{json}\n{json}\n"), 3),
+    ] {
+        let expected = format!("{line}: a template is a single document, and another one follows");
+        assert_eq!(channels(&text), expected, "{text}");
+    }
+    for text in [
+        format!("---\n{template}"),
+        format!("# a template\n{template}---\n# the end\n---\n"),
+        format!("{template}...\n# the end\n"),
+        format!("{json}\n\n"),
+    ] {
+        assert!(channels(&text).starts_with("default stable-v1.0\n"), "{text}");
+    }
+    // As opm, which takes the comments for the template.
+    assert_eq!(
+        channels(&format!("# a licence\n---\n{template}")),
+        "2: the first document of the template is empty"
+    );
+}
+
+#[test]
 fn a_basic_template_keeps_what_it_does_not_know() {
     let text = "schema: olm.template.basic\nentries:\n- schema: my.note\n  text: hi\n- {schema: olm.bundle, image: 'example.com/r:1.0.0'}\n";
     let catalog = Template::parse("t.yaml", text).unwrap().render(&Made).unwrap();
