@@ -171,6 +171,14 @@ pub enum EditError {
         /// Where it starts.
         place: Box<Place>,
     },
+    /// A value of another catalog cannot be copied.
+    #[error("a value cannot be copied: {why}")]
+    Value {
+        /// Where it stands.
+        place: Box<Place>,
+        /// Why not.
+        why: String,
+    },
     /// The catalog does not have the package.
     #[error("the catalog has no package `{package}`")]
     NoPackage {
@@ -381,9 +389,10 @@ impl EditError {
             Self::ChannelExists { place, .. } | Self::Broken { place, .. } | Self::Breaks { place, .. } => {
                 Some(place)
             }
-            Self::Unread { place } | Self::NotInTemplate { place, .. } | Self::EmptyTemplate { place } => {
-                Some(place)
-            }
+            Self::Value { place, .. }
+            | Self::Unread { place }
+            | Self::NotInTemplate { place, .. }
+            | Self::EmptyTemplate { place } => Some(place),
             Self::Migrate { place, .. } | Self::Template { place, .. } | Self::InTemplate { place, .. } => {
                 Some(place)
             }
@@ -407,6 +416,7 @@ impl EditError {
                 some("run `olmkit catalog validate` to list every problem")
             }
             Self::Unread { .. } => Some(UNREAD_HELP.to_owned()),
+            Self::Value { .. } => some(VALUE_HELP),
             Self::NoChannel { known: all, channel, .. } => {
                 let near = did_you_mean(channel, all.iter().map(String::as_str));
                 match (near, known(all, "channels")) {
@@ -451,6 +461,9 @@ impl EditError {
 /// How to make a file readable from its first to its last line.
 pub(crate) const UNREAD_HELP: &str =
     "separate documents with `---`; in a file of JSON values remove comments and a byte order mark";
+
+/// What to do about a value that cannot be written.
+pub const VALUE_HELP: &str = "change the value, such as to a text in quotes";
 
 fn first_message(findings: &[Finding]) -> &str {
     findings.first().map_or("", |finding| &finding.message)

@@ -404,6 +404,29 @@ impl<'a> Catalog<'a> {
         known.chain(self.others.iter().map(|blob| (blob.at, blob.package.as_str())))
     }
 
+    /// Whether all values can be written anew. In a file of JSON values that nobody looked at are not read: a number may be too
+    /// large, a list may nest too deep, a text may hold half of a surrogate pair.
+    ///
+    /// ```
+    /// use olmkit_catalog::{fbc::Catalog, load::CatalogFiles};
+    /// let files = CatalogFiles::from_text("catalog.json", r#"{"schema": "my.note", "n": 1e400}"#);
+    /// assert!(Catalog::parse(&files).check_values().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// The first value that would be lost.
+    pub fn check_values(&self) -> Result<(), Fault> {
+        let mut places: Vec<At> = self.places().collect();
+        places.sort_unstable();
+        let check = |at: &At| {
+            let file = self.files.get(at.file as usize).filter(|file| stream::is_json(file.source.text()));
+            file.map_or(Ok(()), |file| stream::check_value(file.source.text(), at.span))
+        };
+        in_parallel(&places, check).into_iter().zip(&places).try_for_each(|(checked, at)| {
+            checked.map_err(|error| Fault { at: at.with(error.span), kind: FaultKind::Syntax(error.message) })
+        })
+    }
+
     /// A place, as findings name it.
     pub fn place(&self, at: At) -> Place {
         match self.files.get(at.file as usize) {

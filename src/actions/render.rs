@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::parse::Bundle;
 use olmkit_catalog::draw::{self, Drawing};
-use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::edit::VALUE_HELP;
 use olmkit_catalog::fbc::write::{self, Format};
+use olmkit_catalog::fbc::{Catalog, FaultKind};
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::render::{self, Form, Rendered};
 use olmkit_catalog::template::{self, BundleSource, Component, Strategy, Template, TemplateError};
@@ -54,7 +55,7 @@ pub fn render(request: &Request, access: &Access) -> Result<StreamAnswer, Failur
             Found::Bundle(rendered) => catalog.bundles.push(rendered.blob.clone()),
             Found::Catalog(files) => {
                 let parsed = Catalog::parse(files);
-                complete(&parsed, input)?;
+                writable(&parsed, input)?;
                 catalog.merge(parsed);
             }
         }
@@ -63,6 +64,19 @@ pub fn render(request: &Request, access: &Access) -> Result<StreamAnswer, Failur
         render::migrate(&mut catalog).map_err(Failure::no)?;
     }
     Ok(StreamAnswer { text: write::to_text(&catalog, request.format).map_err(Failure::no)? })
+}
+
+/// Refuses a catalog of which a part cannot be read, or not be written anew.
+fn writable(catalog: &Catalog<'_>, input: &Input) -> Result<(), Failure> {
+    complete(catalog, input)?;
+    catalog.check_values().map_err(|fault| {
+        let why = match &fault.kind {
+            FaultKind::Syntax(why) => why.as_str(),
+            _ => "it cannot be read",
+        };
+        let error = format!("a value of `{input}` cannot be written: {why}");
+        Failure::no(error).at(Some(catalog.place(fault.at))).help(VALUE_HELP)
+    })
 }
 
 fn found(input: &Input, request: &Request, access: &Access) -> Result<Found, Failure> {
@@ -188,7 +202,7 @@ fn component_text(
         let input = Input::Disk(input);
         let files = input.catalog(source.access)?;
         let catalog = Catalog::parse(&files);
-        complete(&catalog, &input)?;
+        writable(&catalog, &input)?;
         return shown(&catalog, request);
     }
     let (name, text) = read(&input)?;
@@ -331,7 +345,7 @@ pub fn convert(
 ) -> Result<StreamAnswer, Failure> {
     let files = catalog.catalog(access)?;
     let parsed = Catalog::parse(&files);
-    complete(&parsed, catalog)?;
+    writable(&parsed, catalog)?;
     let text = template::convert(&parsed, target, package, format).map_err(|error| {
         let (place, help) = (error.place().cloned(), error.help().map(str::to_owned));
         Failure { help, ..Failure::no(error) }.at(place)

@@ -353,3 +353,30 @@ fn paths_of_a_catalog_that_cannot_be_read_are_refused() {
     let by_version = run(at, &["catalog", "path", "new", "--from", "0.1.0", "--channel", "stable"], 0);
     assert!(String::from_utf8_lossy(&by_version.stdout).contains("0.1.0 → 0.2.0"));
 }
+
+#[test]
+fn a_number_that_cannot_be_written_is_refused_and_not_lost() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    let write = |directory: &str, number: &str| {
+        fs::create_dir_all(at.join(directory)).unwrap();
+        let odd = format!(r#"{{"schema":"acme.odd","name":"odd","value":{{"n":{number},"text":"kept"}}}}"#);
+        let text = format!("{}\n{odd}\n", r#"{"schema":"acme.odd","name":"plain"}"#);
+        fs::write(at.join(directory).join("catalog.json"), text).unwrap();
+    };
+    write("one", "1e400");
+    write("two", "2e400");
+    let place = |directory: &str| format!(" --> {directory}/catalog.json:2:");
+    for args in [&["render", "one"][..], &["convert", "one", "--to", "substitutes"]] {
+        let output = run(at, &[&["catalog"], args].concat(), 1);
+        let said = said(&output);
+        assert!(output.stdout.is_empty(), "{args:?}");
+        assert!(said.contains("error: a value of `one` cannot be written: number out of range\n"), "{said}");
+        assert!(said.contains(&place("one")) && said.contains("help: change the value"), "{said}");
+    }
+    let before = tree(at);
+    let refused = said(&run(at, &["catalog", "merge", "two", "one"], 1));
+    assert!(refused.contains("error: a value cannot be copied: number out of range\n"), "{refused}");
+    assert!(refused.contains(&place("one")), "{refused}");
+    assert_eq!(tree(at), before);
+}

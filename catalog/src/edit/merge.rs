@@ -11,7 +11,7 @@ use super::documents::is_json;
 use super::template;
 use super::texts::Texts;
 use super::{Change, ChangedFile, EditError, FORMAT, changed, readable};
-use crate::fbc::{At, Catalog, schema};
+use crate::fbc::{At, Catalog, FaultKind, schema};
 use crate::json::Tree;
 use crate::load::{CatalogFile, CatalogFiles};
 
@@ -69,6 +69,14 @@ fn add(
         readable(catalog)?;
         template::refuse_single(catalog)?;
     }
+    // Two that cannot be read would look the same, and one that is written anew would be lost.
+    theirs.check_values().map_err(|fault| EditError::Value {
+        place: Box::new(theirs.place(fault.at)),
+        why: match fault.kind {
+            FaultKind::Syntax(why) => why,
+            _ => "it cannot be read".to_owned(),
+        },
+    })?;
     let mut known: BTreeMap<Id, Vec<(At, Tree<'_>)>> = BTreeMap::new();
     for (at, tree) in ours.trees() {
         known.entry(id(&tree)).or_default().push((at, tree));

@@ -74,7 +74,8 @@ fn json_values(text: &str, from: usize) -> (Vec<Value<'_>>, Option<(usize, serde
     (values, None)
 }
 
-fn is_json(text: &str) -> bool {
+/// Whether a text begins with JSON.
+pub(super) fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
 
@@ -116,6 +117,17 @@ pub(super) fn values(text: &str) -> Vec<Result<Value<'_>, SyntaxError>> {
         }
     }
     values
+}
+
+/// Reads every part of a JSON value that stands in a file. What is no JSON has been read as YAML.
+pub(super) fn check_value(text: &str, at: Span) -> Result<(), SyntaxError> {
+    let value = at.slice(text);
+    match serde_json::from_str::<serde_json::Value>(value) {
+        Err(error) if serde_json::from_str::<&RawValue>(value).is_ok() => {
+            Err(json_error(text, at.start as usize, &error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn documents(text: &str, from: usize) -> impl Iterator<Item = Result<Value<'_>, SyntaxError>> {

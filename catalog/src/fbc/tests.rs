@@ -70,6 +70,34 @@ entries:
 }
 
 #[test]
+fn values_that_cannot_be_written_are_found() {
+    let (deep, long) = (format!("{}1{}", "[".repeat(128), "]".repeat(128)), "9".repeat(400));
+    let found = |text: &str| {
+        let files = CatalogFiles::from_text("catalog.json", text);
+        let catalog = Catalog::parse(&files);
+        assert_eq!(catalog.faults, [], "{text}");
+        catalog.check_values().map_err(|fault| {
+            let position = catalog.place(fault.at).position.unwrap();
+            let FaultKind::Syntax(message) = fault.kind else { panic!("{:?}", fault.kind) };
+            format!("{}: {message}", position.line)
+        })
+    };
+    for (value, message) in [
+        ("1e400", "2: number out of range"),
+        (&*long, "2: number out of range"),
+        (&*deep, "2: recursion limit exceeded"),
+        (r#""\ud800""#, "2: unexpected end of hex escape"),
+    ] {
+        let text = format!("{{\"schema\":\"a\"}}\n{{\"schema\":\"b\",\"v\":{{\"n\":{value}}}}}\n");
+        assert_eq!(found(&text), Err(message.to_owned()), "{value}");
+    }
+    assert_eq!(found(r#"{"schema":"a","n":[1e308,0.1,"1e400",12345678901234567890123]}"#), Ok(()));
+    assert_eq!(found("schema: a\nn: 1e400\n"), Ok(()));
+    // Where YAML follows JSON, and in YAML braces, it is a text.
+    assert_eq!(found("{\"schema\":\"a\"}\n---\n{schema: b, n: 1e400}\n"), Ok(()));
+}
+
+#[test]
 fn what_is_not_text() {
     let file = |path: &str, content| CatalogFile { path: path.into(), content };
     let files = CatalogFiles {
