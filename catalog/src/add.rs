@@ -14,14 +14,13 @@ use olmkit_bundle::finding::{Finding, Place};
 use olmkit_bundle::names::{ChannelName, PackageName};
 
 use crate::base64;
-use crate::edit::TextError;
 use crate::edit::unread::unread;
+use crate::edit::{TextError, fault_findings};
 use crate::fbc::write::Format;
 use crate::fbc::{self, Catalog, Entry, Icon};
 use crate::graph::{self, GraphError, VersionRelease};
 use crate::index::{self, Index};
 use crate::render::Rendered;
-use crate::validate;
 use policy::Versioned;
 
 pub use account::{Account, AddedBundle, ChangedChannel, ChangedEntry, FileChange};
@@ -491,7 +490,7 @@ struct ChannelPlan<'c, 'a> {
 impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
     fn empty(index: &'p Index<'c, 'a>, package: &str) -> Result<Self, AddError> {
         if !index.catalog.faults.is_empty() {
-            return Err(AddError::Unreadable { findings: validate::check(index) });
+            return Err(AddError::Unreadable { findings: fault_findings(index) });
         }
         if let Some(place) = unread(index.catalog) {
             return Err(AddError::Unread { place: Box::new(place) });

@@ -594,12 +594,20 @@ fn change(index: &Index<'_, '_>, files: &CatalogFiles, request: &Request) -> Res
 fn readable<'c, 'a>(catalog: &'c Catalog<'a>) -> Result<Index<'c, 'a>, EditError> {
     let index = Index::new(catalog);
     if !catalog.faults.is_empty() {
-        return Err(EditError::Unreadable { findings: validate::check(&index) });
+        return Err(EditError::Unreadable { findings: fault_findings(&index) });
     }
     match unread::unread(catalog) {
         Some(place) => Err(EditError::Unread { place: Box::new(place) }),
         None => Ok(index),
     }
+}
+
+/// What validation finds, what could not be read before everything else.
+pub(crate) fn fault_findings(index: &Index<'_, '_>) -> Vec<Finding> {
+    let mut findings = validate::check(index);
+    let places: Vec<Place> = index.catalog.faults.iter().map(|fault| index.catalog.place(fault.at)).collect();
+    findings.sort_by_key(|finding| !finding.place.as_ref().is_some_and(|place| places.contains(place)));
+    findings
 }
 
 /// Refuses a change after which opm would refuse the catalog, or a version that is still in its channel no longer reaches its head.

@@ -380,3 +380,18 @@ fn a_number_that_cannot_be_written_is_refused_and_not_lost() {
     assert!(refused.contains(&place("one")), "{refused}");
     assert_eq!(tree(at), before);
 }
+
+#[test]
+fn what_keeps_a_catalog_from_being_read_is_named_first() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    let text = "schema: olm.package\nname: redis\ndefaultChannel: stable\n---\nschema: acme.odd\nname: 7\n";
+    fs::write(at.join("catalog.yaml"), text).unwrap();
+    // That the package has no channel stands before it, and keeps nobody from reading.
+    for args in [&["fmt", "catalog.yaml"][..], &["prune", "catalog.yaml", "--packages", "redis"]] {
+        let refused = said(&run(at, &[&["catalog"], args].concat(), 1));
+        let expected =
+            "error: the catalog cannot be read completely: `name` must be a string, found a number\n";
+        assert!(refused.contains(expected) && refused.contains(" --> catalog.yaml:6:7"), "{refused}");
+    }
+}

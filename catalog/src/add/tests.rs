@@ -55,7 +55,7 @@ fn added(text: &str, versions: &[&str], request: &Request) -> String {
 #[track_caller]
 fn sound(text: &str) {
     let files = one_file(text);
-    let findings = validate::validate(&Catalog::parse(&files));
+    let findings = crate::validate::validate(&Catalog::parse(&files));
     assert!(findings.is_empty(), "{}\n{text}", first_message(&findings));
 }
 
