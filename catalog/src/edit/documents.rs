@@ -25,9 +25,24 @@ impl Part<'_> {
     /// The whole text as it stands, with a line break at its end and none at its start.
     pub(super) fn text(&self) -> String {
         let mut text = head(self.before);
-        text += self.document.trim_start_matches(['\n', '\r']).trim_end_matches(['\n', '\r']);
+        let document = self.document.trim_start_matches(['\n', '\r']);
+        let trimmed = document.trim_end_matches(['\n', '\r']);
+        if document.ends_with('\n') && keeps_line_breaks(document) {
+            return text + document;
+        }
+        text += trimmed;
         text + "\n"
     }
+}
+
+/// Whether a text has a block scalar, such as `|+`, to which the empty lines after it belong.
+fn keeps_line_breaks(text: &str) -> bool {
+    let keeps = |line: &str| {
+        let code = line.split(" #").next().unwrap_or_default().trim_end();
+        let header = code.trim_end_matches(|c: char| c.is_ascii_digit() || c == '+');
+        header.ends_with(['|', '>']) && code[header.len()..].contains('+')
+    };
+    text.lines().any(keeps)
 }
 
 /// Cuts a text with blobs at these places between its documents.
@@ -39,7 +54,11 @@ pub(super) fn cut<'t>(text: &'t str, places: &[At]) -> Cut<'t> {
         let before: Vec<_> = separators(text, behind, start).map(|(separator, _)| separator).collect();
         let first = match before.first() {
             Some(separator) => *separator,
-            None => text[..start].rfind('\n').map_or(0, |newline| newline + 1).max(behind),
+            None => {
+                let line = text[..start].rfind('\n').map_or(0, |newline| newline + 1).max(behind);
+                // A byte order mark is part of no document.
+                if text[line..].starts_with('\u{feff}') { line + '\u{feff}'.len_utf8() } else { line }
+            }
         };
         let after = |separator: &usize| separator + "---".len();
         let (from, inner) = (before.first().map_or(first, after), before.last().map_or(first, after));
@@ -81,6 +100,7 @@ impl Cut<'_> {
 
 /// The comments that stand before a document, a line each.
 pub(super) fn head(text: &str) -> String {
+    let text = text.trim_start_matches('\u{feff}');
     text.lines().map(str::trim).filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 

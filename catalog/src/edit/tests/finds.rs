@@ -348,3 +348,37 @@ fn formatting_keeps_values_that_it_cannot_write() {
         assert!(change.summary[1].contains("stays as it is"), "{:?}", change.summary);
     }
 }
+
+#[test]
+fn splitting_keeps_line_breaks_that_belong_to_a_text() {
+    for header in ["|+", ">2+ # kept", "|+2"] {
+        let text = |name: &str| {
+            let description = format!("description: {header}\n  text\n\n\n");
+            CATALOG
+                .replace("redis", name)
+                .replace("defaultChannel: stable\n", &format!("defaultChannel: stable\n{description}"))
+        };
+        let files = directory(&[("all.yaml", [text("redis"), text("db")].join("---\n").as_str())]);
+        let done = changed(&files, &edit(&files, &Request::Split).unwrap().files);
+        assert_eq!(paths_of(&done), ["db/catalog.yaml", "redis/catalog.yaml"]);
+        let descriptions = |files: &CatalogFiles| -> Vec<String> {
+            let catalog = Catalog::parse(files);
+            catalog.packages.iter().map(|package| package.description.to_string()).collect()
+        };
+        assert_eq!(descriptions(&done), descriptions(&files), "{header}");
+        assert!(descriptions(&done)[0].ends_with("text\n\n\n"), "{header}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_part_of_no_document() {
+    let text = format!("\u{feff}{CATALOG}");
+    let change = made(&text, &Request::Format);
+    let plain = made(CATALOG, &Request::Format);
+    assert_eq!(change.files[0].new, plain.files[0].new);
+    let both = format!("{text}---\n{}", CATALOG.replace("redis", "db"));
+    let files = directory(&[("all.yaml", both.as_str())]);
+    let done = changed(&files, &edit(&files, &Request::Split).unwrap().files);
+    assert_eq!(paths_of(&done), ["db/catalog.yaml", "redis/catalog.yaml"]);
+    assert!(done.files.iter().all(|file| !file.content.text().unwrap().contains('\u{feff}')));
+}
