@@ -36,7 +36,7 @@ impl Part<'_> {
 }
 
 /// Whether a text has a block scalar, such as `|+`, to which the empty lines after it belong.
-fn keeps_line_breaks(text: &str) -> bool {
+pub(super) fn keeps_line_breaks(text: &str) -> bool {
     let keeps = |line: &str| {
         let code = line.split(" #").next().unwrap_or_default().trim_end();
         let header = code.trim_end_matches(|c: char| c.is_ascii_digit() || c == '+');

@@ -143,7 +143,8 @@ fn add(
         match changes.iter_mut().find(|change| change.path == file.path) {
             Some(change) => {
                 let (a, b) = (file.new.unwrap_or_default(), change.new.take().unwrap_or_default());
-                change.new = Some(format!("{}\n{b}", a.trim_end_matches('\n')));
+                let line_break = if a.ends_with('\n') { "" } else { "\n" };
+                change.new = Some(format!("{a}{line_break}{b}"));
             }
             None => changes.push(file),
         }

@@ -7,6 +7,7 @@ use olmkit_bundle::yaml::write::WriteError;
 use serde_json::Value as Json;
 
 use super::document::{Editor, Edits};
+use super::documents::keeps_line_breaks;
 use crate::fbc::write::Format;
 use crate::fbc::{At, Catalog};
 use crate::json::{Layout, Tree};
@@ -172,7 +173,7 @@ impl<'c, 'a, 'p> Texts<'c, 'a, 'p> {
                 remove_documents(old, all, gone, &mut edits);
             }
             let mut new = edits.apply(old);
-            if gone.is_some() && !old.ends_with('\n') {
+            if gone.is_some() && !old.ends_with('\n') && !keeps_line_breaks(&new) {
                 new.truncate(new.trim_end_matches(['\n', '\r']).len());
             }
             append(&mut new, more, self.format).map_err(TextError::Write)?;

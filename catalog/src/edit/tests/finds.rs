@@ -382,3 +382,16 @@ fn a_byte_order_mark_is_part_of_no_document() {
     assert_eq!(paths_of(&done), ["db/catalog.yaml", "redis/catalog.yaml"]);
     assert!(done.files.iter().all(|file| !file.content.text().unwrap().contains('\u{feff}')));
 }
+
+#[test]
+fn removing_the_last_document_keeps_line_breaks_that_belong_to_a_text() {
+    let note = "schema: acme.note\npackage: redis\ntext: |+\n  kept\n\n\n";
+    let other = CATALOG.replace("redis", "db").replace("\n# The end.\n", "");
+    let text = format!("{CATALOG}---\n{note}---\n{other}");
+    let request = Request::Remove { package: "db".into(), channel: None, version: None, keep_path: false };
+    let new = after(&text, &request);
+    let files = CatalogFiles::from_text("catalog.yaml", new.as_str());
+    let catalog = Catalog::parse(&files);
+    assert_eq!(catalog.others[0].to_json()["text"], "kept\n\n\n", "{new}");
+    assert!(!new.contains("db"));
+}
