@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use super::merge::{Id, id};
 use super::texts::Texts;
-use super::{Change, EditError, FORMAT, Keep, Request, change};
+use super::{Change, EditError, FORMAT, Keep, Request, backticked, change};
 use crate::fbc::{Catalog, Other, schema};
 use crate::index::Index;
 use crate::load::CatalogFiles;
@@ -194,7 +194,9 @@ fn edit_entries(catalog: &Catalog<'_>, template: &Other<'_>, request: &Request) 
     }
     // Only the image's tag can tell which reference is the bundle's.
     if references_gone != gone.len() {
-        return Err(refused());
+        let versions: Vec<String> = gone.iter().map(|(_, version)| (*version).to_owned()).collect();
+        let what = format!("which images are those of {}: no tags tell", backticked(&versions));
+        return Err(EditError::NotInTemplate { place: place(), what, schema: template.schema.to_string() });
     }
     new.extend(blobs.into_values());
     let mut template_after = old.clone();

@@ -300,5 +300,5 @@ entries:
     );
     let digest = text.replace("x/redis:v1.1.0", "x/redis@sha256:12");
     let error = refused(&digest, &remove("", "1.1.0"));
-    assert_eq!(error, "this is a template (`olm.template.basic`), not a catalog");
+    assert_eq!(error, "the template does not say which images are those of `1.1.0`: no tags tell");
 }
