@@ -163,6 +163,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     pins::rename(&mut draft, &package.images, &mut findings);
     pins::apply(&mut draft, &request.pins, &mut findings);
     contradictions::report(request, &draft, &mut findings);
+    images::report_placeholders(&draft, compat, &mut findings);
     workload::report_refused(&draft, &objects, compat, &mut findings);
     let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };
     let files = output::files(request, draft.to_json(), &manifests, &mut findings);

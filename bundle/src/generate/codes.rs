@@ -42,6 +42,8 @@ codes! {
     DUPLICATE_OBJECT "generate-duplicate-object" Error "duplicate_object"
     /// The icon is not an image.
     ICON_NOT_AN_IMAGE "generate-icon-not-an-image" Error "icon_not_an_image"
+    /// An image that a scaffold wrote and nobody replaced.
+    IMAGE_PLACEHOLDER "generate-image-placeholder" Warning "image_placeholder"
     /// An image whose digest nobody knows.
     IMAGE_UNRESOLVED "generate-image-unresolved" Error "image_unresolved"
     /// Install modes that the manifests speak for.

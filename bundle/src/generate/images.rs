@@ -1,12 +1,12 @@
 //! The images that the operator uses, for mirrors to copy along.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::Compat;
-use super::codes;
 use super::draft::{By, Draft, Origin};
 use super::input::Objects;
+use super::{Compat, codes, pins};
 use crate::finding::{Finding, Findings};
+use crate::names::ImageRef;
 use crate::parse::Object;
 use crate::yaml::{Node, Step, steps};
 
@@ -15,6 +15,11 @@ pub(super) const VARIABLE: &str = "RELATED_IMAGE_";
 
 /// More variables than this are counted in messages instead of listed.
 const LISTED: usize = 4;
+
+/// The host in the image names that operator-sdk's scaffold writes: it is reserved, and no registry.
+const SCAFFOLD_HOST: &str = "example.com";
+/// The repository of kubebuilder's `controller:latest`, which Docker Hub does not have.
+const SCAFFOLD_REPOSITORY: (&str, &str) = ("docker.io", "library/controller");
 
 /// An image, and what it is for.
 struct Use<'m> {
@@ -121,6 +126,34 @@ fn report_others(deployment: &Object<'_, '_>, env: &[Node<'_>], findings: &mut F
     findings.push(finding.help("list the images under `relatedImages` in the package file, or name the variables `RELATED_IMAGE_…`, so that mirrors copy them"));
 }
 
+/// Reports each image once that a scaffold wrote and nobody replaced.
+pub(super) fn report_placeholders(csv: &Draft<'_>, compat: Option<Compat>, findings: &mut Findings) {
+    // operator-sdk takes any image.
+    if compat.is_some() {
+        return;
+    }
+    let mut said = BTreeSet::new();
+    let mut csv = csv.clone();
+    pins::each(&mut csv, &mut |image| {
+        let text = image.as_str().filter(|text| is_placeholder(text)).unwrap_or("");
+        if text.is_empty() || !said.insert(text.to_owned()) {
+            return;
+        }
+        let message = format!("`{text}` is the placeholder of a scaffold: no cluster can pull this image");
+        let finding = image.finding(&codes::IMAGE_PLACEHOLDER, message);
+        findings.push(finding.help(format!("pass `--image {text}=REGISTRY/NAME:TAG`")));
+    });
+}
+
+/// Whether kubebuilder or operator-sdk writes an image like this into new projects.
+fn is_placeholder(image: &str) -> bool {
+    let Ok(image) = image.parse::<ImageRef>() else { return false };
+    let is_latest = image.digest().is_none() && matches!(image.tag(), None | Some("latest"));
+    let host = image.registry().split(':').next().unwrap_or("");
+    host.eq_ignore_ascii_case(SCAFFOLD_HOST)
+        || is_latest && (image.registry(), image.repository()) == SCAFFOLD_REPOSITORY
+}
+
 /// Whether a word is, or ends in (`KEY=IMAGE`), a reference with a registry's host and a tag or digest.
 fn is_image(word: &str) -> bool {
     let word = word.rsplit_once('=').map_or(word, |(_, image)| image);
@@ -174,7 +207,7 @@ fn merge<'m>(uses: Vec<Use<'m>>, written: Vec<Draft<'m>>) -> Vec<Draft<'m>> {
 
 /// operator-sdk's way: variables alone, an image that stands under two names gets none.
 fn as_operator_sdk<'m>(mut uses: Vec<Use<'m>>) -> Vec<Draft<'m>> {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     uses.retain(|own| seen.insert((own.name.clone(), own.image.as_str().unwrap_or("").to_owned())));
     let (mut by_name, mut by_image) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, Vec<String>>::new());
     for own in &uses {
@@ -196,4 +229,35 @@ fn as_operator_sdk<'m>(mut uses: Vec<Use<'m>>) -> Vec<Draft<'m>> {
         all.push(entry);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_what_scaffolds_write() {
+        for image in [
+            "controller",
+            "controller:latest",
+            "example.com/memcached-operator:v0.0.1",
+            "Example.com:5000/a/b",
+            "example.com/op@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+        ] {
+            assert!(is_placeholder(image), "{image}");
+        }
+        for image in [
+            "controller:v1",
+            "controller@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+            "quay.io/metallb/controller:latest",
+            "library/controllers",
+            "registry.example.com/op:v1",
+            "example.community/op:v1",
+            "quay.io/example.com/op",
+            "CONTROLLER",
+            "",
+        ] {
+            assert!(!is_placeholder(image), "{image}");
+        }
+    }
 }

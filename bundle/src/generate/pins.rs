@@ -78,7 +78,7 @@ pub(super) fn apply<'a>(csv: &mut Draft<'a>, pins: &Pins, findings: &mut Finding
 }
 
 /// Every place of a ClusterServiceVersion that names an image which the operator runs.
-fn each<'a>(csv: &mut Draft<'a>, visit: &mut dyn FnMut(&mut Draft<'a>)) {
+pub(super) fn each<'a>(csv: &mut Draft<'a>, visit: &mut dyn FnMut(&mut Draft<'a>)) {
     for related in csv.at_mut(&["spec", "relatedImages"]).map(Draft::items_mut).unwrap_or_default() {
         related.at_mut(&["image"]).map(&mut *visit);
     }

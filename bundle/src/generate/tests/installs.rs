@@ -144,6 +144,38 @@ fn an_image_that_is_set_is_not_missing() {
 }
 
 #[test]
+fn an_image_that_a_scaffold_wrote_is_said_once() {
+    let deployment = DEPLOYMENT.replace("image: 'echo:1', env: [", "image: 'controller:latest', env: [{name: RELATED_IMAGE_SELF, value: 'controller:latest'}, {name: RELATED_IMAGE_CACHE, value: 'example.com/cache:v1'}, ");
+    let outcome = |images: &[&str]| {
+        let images = images.iter().map(|image| image.parse().unwrap()).collect();
+        let overrides = Overrides { images, ..Overrides::default() };
+        Input { texts: &[CRD, &deployment, RBAC], overrides, ..Input::default() }.run()
+    };
+    let generated = outcome(&[]);
+    let places: Vec<_> = generated
+        .findings
+        .iter()
+        .filter(|own| own.code == &codes::IMAGE_PLACEHOLDER)
+        .map(|own| (own.place.as_ref().unwrap().to_string(), own.help.clone().unwrap()))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            ("1.yaml:11:32".to_owned(), "pass `--image controller:latest=REGISTRY/NAME:TAG`".to_owned()),
+            ("1.yaml:11:150".to_owned(), "pass `--image example.com/cache:v1=REGISTRY/NAME:TAG`".to_owned()),
+        ]
+    );
+    assert!(!generated.files.is_empty());
+    // The help as it stands, with a name filled in, is the way out.
+    let named =
+        ["controller:latest=quay.io/example/echo:v1", "example.com/cache:v1=registry.example.com/cache:v1"];
+    assert_eq!(said(&outcome(&named), "generate-image-placeholder"), "");
+    let compat = Some(Compat::OperatorSdk);
+    let theirs = Input { texts: &[CRD, &deployment, RBAC], compat, ..Input::default() }.run();
+    assert_eq!(said(&theirs, "generate-image-placeholder"), "");
+}
+
+#[test]
 fn a_claim_that_nobody_makes_is_said() {
     let deployment = DEPLOYMENT.replace(
         "      containers:",
