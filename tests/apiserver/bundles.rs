@@ -1,5 +1,6 @@
 //! What `bundle generate` makes of real operators is taken by the API server with OLM's CRDs: the ClusterServiceVersion, the
-//! CRDs, and the other manifests of built-in kinds. All of it in dry runs, with unknown fields refused.
+//! CRDs, and the other manifests of built-in kinds; and what `bundle manifests` makes of each bundle: Deployments, roles,
+//! bindings, webhooks. All of it in dry runs, with unknown fields refused.
 //!
 //! OLM's CRDs with their schemas are not part of the project; they are looked for beside the corpus.
 
@@ -20,9 +21,20 @@ use super::server::{ADMIN, Server};
 /// How long a new kind may take to be served.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// API groups that the server serves without CRDs.
-const BUILT_IN: [&str; 4] = ["", "rbac.authorization.k8s.io", "networking.k8s.io", "policy"];
+const BUILT_IN: [&str; 6] =
+    ["", "admissionregistration.k8s.io", "apps", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"];
 /// Kinds without a namespace.
-const CLUSTER_WIDE: [&str; 3] = ["ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"];
+const CLUSTER_WIDE: [&str; 5] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+/// Where objects with a namespace are created.
+const NAMESPACE: &str = "default";
+/// What `bundle manifests` refuses, as OLM v1 does.
+const NOT_OF_V1: &str = "the bundle owns APIServices, which OLM v1 does not support";
 
 /// OLM's CRDs with their schemas, if they are anywhere.
 pub(crate) fn olm_crds() -> Option<PathBuf> {
@@ -49,15 +61,24 @@ pub(crate) fn generated_bundles_are_taken() {
         })
     };
     let directory = tempfile::tempdir().unwrap();
-    let (mut bundles, mut objects, mut refused) = (0, 0, Vec::new());
+    let (mut bundles, mut rendered, mut objects, mut refused) = (0, 0, 0, Vec::new());
     for operator in operators() {
         let bundle = directory.path().join("bundle");
         if !generate(&operator, &bundle) {
             continue;
         }
         bundles += 1;
-        for file in files(&bundle.join("manifests")) {
-            let object = document(&file);
+        let files = files(&bundle.join("manifests"));
+        let mut all: Vec<_> = files.iter().map(|file| (file.display().to_string(), document(file))).collect();
+        match render(&bundle) {
+            Ok(objects) => {
+                rendered += 1;
+                all.extend(objects.into_iter().map(|object| ("bundle manifests".to_owned(), object)));
+            }
+            Err(why) if why.contains(NOT_OF_V1) => {}
+            Err(why) => refused.push(format!("{}: bundle manifests: {why}", operator.display())),
+        }
+        for (from, object) in all {
             let group =
                 object["apiVersion"].as_str().unwrap().rsplit_once('/').map_or("", |(group, _)| group);
             let is_known = BUILT_IN.contains(&group)
@@ -78,14 +99,35 @@ pub(crate) fn generated_bundles_are_taken() {
             if let Err((status, text)) = answer {
                 let told: Value = serde_json::from_str(&text).unwrap_or_default();
                 let told = told["message"].as_str().unwrap_or(&text).to_owned();
-                refused.push(format!("{}: {}: {status} {told}", operator.display(), file.display()));
+                let what = format!("{}/{}", object["kind"], object["metadata"]["name"]);
+                refused.push(format!("{}: {from}: {what}: {status} {told}", operator.display()));
             }
         }
         fs::remove_dir_all(&bundle).unwrap();
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
-    assert!(bundles >= 18, "{bundles} bundles");
-    eprintln!("{objects} objects of {bundles} bundles are taken");
+    assert!(bundles >= 18 && rendered >= 15, "{bundles} bundles, {rendered} of them rendered");
+    eprintln!("{objects} objects of {bundles} bundles are taken, {rendered} of them rendered");
+}
+
+/// What OLM v1 would apply for a bundle, or why it would not.
+fn render(bundle: &Path) -> Result<Vec<Value>, String> {
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        command.args(["bundle", "manifests", "--format", "json", "--namespace", NAMESPACE]);
+        command.args(["--webhook-certs", "self-signed"]).args(more).arg(bundle);
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    // One that does not watch every namespace watches its own.
+    let mut output = run(&[]);
+    if !output.status.success() && !String::from_utf8_lossy(&output.stderr).contains(NOT_OF_V1) {
+        output = run(&["--watch-namespace", NAMESPACE]);
+    }
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Ok(list["items"].as_array().unwrap().clone())
 }
 
 /// The directory of each version of each operator.
@@ -132,6 +174,7 @@ fn path_of(object: &Value) -> String {
     let plural = kind.to_lowercase();
     let plural = plural.strip_suffix('y').map_or_else(|| format!("{plural}s"), |stem| format!("{stem}ies"));
     let root = if api.contains('/') { "apis" } else { "api" };
-    let namespace = if CLUSTER_WIDE.contains(&kind) { "" } else { "namespaces/default/" };
+    let namespace =
+        if CLUSTER_WIDE.contains(&kind) { String::new() } else { format!("namespaces/{NAMESPACE}/") };
     format!("{root}/{api}/{namespace}{plural}")
 }
