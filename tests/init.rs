@@ -158,3 +158,172 @@ fn a_base_beside_the_manifests_is_used() {
     let (said, _) = init_and_generate(&at);
     assert_eq!(said.matches("also found, not used: base: ").count(), 2, "{said}");
 }
+
+/// The values of a key of the package file that `bundle init` wrote.
+#[track_caller]
+fn listed(at: &Path, key: &str) -> Vec<String> {
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    let document = olmkit_bundle::yaml::first_document(&text).expect("YAML").root.to_json();
+    let list = document[key].as_array().cloned().unwrap_or_default();
+    list.iter().map(|value| value.as_str().expect("a text").to_owned()).collect()
+}
+
+const SAMPLE: &str = "apiVersion: example.com/v1\nkind: Echo\nmetadata: {name: hello}\n";
+
+/// A directory is read with everything in it, so one that also holds something else is not named.
+#[test]
+fn what_is_beside_the_manifests_is_not_read() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: only-for-the-example}\n";
+    let files = [
+        ("deploy/crds/echo.yaml", CRD),
+        ("deploy/echo.yaml", DEPLOYMENT),
+        ("deploy/docker-compose.yml", "services: {db: {image: redis}}\n"),
+        ("deploy/kind.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: worker}]\n"),
+        ("deploy/dashboard.json", "{\"title\": \"Echo\"}"),
+        ("deploy/examples/echo.yaml", SAMPLE),
+        ("deploy/examples/secret.yaml", secret),
+        ("deploy/test/echo.yaml", secret),
+        ("deploy/chart/Chart.yaml", "name: echo\nversion: 0.1.0\n"),
+        ("skaffold.yaml", "apiVersion: skaffold/v4beta11\nkind: Config\nbuild: {}\n"),
+    ];
+    let (_keep, at) = project("echo", &files);
+    // The chart goes first where there is one.
+    fs::remove_dir_all(at.join("deploy/chart")).expect("a chart");
+    init_and_generate(&at);
+    assert_eq!(listed(&at, "manifests"), ["deploy/crds", "deploy/echo.yaml"]);
+    assert_eq!(listed(&at, "samples"), ["deploy/examples"]);
+    let made: Vec<_> = fs::read_dir(at.join("bundle/manifests")).expect("a bundle").collect();
+    assert_eq!(made.len(), 2, "{made:?}");
+}
+
+#[test]
+fn a_sample_beside_the_manifests_is_named_alone() {
+    let files = [("crd.yaml", CRD), ("echo.yaml", DEPLOYMENT), ("sample.yaml", SAMPLE), ("a/b.json", "{}")];
+    let (_keep, at) = project("echo", &files);
+    init_and_generate(&at);
+    assert_eq!(listed(&at, "manifests"), ["crd.yaml", "echo.yaml"]);
+    assert_eq!(listed(&at, "samples"), ["sample.yaml"]);
+    let csv = fs::read_to_string(at.join("bundle/manifests/echo.clusterserviceversion.yaml")).expect("a CSV");
+    assert!(csv.contains("\"name\": \"hello\""), "{csv}");
+    // In one directory they are read together.
+    let files = [("deploy/crd.yaml", CRD), ("deploy/echo.yaml", DEPLOYMENT), ("deploy/sample.yaml", SAMPLE)];
+    let (_keep, at) = project("echo", &files);
+    init_and_generate(&at);
+    assert_eq!((listed(&at, "manifests"), listed(&at, "samples")), (vec!["deploy".to_owned()], Vec::new()));
+}
+
+#[test]
+fn a_directory_that_is_named_as_a_version_is_not_the_name_of_the_package() {
+    for version in ["1.2.3", "v1.2.3"] {
+        let (keep, at) = project("echo", &[(&format!("{version}/all.yaml"), DEPLOYMENT)]);
+        let (said, name) = init_and_generate(&at.join(version));
+        assert_eq!(name, "echo.v1.2.3");
+        assert!(said.ends_with("run `olmkit bundle generate --version 1.2.3`\n"), "{said}");
+        drop(keep);
+    }
+}
+
+#[test]
+fn a_chart_keeps_its_crds_apart() {
+    let files = [
+        ("chart/Chart.yaml", "name: echo\nversion: 0.1.0\n"),
+        ("chart/crds/echo.yaml", CRD),
+        ("chart/templates/echo.yaml", "apiVersion: {{ .Values.api }}\n"),
+        ("cr/hello.yaml", SAMPLE),
+    ];
+    let (_keep, at) = project("work", &files);
+    let said = olmkit(&at, &["bundle", "init"]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!((listed(&at, "helm"), listed(&at, "samples")), (vec!["chart".into()], vec!["cr".into()]));
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    assert!(text.contains("\n# descriptors: [{kind: Echo, "), "{text}");
+}
+
+#[test]
+fn one_kustomization_is_the_operator() {
+    let part = "resources: [all.yaml]\n";
+    let component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: []\n";
+    for (paths, expected) in [
+        (["config/certmanager", "config/manager", "config/default"], "config/default"),
+        (
+            ["deploy/kustomize/addons", "deploy/kustomize/base", "deploy/kustomize/overlays/dev"],
+            "deploy/kustomize/base",
+        ),
+        (["config/certmanager", "config/operator", "config/webhook"], "config/operator"),
+    ] {
+        let files: Vec<_> = paths.iter().map(|path| format!("{path}/kustomization.yaml")).collect();
+        let mut files: Vec<_> = files.iter().map(|path| (path.as_str(), part)).collect();
+        files.push(("a/kustomization.yaml", component));
+        let (_keep, at) = project("echo", &files);
+        let said = olmkit(&at, &["bundle", "init"]);
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        assert_eq!(listed(&at, "kustomize"), [expected]);
+        assert!(!String::from_utf8_lossy(&said.stderr).contains("[a]"));
+    }
+}
+
+#[test]
+fn of_two_bases_none_is_taken_in_silence() {
+    let base = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}\nspec: {}\n";
+    let bases =
+        ["echo", "other"].map(|name| format!("config/manifests/bases/{name}.clusterserviceversion.yaml"));
+    let files = [
+        ("config/default/kustomization.yaml", "resources: [all.yaml]\n"),
+        ("config/default/all.yaml", DEPLOYMENT),
+        (bases[0].as_str(), base),
+        (bases[1].as_str(), base),
+    ];
+    // One may have the name of the package.
+    for (name, unused) in [("echo", 1), ("work", 2)] {
+        let (_keep, at) = project(name, &files);
+        let said = olmkit(&at, &["bundle", "init"]);
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.matches("also found, not used: base: ").count(), unused, "{said}");
+    }
+}
+
+#[test]
+fn a_crate_with_a_program_of_another_name_is_an_operator() {
+    for (path, more) in
+        [("src/bin/operator.rs", ""), ("program.rs", "[[bin]]\nname = 'op'\npath = 'program.rs'\n")]
+    {
+        let member = format!(
+            "[package]\nname = 'echo'\nversion = '1.2.3'\n[dependencies]\nkube.workspace = true\n{more}"
+        );
+        let path = format!("op/{path}");
+        let files = [
+            ("Cargo.toml", "[workspace]\nmembers = ['o*']\nexclude = ['old']\n"),
+            ("op/Cargo.toml", member.as_str()),
+            (path.as_str(), "fn main() {}\n"),
+            ("old/Cargo.toml", "[package]\nname = 'old'\n[dependencies]\nkube = '1'\n"),
+            ("old/src/main.rs", "fn main() {}\n"),
+            ("deploy/all.yaml", DEPLOYMENT),
+        ];
+        let (_keep, at) = project("work", &files);
+        let (_, name) = init_and_generate(&at);
+        assert_eq!(name, "echo.v1.2.3");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let files = [
+        ("crd.yaml", CRD),
+        ("echo.yaml", DEPLOYMENT),
+        ("broken.yaml", "a: [\n"),
+        ("page.json", "{{ .Title }}"),
+        ("empty.yaml", "# nothing yet\n"),
+    ];
+    let (_keep, at) = project("echo", &files);
+    let (said, _) = init_and_generate(&at);
+    assert!(said.contains("also found, not used: broken.yaml, page.json (not YAML)\n"), "{said}");
+    // Among the manifests of a directory it is for `bundle generate` to say what is wrong.
+    let files =
+        [("deploy/crd.yaml", CRD), ("deploy/echo.yaml", DEPLOYMENT), ("deploy/broken.yaml", "a: [\n")];
+    let (_keep, at) = project("echo", &files);
+    let init = olmkit(&at, &["bundle", "init"]);
+    assert!(!String::from_utf8_lossy(&init.stderr).contains("not YAML"));
+    let output = olmkit(&at, &["bundle", "generate", "--version", "0.1.0"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("error[generate-yaml-syntax]") && said.contains("deploy/broken.yaml:"), "{said}");
+}

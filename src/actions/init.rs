@@ -9,6 +9,7 @@ use olmkit_bundle::crd::Crd;
 use olmkit_bundle::generate::init::{self, Found};
 use olmkit_bundle::generate::package_file::FILE_NAME as PACKAGE_FILE;
 use olmkit_bundle::generate::{Base, CargoFile, Manifests};
+use olmkit_bundle::kinds;
 use olmkit_bundle::names::PackageName;
 use olmkit_bundle::parse::Object;
 use olmkit_bundle::source::Source;
@@ -34,9 +35,13 @@ pub struct Request {
 }
 
 /// Directories whose YAML is not the operator's: what tools make and fetch, and tests.
-const NOT_OURS: [&str; 6] = ["target", "node_modules", "vendor", "bundle", "tests", "testdata"];
+const NOT_OURS: [&str; 8] =
+    ["target", "node_modules", "vendor", "bundle", "e2e", "test", "tests", "testdata"];
 /// More files than this are not looked at.
 const MOST_FILES: usize = 10_000;
+
+/// More files than this are not listed.
+const LISTED: usize = 3;
 
 /// Files of other tools.
 const FOREIGN: [&str; 4] = ["Chart.yaml", "kustomization.yaml", "kustomization.yml", "values.yaml"];
@@ -44,6 +49,11 @@ const FOREIGN: [&str; 4] = ["Chart.yaml", "kustomization.yaml", "kustomization.y
 const SAMPLES: [&str; 2] = ["samples", "examples"];
 /// Parts of the paths of kustomizations that do not make the whole operator.
 const PARTS: [&str; 8] = ["samples", "crd", "rbac", "scorecard", "manifests", "examples", "test", "e2e"];
+/// Names of kustomizations that others add something with; they come last where there is another.
+const ADDITIONS: [&str; 6] =
+    ["certmanager", "cert-manager", "components", "network-policy", "prometheus", "webhook"];
+/// How the name of a base's file ends.
+const BASE_ENDING: &str = ".clusterserviceversion.yaml";
 
 /// Where the manifests come from, and what is seen besides.
 struct Chosen {
@@ -61,11 +71,15 @@ struct Survey {
     again: BTreeSet<String>,
     samples: BTreeSet<String>,
     kustomize: BTreeSet<String>,
+    /// Directories with a kustomization, also those that do not make the whole operator.
+    kustomized: BTreeSet<String>,
     helm: BTreeSet<String>,
     kinds: BTreeSet<String>,
     base: Option<String>,
     /// ClusterServiceVersions that are not the base.
     csvs: Vec<String>,
+    /// Files that are not YAML, and that no directory among the manifests holds.
+    broken: Vec<String>,
 }
 
 /// Writes the package file, and the files that it takes out of a ClusterServiceVersion. Nothing is overwritten.
@@ -102,7 +116,8 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         _ => Vec::new(),
     };
     let cargo = cargo.filter(CargoFile::has_package);
-    let survey = Survey::of(directory)?;
+    let project = read_yaml(&directory.join("PROJECT"));
+    let survey = Survey::of(directory, package_name(directory, project.as_ref(), None).as_deref())?;
     let from_csv = request.from_csv.as_deref();
     let base_path =
         from_csv.map(Path::to_owned).or_else(|| survey.base.as_ref().map(|path| directory.join(path)));
@@ -120,7 +135,6 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let chosen = survey.choose();
     let paths = |key| if chosen.key == key { chosen.paths.clone() } else { Vec::new() };
     let chart = paths("helm").first().and_then(|path| read_yaml(&directory.join(path).join("Chart.yaml")));
-    let project = read_yaml(&directory.join("PROJECT"));
     let makefile = files::read_text(&directory.join("Makefile")).unwrap_or_default();
     let of_crate = cargo.as_ref().and_then(CargoFile::name_and_version);
     let found = Found {
@@ -173,7 +187,8 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         next += " --package my-operator";
     }
     if !has_version {
-        next += " --version 0.1.0";
+        let (_, version) = name_of(directory);
+        next += &format!(" --version {}", version.as_deref().unwrap_or("0.1.0"));
     }
     let package_file = BTreeMap::from([(request.package_file, Some(initial.text.into_bytes()))]);
     let others: BTreeMap<_, _> = initial.files.into_iter().map(|(name, bytes)| (name, Some(bytes))).collect();
@@ -222,22 +237,30 @@ struct OperatorCrate {
 fn operators(directory: &Path, root: &CargoFile<'_>, root_text: &str) -> Vec<OperatorCrate> {
     let mut paths = Vec::new();
     for member in root.members() {
-        match member.strip_suffix("/*") {
-            Some(parent) => {
-                let entries = std::fs::read_dir(directory.join(parent)).into_iter().flatten().flatten();
-                paths
-                    .extend(entries.map(|entry| format!("{parent}/{}", entry.file_name().to_string_lossy())));
-            }
-            None => paths.push(member.to_owned()),
-        }
+        let (parent, pattern) = member.rsplit_once('/').map_or(("", member), |(parent, name)| (parent, name));
+        let Some((start, end)) = pattern.split_once('*') else {
+            paths.push(member.to_owned());
+            continue;
+        };
+        let entries = std::fs::read_dir(directory.join(parent)).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let fits = |name: &String| {
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        };
+        let path = |name: String| if parent.is_empty() { name } else { format!("{parent}/{name}") };
+        paths.extend(names.filter(fits).map(path));
     }
+    let excluded = root.excluded();
+    paths.retain(|path| !excluded.contains(&path.as_str()));
     paths.sort();
+    paths.dedup();
     let operator = |path: String| {
         let file = directory.join(&path).join("Cargo.toml");
         let text = files::read_text(&file).ok()?;
         let mut own = CargoFile::parse(Source::new(file.display().to_string(), &text)).ok()?;
         own.set_workspace(CargoFile::parse(Source::new("Cargo.toml", root_text)).ok()?);
-        let is_program = directory.join(&path).join("src/main.rs").is_file();
+        let is_there = |file: &str| directory.join(&path).join(file).exists();
+        let is_program = is_there("src/main.rs") || is_there("src/bin") || own.names_programs();
         let (name, version) = own.name_and_version().filter(|_| is_program && own.depends_on("kube"))?;
         let fields = own.fields();
         Some(OperatorCrate { path, name, version, fields })
@@ -254,10 +277,19 @@ fn read_yaml(path: &Path) -> Option<Json> {
 /// The name of the package: that of the project or the chart, else of the directory.
 fn package_name(directory: &Path, project: Option<&Json>, chart: Option<&Json>) -> Option<String> {
     let text = |value: Option<&Json>, key: &str| Some(value?.get(key)?.as_str()?.to_owned());
-    let absolute = std::path::absolute(directory).ok();
-    let of_directory = absolute.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    let names = [text(project, "projectName"), text(chart, "name"), of_directory];
+    let names = [text(project, "projectName"), text(chart, "name"), name_of(directory).0];
     names.into_iter().flatten().find_map(|name| valid_name(&name))
+}
+
+/// What a directory is called. Of one that is named as a version, the directory above and the version.
+fn name_of(directory: &Path) -> (Option<String>, Option<String>) {
+    let Ok(path) = std::path::absolute(directory) else { return (None, None) };
+    let name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    let version = name(&path).map(|name| name.trim_start_matches('v').to_owned());
+    match version.filter(|text| text.parse::<Version>().is_ok()) {
+        Some(version) => (path.parent().and_then(name), Some(version)),
+        None => (name(&path), None),
+    }
 }
 
 /// A package name as near to a text as there is: in lower case, with `-` for what is not allowed.
@@ -292,14 +324,15 @@ impl Survey {
             ("kustomize", vec![stock])
         } else if !self.helm.is_empty() {
             ("helm", nearest(&self.helm))
-        } else if !self.kustomize.is_empty() {
-            ("kustomize", nearest(&self.kustomize))
+        } else if let Some(path) = self.kustomize.iter().min_by_key(|path| likelihood(path)) {
+            ("kustomize", vec![path.clone()])
         } else {
             ("manifests", self.manifests.iter().cloned().collect())
         };
         // What is beside a kustomization is mostly a part of what it builds.
         let root = |path: &str| path.split('/').next().unwrap_or("").to_owned();
-        let is_part = |path: &str| key == "kustomize" && paths.iter().any(|own| root(own) == root(path));
+        let is_part =
+            |path: &str| key == "kustomize" && paths.iter().any(|own| own == "." || root(own) == root(path));
         let mut others = Vec::new();
         for (of, set) in [
             ("kustomize", &self.kustomize),
@@ -311,50 +344,78 @@ impl Survey {
             others.extend(unused.map(|path| format!("{of}: [{path}]")));
         }
         others.extend(self.csvs.iter().map(|path| format!("base: {path}")));
+        let unread = self.broken.iter().filter(|_| key == "manifests");
+        let listed: Vec<_> = unread.clone().take(LISTED).map(String::as_str).collect();
+        let more = if unread.count() > LISTED { ", …" } else { "" };
+        if !listed.is_empty() {
+            others.push(format!("{}{more} (not YAML)", listed.join(", ")));
+        }
         Chosen { key, paths, others }
     }
 
-    fn of(directory: &Path) -> Result<Self, Failure> {
+    /// `package` is what the package is probably called.
+    fn of(directory: &Path, package: Option<&str>) -> Result<Self, Failure> {
         let list = |source| files::FileError::List { path: directory.to_owned(), source };
         let all = files::below(directory, output::is_bundle).map_err(list)?;
         let name = |path: &Path| path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
-        let ours = |path: &&PathBuf| !name(path).split('/').any(|part| NOT_OURS.contains(&part));
-        let files: Vec<&PathBuf> = all.iter().filter(ours).take(MOST_FILES).collect();
+        let is_ours = |path: &&PathBuf| !name(path).split('/').any(|part| NOT_OURS.contains(&part));
+        let (ours, others): (Vec<_>, Vec<_>) = all.iter().partition(is_ours);
+        let mut others: BTreeSet<_> =
+            others.into_iter().filter(|path| output::is_manifest(path)).map(|path| name(path)).collect();
         let mut survey = Self::default();
         let mut read = Vec::new();
-        for path in files {
+        for path in ours.into_iter().take(MOST_FILES) {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             let parent =
                 path.parent().map(name).filter(|parent| !parent.is_empty()).unwrap_or_else(|| ".".into());
             match file.as_ref() {
-                "Chart.yaml" => drop(survey.helm.insert(parent)),
-                "kustomization.yaml" | "kustomization.yml" | "Kustomization" => {
-                    survey.kustomize.insert(parent);
+                "Chart.yaml" => {
+                    others.insert(name(path));
+                    survey.helm.insert(parent);
                 }
-                _ if path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") => {
+                "kustomization.yaml" | "kustomization.yml" | "Kustomization" => {
+                    others.insert(name(path));
+                    survey.kustomized.insert(parent.clone());
+                    // A component builds nothing by itself.
+                    if read_yaml(path).is_none_or(|own| own["kind"] != "Component") {
+                        survey.kustomize.insert(parent);
+                    }
+                }
+                _ if output::is_manifest(path) => {
                     // What is not text is no manifest.
-                    if let Ok(text) = files::read_text(path) {
-                        read.push((name(path), parent, text));
+                    match files::read_text(path) {
+                        Ok(text) => read.push((name(path), parent, text)),
+                        Err(_) => {
+                            survey.broken.push(name(path));
+                            others.insert(name(path));
+                        }
                     }
                 }
                 _ => {}
             }
         }
-        survey.classify(&read);
+        survey.kustomize.retain(|path| !path.split('/').any(|part| PARTS.contains(&part)));
+        survey.classify(&read, others, package);
         Ok(survey)
     }
 
-    fn classify(&mut self, files: &[(String, String, String)]) {
-        let in_chart = |path: &str, charts: &BTreeSet<String>| {
-            charts.iter().any(|chart| chart == "." || path.starts_with(&format!("{chart}/")))
-        };
+    /// Sorts the files, each with its path, its directory and its text. `others` are files that are none of the operator's.
+    fn classify(
+        &mut self,
+        files: &[(String, String, String)],
+        mut others: BTreeSet<String>,
+        package: Option<&str>,
+    ) {
+        let in_chart = |path: &str| self.helm.iter().any(|chart| sources::is_below(path, chart));
         let parsed: Vec<_> = files
             .iter()
-            .filter(|(path, _, _)| !in_chart(path, &self.helm))
+            // A template is not YAML yet; a chart keeps CRDs in a directory without templates.
+            .filter(|(path, _, _)| !in_chart(path) || path.contains("/crds/") || path.starts_with("crds/"))
             .map(|(path, parent, text)| {
                 (path, parent, Manifests::parse(vec![Source::new(path.as_str(), text)]))
             })
             .collect();
+        others.extend(files.iter().filter(|(path, _, _)| in_chart(path)).map(|(path, _, _)| path.clone()));
         let mut groups = BTreeSet::new();
         for object in parsed.iter().flat_map(|(_, _, manifests)| manifests.objects()) {
             if object.kind() == "CustomResourceDefinition" {
@@ -363,52 +424,84 @@ impl Survey {
                 groups.insert(crd.group().into_owned());
             }
         }
-        let (mut manifests, mut csvs) = (Vec::new(), Vec::new());
-        for (path, parent, texts) in &parsed {
+        let (mut manifests, mut samples) = (Vec::new(), Vec::new());
+        let (mut bases, mut csvs) = (Vec::new(), Vec::new());
+        for (path, parent, texts) in parsed.iter().filter(|(path, _, _)| !in_chart(path)) {
             let is_csv = |object: &Object<'_, '_>| object.kind() == "ClusterServiceVersion";
             let is_sample = |object: &Object<'_, '_>| {
                 object.api_version().split_once('/').is_some_and(|(group, _)| groups.contains(group))
             };
-            let objects: Vec<_> = texts.objects().filter(|object| !object.api_version().is_empty()).collect();
+            let objects: Vec<_> = texts.objects().collect();
             let is_tool =
                 |object: &Object<'_, '_>| object.api_version().starts_with("kustomize.config.k8s.io");
-            if objects.is_empty() || objects.iter().any(is_tool) {
-                continue;
-            }
-            let among_samples = parent.split('/').any(|part| SAMPLES.contains(&part));
-            if objects.iter().all(is_csv) {
-                if parent.ends_with("bases") {
-                    self.base = Some((*path).clone());
-                } else {
-                    csvs.push((*path).clone());
-                }
+            if objects.is_empty() {
+                // In a directory of manifests `bundle generate` says where it is not YAML.
+                self.broken.extend(texts.has_errors().then(|| (*path).clone()));
+            } else if objects.iter().all(is_setting) || objects.iter().any(is_tool) {
+                others.insert((*path).clone());
+            } else if objects.iter().all(is_csv) {
+                others.insert((*path).clone());
+                let list = if parent.ends_with("bases") { &mut bases } else { &mut csvs };
+                list.push((*path).clone());
             } else if objects.iter().all(is_sample) {
-                self.samples.insert((*parent).clone());
-            } else if among_samples {
+                samples.push((*path, *parent));
+            } else if is_samples(parent) {
                 // What samples need besides is not the operator's.
-            } else {
+                others.insert((*path).clone());
+            } else if self.kustomize.is_empty() || !self.kustomized.contains(*parent) {
+                // What kustomize builds is told by its kustomization.
                 manifests.push(sources::ManifestFile::new(path, objects.iter()));
             }
         }
-        // One that stands elsewhere than operator-sdk has it is the base where there is no other; those further below are
-        // parts of something else.
+        self.choose_base(bases, csvs, package);
+        let holds_manifests =
+            |directory: &str| manifests.iter().any(|file| sources::is_below(file.path(), directory));
+        let name = |(path, parent): (&String, &String)| {
+            let is_apart = parent != "." && !holds_manifests(parent);
+            if is_apart { parent.clone() } else { path.clone() }
+        };
+        self.samples = samples.into_iter().map(name).collect();
+        let sources::Sources { paths, again } = sources::choose(manifests, &others);
+        (self.manifests, self.again) = (paths, again);
+        let mine = &self.manifests;
+        self.broken.retain(|path| !mine.iter().any(|above| sources::is_below(path, above)));
+        // A directory is read with everything below it.
+        let all: Vec<_> = self.samples.iter().chain(&self.manifests).cloned().collect();
+        self.samples.retain(|own| !all.iter().any(|above| sources::is_below(own, above)));
+    }
+
+    /// The base: that of operator-sdk's layout, where there are several that of the package. One that stands elsewhere is the
+    /// base where there is no other; those further below are parts of something else.
+    fn choose_base(&mut self, mut bases: Vec<String>, mut csvs: Vec<String>, package: Option<&str>) {
+        let is_package = |path: &String| {
+            let file = path.rsplit('/').next().unwrap_or("");
+            package.is_some_and(|package| file.strip_suffix(BASE_ENDING) == Some(package))
+        };
         let depth = |path: &String| path.matches('/').count();
         let least = csvs.iter().map(depth).min();
         csvs.retain(|path| Some(depth(path)) == least);
-        match csvs.as_slice() {
-            [only] if self.base.is_none() => self.base = Some(only.clone()),
-            _ => self.csvs = csvs,
-        }
-        let sources::Sources { paths, again } = sources::choose(manifests);
-        (self.manifests, self.again) = (paths, again);
-        // What kustomize builds is told by its kustomization.
-        self.manifests.retain(|path| !self.kustomize.contains(path));
-        self.again.retain(|path| !self.kustomize.contains(path));
-        self.kustomize.retain(|path| !path.split('/').any(|part| PARTS.contains(&part)));
-        let mine = self.manifests.clone();
-        self.samples.retain(|parent| !mine.contains(parent));
-        // A directory is read with everything below it.
-        let all = self.samples.clone();
-        self.samples.retain(|own| !all.iter().any(|above| own.starts_with(&format!("{above}/"))));
+        let from = if bases.is_empty() { &mut csvs } else { &mut bases };
+        let own = from.iter().position(is_package).or_else(|| (from.len() == 1).then_some(0));
+        self.base = own.map(|own| from.remove(own));
+        self.csvs = [bases, csvs].concat();
     }
+}
+
+/// Whether a directory is one of examples.
+fn is_samples(directory: &str) -> bool {
+    directory.split('/').any(|part| SAMPLES.contains(&part))
+}
+
+/// Whether this is no object of a cluster, but what a tool is told: docker-compose, kind, skaffold.
+fn is_setting(object: &Object<'_, '_>) -> bool {
+    let is_of_cluster = kinds::supported(object.kind()).is_some() || sources::ONCE.contains(&object.kind());
+    object.api_version().is_empty() || object.name().is_empty() && !is_of_cluster
+}
+
+/// Which of several kustomizations is the operator's: the least is. One that only adds something is last, then counts how
+/// deep it is, then its name.
+fn likelihood(path: &str) -> (bool, usize, usize) {
+    let name = path.rsplit('/').next().unwrap_or("");
+    let by_name = ["default", "base"].iter().position(|own| *own == name).unwrap_or(2);
+    (ADDITIONS.contains(&name), path.matches('/').count(), by_name)
 }

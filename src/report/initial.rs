@@ -12,7 +12,7 @@ pub struct InitAnswer {
     pub directory: PathBuf,
     /// Their names.
     pub files: Vec<String>,
-    /// Other sources of manifests that were seen, as keys of the package file.
+    /// Other sources of manifests that were seen, as keys of the package file; and files that are not YAML.
     pub unused: Vec<String>,
     /// What the package file still lacks.
     pub missing: Vec<String>,

@@ -55,8 +55,22 @@ impl<'a> CargoFile<'a> {
 
     /// The members of a workspace as it names them: directories, or patterns such as `crates/*`.
     pub fn members(&self) -> Vec<&str> {
-        let members = self.root.at(steps!("workspace", "members")).and_then(Node::as_sequence).unwrap_or(&[]);
-        members.iter().filter_map(Node::as_str).collect()
+        self.of_workspace("members")
+    }
+
+    /// The directories that are no members of a workspace, whatever patterns say.
+    pub fn excluded(&self) -> Vec<&str> {
+        self.of_workspace("exclude")
+    }
+
+    fn of_workspace(&self, key: &str) -> Vec<&str> {
+        let list = self.root.at(&["workspace".into(), key.into()]).and_then(Node::as_sequence);
+        list.unwrap_or(&[]).iter().filter_map(Node::as_str).collect()
+    }
+
+    /// Whether the crate names programs of its own, besides those that cargo finds.
+    pub fn names_programs(&self) -> bool {
+        self.root.get("bin").is_some()
     }
 
     /// Whether the crate depends on another.

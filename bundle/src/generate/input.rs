@@ -128,6 +128,11 @@ impl<'a> Manifests<'a> {
         objects
     }
 
+    /// Whether a part of a text is not YAML.
+    pub fn has_errors(&self) -> bool {
+        self.texts.iter().flat_map(|text| &text.documents).any(Result::is_err)
+    }
+
     /// The objects as they stand, without regard to whether they are sound.
     pub fn objects<'m>(&'m self) -> impl Iterator<Item = Object<'m, 'm>> {
         self.texts.iter().flat_map(|text| {

@@ -8,7 +8,7 @@ use olmkit_bundle::parse::Object;
 /// Directories of what tools make out of the other manifests.
 const BUILT: [&str; 6] = ["dist", "build", "out", "release", "releases", "generated"];
 /// Objects that an operator has once.
-const ONCE: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CustomResourceDefinition"];
+pub(super) const ONCE: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CustomResourceDefinition"];
 
 /// A file with manifests.
 pub(super) struct ManifestFile {
@@ -38,6 +38,10 @@ impl ManifestFile {
         }
         file
     }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 /// Files that are read or left together.
@@ -59,10 +63,10 @@ impl Group {
     }
 }
 
-/// The directories and files that make one operator. A directory is named as such where all below it is read.
-pub(super) fn choose(files: Vec<ManifestFile>) -> Sources {
+/// The directories and files that make one operator. A directory is named as such where all below it is read, and none of
+/// `others`: files that look like manifests by their names, and are something else.
+pub(super) fn choose(files: Vec<ManifestFile>, others: &BTreeSet<String>) -> Sources {
     let parents: BTreeSet<String> = files.iter().map(|file| parent(&file.path)).collect();
-    let is_below = |path: &str, directory: &str| path.starts_with(&format!("{directory}/"));
     let top = |path: &str| -> String {
         let own = parents.iter().find(|parent| *parent != "." && is_below(path, parent));
         own.cloned().unwrap_or_else(|| path.to_owned())
@@ -79,14 +83,31 @@ pub(super) fn choose(files: Vec<ManifestFile>) -> Sources {
         let path = group.rank.4;
         let alone = |file: ManifestFile| Group::new(&file.path.clone(), vec![file]);
         let (kept, again) = first_of_each(group.files.into_iter().map(alone).collect());
-        if again.is_empty() {
-            sources.paths.insert(path);
-        } else {
-            sources.paths.extend(kept.into_iter().map(|file| file.rank.4));
-            sources.again.extend(again.into_iter().map(|file| file.rank.4));
-        }
+        let again: Vec<_> = again.into_iter().map(|file| file.rank.4).collect();
+        let mut others: BTreeSet<String> = below(others, &path).cloned().collect();
+        others.extend(again.iter().cloned());
+        sources.paths.extend(kept.iter().map(|file| shortest(&file.rank.4, &path, &others)));
+        sources.again.extend(again);
     }
     sources
+}
+
+/// The directory to name for a file: the highest one from `top` down that holds none of `others`; else the file itself.
+fn shortest(file: &str, top: &str, others: &BTreeSet<String>) -> String {
+    let directories = file.match_indices('/').map(|(at, _)| &file[..at]);
+    let mut inside = directories.filter(|own| *own == top || is_below(own, top));
+    inside.find(|own| below(others, own).next().is_none()).unwrap_or(file).to_owned()
+}
+
+/// Whether a path is in a directory, at any depth.
+pub(super) fn is_below(path: &str, directory: &str) -> bool {
+    directory == "." || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The paths that are in a directory, at any depth.
+fn below<'p>(paths: &'p BTreeSet<String>, directory: &str) -> impl Iterator<Item = &'p String> {
+    let start = format!("{directory}/");
+    paths.range(start.clone()..).take_while(move |path| path.starts_with(&start))
 }
 
 /// The best groups of which no two have the same object, and the others.
@@ -113,6 +134,11 @@ mod tests {
     /// Lines `PATH: KIND/NAME …`, and what is chosen of them: `PATH …; again PATH …`.
     #[track_caller]
     fn check(files: &[&str], expected: &str) {
+        check_among(files, &[], expected);
+    }
+
+    #[track_caller]
+    fn check_among(files: &[&str], others: &[&str], expected: &str) {
         let file = |line: &&str| {
             let (path, objects) = line.split_once(": ").unwrap();
             let objects: Vec<_> = objects.split(' ').map(|own| own.split_once('/').unwrap()).collect();
@@ -124,7 +150,8 @@ mod tests {
                 once: once.map(|(kind, name)| ((*kind).to_owned(), (*name).to_owned())).collect(),
             }
         };
-        let Sources { paths, again } = choose(files.iter().map(file).collect());
+        let others = others.iter().map(|path| (*path).to_owned()).collect();
+        let Sources { paths, again } = choose(files.iter().map(file).collect(), &others);
         let list = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>().join(" ");
         assert_eq!(format!("{}; {}", list(paths), list(again)), expected);
     }
@@ -153,5 +180,19 @@ mod tests {
             "crds deploy; ",
         );
         check(&["a/op.yaml: Deployment/one", "b/op.yaml: Deployment/two"], "a b; ");
+    }
+
+    #[test]
+    fn a_directory_with_something_else_in_it_is_not_named() {
+        let files = [
+            "deploy/op.yaml: Deployment/op",
+            "deploy/crds/a.yaml: CustomResourceDefinition/a",
+            "deploy/crds/b.yaml: CustomResourceDefinition/b",
+        ];
+        check_among(&files, &["deploy.yaml", "deployed/x.yaml"], "deploy; ");
+        check_among(&files, &["deploy/compose.yaml"], "deploy/crds deploy/op.yaml; ");
+        check_among(&files, &["deploy/a/b/c.yaml"], "deploy/crds deploy/op.yaml; ");
+        let all = "deploy/crds/a.yaml deploy/crds/b.yaml deploy/op.yaml; ";
+        check_among(&files, &["deploy/crds/x.json"], all);
     }
 }
