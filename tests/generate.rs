@@ -392,6 +392,21 @@ fn a_finding_without_a_place_has_no_bar() {
     assert!(said.contains("there would be nothing to install\n = help: "), "{said}");
 }
 
+#[test]
+fn a_line_that_is_cut_is_shown_below_its_file() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (before, after) = ("A".repeat(150), "B".repeat(150));
+    let image =
+        format!("{{name: manager, env: [{{name: {before}}}], image: 'controller:latest', args: [{after}]}}");
+    let deployment = format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a}}\nspec:\n  selector: {{matchLabels: {{a: b}}}}\n  \
+         template:\n    metadata: {{labels: {{a: b}}}}\n    spec:\n      containers:\n      - {image}\n"
+    );
+    write(dir.path(), "a.yaml", deployment);
+    let said = ends(generate(dir.path(), &["a.yaml"]), 0);
+    assert!(said.contains("--> a.yaml:10:") && said.contains("\n10 | …") && !said.contains(":::"), "{said}");
+}
+
 fn utf16(text: &str, mark: &[u8], bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
     mark.iter().copied().chain(text.encode_utf16().flat_map(bytes)).collect()
 }

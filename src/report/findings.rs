@@ -170,7 +170,7 @@ pub(super) fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Resul
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help).into_owned()));
     }
-    let rendered = Renderer::styled().render(&[group]).to_string();
+    let rendered = render(group);
     // Below a title without a place stands a bar that leads to nothing.
     let is_bar = |line: &&str| anstream::adapter::strip_str(line).to_string().trim() == "|";
     let stray = finding.place.is_none().then(|| rendered.lines().nth(1).filter(is_bar)).flatten();
@@ -185,7 +185,15 @@ pub(super) fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Resul
 /// An error about a place in a file, in the same form.
 pub(super) fn error_at(message: &str, place: &Place) -> String {
     let group = Group::with_title(Severity::ERROR.primary_title(printable(message).into_owned()));
-    format!("{}\n", Renderer::styled().render(&[show(group, place, AnnotationKind::Primary)]))
+    format!("{}\n", render(show(group, place, AnnotationKind::Primary)))
+}
+
+/// The text of a group, without the marks `:::` that name no file: the renderer puts one above a line that was cut, since the
+/// file stands apart from it.
+fn render(group: Group<'_>) -> String {
+    let rendered = Renderer::styled().render(&[group]).to_string();
+    let is_mark = |line: &&str| anstream::adapter::strip_str(line).to_string().trim() == ":::";
+    rendered.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")
 }
 
 fn show<'a>(group: Group<'a>, place: &Place, kind: AnnotationKind) -> Group<'a> {
