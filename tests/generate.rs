@@ -330,6 +330,15 @@ fn helm_gets_its_flags_and_the_chart_says_what_the_operator_is() {
         assert!(csv.contains(&format!("{line}\n")), "{line}:\n{csv}");
     }
     assert!(!csv.contains("Nobody"));
+    let refusal = "#!/bin/sh\necho 'Error: chart requires kubeVersion: >=1.29.0-0 which is incompatible with Kubernetes v1.20.0' >&2\nexit 1\n";
+    write(at, "bin/helm", refusal);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args(["bundle", "generate"]).current_dir(at).env("PATH", at.join("bin")).stdin(Stdio::null());
+    let said = ends(command, 3);
+    assert!(
+        said.contains("with Kubernetes v1.20.0\n") && said.contains("`--helm-kube-version 1.33`"),
+        "{said}"
+    );
     write(at, "empty.yaml", "");
     let command = generate(at, &["--package-file", "empty.yaml", "--helm-set", "a=b", "all.yaml"]);
     assert!(ends(command, 2).contains("--helm-set is given, and no chart"));

@@ -168,7 +168,12 @@ impl<'a> Manifests<'a> {
                     if root.is_null() {
                         continue;
                     }
-                    let no_object = kustomization(&object).or_else(|| package_file(&object));
+                    let kustomization = kustomization(&object);
+                    // One among the samples is how projects list them.
+                    if kustomization.is_some() && samples.contains(text.source.path()) {
+                        continue;
+                    }
+                    let no_object = kustomization.or_else(|| package_file(&object));
                     if let Some(finding) = no_object.or_else(|| incomplete(&object)) {
                         // A directory of manifests may have that of the samples in it.
                         if samples.contains(text.source.path()) {

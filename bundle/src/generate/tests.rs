@@ -348,7 +348,7 @@ fn files_of_samples_that_are_none_do_not_fail() {
     ];
     let generated = Input { texts: &[CRD, DEPLOYMENT], samples: &samples, ..Input::default() }.run();
     insta::assert_snapshot!(generated.lines(), @r"
-    info[generate-kind-left-out] samples/1.yaml:3:7: 4 files among the samples hold more than custom resources, and that is left out: `samples/1.yaml`, `samples/2.yaml`, `samples/3.yaml`, …
+    info[generate-kind-left-out] samples/2.yaml:1:4: 3 files among the samples hold more than custom resources, and that is left out: `samples/2.yaml`, `samples/3.yaml`, `samples/4.yaml`
     warning[generate-duplicate-object] samples/5.yaml:3:18: an example is left out, because another of the same version, kind and name is kept: `Echo/hello` (give the examples different names)
     + manifests/echo.clusterserviceversion.yaml
     + manifests/example.com_echoes.yaml

@@ -17,6 +17,12 @@ const MAX_BYTES: u64 = 256 << 20;
 /// The path that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
+/// The way out where a chart wants a newer Kubernetes than helm renders it for.
+const KUBE_VERSION_HELP: &str = "pass the Kubernetes to render for, such as `--helm-kube-version 1.33`, or set \
+     `helmKubeVersion` in the package file";
+/// What helm adds to any failure, about a flag that people cannot pass here.
+const HELM_ADVICE: &str = "Use --debug flag to render out invalid YAML";
+
 /// What to read.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
@@ -77,7 +83,12 @@ impl Helm {
             }
         }
         let what = format!("cannot read the chart `{}`", chart.display());
-        match output(&mut command, &what)? {
+        let rendered = output(&mut command, &what).map_err(|failure| {
+            // Without a cluster helm takes the Kubernetes that it was built for, which may be an old one.
+            let is_too_old = self.kube_version.is_none() && failure.error.to_string().contains("kubeVersion");
+            if is_too_old { failure.help(KUBE_VERSION_HELP) } else { failure }
+        });
+        match rendered? {
             Some(text) => Ok(text),
             None => Err(Failure::unknown(format!("{what}: helm is not installed"))
                 .help("install helm, or give what `helm template --include-crds` prints")),
@@ -241,9 +252,9 @@ fn output(command: &mut Command, what: &str) -> Result<Option<String>, Failure> 
 }
 
 /// What a program says of its failure, without what its log puts before it: kubectl's `E1123 07:31:56.015754 3571 run.go:72]`,
-/// a date, the program's name in brackets, `error: `; and without its warnings.
+/// a date, the program's name in brackets, `error: `; and without its warnings and advice.
 fn without_log_prefix(said: &str) -> String {
-    let lines = said.lines().filter(|line| !line.starts_with("# Warning:"));
+    let lines = said.lines().filter(|line| !line.starts_with("# Warning:") && *line != HELM_ADVICE);
     let message = |line: &str| {
         let mut line = line.trim_end();
         if let Some((log, rest)) = line.split_once("] ")
@@ -288,6 +299,10 @@ mod tests {
             ),
             ("error: accumulating resources: [a] b\n", "accumulating resources: [a] b"),
             ("Error: chart not found\n", "chart not found"),
+            (
+                "Error: YAML parse error on a.yaml: line 3\n\nUse --debug flag to render out invalid YAML\n",
+                "YAML parse error on a.yaml: line 3",
+            ),
             ("2026/01/02 15:04:05 [kustomize] no such file\n", "no such file"),
             ("[kustomize] error: no such file\n", "no such file"),
             ("first\n  second\n", "first\n  second"),
