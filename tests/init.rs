@@ -327,3 +327,42 @@ fn what_cannot_be_read_is_said() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("error[generate-yaml-syntax]") && said.contains("deploy/broken.yaml:"), "{said}");
 }
+
+/// A kustomization of the Deployment alone does not bring the CRDs and roles beside it.
+#[test]
+fn parts_that_no_kustomization_names_are_said() {
+    let part = "resources: [all.yaml]\n";
+    let files = [
+        ("config/crd/kustomization.yaml", part),
+        ("config/crd/all.yaml", CRD),
+        ("config/rbac/kustomization.yaml", part),
+        ("config/manager/kustomization.yaml", part),
+        ("config/manager/all.yaml", DEPLOYMENT),
+        ("config/samples/kustomization.yaml", part),
+        ("config/samples/all.yaml", SAMPLE),
+    ];
+    let (_keep, at) = project("echo", &files);
+    let said = olmkit(&at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(listed(&at, "kustomize"), ["config/manager"]);
+    for part in ["config/crd", "config/rbac"] {
+        assert!(said.contains(&format!("also found, not used: kustomize: [{part}]\n")), "{said}");
+    }
+    assert_eq!(said.matches("not used").count(), 2, "{said}");
+    // Where there is none for the Deployment, all of them are read as files.
+    fs::remove_file(at.join("olmkit.yaml")).expect("a package file");
+    fs::remove_file(at.join("config/manager/kustomization.yaml")).expect("a kustomization");
+    let (said, _) = init_and_generate(&at);
+    assert!(!said.contains("not used"), "{said}");
+    assert_eq!(listed(&at, "manifests"), ["config/crd/all.yaml", "config/manager"]);
+}
+
+#[test]
+fn a_bundle_instead_of_manifests_is_said() {
+    let annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: echo}\n";
+    let files = [("old/manifests/crd.yaml", CRD), ("old/metadata/annotations.yaml", annotations)];
+    let (_keep, at) = project("echo", &files);
+    let said = olmkit(&at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.contains("also found, not used: old (a bundle)\nstill missing"), "{said}");
+}

@@ -2,6 +2,7 @@
 
 mod sources;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
@@ -73,11 +74,17 @@ struct Survey {
     kustomize: BTreeSet<String>,
     /// Directories with a kustomization, also those that do not make the whole operator.
     kustomized: BTreeSet<String>,
+    /// Those that make the CRDs or the roles of it.
+    parts: BTreeSet<String>,
+    /// Those that name no other directory.
+    alone: BTreeSet<String>,
     helm: BTreeSet<String>,
     kinds: BTreeSet<String>,
     base: Option<String>,
     /// ClusterServiceVersions that are not the base.
     csvs: Vec<String>,
+    /// Directories of bundles.
+    bundles: Vec<String>,
     /// Files that are not YAML, and that no directory among the manifests holds.
     broken: Vec<String>,
 }
@@ -331,11 +338,16 @@ impl Survey {
         };
         // What is beside a kustomization is mostly a part of what it builds.
         let root = |path: &str| path.split('/').next().unwrap_or("").to_owned();
-        let is_part =
-            |path: &str| key == "kustomize" && paths.iter().any(|own| own == "." || root(own) == root(path));
+        let is_part = |path: &str| {
+            let builds = |own: &String| !self.alone.contains(own) && (own == "." || root(own) == root(path));
+            key == "kustomize" && paths.iter().any(builds)
+        };
+        // Where no kustomization is chosen, their files are read.
+        let parts = if key == "kustomize" { self.parts.clone() } else { BTreeSet::new() };
         let mut others = Vec::new();
         for (of, set) in [
             ("kustomize", &self.kustomize),
+            ("kustomize", &parts),
             ("helm", &self.helm),
             ("manifests", &self.manifests),
             ("manifests", &self.again),
@@ -344,6 +356,9 @@ impl Survey {
             others.extend(unused.map(|path| format!("{of}: [{path}]")));
         }
         others.extend(self.csvs.iter().map(|path| format!("base: {path}")));
+        if paths.is_empty() {
+            others.extend(self.bundles.iter().map(|path| format!("{path} (a bundle)")));
+        }
         let unread = self.broken.iter().filter(|_| key == "manifests");
         let listed: Vec<_> = unread.clone().take(LISTED).map(String::as_str).collect();
         let more = if unread.count() > LISTED { ", …" } else { "" };
@@ -356,13 +371,20 @@ impl Survey {
     /// `package` is what the package is probably called.
     fn of(directory: &Path, package: Option<&str>) -> Result<Self, Failure> {
         let list = |source| files::FileError::List { path: directory.to_owned(), source };
-        let all = files::below(directory, output::is_bundle).map_err(list)?;
         let name = |path: &Path| path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
+        let bundles = RefCell::new(Vec::new());
+        let is_bundle = |path: &Path| {
+            let is_one = output::is_bundle(path);
+            bundles.borrow_mut().extend(is_one.then(|| name(path)));
+            is_one
+        };
+        let all = files::below(directory, is_bundle).map_err(list)?;
         let is_ours = |path: &&PathBuf| !name(path).split('/').any(|part| NOT_OURS.contains(&part));
         let (ours, others): (Vec<_>, Vec<_>) = all.iter().partition(is_ours);
         let mut others: BTreeSet<_> =
             others.into_iter().filter(|path| output::is_manifest(path)).map(|path| name(path)).collect();
-        let mut survey = Self::default();
+        let mut survey = Self { bundles: bundles.take(), ..Self::default() };
+        survey.bundles.sort();
         let mut read = Vec::new();
         for path in ours.into_iter().take(MOST_FILES) {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -376,8 +398,16 @@ impl Survey {
                 "kustomization.yaml" | "kustomization.yml" | "Kustomization" => {
                     others.insert(name(path));
                     survey.kustomized.insert(parent.clone());
+                    let content = read_yaml(path).unwrap_or_default();
+                    let mut named = ["resources", "bases", "components"].into_iter().flat_map(|key| {
+                        content[key].as_array().into_iter().flatten().filter_map(Json::as_str)
+                    });
+                    let beside = path.with_file_name("");
+                    if !named.any(|own| own.contains("://") || beside.join(own).is_dir()) {
+                        survey.alone.insert(parent.clone());
+                    }
                     // A component builds nothing by itself.
-                    if read_yaml(path).is_none_or(|own| own["kind"] != "Component") {
+                    if content["kind"] != "Component" {
                         survey.kustomize.insert(parent);
                     }
                 }
@@ -394,7 +424,10 @@ impl Survey {
                 _ => {}
             }
         }
-        survey.kustomize.retain(|path| !path.split('/').any(|part| PARTS.contains(&part)));
+        let is_part = |path: &String| path.split('/').any(|part| PARTS.contains(&part));
+        let is_crd_or_rbac = |path: &String| matches!(path.rsplit('/').next(), Some("crd" | "rbac"));
+        survey.parts = survey.kustomize.iter().filter(|path| is_crd_or_rbac(path)).cloned().collect();
+        survey.kustomize.retain(|path| !is_part(path));
         survey.classify(&read, others, package);
         Ok(survey)
     }
