@@ -366,3 +366,19 @@ fn a_bundle_instead_of_manifests_is_said() {
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(said.contains("also found, not used: old (a bundle)\nstill missing"), "{said}");
 }
+
+#[test]
+fn of_several_versions_the_highest_is_taken_with_its_samples() {
+    let files = [
+        ("deploy/0.9.0/install/all.yaml", &format!("{CRD}---\n{DEPLOYMENT}")),
+        ("deploy/0.9.0/samples/a.yaml", &SAMPLE.replace("hello", "old")),
+        ("deploy/0.10.0/install/all.yaml", &format!("{CRD}---\n{DEPLOYMENT}")),
+        ("deploy/0.10.0/samples/a.yaml", &SAMPLE.to_owned()),
+        ("samples/b.yaml", &SAMPLE.replace("hello", "more")),
+    ];
+    let (_keep, at) = project("echo", &files.map(|(path, text)| (path, text.as_str())));
+    let (said, _) = init_and_generate(&at);
+    assert!(said.contains("also found, not used: manifests: [deploy/0.9.0/install]\n"), "{said}");
+    assert_eq!(listed(&at, "manifests"), ["deploy/0.10.0/install"]);
+    assert_eq!(listed(&at, "samples"), ["deploy/0.10.0/samples", "samples"]);
+}

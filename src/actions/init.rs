@@ -496,6 +496,13 @@ impl Survey {
         self.samples = samples.into_iter().map(name).collect();
         let sources::Sources { paths, again } = sources::choose(manifests, &others);
         (self.manifests, self.again) = (paths, again);
+        // Samples of another version say what that one had.
+        let version = self.manifests.iter().find_map(|path| sources::version_of(path));
+        let is_current = |path: &String| {
+            let own = sources::version_of(path);
+            version.is_none() || own.is_none() || own == version
+        };
+        self.samples.retain(is_current);
         let mine = &self.manifests;
         self.broken.retain(|path| !mine.iter().any(|above| sources::is_below(path, above)));
         // A directory is read with everything below it.

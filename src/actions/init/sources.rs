@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_bundle::parse::Object;
+use olmkit_bundle::version::Version;
 
 /// Directories of what tools make out of the other manifests.
 const BUILT: [&str; 6] = ["dist", "build", "out", "release", "releases", "generated"];
@@ -48,17 +49,36 @@ impl ManifestFile {
 struct Group {
     files: Vec<ManifestFile>,
     once: BTreeSet<(String, String)>,
-    /// What is better comes first: something that runs, not made by a tool, many objects, a short path.
-    rank: (bool, bool, Reverse<usize>, usize, String),
+    rank: Rank,
+}
+
+/// What is better comes first: something that runs, not made by a tool, of no version or of the highest, many objects, a
+/// short path.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    has_no_workload: bool,
+    is_built: bool,
+    is_of_version: bool,
+    version: Reverse<Option<Version>>,
+    objects: Reverse<usize>,
+    depth: usize,
+    path: String,
 }
 
 impl Group {
     fn new(path: &str, files: Vec<ManifestFile>) -> Self {
         let has_workload = files.iter().any(|file| file.has_workload);
         let is_built = path.split('/').any(|part| BUILT.contains(&part));
-        let objects = files.iter().map(|file| file.objects).sum();
-        let depth = path.matches('/').count();
-        let rank = (!has_workload, is_built, Reverse(objects), depth, path.to_owned());
+        let version = version_of(path);
+        let rank = Rank {
+            has_no_workload: !has_workload,
+            is_built,
+            is_of_version: version.is_some(),
+            version: Reverse(version),
+            objects: Reverse(files.iter().map(|file| file.objects).sum()),
+            depth: path.matches('/').count(),
+            path: path.to_owned(),
+        };
         Self { once: files.iter().flat_map(|file| file.once.iter().cloned()).collect(), files, rank }
     }
 }
@@ -78,15 +98,15 @@ pub(super) fn choose(files: Vec<ManifestFile>, others: &BTreeSet<String>) -> Sou
     let groups = groups.into_iter().map(|(path, files)| Group::new(&path, files)).collect();
     let (kept, again) = first_of_each(groups);
     let mut sources = Sources::default();
-    sources.again.extend(again.into_iter().map(|group| group.rank.4));
+    sources.again.extend(again.into_iter().map(|group| group.rank.path));
     for group in kept {
-        let path = group.rank.4;
+        let path = group.rank.path;
         let alone = |file: ManifestFile| Group::new(&file.path.clone(), vec![file]);
         let (kept, again) = first_of_each(group.files.into_iter().map(alone).collect());
-        let again: Vec<_> = again.into_iter().map(|file| file.rank.4).collect();
+        let again: Vec<_> = again.into_iter().map(|file| file.rank.path).collect();
         let mut others: BTreeSet<String> = below(others, &path).cloned().collect();
         others.extend(again.iter().cloned());
-        sources.paths.extend(kept.iter().map(|file| shortest(&file.rank.4, &path, &others)));
+        sources.paths.extend(kept.iter().map(|file| shortest(&file.rank.path, &path, &others)));
         sources.again.extend(again);
     }
     sources
@@ -97,6 +117,11 @@ fn shortest(file: &str, top: &str, others: &BTreeSet<String>) -> String {
     let directories = file.match_indices('/').map(|(at, _)| &file[..at]);
     let mut inside = directories.filter(|own| *own == top || is_below(own, top));
     inside.find(|own| below(others, own).next().is_none()).unwrap_or(file).to_owned()
+}
+
+/// The version that a directory on a path is named as.
+pub(super) fn version_of(path: &str) -> Option<Version> {
+    path.split('/').find_map(|part| part.trim_start_matches('v').parse().ok())
 }
 
 /// Whether a path is in a directory, at any depth.
@@ -180,6 +205,9 @@ mod tests {
             "crds deploy; ",
         );
         check(&["a/op.yaml: Deployment/one", "b/op.yaml: Deployment/two"], "a b; ");
+        let versions = ["v0.9.0/op.yaml: Deployment/op Role/x", "v0.10.0/op.yaml: Deployment/op"];
+        check(&versions, "v0.10.0; v0.9.0");
+        check(&[versions[0], versions[1], "deploy/op.yaml: Deployment/op"], "deploy; v0.10.0 v0.9.0");
     }
 
     #[test]
