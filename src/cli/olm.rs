@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use olmkit_bundle::version::Version;
 
@@ -53,7 +54,7 @@ impl Verb {
 #[command(next_help_heading = "Cluster")]
 struct ClusterFlags {
     /// Kubeconfig context [default: the current one]
-    #[arg(long, value_name = "CONTEXT")]
+    #[arg(long, value_name = "CONTEXT", value_parser = NonEmptyStringValueParser::new())]
     context: Option<String>,
     /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE")]

@@ -5,6 +5,7 @@ mod channel_test;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use olmkit_bundle::names::{why_not_label, why_not_subdomain};
 use serde_json::Value;
@@ -191,7 +192,7 @@ pub(super) struct ClusterFlags {
     pub(super) simulate: Vec<PathBuf>,
     /// Directory or image to read the catalog from, if not the image of the CatalogSource. A simulated cluster gets a
     /// CatalogSource for it
-    #[arg(long, value_name = "CATALOG")]
+    #[arg(long, value_name = "CATALOG", value_parser = input)]
     pub(super) catalog_from: Option<Input>,
     /// Bundles of the simulated registry: a directory with a subdirectory for each
     #[arg(long, value_name = "DIR", requires = "simulate", conflicts_with_all = ["context", "contexts", "kubeconfig"])]
@@ -282,7 +283,7 @@ impl Waiting {
 #[derive(Debug, Clone, Default, Args)]
 struct AcceptFlags {
     /// ClusterServiceVersions that the InstallPlan may also contain: dependencies, or those of other Subscriptions
-    #[arg(long, value_name = "CSV", value_delimiter = ',')]
+    #[arg(long, value_name = "CSV", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     accept: Vec<String>,
     /// Approve the InstallPlan with all dependencies that OLM adds to it
     #[arg(long)]
@@ -328,11 +329,11 @@ impl From<ApprovalFlag> for api::Approval {
 #[command(after_help = INSTALL_EXAMPLES)]
 pub struct Install {
     /// Package to install
-    #[arg(value_name = "PACKAGE", required_unless_present = "bundle", conflicts_with = "bundle")]
+    #[arg(value_name = "PACKAGE", required_unless_present = "bundle", conflicts_with = "bundle", value_parser = NonEmptyStringValueParser::new())]
     package: Option<String>,
     /// Bundle that is in no catalog yet: creates a temporary catalog with just this bundle, which is served until
     /// `uninstall`. Upgrades an older version that was installed the same way
-    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["catalog", "catalog_from", "version"])]
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["catalog", "catalog_from", "version"], value_parser = input)]
     bundle: Option<Input>,
     /// Repository to push the temporary catalog to, and the bundle if it is in no registry yet. The cluster must be
     /// able to pull from it under the same name
@@ -346,10 +347,10 @@ pub struct Install {
     #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = catalog_source)]
     catalog: Option<(String, Option<String>)>,
     /// Channel to subscribe to [default: the package's default channel]
-    #[arg(long, value_name = "CHANNEL")]
+    #[arg(long, value_name = "CHANNEL", value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     /// Version to install [default: the channel's head]. Below the head the approval mode is Manual, so that OLM stays there
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = NonEmptyStringValueParser::new())]
     version: Option<String>,
     /// Approval mode for upgrades
     #[arg(long, value_enum, value_name = "WHO")]
@@ -427,6 +428,14 @@ pub(super) fn image_reference(text: &str) -> Result<String, String> {
     place.map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
+/// A bundle or a catalog; an empty text would be a directory without a name.
+pub(super) fn input(text: &str) -> Result<Input, String> {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    text.parse::<Input>().map_err(|error| error.to_string())
+}
+
 /// Name of an object.
 pub(super) fn object_name(text: &str) -> Result<String, String> {
     why_not_subdomain(text).map_or_else(|| Ok(text.to_owned()), |why| Err(why.to_owned()))
@@ -476,13 +485,13 @@ pub(super) fn config(path: &std::path::Path, known: PodConfig) -> Result<Value, 
 #[command(after_help = UPGRADE_EXAMPLES)]
 pub struct Upgrade {
     /// Subscription, or its package if only one Subscription has it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Version to stop at [default: the channel's head]
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = NonEmptyStringValueParser::new())]
     to: Option<String>,
     /// Channel to switch to
-    #[arg(long, value_name = "CHANNEL")]
+    #[arg(long, value_name = "CHANNEL", value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     /// Change the approval mode; without other flags, nothing else is changed
     #[arg(long, value_enum, value_name = "WHO")]
@@ -510,7 +519,7 @@ Examples:
 )]
 pub struct Approve {
     /// Subscription, or its package if only one Subscription has it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// YAML file that says what an InstallPlan may change; one that does not meet it is not approved
     #[arg(long, value_name = "FILE")]
@@ -528,7 +537,7 @@ pub struct Approve {
 #[command(after_help = PLAN_EXAMPLES)]
 pub struct Plan {
     /// Subscription, or its package if only one Subscription has it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// YAML file that says what an InstallPlan may change; exit code 1 if the plan does not meet it
     #[arg(long, value_name = "FILE")]
@@ -593,7 +602,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 )]
 pub struct Named {
     /// Subscription, or its package if only one Subscription has it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]
     reading: Reading,
@@ -606,7 +615,7 @@ pub struct Named {
 #[command(after_help = DOCTOR_EXAMPLES)]
 pub struct Doctor {
     /// Subscription, or package if only one Subscription has it [default: all operators]
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Diagnose files instead of a cluster: output of `kubectl get -o yaml|json`, a directory or archive from `oc adm must-gather` or
     /// `kubectl cluster-info dump`, or a recorded trace (.jsonl); `-` for standard input; repeat for several
@@ -665,7 +674,7 @@ Examples:
 )]
 pub struct Uninstall {
     /// Subscription, or its package if only one Subscription has it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Also remove the operator's CRDs and all their custom resources
     #[arg(long)]
@@ -684,10 +693,10 @@ pub struct Uninstall {
 #[command(after_help = "Examples:\n  olmkit operator rollback redis-operator -n redis --to 0.2.1")]
 pub struct Rollback {
     /// Subscription, or its package if only one Subscription has it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Version to return to
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = NonEmptyStringValueParser::new())]
     to: String,
     /// Directory for a backup of the custom resources, written before any change
     #[arg(long, value_name = "DIR", default_value = "olmkit-backup")]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 use super::operator::{ClusterFlags, Reading, config, image_reference, object_name};
@@ -202,7 +203,7 @@ pub struct List {
 #[command(after_help = "Examples:\n  olmkit source refresh redis -n olm")]
 pub struct Named {
     /// Name of the CatalogSource
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]
     cluster: ClusterFlags,

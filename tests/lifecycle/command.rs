@@ -123,6 +123,37 @@ fn flags_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn an_argument_that_is_empty_is_refused() {
+    let root = installed();
+    let before = fs::read(root.path().join("c.json")).unwrap();
+    for words in [
+        &["install", "", "-n", "ns"][..],
+        &["install", "demo", "-n", "ns", "--channel", ""],
+        &["install", "demo", "-n", "ns", "--version", ""],
+        &["install", "demo", "-n", "ns", "--accept", ""],
+        &["install", "demo", "-n", "ns", "--catalog-from", ""],
+        &["upgrade", "demo", "--channel", ""],
+        &["upgrade", "demo", "--to", ""],
+        &["upgrade", "demo", "--accept", "a,"],
+        &["upgrade", ""],
+        &["approve", ""],
+        &["plan", ""],
+        &["status", ""],
+        &["describe", ""],
+        &["doctor", ""],
+        &["uninstall", ""],
+        &["rollback", "demo", "--to", ""],
+        &["source", "remove", "", "-n", "olm"],
+    ] {
+        let told = run(root.path(), &[words, &["--simulate", "c.json"]].concat(), 2);
+        assert!(told.starts_with("error: "), "{told}");
+    }
+    run(root.path(), &["test", "", "--dry-run"], 2);
+    run(root.path(), &["test", "demo", "--dry-run", "--context", ""], 2);
+    assert_eq!(fs::read(root.path().join("c.json")).unwrap(), before);
+}
+
+#[test]
 fn without_a_kubeconfig_that_is_what_is_said() {
     let root = tempfile::tempdir().unwrap();
     let told = run(root.path(), &["list"], 3);

@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 use super::super::registry::{ConnectionFlags, duration, duration_or_zero};
-use super::{catalog_source, image_reference, namespace};
+use super::{catalog_source, image_reference, input, namespace};
 use crate::actions::operator::Target;
 use crate::actions::operator::channel_test::{self, ChannelTest, TIMEOUT};
 use crate::exit::Failure;
@@ -21,7 +21,7 @@ use crate::report::{self, Answer};
 #[command(after_help = EXAMPLES)]
 pub struct Test {
     /// Package to test
-    #[arg(value_name = "PACKAGE")]
+    #[arg(value_name = "PACKAGE", value_parser = NonEmptyStringValueParser::new())]
     package: String,
     /// Channels to test [default: the package's default channel]
     #[arg(long, value_name = "CHANNEL", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
@@ -30,7 +30,7 @@ pub struct Test {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = EdgesFlag::All)]
     edges: EdgesFlag,
     /// Test only what has changed since an older catalog: a directory, an image or `git:REV:PATH`
-    #[arg(long, value_name = "CATALOG")]
+    #[arg(long, value_name = "CATALOG", value_parser = side)]
     against: Option<Side>,
     /// Custom resources to apply instead of the bundles' examples: a YAML or JSON file, or a directory of them
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "no_samples")]
@@ -64,7 +64,7 @@ struct ClusterFlags {
     #[arg(long, value_name = "REFERENCE", value_parser = image_reference, conflicts_with = "simulate")]
     catalog_image: Option<String>,
     /// Directory or image to read the catalog from, if not the image of the CatalogSource
-    #[arg(long, value_name = "CATALOG")]
+    #[arg(long, value_name = "CATALOG", value_parser = input)]
     catalog_from: Option<Input>,
     /// Test in seconds with OLM simulated in memory; needs --catalog-from
     #[arg(long, requires = "catalog_from")]
@@ -76,7 +76,7 @@ struct ClusterFlags {
     #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
     namespace: Option<String>,
     /// Kubeconfig context [default: the current one]
-    #[arg(long, value_name = "CONTEXT", conflicts_with = "simulate")]
+    #[arg(long, value_name = "CONTEXT", conflicts_with = "simulate", value_parser = NonEmptyStringValueParser::new())]
     context: Option<String>,
     /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
@@ -105,6 +105,14 @@ struct Waiting {
     /// How long a version must stay healthy, and custom resources unchanged
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "5s")]
     settle: Duration,
+}
+
+/// An older catalog.
+fn side(text: &str) -> Result<Side, String> {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    text.parse::<Side>().map_err(|error| error.to_string())
 }
 
 /// Which upgrades are tested.
