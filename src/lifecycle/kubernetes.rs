@@ -6,6 +6,7 @@
 //! server that was never reached; and nothing goes on after the deadline of the command.
 
 mod answer;
+mod bounded;
 mod renew;
 mod watch;
 
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
 };
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::PartialObjectMeta;
 use kube::{Client, Config};
@@ -30,7 +32,8 @@ use super::api::{Key, Resource, known, label};
 use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
 use crate::interrupt;
-use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, passing};
+use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
+use bounded::Bound;
 use watch::{Watched, lock};
 
 /// How many objects are asked for at once.
@@ -129,7 +132,8 @@ impl Kubernetes {
         config.default_retry = false;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let _inside = runtime.enter();
-        let client = Client::try_from(config).map_err(ConnectError::Client)?;
+        let client = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
+        let client = client.with_layer(&Bound).build();
         let (changes, seen) = tokio::sync::watch::channel(0);
         drop(_inside);
         Ok(Self {
@@ -253,7 +257,7 @@ impl Kubernetes {
                 Passing::Moment => MOMENT,
                 Passing::While => PATIENCE,
             },
-            error if is_answer(error) => Duration::ZERO,
+            error if is_answer(error) || is_too_large(error) => Duration::ZERO,
             error if !self.reached.load(Ordering::Relaxed) && is_about_reaching(error) => Duration::ZERO,
             _ => PATIENCE,
         }

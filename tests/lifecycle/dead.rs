@@ -25,6 +25,8 @@ pub(crate) enum Answer {
     Silence,
     Half,
     Closed,
+    /// An answer that goes on for ever.
+    Endless,
 }
 
 /// A server on this machine that plays an API server or a registry.
@@ -103,6 +105,14 @@ fn serve(
                     "reason": reason,
                 });
                 respond(&mut stream, &format!("{code} No"), &body.to_string())
+            }
+            Answer::Endless => {
+                let head =
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+                let _ = stream.write_all(head.as_bytes());
+                let chunk = format!("{:x}\r\n{}\r\n", 1 << 20, " ".repeat(1 << 20));
+                while stream.write_all(chunk.as_bytes()).is_ok() {}
+                return;
             }
             Answer::Half => {
                 let _ = stream.write_all(
@@ -268,6 +278,16 @@ fn a_server_error_that_passes_is_tried_again() {
     let output = run(server.port, &["list", "--timeout", "1s"]);
     assert_eq!(output.status.code(), Some(4));
     assert!(said(&output).contains("answers 500 InternalError: no"), "{}", said(&output));
+}
+
+#[test]
+fn an_answer_that_never_ends_is_not_read_into_memory() {
+    let server = StandIn::start(|_| Answer::Endless);
+    let output = run(server.port, &["list", "--timeout", "40s"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("its answer is larger than 256 MiB"), "{said}");
+    assert_eq!(server.paths().len(), 1, "it was asked again");
 }
 
 #[test]

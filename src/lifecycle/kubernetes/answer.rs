@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use super::bounded::TooLarge;
 use crate::lifecycle::api::{Key, Resource};
 use crate::lifecycle::cluster::{ClusterError, Said};
 
@@ -47,6 +48,18 @@ pub(super) fn is_about_reaching(error: &kube::Error) -> bool {
             .downcast_ref::<hyper_util::client::legacy::Error>()
             .is_some_and(hyper_util::client::legacy::Error::is_connect);
         if connecting || error.is::<Silent>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// Whether the answer did not end.
+pub(super) fn is_too_large(error: &kube::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if error.is::<TooLarge>() {
             return true;
         }
         next = error.source();
@@ -103,6 +116,10 @@ pub(super) fn fault(error: kube::Error, server: &str, context: &str, asked: Aske
     let Asked { verb, resource, namespace, key } = asked;
     let about = || key.cloned().unwrap_or_else(|| Key::new(resource, namespace.unwrap_or(""), "*"));
     let server = server.to_owned();
+    if is_too_large(&error) {
+        let source = Said(innermost(&error));
+        return ClusterError::Failed { verb, resource: resource.full_name(), source };
+    }
     let kube::Error::Api(status) = error else {
         return ClusterError::Unreachable { server, source: innermost(&error).into() };
     };
