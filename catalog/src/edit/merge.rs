@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 
-use super::documents::is_json;
+use super::documents::{cut, is_json};
 use super::template;
 use super::texts::Texts;
 use super::{Change, ChangedFile, EditError, FORMAT, changed, readable};
@@ -130,11 +130,17 @@ fn add(
             copied.push(ChangedFile { path, old: None, new: Some(file.source.text().to_owned()) });
             continue;
         }
-        for (_, tree) in wanted {
+        let text = file.source.text();
+        let mut in_order = places;
+        in_order.sort_unstable();
+        let cut = (!is_json(text)).then(|| cut(text, &in_order));
+        for (at, tree) in wanted {
+            let number = in_order.binary_search(at).ok();
+            let document = cut.as_ref().zip(number).map(|(cut, number)| cut.documents[number].text());
             let package = package(&id(tree)).to_owned();
             let first = ours.packages.iter().find(|blob| *blob.name == *package).map(|blob| blob.at);
             let home = texts.home(&package, first);
-            texts.append(&home, tree.clone());
+            texts.append_document(&home, tree.clone(), document);
         }
     }
     let mut changes = texts.finish()?;

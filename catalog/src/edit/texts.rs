@@ -72,7 +72,14 @@ pub(crate) struct Texts<'c, 'a, 'p> {
     edits: BTreeMap<u32, Edits>,
     removed: BTreeMap<u32, BTreeSet<At>>,
     /// By path.
-    more: BTreeMap<String, Vec<Tree<'p>>>,
+    more: BTreeMap<String, Vec<NewBlob<'p>>>,
+}
+
+/// A blob that a file gets.
+struct NewBlob<'p> {
+    tree: Tree<'p>,
+    /// The document that it comes from, for files of YAML: its comments and the spelling of its values stay.
+    document: Option<String>,
 }
 
 impl<'c, 'a, 'p> Texts<'c, 'a, 'p> {
@@ -101,7 +108,12 @@ impl<'c, 'a, 'p> Texts<'c, 'a, 'p> {
 
     /// Adds a blob to a file, which need not exist.
     pub(crate) fn append(&mut self, path: &str, tree: Tree<'p>) {
-        self.more.entry(path.to_owned()).or_default().push(tree);
+        self.more.entry(path.to_owned()).or_default().push(NewBlob { tree, document: None });
+    }
+
+    /// The same with the document of another file that it comes from, if that is YAML.
+    pub(crate) fn append_document(&mut self, path: &str, tree: Tree<'p>, document: Option<String>) {
+        self.more.entry(path.to_owned()).or_default().push(NewBlob { tree, document });
     }
 
     /// Removes a blob.
@@ -283,8 +295,8 @@ fn reads_as(text: &str, wanted: &Json) -> bool {
 }
 
 /// Writes blobs behind a text, in the way the text is written.
-fn append(text: &mut String, trees: &[Tree<'_>], format: Format) -> Result<(), WriteError> {
-    if trees.is_empty() {
+fn append(text: &mut String, blobs: &[NewBlob<'_>], format: Format) -> Result<(), WriteError> {
+    if blobs.is_empty() {
         return Ok(());
     }
     let crlf = text.contains("\r\n");
@@ -298,10 +310,11 @@ fn append(text: &mut String, trees: &[Tree<'_>], format: Format) -> Result<(), W
         false if text.is_empty() && format == Format::Json => Some(Layout::OPM),
         false => None,
     };
-    for tree in trees {
-        let blob = match &layout {
-            Some(layout) => tree.to_text(layout) + "\n",
-            None => Format::Yaml.text(tree.clone())?,
+    for NewBlob { tree, document } in blobs {
+        let blob = match (&layout, document) {
+            (Some(layout), _) => tree.to_text(layout) + "\n",
+            (None, Some(document)) => format!("---\n{}", document.replace("\r\n", "\n")),
+            (None, None) => Format::Yaml.text(tree.clone())?,
         };
         *text += &if crlf { blob.replace('\n', newline) } else { blob };
     }

@@ -395,3 +395,30 @@ fn removing_the_last_document_keeps_line_breaks_that_belong_to_a_text() {
     assert_eq!(catalog.others[0].to_json()["text"], "kept\n\n\n", "{new}");
     assert!(!new.contains("db"));
 }
+
+#[test]
+fn merging_takes_documents_as_they_are_written() {
+    let document = "\
+# the new one
+schema: acme.odd   # of ours
+package: redis
+name: odd
+value: {n: 1e400, x: 0x1F, long: 123456789012345678901234567890}
+# below
+";
+    let other = format!("{CATALOG}---\n{document}---\nschema: acme.odd\npackage: redis\nname: last\n");
+    let other = directory(&[("x.yaml", other.as_str())]);
+    let added = format!("---\n{document}---\nschema: acme.odd\npackage: redis\nname: last\n");
+    let merged = |path: &str, text: &str| {
+        let change = merge(&directory(&[(path, text)]), std::slice::from_ref(&other)).unwrap();
+        change.files[0].new.clone().unwrap()
+    };
+    assert_eq!(merged("catalog.yaml", CATALOG), format!("{CATALOG}{added}"));
+    let crlf = CATALOG.replace('\n', "\r\n");
+    assert_eq!(merged("catalog.yaml", &crlf), format!("{crlf}{}", added.replace('\n', "\r\n")));
+    // A file of JSON stays one.
+    let files = CatalogFiles::from_text("catalog.yaml", CATALOG);
+    let json = write::to_text(&Catalog::parse(&files), Format::Json).unwrap();
+    let new = merged("catalog.json", &json);
+    assert!(new.starts_with(&json) && new.contains("\"x\": 31") && !new.contains("---"), "{new}");
+}
