@@ -63,7 +63,7 @@ pub use junit::is_junit;
 pub use markdown::{ChangelogAnswer, Upgrade};
 pub use noted::NotedAnswer;
 pub use olm::OlmAnswer;
-pub use operator::{OperatorAnswer, operators};
+pub use operator::{ClusterOutcome, OperatorAnswer, operators};
 pub use paths::PathsAnswer;
 pub use progress::{busy, counted, transfers};
 pub use resolution::{ResolutionAnswer, ResolutionResult};

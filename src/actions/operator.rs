@@ -32,7 +32,7 @@ use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::sources::{Add, Source};
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
-use crate::report::OperatorAnswer;
+use crate::report::{ClusterOutcome, OperatorAnswer};
 
 pub(super) use aim::{Aim, Aimed};
 pub use catalog_source::{NewCatalog, SourceVerb, is_on_disk};
@@ -383,7 +383,7 @@ fn at_once(
     contexts: &[String],
     errand: &Errand<'_>,
     progress: &(dyn Progress + Sync),
-) -> Result<Vec<(String, Result<Outcome, Failure>)>, Failure> {
+) -> Result<Vec<ClusterOutcome>, Failure> {
     let mut reached: Vec<Result<Reached, Failure>> =
         contexts.iter().map(|context| Reached::of(target, Some(context), errand)).collect();
     if contexts.len() > 1 && errand.changes() {

@@ -118,11 +118,14 @@ fn spinner(cluster: &str, row: &Row) -> ProgressBar {
         .with_prefix(printable(&format!("{name:56}")).into_owned())
 }
 
+/// A cluster's name with what came of a verb on it; the name of a single one is empty.
+pub type ClusterOutcome = (String, Result<Outcome, Failure>);
+
 /// What came of a verb, on one cluster or on each of several.
 #[derive(Debug)]
 pub struct OperatorAnswer {
-    /// The clusters' names with what came of it; the name of a single one is empty.
-    pub outcomes: Vec<(String, Result<Outcome, Failure>)>,
+    /// In the order in which the clusters were given.
+    pub outcomes: Vec<ClusterOutcome>,
 }
 
 impl Answer for OperatorAnswer {
