@@ -1,18 +1,16 @@
 //! Observe, decide, act, and wait for a change: the loop that every verb drives an operator with.
 
+mod reach;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::api::{
-    Approval, CatalogSource, Key, Named as _, Object, Resource, Subscription, SubscriptionState, known, label,
-};
-use super::checks::{self, Check};
-use super::cluster::{Cluster, ClusterError, merge};
-use super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
-use super::doctor::{self, Cause, Diagnosis, Scope, diagnose};
-use super::health;
+use super::api::{CatalogSource, Key, Named as _, Object, Resource, Subscription, known};
+use super::cluster::{Cluster, ClusterError};
+use super::decide::Stuck;
+use super::doctor::Cause;
 use super::look::Operator;
 use super::observe::{Observed, Row};
 use super::offer::{Offer, OfferedBundle};
@@ -20,16 +18,6 @@ use super::rights::Right;
 
 /// How long a check after an upgrade has to fail before it is believed. A catalog needs up to half a minute to be reached.
 pub(super) const GRACE: Duration = Duration::from_secs(60);
-/// How often the state is looked at when nothing is heard.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
-
-/// How often the doctor looks while something is waited for.
-const EXAMINE: Duration = Duration::from_secs(3);
-
-/// How long OLM may leave a Subscription alone while it could go on, before it is told to look again. It resolves on events, and
-/// when the last one comes while a replaced version is still on its way out, nothing follows for minutes.
-const IDLE: Duration = Duration::from_secs(20);
-
 /// How often an object is looked at that nobody tells about.
 pub(super) const UNWATCHED: Duration = Duration::from_millis(500);
 
@@ -176,14 +164,6 @@ pub enum EngineError {
         #[source]
         suspicion: Option<Stuck>,
     },
-}
-
-/// What may keep a verb from its goal.
-#[derive(Clone, Debug)]
-struct Suspicion {
-    stuck: Stuck,
-    /// How long it has to stand before the verb gives up.
-    patience: Duration,
 }
 
 fn words(missing: &[Right]) -> String {
@@ -426,324 +406,6 @@ impl<'e> Engine<'e> {
         Ok(observed)
     }
 
-    /// Drives an operator to a goal, and leaves its Subscription as it was but for that.
-    ///
-    /// # Errors
-    /// It got stuck, it took too long, or the cluster does not answer or allow it.
-    pub fn reach(
-        &mut self,
-        namespace: &str,
-        subscription: &str,
-        goal: &Goal,
-    ) -> Result<Observed, EngineError> {
-        let deadline = self.deadline();
-        let mut suspected: Option<(Suspicion, Duration)> = None;
-        let mut well_since: Option<Duration> = None;
-        let mut checked = String::new();
-        // What was done last, and when.
-        let mut done: Option<(Step, Duration)> = None;
-        let mut idle_since: Option<Duration> = None;
-        loop {
-            let observed = match self.look(namespace, subscription) {
-                Err(error) => {
-                    let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
-                    return Err(self.while_waiting(error, suspicion));
-                }
-                Ok(observed) => observed,
-            };
-            let mut is_examined = false;
-            let (awaited, suspicion) = match decide(goal, &observed) {
-                Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
-                Decision::Act(step) => {
-                    let wrong = match (&step, observed.installed()) {
-                        (Step::Approve { .. }, Some(csv)) if csv.name() != checked => {
-                            let name = csv.name().to_owned();
-                            let wrong = self.wrong(&observed, &name)?;
-                            checked = if wrong.is_none() { name } else { checked };
-                            wrong
-                        }
-                        _ => None,
-                    };
-                    match wrong {
-                        Some(wrong) => ("a healthy version to go on from".to_owned(), Some(grace(wrong))),
-                        // The server took it, and nothing came of it: done over and over it would only load the server.
-                        None if done.as_ref().is_some_and(|(last, at)| {
-                            *last == step && self.cluster.now() < *at + LOOK_AGAIN
-                        }) =>
-                        {
-                            (without_effect(&step, &observed), None)
-                        }
-                        None => {
-                            if self.act(&observed, step.clone())? {
-                                done = Some((step, self.cluster.now()));
-                            }
-                            continue;
-                        }
-                    }
-                }
-                Decision::Arrived => {
-                    let name = goal.way.last().cloned().unwrap_or_default();
-                    let wrong = self.wrong(&observed, &name)?;
-                    let now = self.cluster.now();
-                    if wrong.is_none() {
-                        let since = *well_since.get_or_insert(now);
-                        if now.saturating_sub(since) >= self.options.settle {
-                            return Ok(observed);
-                        }
-                    } else {
-                        well_since = None;
-                    }
-                    ("the new version to settle".to_owned(), wrong.map(grace))
-                }
-                Decision::Suspect(awaited, stuck) => {
-                    well_since = None;
-                    (self.sentence(&awaited), Some(grace(stuck)))
-                }
-                Decision::Wait(awaited) => {
-                    well_since = None;
-                    let now = self.cluster.now();
-                    let is_idle = matches!(awaited, Awaited::Plan(_)) && is_idle(&observed);
-                    idle_since = is_idle.then(|| idle_since.unwrap_or(now));
-                    if let Some(since) = idle_since.filter(|since| now.saturating_sub(*since) >= IDLE) {
-                        self.wake(&observed, now - since)?;
-                        idle_since = Some(now);
-                    }
-                    is_examined = self.options.wait && !matches!(awaited, Awaited::Approval(_));
-                    let cause = match is_examined {
-                        true => self.examine(namespace, subscription, &awaited),
-                        false => Ok(None),
-                    };
-                    match cause {
-                        Ok(suspicion) => (self.sentence(&awaited), suspicion),
-                        Err(error) => {
-                            let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
-                            return Err(self.while_waiting(error.into(), suspicion));
-                        }
-                    }
-                }
-            };
-            self.awaited.clone_from(&awaited);
-            let now = self.cluster.now();
-            suspected = match (suspected, suspicion) {
-                // Its words may change: pods come and go.
-                (Some((old, since)), Some(new)) if old.stuck.code == new.stuck.code => Some((new, since)),
-                (_, new) => new.map(|new| (new, now)),
-            };
-            if let Some((suspicion, since)) = &suspected
-                && now.saturating_sub(*since) >= suspicion.patience
-            {
-                return Err(EngineError::Stuck(suspicion.stuck.clone()));
-            }
-            if now >= deadline {
-                let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
-                return Err(EngineError::TimedOut { after: self.options.timeout, awaited, suspicion });
-            }
-            let mut pause = (deadline - now).min(LOOK_AGAIN);
-            if let Some((suspicion, since)) = &suspected {
-                pause = pause.min((*since + suspicion.patience).saturating_sub(now));
-            }
-            if is_examined {
-                pause = pause.min(EXAMINE);
-            }
-            if let Some(since) = idle_since {
-                pause = pause.min((since + IDLE).saturating_sub(now));
-            }
-            if let Some(since) = well_since {
-                pause = pause.min((since + self.options.settle).saturating_sub(now));
-            }
-            self.cluster.wait(pause.max(Duration::from_millis(1)))?;
-        }
-    }
-
-    /// What the doctor says of the operators in a scope.
-    pub(super) fn diagnosis(&mut self, scope: &Scope) -> Result<Diagnosis, ClusterError> {
-        let now = self.cluster.time_of_day();
-        let seen = doctor::observe(self.cluster, scope, Some(now))?;
-        Ok(diagnose(&seen, scope))
-    }
-
-    /// What the doctor says of an operator that is waited for. A cause is told as soon as it is seen.
-    fn examine(
-        &mut self,
-        namespace: &str,
-        subscription: &str,
-        awaited: &Awaited,
-    ) -> Result<Option<Suspicion>, ClusterError> {
-        let now = self.cluster.now();
-        let is_fresh = self.examined.as_ref().is_some_and(|(at, _)| now < *at + EXAMINE);
-        if !is_fresh {
-            let scope = Scope { name: Some(subscription.into()), namespace: Some(namespace.into()) };
-            let found = match self.diagnosis(&scope) {
-                Ok(diagnosis) => diagnosis.causes.into_iter().next(),
-                Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => {
-                    return Err(error);
-                }
-                // It will be asked again, and what is waited for does not depend on it.
-                Err(_) => None,
-            };
-            self.examined = Some((now, found));
-        }
-        let Some((_, Some(cause))) = &self.examined else { return Ok(None) };
-        // Who waits for an installed version does not need the next one to be found.
-        let concerns = matches!(awaited, Awaited::Plan(_)) || !cause.is_upstream();
-        if !concerns || cause.code == doctor::APPROVAL_REQUIRED {
-            return Ok(None);
-        }
-        let (stuck, patience, code) = (Stuck::of(cause, namespace), cause.patience(), cause.code);
-        if self.told_cause != code {
-            self.told_cause = code;
-            self.say(&stuck.sentence);
-        }
-        Ok(Some(Suspicion { stuck, patience }))
-    }
-
-    /// Refuses where a verb cannot succeed: the Subscription is being deleted, or what the doctor knows that OLM does not get over.
-    pub(super) fn check(&mut self, observed: &Observed) -> Result<(), EngineError> {
-        let namespace = &observed.namespace;
-        let now = self.cluster.time_of_day();
-        let Some(subscription) = &observed.subscription else {
-            let scope = Scope { name: None, namespace: Some(namespace.clone()) };
-            let seen = doctor::observe(self.cluster, &scope, Some(now))?;
-            return match doctor::blocked_namespace(&seen, namespace) {
-                Some(cause) => Err(EngineError::Stuck(Stuck::of(&cause, namespace))),
-                None => Ok(()),
-            };
-        };
-        if let Some(going) = health::going(subscription) {
-            return Err(EngineError::refused_help(
-                going,
-                "wait until it is gone, then run the command again",
-            ));
-        }
-        let scope = Scope { name: Some(subscription.name().into()), namespace: Some(namespace.clone()) };
-        let diagnosis = self.diagnosis(&scope)?;
-        match diagnosis.causes.iter().find(|cause| doctor::BLOCKING.contains(&cause.code)) {
-            Some(cause) => Err(EngineError::Stuck(Stuck::of(cause, namespace))),
-            None => Ok(()),
-        }
-    }
-
-    /// Makes OLM look at a Subscription again: any change of it does. An annotation comes and goes.
-    fn wake(&mut self, observed: &Observed, idle: Duration) -> Result<(), EngineError> {
-        let Some(key) = observed.subscription.as_ref().map(Object::key) else { return Ok(()) };
-        self.say(format!("OLM has done nothing for {} s; touching {key}", idle.as_secs()));
-        for value in [json!(format!("{}", self.elapsed().as_secs())), Value::Null] {
-            let patch = json!({"metadata": {"annotations": {label::LOOK_AGAIN: value}}});
-            // It is only to be of help: OLM looks again by itself, later.
-            let patched = self.cluster.patch(&known::SUBSCRIPTION, &key, &patch);
-            if let Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) = patched {
-                return Err(error.into());
-            }
-        }
-        Ok(())
-    }
-
-    /// What is wrong with a version that has come up, if anything is.
-    fn wrong(&mut self, observed: &Observed, csv: &str) -> Result<Option<Stuck>, EngineError> {
-        let Some(csv) = observed.csv(csv) else { return Ok(None) };
-        let checks = checks::after_hop(self.cluster, observed, csv)?;
-        let fault = checks.into_iter().find_map(|Check { what, fault }| Some((what, fault?)));
-        Ok(fault.map(|(what, fault)| Stuck {
-            code: "check-failed",
-            sentence: format!(
-                "`{}` succeeded, but the post-install check failed: {what}: {fault}",
-                csv.name()
-            ),
-            help: None,
-        }))
-    }
-
-    /// What an error means that came while something was waited for: that says more than what was asked for last.
-    pub(super) fn while_waiting(&self, error: EngineError, suspicion: Option<Stuck>) -> EngineError {
-        match error {
-            EngineError::Cluster(ClusterError::TimedOut { last, .. }) if !self.awaited.is_empty() => {
-                let heard = last.map(|said| Stuck { code: "trouble", sentence: said.0, help: None });
-                let (after, awaited) = (self.options.timeout, self.awaited.clone());
-                EngineError::TimedOut { after, awaited, suspicion: suspicion.or(heard) }
-            }
-            error => error,
-        }
-    }
-
-    /// Does a step; says whether somebody else's write did not come in between.
-    fn act(&mut self, observed: &Observed, step: Step) -> Result<bool, EngineError> {
-        let Some(subscription) = &observed.subscription else { return Ok(false) };
-        let done = match step {
-            Step::Hold { channel, remember } => {
-                let mut patch = json!({"metadata": version_of(subscription)});
-                if let Some(channel) = channel {
-                    patch["spec"]["channel"] = json!(channel);
-                }
-                if let Some(before) = remember {
-                    patch["spec"]["installPlanApproval"] = json!(Approval::Manual.as_str());
-                    if remembered(subscription).is_none() {
-                        merge(
-                            &mut patch,
-                            &json!({"metadata": {"annotations": {label::APPROVAL_BEFORE: before.as_str()}}}),
-                        );
-                    }
-                }
-                self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
-            }
-            Step::Approve { plan, .. } => {
-                let Some(plan) = observed.plans.iter().find(|found| found.name() == plan) else {
-                    return Ok(false);
-                };
-                let csvs = &plan.spec.cluster_service_version_names;
-                if csvs.len() > 1 {
-                    self.say(format!("approving {}: {}", plan.key(), csvs.join(" ")));
-                }
-                let patch = json!({"metadata": version_of(plan), "spec": {"approved": true}});
-                self.patch(&known::INSTALL_PLAN, &plan.key(), patch)
-            }
-        };
-        match done {
-            // Somebody else was at it: what is there now is looked at again.
-            Err(EngineError::Cluster(
-                error @ (ClusterError::Conflict { .. } | ClusterError::NotFound { .. }),
-            )) => self.overtaken(error).map(|()| false),
-            done => done.map(|()| true),
-        }
-    }
-
-    /// Gives a Subscription back the approval that it had. One that was Automatic stays Manual below the channel's head,
-    /// since OLM would go on to it at once.
-    pub(super) fn restore(
-        &mut self,
-        namespace: &str,
-        subscription: &str,
-        at_head: bool,
-    ) -> Result<Observed, EngineError> {
-        loop {
-            let observed = self.look(namespace, subscription)?;
-            let Some((found, before)) =
-                observed.subscription.as_ref().and_then(|found| Some((found, remembered(found)?)))
-            else {
-                return Ok(observed);
-            };
-            let keep = before == Approval::Automatic && !at_head;
-            if keep {
-                self.say(format!(
-                    "the approval stays Manual, since Automatic would go on to the channel's head; \
-                     `olmkit operator upgrade {subscription} -n {namespace} --approval Automatic` changes it"
-                ));
-            }
-            let approval = if keep { Approval::Manual } else { before };
-            let mut patch = json!({
-                "metadata": {"annotations": {label::APPROVAL_BEFORE: null}},
-                "spec": {"installPlanApproval": approval.as_str()},
-            });
-            merge(&mut patch, &json!({"metadata": version_of(found)}));
-            match self.patch(&known::SUBSCRIPTION, &found.key(), patch) {
-                Err(EngineError::Cluster(error @ ClusterError::Conflict { .. })) => self.overtaken(error)?,
-                done => done?,
-            }
-            if self.options.dry_run {
-                return Ok(observed);
-            }
-        }
-    }
-
     /// Looks again and again until it gives a value. What may be wrong is believed once it has stood for [`GRACE`].
     ///
     /// # Errors
@@ -888,28 +550,6 @@ impl<'e> Engine<'e> {
     }
 }
 
-/// A failed check, which may pass within a minute.
-fn grace(stuck: Stuck) -> Suspicion {
-    Suspicion { stuck, patience: GRACE }
-}
-
-/// Whether OLM takes a Subscription for settled: what it has chosen is installed and up, and no bundle is being unpacked.
-fn is_idle(observed: &Observed) -> bool {
-    observed.subscription.as_ref().is_some_and(|found| {
-        let status = &found.status;
-        let is_unpacking = status.conditions.iter().any(|one| one.kind == "BundleUnpacking" && one.is_true());
-        status.state == SubscriptionState::AtLatestKnown
-            && status.installed_csv == status.current_csv
-            && !is_unpacking
-            && observed.installed().is_some_and(|csv| csv.succeeded())
-    })
-}
-
-/// The version that a patch is about, so that it does not undo what somebody else did meanwhile.
-fn version_of<T: super::api::Named>(object: &Object<T>) -> Value {
-    json!({"resourceVersion": object.metadata().resource_version})
-}
-
 /// What an object that was deleted waits for.
 pub(super) fn waits_for_finalizers(object: &Value) -> Option<Stuck> {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array)?;
@@ -921,43 +561,4 @@ pub(super) fn waits_for_finalizers(object: &Value) -> Option<Stuck> {
         several => format!("its finalizers {} have to be removed by their controllers", several.join(", ")),
     };
     Some(Stuck { code: "finalizers", sentence, help: None })
-}
-
-/// What is waited for when a step that was done shows no effect.
-fn without_effect(step: &Step, observed: &Observed) -> String {
-    let what = match step {
-        Step::Approve { plan, .. } => format!("installplan/{plan} to be approved"),
-        Step::Hold { .. } => {
-            let key = observed.subscription.as_ref().map(|found| found.key().to_string());
-            format!("{} to be held", key.unwrap_or_default())
-        }
-    };
-    format!("{what}, although the server has accepted the patch")
-}
-
-impl Engine<'_> {
-    fn sentence(&self, awaited: &Awaited) -> String {
-        match awaited {
-            Awaited::Group => "exactly one OperatorGroup in the namespace".to_owned(),
-            Awaited::Plan(csv) => format!("a plan that leads to `{csv}`"),
-            Awaited::Steps(plan) => format!("the steps of installplan/{plan}"),
-            Awaited::Approval(plan) => {
-                let is_it = |one: &Planned| {
-                    one.key.kind == known::INSTALL_PLAN.kind
-                        && one.key.name == *plan
-                        && one.document.pointer("/spec/approved") == Some(&Value::Bool(true))
-                };
-                match self.planned.iter().any(is_it) {
-                    true => format!(
-                        "installplan/{plan} to be approved, although the server has accepted the patch"
-                    ),
-                    false => format!("somebody's approval of installplan/{plan}"),
-                }
-            }
-            Awaited::Install(plan) => format!("installplan/{plan} to install"),
-            Awaited::Success(csv) => format!("`{csv}` to succeed"),
-            Awaited::Replacement(csv) => format!("`{csv}` to be replaced"),
-            Awaited::Bookkeeping(csv) => format!("the Subscription to know `{csv}`"),
-        }
-    }
 }
