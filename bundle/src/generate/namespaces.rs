@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::codes;
 use super::draft::Draft;
 use super::input;
-use super::workload::{self, Workload};
+use super::workload::{self, Account, Workload};
 use crate::finding::Finding;
 use crate::parse::Object;
 use crate::yaml::{Node, steps};
@@ -25,9 +25,11 @@ pub(super) struct Kept<'k, 'm> {
     pub(super) binding: Object<'m, 'm>,
     /// Whether its role is among the manifests.
     pub(super) has_role: bool,
+    /// Whether its role collects the rules of roles that are not among the manifests.
+    pub(super) is_open: bool,
     pub(super) subjects: Vec<&'k Node<'m>>,
-    /// The names of the service accounts that the manifests make and no Deployment runs as.
-    pub(super) others: BTreeSet<&'m str>,
+    /// The service accounts that the manifests make.
+    pub(super) accounts: &'k [Object<'m, 'm>],
     /// The Deployments that OLM gives a Service, a certificate and the rights to authenticate requests.
     pub(super) serving: &'k BTreeSet<String>,
 }
@@ -37,8 +39,20 @@ pub(super) struct Fixed<'m> {
     binding: Object<'m, 'm>,
     name: String,
     namespace: String,
-    /// Whether a Deployment runs as it.
-    is_own: bool,
+    reason: Reason,
+}
+
+/// Why a binding grants something in one namespace alone.
+#[derive(Clone, Copy)]
+enum Reason {
+    /// Its role is not among the manifests.
+    Role,
+    /// Its role collects the rules of roles that are not among the manifests.
+    CollectedRoles,
+    /// No Deployment runs as the service account.
+    Account,
+    /// The Deployment that runs as a service account of this name is in another namespace.
+    Namespace,
 }
 
 /// What of a binding's rights is nobody's or everybody's; and the service accounts that have them in one namespace alone.
@@ -55,26 +69,56 @@ pub(super) fn of_binding<'m>(kept: &Kept<'_, 'm>, workload: &Workload<'_>) -> (V
         return (vec![finding.help(help)], Vec::new());
     }
     let groups = kept.subjects.iter().filter_map(|own| of_group(binding, own, &role, workload)).collect();
-    let mut fixed = Vec::new();
-    for subject in &kept.subjects {
-        let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
-        let (account, namespace) = (text("name"), text("namespace"));
-        if text("kind") != "ServiceAccount" || namespace.is_empty() || !workload.is_main(namespace) {
-            continue;
-        }
-        let own = workload.account(account, namespace);
-        let serves = own.is_some_and(|own| own.deployments.iter().any(|name| kept.serving.contains(*name)));
-        let is_made = own.is_some() || kept.others.contains(account);
-        if is_made && !(serves && name == AUTH_DELEGATOR) {
-            let (name, namespace) = (account.to_owned(), namespace.to_owned());
-            fixed.push(Fixed { binding, name, namespace, is_own: own.is_some() });
-        }
-    }
+    let fixed = kept.subjects.iter().filter_map(|subject| of_subject(kept, subject, workload)).collect();
     (groups, fixed)
 }
 
+/// A service account that has the rights of a binding in one namespace alone.
+fn of_subject<'m>(kept: &Kept<'_, 'm>, subject: &Node<'m>, workload: &Workload<'_>) -> Option<Fixed<'m>> {
+    let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
+    let (account, namespace) = (text("name"), text("namespace"));
+    if text("kind") != "ServiceAccount" || namespace.is_empty() {
+        return None;
+    }
+    let binding = kept.binding;
+    let own = workload.account(account, namespace);
+    let reason = if workload.is_main(namespace) {
+        let serves = own.is_some_and(|own| own.deployments.iter().any(|name| kept.serving.contains(*name)));
+        let is_here =
+            |made: &Object<'_, '_>| made.name() == account && workload.is_main(input::namespace(made));
+        let is_made = own.is_some() || kept.accounts.iter().any(is_here);
+        if !is_made || serves && binding.text(steps!("roleRef", "name")) == AUTH_DELEGATOR {
+            return None;
+        }
+        match own {
+            Some(_) if kept.is_open => Reason::CollectedRoles,
+            Some(_) => Reason::Role,
+            None => Reason::Account,
+        }
+    } else if own.is_none() && is_astray(kept, account, namespace, workload) {
+        Reason::Namespace
+    } else {
+        return None;
+    };
+    Some(Fixed { binding, name: account.to_owned(), namespace: namespace.to_owned(), reason })
+}
+
+/// Whether a service account is probably that of a Deployment, in a wrong namespace: nothing makes it there, and the
+/// binding does not name that of the Deployment.
+fn is_astray(kept: &Kept<'_, '_>, account: &str, namespace: &str, workload: &Workload<'_>) -> bool {
+    let deployed = |own: &Account<'_>| own.is_deployed() && own.name == account;
+    let is_made = kept.accounts.iter().any(|own| own.name() == account && input::namespace(own) == namespace);
+    let subjects = kept.binding.root.get("subjects").and_then(Node::as_sequence).unwrap_or(&[]);
+    let names_own = subjects.iter().any(|subject| {
+        let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
+        text("name") == account && workload.account(account, text("namespace")).is_some_and(deployed)
+    });
+    // Every namespace has an account `default`.
+    account != "default" && workload.accounts.iter().any(deployed) && !is_made && !names_own
+}
+
 /// One finding for each service account.
-pub(super) fn of_accounts(all: &[Fixed<'_>]) -> Vec<Finding> {
+pub(super) fn of_accounts(all: &[Fixed<'_>], workload: &Workload<'_>) -> Vec<Finding> {
     let mut by_account = BTreeMap::<_, Vec<&Fixed<'_>>>::new();
     for fixed in all {
         by_account.entry((&fixed.name, &fixed.namespace)).or_default().push(fixed);
@@ -91,15 +135,24 @@ pub(super) fn of_accounts(all: &[Fixed<'_>]) -> Vec<Finding> {
             "the service account `{name}` of the namespace `{namespace}` has the rights of {}{more} only where the operator is installed in that namespace",
             listed.join(", ")
         );
-        let help = if first.is_own {
-            format!(
+        let help = match first.reason {
+            Reason::Role => format!(
                 "bind a role that is among the manifests instead of `{}`: its rules become permissions of the bundle",
                 role_of(&first.binding)
-            )
-        } else {
-            format!(
+            ),
+            Reason::CollectedRoles => format!(
+                "add the ClusterRoles that `{}` collects to the manifests: their rules become permissions of the bundle",
+                role_of(&first.binding)
+            ),
+            Reason::Account => format!(
                 "pass `--extra-service-accounts {name}`: OLM then makes the account and grants its rights"
-            )
+            ),
+            Reason::Namespace => {
+                let own = workload.namespace().map_or(String::new(), |own| format!(", `{own}`,"));
+                format!(
+                    "name the namespace of the Deployment{own} in the subject: the rights become permissions of the bundle"
+                )
+            }
         };
         let help = format!("{help}; or tell users to install into `{namespace}`");
         first.binding.finding(&codes::NAMESPACE_FIXED, message, steps!("subjects")).help(help)
@@ -185,12 +238,6 @@ fn names(setting: &str, value: &str, namespace: &str) -> bool {
         first == namespace && crate::names::why_not_subdomain(name).is_none() && !word.contains("image")
     });
     is_host || is_object
-}
-
-/// The service accounts that the manifests make in the operator's namespace.
-pub(super) fn accounts_of<'m>(objects: &[Object<'m, 'm>], workload: &Workload<'m>) -> BTreeSet<&'m str> {
-    let own = objects.iter().filter(|account| workload.is_main(input::namespace(account)));
-    own.map(Object::name).collect()
 }
 
 #[cfg(test)]

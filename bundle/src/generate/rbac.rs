@@ -62,7 +62,7 @@ pub(super) fn derive<'m>(
     let mut permissions = join.bindings(&objects.role_bindings, findings);
     let cluster_permissions = join.bindings(&objects.cluster_role_bindings, findings);
     join.roles(findings);
-    findings.extend(namespaces::of_accounts(&join.fixed));
+    findings.extend(namespaces::of_accounts(&join.fixed, workload));
     let Join { mut leftovers, gone, .. } = join;
     let mut gone = gone;
     let granted = |name: &str| {
@@ -290,14 +290,23 @@ impl<'o, 'm> Join<'o, 'm> {
             return;
         }
         let aggregates = role.is_some_and(|role| selectors(&role).is_some());
-        if !rest.is_empty() || aggregates || subjects.is_empty() {
+        // What nothing among the manifests is collected for, the binding alone grants.
+        let is_open = role.is_some_and(|role| self.collects_elsewhere(&role));
+        let is_kept = !rest.is_empty() || aggregates || subjects.is_empty();
+        let rest = if is_open { subjects.iter().collect() } else { rest };
+        if is_kept {
             self.leftovers.push(*binding);
             self.needed.extend(role);
             // Without a Deployment something else is the cause.
             if !self.objects.deployments.is_empty() {
-                let others = namespaces::accounts_of(&self.objects.service_accounts, self.workload);
-                let (has_role, subjects, serving) = (role.is_some(), rest.clone(), self.serving);
-                let kept = Kept { binding: *binding, has_role, subjects, others, serving };
+                let kept = Kept {
+                    binding: *binding,
+                    has_role: role.is_some(),
+                    is_open,
+                    subjects: rest.clone(),
+                    accounts: &self.objects.service_accounts,
+                    serving: self.serving,
+                };
                 let (said, fixed) = namespaces::of_binding(&kept, self.workload);
                 findings.extend(said);
                 self.fixed.extend(fixed);
@@ -317,6 +326,16 @@ impl<'o, 'm> Join<'o, 'm> {
             let finding = binding.finding(&codes::RIGHTS_LOST, message, steps!("subjects"));
             findings.push(finding.help("run all Deployments of the operator in one namespace"));
         }
+    }
+
+    /// Whether a role collects the rules of roles that are not among the manifests.
+    fn collects_elsewhere(&self, role: &Object<'m, 'm>) -> bool {
+        let is_part = |selector: &Node<'_>, own: &Object<'_, '_>| {
+            !std::ptr::eq(own.root, role.root) && selects(selector, own)
+        };
+        let is_here =
+            |selector: &Node<'m>| self.objects.cluster_roles.iter().any(|own| is_part(selector, own));
+        selectors(role).is_some_and(|selectors| selectors.iter().any(|selector| !is_here(selector)))
     }
 
     /// The finding about a binding that would grant its rights in another namespace than it is meant to.

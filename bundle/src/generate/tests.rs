@@ -264,6 +264,38 @@ fn an_aggregated_role_grants_what_it_collects() {
     );
 }
 
+/// A role of which nothing is among the manifests grants what the cluster has of it, through a binding that names a namespace.
+#[test]
+fn an_aggregated_role_that_collects_nothing_here_is_a_finding() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {part: x}}]}\nrules: []\n";
+    let generated =
+        run(&[DEPLOYMENT, role, &bound("ClusterRoleBinding", "", "ClusterRole, name: all", ECHO)]);
+    insta::assert_snapshot!(generated.lines(), @r"
+    warning[generate-namespace-fixed] 2.yaml:5:1: the service account `echo` of the namespace `echo-system` has the rights of `ClusterRoleBinding/bound` only where the operator is installed in that namespace (add the ClusterRoles that `ClusterRole/all` collects to the manifests: their rules become permissions of the bundle; or tell users to install into `echo-system`)
+    + manifests/all_rbac.authorization.k8s.io_v1_clusterrole.yaml
+    + manifests/bound_rbac.authorization.k8s.io_v1_clusterrolebinding.yaml
+    + manifests/echo.clusterserviceversion.yaml
+    + metadata/annotations.yaml
+    ");
+}
+
+#[test]
+fn an_account_of_the_operator_in_another_namespace_is_a_finding() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\nrules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n";
+    let lines = |subjects: &str, account: &str| {
+        let binding = bound("ClusterRoleBinding", "", "ClusterRole, name: all", subjects);
+        said(&run(&[DEPLOYMENT, role, &binding, account]), "generate-namespace-fixed")
+    };
+    let elsewhere = "{kind: ServiceAccount, name: echo, namespace: elsewhere}";
+    insta::assert_snapshot!(lines(elsewhere, ""), @"warning[generate-namespace-fixed] 2.yaml:5:1: the service account `echo` of the namespace `elsewhere` has the rights of `ClusterRoleBinding/bound` only where the operator is installed in that namespace (name the namespace of the Deployment, `echo-system`, in the subject: the rights become permissions of the bundle; or tell users to install into `elsewhere`)");
+    // One that somebody makes there is meant, and one beside the operator's own may be.
+    let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: echo, namespace: elsewhere}\n";
+    assert_eq!(lines(elsewhere, account), "");
+    assert_eq!(lines(&format!("{ECHO}, {elsewhere}"), ""), "");
+    assert_eq!(lines("{kind: ServiceAccount, name: prometheus, namespace: elsewhere}", ""), "");
+    assert_eq!(lines("{kind: ServiceAccount, name: default, namespace: elsewhere}", ""), "");
+}
+
 #[test]
 fn the_old_name_of_the_service_account_is_read() {
     let deployment = DEPLOYMENT.replace("serviceAccountName", "serviceAccount");
