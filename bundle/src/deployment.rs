@@ -6,18 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1::DeploymentSpec;
-use k8s_openapi::api::core::v1::{Container, ContainerPort, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerPort, NodeAffinity, NodeSelectorTerm, PodSpec, Probe, ResourceRequirements,
+    Toleration, Volume,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::manifests::quantity;
 use crate::names::{ImageRef, why_not_label, why_not_label_value, why_not_qualified_name, why_not_subdomain};
-use crate::yaml::{Step, steps};
+use crate::source::Span;
+use crate::yaml::{Node, Step, Value, decode, fit, steps};
 
 /// Something of a Deployment's `spec` that Kubernetes refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct Refused<'n> {
     /// Where it stands in the `spec`.
-    pub(crate) path: Vec<Step<'static>>,
+    pub(crate) path: Vec<Step<'n>>,
     /// What is wrong.
     pub(crate) message: String,
     /// The change to make.
@@ -27,20 +32,64 @@ pub(crate) struct Refused {
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const STRATEGIES: [&str; 2] = ["RollingUpdate", "Recreate"];
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const TOLERATION_OPERATORS: [&str; 2] = ["Equal", "Exists"];
+const NODE_OPERATORS: [&str; 6] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
+const FIELD_OPERATORS: [&str; 2] = ["In", "NotIn"];
 /// Seconds that a Deployment may take where it does not say.
 const PROGRESS_DEADLINE: i32 = 600;
 
-/// Everything that Kubernetes refuses of a Deployment's `spec`, in the order of its fields.
-pub(crate) fn refused(spec: &DeploymentSpec) -> Vec<Refused> {
+/// Everything that Kubernetes refuses of a Deployment's `spec`, in the order of its fields; then the numbers and booleans in
+/// it where Kubernetes expects a string. Nothing of a `spec` that does not fit the type otherwise: other findings say that.
+pub(crate) fn refused<'n>(spec: &'n Node<'n>) -> Vec<Refused<'n>> {
+    let Ok((typed, noted)) = decode::decode_noting::<DeploymentSpec>(spec) else { return Vec::new() };
     let mut check = Check { above: Vec::new(), refused: Vec::new() };
-    check.deployment(spec);
-    check.refused
+    check.deployment(&typed);
+    let mut refused: Vec<Refused<'n>> = check.refused;
+    let quantities: BTreeSet<_> = noted.quantities.into_iter().collect();
+    let as_text: BTreeSet<_> = noted.as_text.into_iter().filter(|span| !quantities.contains(span)).collect();
+    if !as_text.is_empty() {
+        unquoted(spec, &as_text, &mut Vec::new(), &mut refused);
+    }
+    refused
+}
+
+/// Finds the numbers and booleans that were taken for text, as Go's YAML takes them. The API server does not.
+fn unquoted<'n>(
+    node: &'n Node<'_>,
+    as_text: &BTreeSet<Span>,
+    above: &mut Vec<Step<'n>>,
+    refused: &mut Vec<Refused<'n>>,
+) {
+    match &node.value {
+        Value::Sequence(items) => {
+            for (at, item) in items.iter().enumerate() {
+                above.push(Step::Index(at));
+                unquoted(item, as_text, above, refused);
+                above.pop();
+            }
+        }
+        Value::Mapping(map) => {
+            for entry in map {
+                above.push(Step::Key(&entry.key));
+                unquoted(&entry.value, as_text, above, refused);
+                above.pop();
+            }
+        }
+        Value::Null | Value::String(_) => {}
+        value if as_text.contains(&node.span) => {
+            let message = format!("expected a string in `{}`, found {value}", plain(&fit::path(above)));
+            let help = "quote it, so that it is a string".to_owned();
+            refused.push(Refused { path: above.clone(), message, help });
+        }
+        _ => {}
+    }
 }
 
 struct Check {
     /// The path to what is looked at.
     above: Vec<Step<'static>>,
-    refused: Vec<Refused>,
+    refused: Vec<Refused<'static>>,
 }
 
 impl Check {
@@ -184,6 +233,13 @@ impl Check {
         let mut volumes = BTreeSet::new();
         for (at, volume) in pod.volumes.iter().flatten().enumerate() {
             self.name(steps!("volumes", at, "name"), "volume", &volume.name, &mut volumes);
+            self.sources(steps!("volumes", at), volume);
+        }
+        for (at, toleration) in pod.tolerations.iter().flatten().enumerate() {
+            self.below(steps!("tolerations", at), |check| check.toleration(toleration));
+        }
+        if let Some(affinity) = pod.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref()) {
+            self.below(steps!("affinity", "nodeAffinity"), |check| check.node_affinity(affinity));
         }
         if pod.containers.is_empty() {
             self.push(
@@ -212,6 +268,110 @@ impl Check {
         }
     }
 
+    /// A volume without a source is an empty directory.
+    fn sources(&mut self, path: &[Step<'static>], volume: &Volume) {
+        let volume_as_json = serde_json::to_value(volume).unwrap_or_default();
+        let keys = volume_as_json.as_object().into_iter().flat_map(|fields| fields.keys());
+        let sources: Vec<_> = keys.filter(|key| *key != "name").map(|source| format!("`{source}`")).collect();
+        if sources.len() > 1 {
+            let name = plain(&volume.name);
+            let message = format!(
+                "the volume `{name}` has {} sources, expected one: {}",
+                sources.len(),
+                sources.join(", ")
+            );
+            self.push(path, message, "keep one of them, and make a volume of each other");
+        }
+    }
+
+    fn toleration(&mut self, toleration: &Toleration) {
+        let operator = toleration.operator.as_deref().filter(|operator| !operator.is_empty());
+        self.one_of(steps!("operator"), operator, &TOLERATION_OPERATORS);
+        let effect = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
+        self.one_of(steps!("effect"), effect, &EFFECTS);
+    }
+
+    fn node_affinity(&mut self, affinity: &NodeAffinity) {
+        if let Some(required) = &affinity.required_during_scheduling_ignored_during_execution {
+            for (at, term) in required.node_selector_terms.iter().enumerate() {
+                let path = steps!("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", at);
+                self.below(path, |check| check.node_selector(term));
+            }
+        }
+        let preferred = affinity.preferred_during_scheduling_ignored_during_execution.iter().flatten();
+        for (at, term) in preferred.enumerate() {
+            let path = steps!("preferredDuringSchedulingIgnoredDuringExecution", at, "preference");
+            self.below(path, |check| check.node_selector(&term.preference));
+        }
+    }
+
+    fn node_selector(&mut self, term: &NodeSelectorTerm) {
+        let lists = [
+            ("matchExpressions", &term.match_expressions, &NODE_OPERATORS as &[&str]),
+            ("matchFields", &term.match_fields, &FIELD_OPERATORS),
+        ];
+        for (list, requirements, operators) in lists {
+            for (at, requirement) in requirements.iter().flatten().enumerate() {
+                self.one_of(steps!(list, at, "operator"), Some(requirement.operator.as_str()), operators);
+            }
+        }
+    }
+
+    /// A probe asks the container that it belongs to.
+    fn probe(&mut self, key: &'static str, probe: &Probe, ports: &[ContainerPort]) {
+        let handlers = [
+            ("exec", probe.exec.is_some()),
+            ("grpc", probe.grpc.is_some()),
+            ("httpGet", probe.http_get.is_some()),
+            ("tcpSocket", probe.tcp_socket.is_some()),
+        ];
+        let given: Vec<_> =
+            handlers.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| format!("`{name}`")).collect();
+        match given.as_slice() {
+            [] => self.push(
+                &[Step::Key(key)],
+                format!("`{key}` does not say what to ask"),
+                "set one of `exec`, `grpc`, `httpGet` and `tcpSocket`",
+            ),
+            [_] => {}
+            several => {
+                let message = format!("`{key}` has {}, expected one of them", several.join(" and "));
+                self.push(&[Step::Key(key)], message, "remove all but one");
+            }
+        }
+        if let Some(http) = &probe.http_get {
+            self.probe_port(steps!(key, "httpGet", "port"), &http.port, ports);
+        }
+        if let Some(tcp) = &probe.tcp_socket {
+            self.probe_port(steps!(key, "tcpSocket", "port"), &tcp.port, ports);
+        }
+        if let Some(grpc) = &probe.grpc {
+            self.probe_port(steps!(key, "grpc", "port"), &IntOrString::Int(grpc.port), ports);
+        }
+    }
+
+    fn probe_port(&mut self, path: &[Step<'static>], port: &IntOrString, ports: &[ContainerPort]) {
+        let (message, help) = match port {
+            IntOrString::Int(1..=65535) => return,
+            IntOrString::Int(0) => ("the probe has no port".to_owned(), "set `port`"),
+            IntOrString::Int(number) => {
+                (format!("{number} is not a port"), "ports are numbers from 1 to 65535")
+            }
+            IntOrString::String(name) => match why_not_port_name(name) {
+                Some(why) => (
+                    format!("`{}` cannot name a port: {why}", plain(name)),
+                    "set `port` to a number without quotes, or to the name of one of the container's `ports`",
+                ),
+                None if ports.iter().any(|own| own.name.as_ref() == Some(name)) => return,
+                None => (
+                    format!("the probe asks the port `{}`, which the container does not have", plain(name)),
+                    "name one of the container's `ports`, or set `port` to a number",
+                ),
+            },
+        };
+        self.push(path, message, help);
+    }
+
     fn container(&mut self, container: &Container, volumes: &BTreeSet<&str>) {
         let name = plain(&container.name);
         match container.image.as_deref().unwrap_or("") {
@@ -227,7 +387,18 @@ impl Check {
             }
         }
         self.one_of(steps!("imagePullPolicy"), container.image_pull_policy.as_deref(), &PULL_POLICIES);
-        self.ports(container.ports.as_deref().unwrap_or_default());
+        let ports = container.ports.as_deref().unwrap_or_default();
+        self.ports(ports);
+        let probes = [
+            ("livenessProbe", &container.liveness_probe),
+            ("readinessProbe", &container.readiness_probe),
+            ("startupProbe", &container.startup_probe),
+        ];
+        for (key, probe) in probes {
+            if let Some(probe) = probe {
+                self.probe(key, probe, ports);
+            }
+        }
         for (at, variable) in container.env.iter().flatten().enumerate() {
             if variable.name.is_empty() {
                 self.push(steps!("env", at, "name"), "a variable has no name", "set `name`");

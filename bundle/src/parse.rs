@@ -140,7 +140,7 @@ impl<'a> Bundle<'a> {
     /// The ClusterServiceVersion, if there is one that fits its type.
     pub fn csv(&self) -> Option<Csv<'_, 'a>> {
         let CsvFile { file, typed } = self.csv.as_ref()?;
-        let (typed, Noted { unknown, as_text }) = typed.as_ref().ok()?;
+        let (typed, Noted { unknown, as_text, .. }) = typed.as_ref().ok()?;
         Some(Csv { typed, unknown, as_text, object: self.files[*file].object()? })
     }
 

@@ -11,7 +11,7 @@ use super::{Compat, codes};
 use crate::deployment;
 use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
-use crate::yaml::{Node, steps};
+use crate::yaml::{Node, first_document, steps, write};
 
 /// OLM writes the namespaces an operator is to watch into this annotation of its pods.
 const TARGET_NAMESPACES: &str = "metadata.annotations['olm.targetNamespaces']";
@@ -225,9 +225,9 @@ pub(super) fn report_refused(
         let Some(spec) = deployment.get("spec").filter(|spec| spec.get("template").is_some()) else {
             continue;
         };
-        // What does not fit the type at all is the validation's to report.
-        let Ok(typed) = serde_json::from_value(spec.to_json()) else { continue };
-        for refused in deployment::refused(&typed) {
+        let Ok(text) = write::to_string(&spec.to_json()) else { continue };
+        let Ok(document) = first_document(&text) else { continue };
+        for refused in deployment::refused(&document.root) {
             let message = format!("`Deployment/{}`: {}", deployment.text("name"), refused.message);
             let finding = spec.nearest(&refused.path).finding(&codes::DEPLOYMENT_INVALID, message);
             findings.push(finding.help(refused.help));

@@ -18,6 +18,9 @@ use serde::forward_to_deserialize_any;
 use super::{Entry, Mapping, Node, Value};
 use crate::source::Span;
 
+/// The type of `resources.limits`, which Kubernetes reads from a text or a number.
+const QUANTITY: &str = "Quantity";
+
 /// A value that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
@@ -79,6 +82,8 @@ pub struct Noted {
     pub unknown: Vec<UnknownField>,
     /// Numbers and booleans that were taken for text.
     pub as_text: Vec<Span>,
+    /// Those of them that are quantities, which Kubernetes takes as numbers too.
+    pub quantities: Vec<Span>,
 }
 
 /// Decodes a node.
@@ -239,9 +244,12 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
+        if name == QUANTITY && !matches!(self.node.value, Value::String(_)) {
+            self.noted.borrow_mut().quantities.push(self.node.span);
+        }
         visitor.visit_newtype_struct(self)
     }
 

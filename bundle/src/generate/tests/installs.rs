@@ -113,6 +113,12 @@ fn a_deployment_that_kubernetes_refuses_is_an_error() {
             "image: 'echo:1', volumeMounts: [{name: cache, mountPath: /cache}]",
             "the container `manager` mounts the volume `cache`, which the pods do not have",
         ),
+        (
+            "value: 'yes'",
+            "value: yes",
+            "expected a string in `template.spec.containers[0].env[1].value`, found a boolean",
+        ),
+        ("image: 'echo:1'", "image: 'echo:1', livenessProbe: {httpGet: {path: /}}", "the probe has no port"),
     ] {
         assert!(DEPLOYMENT.contains(from), "{from}");
         let generated = run(&[CRD, &DEPLOYMENT.replacen(from, to, 1), RBAC]);
@@ -200,6 +206,21 @@ fn refused(package: &str, set: &[&str]) -> String {
     let errors: Vec<_> = errors.map(|own| own.message.clone()).collect();
     assert_eq!(errors.is_empty(), !outcome.files.is_empty());
     errors.join("\n")
+}
+
+/// Each has its own place.
+#[test]
+fn numbers_where_kubernetes_expects_text_are_errors() {
+    let deployment = DEPLOYMENT
+        .replace("value: 'yes'", "value: 5")
+        .replace("image: 'echo:1'", "image: 'echo:1', args: [--port, 8080]");
+    let generated = run(&[CRD, &deployment, RBAC]);
+    assert!(generated.files.is_empty());
+    let found = generated.findings.iter().filter(|own| own.code == &codes::DEPLOYMENT_INVALID).map(line);
+    insta::assert_snapshot!(found.collect::<Vec<_>>().join("\n"), @r"
+    error[generate-deployment-invalid] 1.yaml:11:57: `Deployment/echo-operator`: expected a string in `template.spec.containers[0].args[1]`, found a number (quote it, so that it is a string)
+    error[generate-deployment-invalid] 1.yaml:11:129: `Deployment/echo-operator`: expected a string in `template.spec.containers[0].env[1].value`, found a number (quote it, so that it is a string)
+    ");
 }
 
 #[test]

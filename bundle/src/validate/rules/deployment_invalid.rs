@@ -3,9 +3,10 @@ use std::collections::BTreeSet;
 use crate::deployment;
 use crate::finding::{Code, Findings, Level};
 use crate::names::why_not_subdomain;
+use crate::source::Span;
 use crate::validate::facts::Facts;
 use crate::validate::{INSTALL, Rule};
-use crate::yaml::steps;
+use crate::yaml::{Node, Value, steps};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -20,6 +21,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let mut names = BTreeSet::new();
+    let absent = Node { value: Value::Null, span: Span::default() };
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
         let above = steps!("spec", "install", "spec", "deployments", index);
         let name = deployment.name.as_str();
@@ -32,8 +34,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let finding = csv.object.finding(&RULE.code, message, &path);
             findings.push(finding.help("give every deployment a name of its own, such as `redis-operator`"));
         }
-        for refused in deployment::refused(&deployment.spec) {
-            let path: Vec<_> = above.iter().chain(steps!("spec")).chain(&refused.path).copied().collect();
+        let above: Vec<_> = above.iter().chain(steps!("spec")).copied().collect();
+        for refused in deployment::refused(csv.object.root.at_folded(&above).unwrap_or(&absent)) {
+            let path: Vec<_> = above.iter().chain(&refused.path).copied().collect();
             let finding = csv.object.finding(&RULE.code, refused.message, &path);
             findings.push(finding.help(refused.help));
         }

@@ -126,6 +126,11 @@ fn what_kubernetes_or_olm_refuse_at_installation() {
         ("mountPath: /data", "mountPath: ''", "deployment-invalid"),
         ("volumeMounts: [{name: data", "volumeMounts: [{name: other", "deployment-invalid"),
         ("cpu: 10m", "cpu: '1'", "deployment-invalid"),
+        ("labels: {app: cache}", "labels: {app: cache, version: 2}", "deployment-invalid"),
+        ("serviceAccountName: cache\n", "nodeSelector: {dedicated: true}\n", "deployment-invalid"),
+        ("quay.io/example/cache:v1", "a\n                args: [--port, 8080]", "deployment-invalid"),
+        ("quay.io/example/cache:v1", "a\n                readinessProbe: {}", "deployment-invalid"),
+        ("emptyDir: {}", "emptyDir: {}, configMap: {name: a}", "deployment-invalid"),
         // Rights.
         ("resources: [pods], verbs: [get]", "resources: [pods]", "access-rule-invalid"),
         ("apiGroups: [''], resources: [pods]", "resources: [pods]", "access-rule-invalid"),
