@@ -305,6 +305,40 @@ fn a_crate_with_a_program_of_another_name_is_an_operator() {
     }
 }
 
+/// Each is a package of its own.
+#[test]
+fn operators_of_a_workspace_are_not_merged() {
+    let member =
+        |name: &str| format!("[package]\nname = '{name}'\nversion = '1.2.3'\n[dependencies]\nkube = '1'\n");
+    let (one, two) = (member("one"), member("two"));
+    let other = DEPLOYMENT.replace("name: echo,", "name: two,");
+    let mut files = vec![
+        ("Cargo.toml", "[workspace]\nmembers = ['one', 'two']\n"),
+        ("one/Cargo.toml", one.as_str()),
+        ("one/src/main.rs", "fn main() {}\n"),
+        ("one/deploy/all.yaml", DEPLOYMENT),
+        ("two/Cargo.toml", two.as_str()),
+        ("two/src/main.rs", "fn main() {}\n"),
+    ];
+    // The manifests of one alone are that operator's.
+    let (_keep, at) = project("work", &files);
+    let (said, _) = init_and_generate(&at);
+    assert_eq!(listed(&at, "manifests"), ["one/deploy"], "{said}");
+    files.push(("two/deploy/all.yaml", &other));
+    let (_keep, at) = project("work", &files);
+    let output = olmkit(&at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(
+        said,
+        "error: the workspace has 2 operators with manifests of their own: `one`, `two`\n  \
+         help: run `olmkit bundle init` in the directory of one, `one` or `two`; if they are one package, write `manifests: [one/deploy, two/deploy]` into `olmkit.yaml`\n"
+    );
+    assert!(!at.join("olmkit.yaml").exists());
+    let (_, name) = init_and_generate(&at.join("two"));
+    assert_eq!(name, "two.v1.2.3");
+}
+
 #[test]
 fn what_cannot_be_read_is_said() {
     let files = [

@@ -140,6 +140,7 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     };
     let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
     let chosen = survey.choose();
+    check_is_one(&chosen, &operators, &request.package_file)?;
     let paths = |key| if chosen.key == key { chosen.paths.clone() } else { Vec::new() };
     let chart = paths("helm").first().and_then(|path| read_yaml(&directory.join(path).join("Chart.yaml")));
     let makefile = files::read_text(&directory.join("Makefile")).unwrap_or_default();
@@ -214,6 +215,26 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let names: BTreeSet<_> = package_file.into_keys().chain(others.into_keys()).collect();
     let files = names.into_iter().collect();
     Ok(InitAnswer { directory: request.directory, files, unused, missing, next })
+}
+
+/// Refuses manifests that several crates of a workspace keep, each its own: together they would be one operator.
+fn check_is_one(chosen: &Chosen, operators: &[OperatorCrate], package_file: &str) -> Result<(), Failure> {
+    let holds = |own: &&OperatorCrate| {
+        chosen.paths.iter().any(|path| *path == own.path || sources::is_below(path, &own.path))
+    };
+    let all: Vec<_> = operators.iter().filter(holds).map(|own| format!("`{}`", own.path)).collect();
+    let [first @ .., last] = all.as_slice() else { return Ok(()) };
+    if first.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("the workspace has {} operators with manifests of their own: {}", all.len(), all.join(", "));
+    Err(Failure::no(message).help(format!(
+        "run `olmkit bundle init` in the directory of one, {} or {last}; if they are one package, write `{}: [{}]` into `{package_file}`",
+        first.join(", "),
+        chosen.key,
+        chosen.paths.join(", ")
+    )))
 }
 
 /// Refuses a name that another tool reads, or that does not look like YAML.
