@@ -6,7 +6,7 @@ use super::draft::{Draft, Origin};
 use super::input::Objects;
 use super::namespaces::is_group_of_accounts;
 use super::rbac::Rbac;
-use super::workload::{WATCH_NAMESPACE, Workload};
+use super::workload::{self, WATCH_NAMESPACE, Workload};
 use crate::crd::Crd;
 use crate::parse::Object;
 use crate::yaml::{Node, steps};
@@ -32,23 +32,18 @@ pub(super) fn derive<'m>(
     if compat.is_some() {
         return None;
     }
-    let variables = || {
+    let containers = || {
         workload.deployments.iter().flat_map(|deployment| {
             let pod = deployment.at(&["spec", "template", "spec"]);
-            let list = pod.and_then(|pod| pod.get("containers")).map(Draft::items).unwrap_or_default();
-            list.iter().flat_map(|container| container.items_of("env"))
+            pod.and_then(|pod| pod.get("containers")).map(Draft::items).unwrap_or_default()
         })
     };
-    let is_told = variables().any(|variable| variable.text("name") == WATCH_NAMESPACE);
+    let mut variables = containers().flat_map(|container| container.items_of("env"));
+    let is_told = variables.any(|variable| variable.text("name") == WATCH_NAMESPACE);
     let supported = if is_told { vec!["OwnNamespace", "SingleNamespace"] } else { vec!["OwnNamespace"] };
-    let own = variables().find(|variable| {
-        let (name, from) = (variable.text("name"), variable.at(&["valueFrom", "fieldRef"]));
-        let is_own = from.is_some_and(|from| from.text("fieldPath") == "metadata.namespace");
-        is_own && name.contains("WATCH") && name.contains("NAMESPACE")
-    });
-    if let Some(variable) = own.filter(|_| !is_told) {
-        let why = format!("`{}` tells the operator to watch its own namespace", variable.text("name"));
-        return Some(Modes { supported, why, origin: variable.origin(), is_told });
+    if let Some((name, origin)) = containers().find_map(own_namespace).filter(|_| !is_told) {
+        let why = format!("`{}` tells the operator to watch its own namespace", name.replace('`', "'"));
+        return Some(Modes { supported, why, origin, is_told });
     }
     let namespaced = |crd: &&Object<'m, 'm>| Crd::from(**crd).text(steps!("spec", "scope")) == "Namespaced";
     let groups: Vec<_> =
@@ -70,6 +65,30 @@ pub(super) fn derive<'m>(
     let rule = reading(&rbac.permissions, &groups)?;
     let why = "the operator may read its custom resources in its own namespace alone".to_owned();
     Some(Modes { supported, why, origin: rule.origin(), is_told })
+}
+
+/// The variable or the flag that tells a container to watch the namespace that it runs in.
+fn own_namespace<'d, 'm>(container: &'d Draft<'m>) -> Option<(&'d str, Origin<'m>)> {
+    let is_watched = |name: &str| {
+        let name = name.to_ascii_uppercase();
+        name.contains("WATCH") && name.contains("NAMESPACE")
+    };
+    let is_own = |variable: &&Draft<'m>| {
+        let from = variable.at(&["valueFrom", "fieldRef"]);
+        from.is_some_and(|from| from.text("fieldPath") == "metadata.namespace")
+    };
+    let own: Vec<_> = container.items_of("env").iter().filter(is_own).collect();
+    if let Some(variable) = own.iter().find(|variable| is_watched(variable.text("name"))) {
+        return Some((variable.text("name"), variable.origin()));
+    }
+    // Kubernetes puts the value of a variable where `$(NAME)` stands.
+    let takes_own = |value: &str| {
+        let name = value.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
+        name.is_some_and(|name| own.iter().any(|variable| variable.text("name") == name))
+    };
+    let settings = workload::settings(container);
+    let found = settings.iter().find(|setting| is_watched(setting.name) && takes_own(setting.value))?;
+    Some((found.name, found.at.origin()))
 }
 
 /// A rule that lets one list or watch something of these groups.

@@ -651,6 +651,34 @@ fn an_operator_that_watches_its_own_namespace_supports_no_other() {
     assert_eq!(modes(&run(&[CRD, &untold, RBAC])), ["AllNamespaces"]);
 }
 
+/// A flag, or another variable, that takes it from a variable.
+#[test]
+fn an_operator_that_is_told_its_own_namespace_by_a_flag_watches_that() {
+    let own = "{name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}";
+    let modes = |env: &str, arguments: &str| {
+        let container = format!("{{name: manager, image: 'echo:1', env: [{env}], args: [{arguments}]}}");
+        let deployment =
+            DEPLOYMENT.split_inclusive("      - ").next().map(|text| format!("{text}{container}\n")).unwrap();
+        said(&run(&[CRD, &deployment, RBAC]), "generate-install-mode-derived")
+    };
+    let expected = |name: &str| {
+        format!(
+            "`{name}` tells the operator to watch its own namespace: the bundle supports `OwnNamespace`, and not `AllNamespaces`"
+        )
+    };
+    for arguments in ["'--watch-namespace=$(POD_NAMESPACE)'", "--watch-namespace, $(POD_NAMESPACE)"] {
+        let found = modes(own, arguments);
+        assert!(found.contains(&expected("--watch-namespace")), "{arguments}: {found}");
+    }
+    let found = modes(&format!("{own}, {{name: WATCHED_NAMESPACES, value: $(POD_NAMESPACE)}}"), "");
+    assert!(found.contains(&expected("WATCHED_NAMESPACES")), "{found}");
+    for arguments in
+        ["'--watch-namespace='", "'--watch-namespace=$(OTHER)'", "'--namespace=$(POD_NAMESPACE)'"]
+    {
+        assert_eq!(modes(own, arguments), "", "{arguments}");
+    }
+}
+
 #[test]
 fn a_stateful_set_is_one_error() {
     let operator = DEPLOYMENT.replace("kind: Deployment", "kind: StatefulSet");
