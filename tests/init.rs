@@ -399,6 +399,10 @@ fn a_bundle_instead_of_manifests_is_said() {
     let said = olmkit(&at, &["bundle", "init"]);
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(said.contains("also found, not used: old (a bundle)\nstill missing"), "{said}");
+    // There is nothing yet to generate from.
+    let last =
+        "next: name the operator's manifests in `olmkit.yaml`, under `manifests`, `kustomize` or `helm`\n";
+    assert!(said.ends_with(last), "{said}");
 }
 
 #[test]

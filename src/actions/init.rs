@@ -175,7 +175,8 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let has_name = found.package.is_some() || cargo.is_some() || found.csv.is_some();
     let initial = init::package_file(&found);
     let mut missing = Vec::new();
-    if chosen.paths.is_empty() {
+    let has_sources = !chosen.paths.is_empty();
+    if !has_sources {
         missing.push("`manifests`, `kustomize` or `helm`: none of them was found".to_owned());
     }
     if !has_name {
@@ -187,6 +188,9 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     }
     let path = directory.join(&request.package_file).display().to_string();
     let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
+    let fill_in = (!has_sources).then(|| {
+        format!("name the operator's manifests in `{path}`, under `manifests`, `kustomize` or `helm`")
+    });
     let mut next = "olmkit bundle generate".to_owned();
     if path != PACKAGE_FILE {
         next += &format!(" --package-file {path}");
@@ -214,7 +218,7 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     output.write(&package_file)?;
     let names: BTreeSet<_> = package_file.into_keys().chain(others.into_keys()).collect();
     let files = names.into_iter().collect();
-    Ok(InitAnswer { directory: request.directory, files, unused, missing, next })
+    Ok(InitAnswer { directory: request.directory, files, unused, missing, fill_in, next })
 }
 
 /// Refuses manifests that several crates of a workspace keep, each its own: together they would be one operator.

@@ -16,6 +16,8 @@ pub struct InitAnswer {
     pub unused: Vec<String>,
     /// What the package file still lacks.
     pub missing: Vec<String>,
+    /// What to write into the package file before the next command can work.
+    pub fill_in: Option<String>,
     /// The next command.
     pub next: String,
 }
@@ -43,6 +45,9 @@ impl Answer for InitAnswer {
         for missing in &self.missing {
             writeln!(talk, "still missing in the package file: {}", printable(missing))?;
         }
-        writeln!(talk, "next: look it through, then run `{}`", printable(&self.next))
+        match &self.fill_in {
+            Some(fill_in) => writeln!(talk, "next: {}", printable(fill_in)),
+            None => writeln!(talk, "next: look it through, then run `{}`", printable(&self.next)),
+        }
     }
 }
