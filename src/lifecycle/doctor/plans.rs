@@ -128,7 +128,7 @@ fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
             step.text("/resource/name"),
             step.text("/resource/kind"),
         ),
-        None => format!("{what}: {}", shorten(message)),
+        None => format!("{what}: {}", shorten(core(message))),
     };
     let is_over = is_over(plan);
     let mut cause = Cause::new(code, plan.reference(), text).finally(is_over).shown(
@@ -163,35 +163,42 @@ fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
     mend(seen, plan, code, message, cause)
 }
 
+/// The part of a message that names the cause.
+fn core(message: &str) -> &str {
+    message.find("conversion webhook for ").map_or(message, |at| &message[at..])
+}
+
+/// The CRD that a plan cannot create or update: as its message names it, else as the cluster or the plan does.
+fn crd_of<'o>(seen: &'o Observation, plan: Doc<'o>, message: &'o str) -> Option<&'o str> {
+    let unconverted = refusals::unconverted(message);
+    let is_unconverted = |crd: &Doc<'_>| {
+        unconverted.is_some_and(|found| found == (crd.text("/spec/group"), crd.text("/spec/names/kind")))
+    };
+    let is_of_group = |name: &str| {
+        unconverted.is_none_or(|(group, _)| name.split_once('.').is_some_and(|(_, of)| of == group))
+    };
+    let planned = || {
+        let steps = plan.list("/status/plan").map(Doc);
+        let crds = steps.filter(|step| step.text("/resource/kind") == "CustomResourceDefinition");
+        let mut names = crds
+            .map(|step| step.text("/resource/name"))
+            .filter(|name| refusals::is_object_name(name) && is_of_group(name));
+        // One of several would be a guess.
+        names.next().filter(|_| names.next().is_none())
+    };
+    refusals::crd(message)
+        .or_else(|| seen.of("CustomResourceDefinition").find(is_unconverted).map(Doc::name))
+        .or_else(planned)
+}
+
 /// The repairs of a plan: its cause, then the plan.
 fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Cause) -> Cause {
     let namespace = plan.namespace();
-    let crd = refusals::crd(message).unwrap_or("");
+    let crd = crd_of(seen, plan, message);
     let again = "once the cause is gone: OLM runs the plan again at once, and nothing that runs is touched. Deleting the plan does not help, for its ClusterServiceVersion exists already";
     match code.name {
-        "crd-invalidates-resources" => {
-            let cause = match custom_resource(message) {
-                Some((within, name)) => cause.repair(
-                    format!("kubectl -n {within} edit {crd} {name}"),
-                    "correct the custom resource so that the new schema accepts it; the operator acts on the change",
-                ),
-                None => cause.repair(format!("kubectl get {crd} -A"), "lists the custom resources: correct those that the message names"),
-            };
-            cause.safe_repair(retry(plan), again)
-        }
-        "crd-stored-version" => {
-            let version = stored_version(message).unwrap_or("the old version");
-            cause
-                .repair(
-                    format!("kubectl get {crd} -A -o json | kubectl replace -f -"),
-                    format!("rewrites every custom resource, so that none is stored as {version} any more: its storage version must be one that the new CRD keeps"),
-                )
-                .repair(
-                    format!("kubectl edit crd {crd} --subresource status"),
-                    format!("then take `{version}` out of `status.storedVersions`: data that is still stored as that version is lost"),
-                )
-                .safe_repair(retry(plan), again)
-        }
+        "crd-invalidates-resources" => invalidated(crd, message, cause).safe_repair(retry(plan), again),
+        "crd-stored-version" => stored(crd, message, cause).safe_repair(retry(plan), again),
         "unsupported-kind" => reinstall(seen, plan, cause.repair(
             "olmkit bundle validate bundle",
             "names objects that OLM does not install; take them out of the bundle in the directory `bundle`, and publish it as a new version",
@@ -200,12 +207,7 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             let webhook = refusals::webhook(message).unwrap_or("");
             webhook_repairs(seen, webhook, cause).safe_repair(retry(plan), again)
         }
-        "conversion-webhook" => cause
-            .repair(
-                format!("kubectl get crd {crd} -o jsonpath='{{.spec.conversion.webhook.clientConfig.service}}'"),
-                "names the Service that converts: its operator must run before objects of the CRD can be read",
-            )
-            .safe_repair(retry(plan), again),
+        "conversion-webhook" => unconverted(crd, cause).safe_repair(retry(plan), again),
         "quota-exceeded" => cause
             .repair(format!("kubectl -n {namespace} describe resourcequota"), "shows what is used: raise the quota, or free what is not needed")
             .safe_repair(retry(plan), again),
@@ -226,6 +228,60 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             "the unpacked bundle is gone: OLM unpacks it again and makes a new plan; nothing that runs is touched",
         ),
         _ => cause.safe_repair(retry(plan), again),
+    }
+}
+
+/// Custom resources that a new schema rejects.
+fn invalidated(crd: Option<&str>, message: &str, cause: Cause) -> Cause {
+    const EFFECT: &str =
+        "correct the custom resource so that the new schema accepts it; the operator acts on the change";
+    match (crd, refusals::custom_resource(message)) {
+        (Some(crd), Some(("", name))) => cause.repair(format!("kubectl edit {crd} {name}"), EFFECT),
+        (Some(crd), Some((within, name))) => {
+            cause.repair(format!("kubectl -n {within} edit {crd} {name}"), EFFECT)
+        }
+        (Some(crd), None) => cause.repair(
+            format!("kubectl get {crd} -A"),
+            "lists the custom resources: correct those that the message names",
+        ),
+        (None, _) => cause.repair(
+            "kubectl get crds",
+            "lists the CRDs: correct the custom resources of the one that the message names",
+        ),
+    }
+}
+
+/// A stored version that a new CRD drops.
+fn stored(crd: Option<&str>, message: &str, cause: Cause) -> Cause {
+    let version = stored_version(message).unwrap_or("the old version");
+    let Some(crd) = crd else {
+        return cause.repair(
+            "kubectl get crds -o 'custom-columns=NAME:.metadata.name,STORED:.status.storedVersions'",
+            format!("lists the stored versions of every CRD: rewrite the custom resources of the one that the message names, then take `{version}` out of its `status.storedVersions`"),
+        );
+    };
+    cause
+        .repair(
+            format!("kubectl get {crd} -A -o json | kubectl replace -f -"),
+            format!("rewrites every custom resource, so that none is stored as {version} any more: its storage version must be one that the new CRD keeps"),
+        )
+        .repair(
+            format!("kubectl edit crd {crd} --subresource status"),
+            format!("then take `{version}` out of `status.storedVersions`: data that is still stored as that version is lost"),
+        )
+}
+
+/// A conversion webhook that does not answer.
+fn unconverted(crd: Option<&str>, cause: Cause) -> Cause {
+    match crd {
+        Some(crd) => cause.repair(
+            format!("kubectl get crd {crd} -o jsonpath='{{.spec.conversion.webhook.clientConfig.service}}'"),
+            "names the Service that converts: its operator must run before objects of the CRD can be read",
+        ),
+        None => cause.repair(
+            "kubectl get crds -o 'custom-columns=NAME:.metadata.name,SERVICE:.spec.conversion.webhook.clientConfig.service.name'",
+            "names the Service that converts the objects of each CRD: its operator must run before they can be read",
+        ),
     }
 }
 
@@ -331,13 +387,6 @@ pub(super) fn reinstall_of(seen: &Observation, subscription: Doc<'_>, cause: Cau
         true => cause.safe_repair(command, effect),
         false => cause.repair(command, effect),
     }
-}
-
-/// Namespace and name of the custom resource that a new schema rejects.
-fn custom_resource(message: &str) -> Option<(&str, &str)> {
-    let (_, rest) = message.split_once("Kind=")?;
-    let (_, rest) = rest.split_once('"')?;
-    rest.split_once('"')?.0.split_once('/')
 }
 
 /// The version that a new CRD drops.

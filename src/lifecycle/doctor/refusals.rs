@@ -5,12 +5,16 @@ use super::codes::{self, Code};
 /// The cause that a message names, if it is one of the API server's own.
 pub(super) fn code(message: &str) -> Option<&'static Code> {
     let has = |word: &str| message.contains(word);
-    Some(if has("error validating existing CRs") || has("updated validation is too restrictive") {
+    // Custom resources that cannot even be listed are not at fault themselves.
+    let is_unlisted = has("error listing resources in GroupVersionResource");
+    Some(if has("conversion webhook for") {
+        &codes::CONVERSION_WEBHOOK
+    } else if has("updated validation is too restrictive")
+        || has("error validating existing CRs") && !is_unlisted
+    {
         &codes::CRD_INVALIDATES_RESOURCES
     } else if has("risk of data loss") || has("listed as a stored version") || has("storedVersions") {
         &codes::CRD_STORED_VERSION
-    } else if has("conversion webhook for") {
-        &codes::CONVERSION_WEBHOOK
     } else if has("failed calling webhook") || has("failed to call webhook") {
         &codes::WEBHOOK_UNREACHABLE
     } else if has("unable to retrieve the complete list of server APIs")
@@ -49,9 +53,35 @@ pub(super) fn webhook(message: &str) -> Option<&str> {
 
 /// The CRD that a message is about.
 pub(super) fn crd(message: &str) -> Option<&str> {
-    let words = ["new CRD's schema for \"", "risk of data loss updating \"", "conversion webhook for \""];
+    let words = ["new CRD's schema for \"", "risk of data loss updating \""];
     let (_, rest) = words.iter().find_map(|word| message.split_once(word))?;
-    rest.split_once('"').map(|(name, _)| name)
+    rest.split_once('"').map(|(name, _)| name).filter(|name| is_object_name(name))
+}
+
+/// Group and kind of the objects that a conversion webhook does not convert.
+pub(super) fn unconverted(message: &str) -> Option<(&str, &str)> {
+    let (_, rest) = message.split_once("conversion webhook for ")?;
+    let (version, rest) = rest.split_once(", Kind=")?;
+    Some((version.split_once('/')?.0, rest.split_whitespace().next()?))
+}
+
+/// Namespace and name of the custom resource that a new schema rejects; the namespace is empty for objects of the cluster.
+pub(super) fn custom_resource(message: &str) -> Option<(&str, &str)> {
+    let (_, rest) = message.split_once("Kind=")?;
+    let (_, rest) = rest.split_once(" \"")?;
+    let (namespace, name) = rest.split_once('"')?.0.split_once('/')?;
+    (is_object_name(name) && (namespace.is_empty() || is_object_name(namespace))).then_some((namespace, name))
+}
+
+/// Whether a word of a message can be the name of an object: such names are printed in commands.
+pub(super) fn is_object_name(word: &str) -> bool {
+    let is_sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_label = |label: &str| {
+        label.starts_with(is_sound)
+            && label.ends_with(is_sound)
+            && label.chars().all(|c| is_sound(c) || c == '-')
+    };
+    word.len() <= 253 && word.split('.').all(is_label)
 }
 
 #[cfg(test)]
@@ -81,6 +111,18 @@ mod tests {
                 "conversion-webhook",
             ),
             (
+                "error validating existing CRs against new CRD's schema for \"a.example.com\": error listing resources in GroupVersionResource schema.GroupVersionResource{}: conversion webhook for a.example.com/v1, Kind=A failed: Post",
+                "conversion-webhook",
+            ),
+            (
+                "error validating existing CRs against new CRD's schema for \"a.example.com\": error listing resources in GroupVersionResource schema.GroupVersionResource{}: the server is currently unable to handle the request",
+                "api-service-down",
+            ),
+            (
+                "error validating existing CRs against new CRD's schema for \"a.example.com\": error validating a.example.com/v1, Kind=A \"b/c\": updated validation is too restrictive: []",
+                "crd-invalidates-resources",
+            ),
+            (
                 "roles is forbidden: User \"system:serviceaccount:a:b\" cannot create resource \"roles\"",
                 "rights-missing",
             ),
@@ -96,5 +138,22 @@ mod tests {
             assert_eq!(code(message), Some(expected), "{message}");
         }
         assert_eq!(code("the InstallPlan contains invalid data"), None);
+    }
+
+    #[test]
+    fn names_in_messages_are_names_of_objects() {
+        use super::{crd, custom_resource};
+        let rejected = |name: &str| format!("error validating a.example.com/v1, Kind=A \"{name}\": updated");
+        assert_eq!(custom_resource(&rejected("here/b.c-1")), Some(("here", "b.c-1")));
+        assert_eq!(custom_resource(&rejected("/whole")), Some(("", "whole")));
+        for name in ["https://a.b.svc:443/convert", "here/$(id)", "here/-o", "a b/c", "here/", "here"] {
+            assert_eq!(custom_resource(&rejected(name)), None, "{name}");
+        }
+        let dropped =
+            |name: &str| format!("risk of data loss updating \"{name}\": new CRD removes version v1");
+        assert_eq!(crd(&dropped("demos.example.com")), Some("demos.example.com"));
+        for name in ["", "demos; id", "--all", "Demos.example.com"] {
+            assert_eq!(crd(&dropped(name)), None, "{name}");
+        }
     }
 }

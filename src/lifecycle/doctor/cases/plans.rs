@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::{OLM, Observation, Scope, catalog, check, csv, diagnose, group, installed, object, subscription};
+use super::{
+    OLM, Observation, Scope, catalog, check, csv, diagnose, group, installed, look, object, subscription,
+};
 use crate::lifecycle::doctor::read;
 
 #[test]
@@ -96,4 +98,47 @@ fn an_aggregated_api_that_is_down_stops_a_plan() {
     let status = json!({"currentCSV": "demo.v1", "installPlanRef": {"name": "install-1"}});
     let objects = vec![subscription(status), group(), catalog("READY"), plan];
     check("api-service-down", "installplan/install-1", "metrics.k8s.io/v1beta1", objects);
+}
+
+#[test]
+fn a_conversion_webhook_that_is_down_names_its_crd() {
+    let down = "conversion webhook for example.com/v1alpha1, Kind=Demo failed: Post \"https://conv.here.svc:443/convert?timeout=30s\": connection refused";
+    let listing = format!(
+        "error validating existing CRs against new CRD's schema for \"demos.example.com\": error listing resources in GroupVersionResource schema.GroupVersionResource{{Group:\"example.com\", Version:\"v1\", Resource:\"demos\"}}: {down}"
+    );
+    let updating = format!("error updating CRD: {down}");
+    let step = |name: &str| json!({"resource": {"kind": "CustomResourceDefinition", "name": name}, "status": "Unknown"});
+    let crd = json!({"spec": {"group": "example.com", "names": {"kind": "Demo", "plural": "demos"}}});
+    let crd = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "demos.example.com", crd);
+    let found =
+        "kubectl get crd demos.example.com -o jsonpath='{.spec.conversion.webhook.clientConfig.service}'";
+    let unknown = "kubectl get crds -o 'custom-columns=NAME:.metadata.name,SERVICE:.spec.conversion.webhook.clientConfig.service.name'";
+    for (message, steps, crd, expected) in [
+        (&listing, json!([]), None, found),
+        (&updating, json!([step("demos.example.com"), step("others.elsewhere.com")]), None, found),
+        (&updating, json!([]), Some(crd), found),
+        (&updating, json!([step("demos.example.com"), step("others.example.com")]), None, unknown),
+        (&updating, json!([step("$(id).example.com")]), None, unknown),
+        (&updating, json!([]), None, unknown),
+    ] {
+        let plan = object(
+            OLM,
+            "InstallPlan",
+            "install-1",
+            json!({
+                "spec": {"approved": true, "clusterServiceVersionNames": ["demo.v1"], "generation": 1},
+                "status": {
+                    "phase": "Installing", "plan": steps,
+                    "message": format!("retrying execution due to error: {message}"),
+                },
+            }),
+        );
+        let status = json!({"currentCSV": "demo.v1", "installPlanRef": {"name": "install-1"}});
+        let objects = vec![subscription(status), group(), catalog("READY"), plan];
+        let diagnosis = look(objects.into_iter().chain(crd).collect());
+        let [cause] = &diagnosis.causes[..] else { panic!("{diagnosis:#?}") };
+        assert_eq!(cause.code, "conversion-webhook", "{message}");
+        assert!(cause.sentence.ends_with(&format!("`demo.v1`: {down}")), "{}", cause.sentence);
+        assert_eq!(cause.repair[0].command, expected, "{message}");
+    }
 }
