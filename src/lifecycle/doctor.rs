@@ -304,6 +304,16 @@ impl Cause {
         self
     }
 
+    /// Another way, besides the repairs that it has.
+    fn instead(mut self, repair: Repair) -> Self {
+        let effect = match self.repair.is_empty() {
+            true => repair.effect,
+            false => format!("instead, {}", repair.effect),
+        };
+        self.repair.push(Repair { effect, ..repair });
+        self
+    }
+
     fn state(&self) -> State {
         match self.level {
             Level::Error => State::Broken,

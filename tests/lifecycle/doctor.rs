@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use olmkit::lifecycle::doctor::{Cause, Diagnosis, Recorder, Scope, State, diagnose, replay};
+use olmkit::lifecycle::doctor::{Cause, Diagnosis, Recorder, Repair, Scope, State, diagnose, replay};
 
 /// The recordings, by name.
 fn recordings() -> Vec<(String, String)> {
@@ -307,6 +307,27 @@ fn the_repairs_are_the_ones_that_worked() {
             repairs.iter().any(|command| command.contains(part)),
             "{number}: no `{part}` in {repairs:#?}"
         );
+    }
+}
+
+/// What the doctor offers at a moment of a recording.
+fn repairs(number: &str, at: i64) -> Vec<Repair> {
+    let text = events_of(&recording(number));
+    let mut causes = diagnose(&replay(text.lines(), Some(at)).unwrap(), &Scope::default()).causes;
+    assert_eq!(causes.len(), 1, "{number} at {at}: {causes:#?}");
+    causes.remove(0).repair
+}
+
+#[test]
+fn a_version_that_was_deleted_half_way_is_not_pinned() {
+    for (number, at) in [("11a", 720_000), ("35", 140_000)] {
+        let repairs = repairs(number, at);
+        let [adopt, anew] = &repairs[..] else { panic!("{number}: {repairs:#?}") };
+        assert!(adopt.command.contains("\"installedCSV\":\"demo.v0.1.0\""), "{number}: {adopt:#?}");
+        assert!(anew.command.contains(
+            "delete subscription.operators.coreos.com/demo clusterserviceversion.operators.coreos.com/demo.v0.1.0 && echo"
+        ), "{number}: {anew:#?}");
+        assert!(!anew.command.contains("startingCSV") && !anew.safe, "{number}: {anew:#?}");
     }
 }
 

@@ -5,7 +5,7 @@ use super::codes::{self, Code};
 use super::lean::LAST_APPLIED;
 use super::observation::{Doc, Observation};
 use super::pods::shorten;
-use super::{Cause, refusals};
+use super::{Cause, Repair, refusals, versions};
 
 /// How long an approval may take that needs nobody.
 const APPROVING: i64 = 3_000;
@@ -324,18 +324,26 @@ pub(super) fn reinstall(seen: &Observation, plan: Doc<'_>, cause: Cause) -> Caus
         .filter(|one| {
             plan.list("/spec/clusterServiceVersionNames").any(|name| name == one.text("/status/currentCSV"))
         });
-    match owner {
-        Some(subscription) => reinstall_of(seen, subscription, cause),
-        None => cause,
-    }
+    let mut cause = cause;
+    cause.repair.extend(owner.map(|subscription| reinstallation(seen, subscription)));
+    cause
 }
 
-/// As [`reinstall`], of a Subscription.
+/// As [`reinstall`], of a Subscription, instead of the repairs that a cause has.
 pub(super) fn reinstall_of(seen: &Observation, subscription: Doc<'_>, cause: Cause) -> Cause {
+    cause.instead(reinstallation(seen, subscription))
+}
+
+/// Deletes a Subscription with its versions, and makes it anew.
+fn reinstallation(seen: &Observation, subscription: Doc<'_>) -> Repair {
     let (namespace, name) = (subscription.namespace(), subscription.name());
     let current = subscription.text("/status/currentCSV");
     let mut csvs = Vec::new();
-    let mut next = current;
+    // What was replacing an older version when it was deleted may never have run.
+    let mut next = match seen.get("ClusterServiceVersion", namespace, current) {
+        Some(_) => current,
+        None => versions::left_behind(seen, subscription).map_or(current, Doc::name),
+    };
     while let Some(csv) =
         seen.get("ClusterServiceVersion", namespace, next).filter(|_| !next.is_empty() && csvs.len() < 8)
     {
@@ -383,10 +391,7 @@ pub(super) fn reinstall_of(seen: &Observation, subscription: Doc<'_>, cause: Cau
     let effect = format!("{effect}{manual}");
     let quoted = manifest.to_string().replace('\'', "'\\''");
     let command = format!("kubectl -n {namespace} delete {objects} && echo '{quoted}' | kubectl create -f -");
-    match csvs.is_empty() {
-        true => cause.safe_repair(command, effect),
-        false => cause.repair(command, effect),
-    }
+    Repair { command, effect, safe: csvs.is_empty() }
 }
 
 /// The version that a new CRD drops.

@@ -169,10 +169,7 @@ impl<'o> Subject<'o> {
             .finally(installed == current)
             .shown(subscription, "status.installedCSV", installed, subscription.moment("/status/lastUpdated"))
             .shown(subscription, "status.state", state, subscription.moment("/status/lastUpdated"));
-        let mut old = seen
-            .within("ClusterServiceVersion", namespace)
-            .filter(|csv| csv.text("/status/phase") == "Replacing");
-        if let Some(old) = old.find(|csv| csv.text("/status/message").contains(current)) {
+        if let Some(old) = versions::left_behind(seen, subscription) {
             let since = old.moment("/status/lastTransitionTime");
             cause = cause.shown(old, "status.message", old.text("/status/message"), since);
             cause.consequences.push(format!(
@@ -183,11 +180,6 @@ impl<'o> Subject<'o> {
             cause = cause.repair(
                 format!("kubectl -n {namespace} patch subscription.operators.coreos.com {name} --subresource status --type merge -p '{patch}'"),
                 format!("if the channel has a newer version with an edge from `{}`: OLM installs that one about 10 seconds later, and nothing is installed from scratch", old.name()),
-            );
-            let csv = format!("clusterserviceversion.operators.coreos.com/{}", old.name());
-            cause = cause.repair(
-                format!("kubectl -n {namespace} delete {csv}"),
-                "removes the old version too, before the Subscription is made anew; CRDs and custom resources stay",
             );
         }
         Some(plans::reinstall_of(seen, subscription, cause))
