@@ -331,6 +331,37 @@ fn a_version_that_was_deleted_half_way_is_not_pinned() {
     }
 }
 
+#[test]
+fn alternatives_say_instead() {
+    for (number, at, count) in
+        [("11a", 600_000, 2), ("11a", 720_000, 2), ("16a", 90_000, 2), ("35", 120_000, 3), ("35", 140_000, 2)]
+    {
+        let repairs = repairs(number, at);
+        let alternatives = repairs.iter().filter(|one| one.effect.starts_with("instead, ")).count();
+        assert_eq!((repairs.len(), alternatives), (count, count - 1), "{number} at {at}: {repairs:#?}");
+        assert!(!repairs[0].effect.starts_with("instead"), "{number} at {at}: {repairs:#?}");
+    }
+    let groups: Vec<String> = repairs("16a", 90_000).into_iter().map(|one| one.effect).collect();
+    assert!(groups[0].contains("deletes `second` and keeps the OperatorGroup `t16a`"), "{groups:#?}");
+    assert!(groups[1].contains("deletes `t16a` and keeps the OperatorGroup `second`"), "{groups:#?}");
+    // Nothing is deleted by two repairs unless the later one is an alternative, and no two repairs do the same.
+    for (number, at, ..) in EXPERT {
+        let repairs = repairs(number, *at);
+        for (place, one) in repairs.iter().enumerate() {
+            let earlier = &repairs[..place];
+            assert!(
+                !earlier.iter().any(|other| other.command == one.command),
+                "{number} at {at}: {repairs:#?}"
+            );
+            let deletes = |repair: &Repair| repair.command.contains(" delete ");
+            assert!(
+                one.effect.starts_with("instead, ") || !deletes(one) || !earlier.iter().any(deletes),
+                "{number} at {at}: {repairs:#?}"
+            );
+        }
+    }
+}
+
 /// Every recording in which nothing goes wrong.
 const FINE: &[&str] = &[
     "01", "02", "03", "04", "05", "06a", "07a", "07b", "19b", "20c", "25a", "25b", "27", "28", "29", "30",

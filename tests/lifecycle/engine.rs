@@ -128,8 +128,8 @@ fn bad_input_is_said_before_anything_is_changed() {
     choose the namespaces with --watch, or the operator's own with -n
 
     the namespace `ns` has 2 OperatorGroups: `a`, `b`, so OLM installs and upgrades nothing there (found 2 operatorGroups, expected 1) [several-operator-groups]
-    `kubectl -n ns delete operatorgroup.operators.coreos.com a`: deletes the OperatorGroup for ns; delete all but one, and OLM goes on within 10 seconds
-    `kubectl -n ns delete operatorgroup.operators.coreos.com b`: deletes the OperatorGroup for ns; delete all but one, and OLM goes on within 10 seconds
+    `kubectl -n ns delete operatorgroup.operators.coreos.com a`: deletes `a` and keeps the OperatorGroup `b`, which is for ns: OLM goes on within 10 seconds
+    `kubectl -n ns delete operatorgroup.operators.coreos.com b`: instead, deletes `b` and keeps the OperatorGroup `a`, which is for ns: OLM goes on within 10 seconds
     `olmkit operator doctor -n ns`: shows what the cause was seen by, and every repair
 
     the CRD `demos.t01.example.com` belongs to `elsewhere/theirs.v1.0.0`, which watches the same namespaces

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Cause;
-use super::codes;
 use super::observation::{Doc, Observation};
+use super::{Cause, Repair, codes};
 
 /// How long the objects of one `kubectl apply` may be apart.
 const TOGETHER: i64 = 10_000;
+/// How many of a namespace's groups are offered to be kept.
+const CHOICES: usize = 4;
 
 /// What is wrong with the OperatorGroups of a Subscription's namespace.
 pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
@@ -114,19 +115,29 @@ fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
                 .push(format!("clusterserviceversion/{} is Failed (TooManyOperatorGroups)", csv.name()));
         }
     }
-    for group in newest {
-        let (name, targets) = (group.name(), targets(group));
-        let watched = if targets.is_empty() || targets == [""] {
-            "all namespaces".to_owned()
-        } else {
-            targets.join(", ")
-        };
-        cause = cause.repair(
-            format!("kubectl -n {namespace} delete operatorgroup.operators.coreos.com {name}"),
-            format!("deletes the OperatorGroup for {watched}; delete all but one, and OLM goes on within 10 seconds"),
-        );
+    newest.iter().rev().take(CHOICES).fold(cause, |cause, kept| cause.instead(keep(*kept, &newest)))
+}
+
+/// Deletes all groups but one.
+fn keep(kept: Doc<'_>, groups: &[Doc<'_>]) -> Repair {
+    let others: Vec<&str> =
+        groups.iter().map(|group| group.name()).filter(|name| *name != kept.name()).collect();
+    let targets = targets(kept);
+    let watched =
+        if targets.is_empty() || targets == [""] { "all namespaces".to_owned() } else { targets.join(", ") };
+    Repair {
+        command: format!(
+            "kubectl -n {} delete operatorgroup.operators.coreos.com {}",
+            kept.namespace(),
+            others.join(" ")
+        ),
+        effect: format!(
+            "deletes `{}` and keeps the OperatorGroup `{}`, which is for {watched}: OLM goes on within 10 seconds",
+            others.join("`, `"),
+            kept.name()
+        ),
+        safe: false,
     }
-    cause
 }
 
 /// The ServiceAccount that a group installs with.

@@ -4,7 +4,7 @@
 use super::catalogs;
 use super::codes;
 use super::observation::{Cond, Doc, Observation};
-use super::{Cause, unpack, versions};
+use super::{Cause, Repair, unpack, versions};
 
 /// How long OLM may take to resolve again after a catalog was connected.
 const RESOLVING: i64 = 60_000;
@@ -187,6 +187,7 @@ impl<'o> Message<'o> {
         let (name, within) = (subscription.name(), subscription.namespace());
         let (package, channel, catalog) = (spec("name"), spec("channel"), spec("source"));
         let edit = format!("kubectl -n {within} edit subscription.operators.coreos.com {name}");
+        let by_hand = |effect: &str| Repair { command: edit.clone(), effect: effect.to_owned(), safe: false };
         let patch = |field: &str, value: &str| {
             format!(
                 "kubectl -n {within} patch subscription.operators.coreos.com {name} --type merge -p '{{\"spec\":{{\"{field}\":\"{value}\"}}}}'"
@@ -233,7 +234,7 @@ impl<'o> Message<'o> {
                         "follows a channel that exists; what is installed runs on, and OLM resolves within 30 seconds",
                     );
                 }
-                cause.repair(edit.clone(), "correct `spec.channel`: what is installed runs on, and OLM resolves within 30 seconds")
+                cause.instead(by_hand("correct `spec.channel`: what is installed runs on, and OLM resolves within 30 seconds"))
             })
         } else {
             let wanted = word("in package ");
@@ -247,7 +248,7 @@ impl<'o> Message<'o> {
                 if let Some(near) = olmkit_bundle::suggest::nearest(package, packages) {
                     cause = cause.repair(patch("name", near), "asks for the package that exists; nothing is installed yet, so nothing is lost");
                 }
-                cause.repair(edit.clone(), "correct `spec.name`, or delete the Subscription and create it again: nothing is installed yet, so nothing is lost")
+                cause.instead(by_hand("correct `spec.name`, or delete the Subscription and create it again: nothing is installed yet, so nothing is lost"))
             })
         };
         Some(cause)

@@ -3,7 +3,7 @@
 use super::codes;
 use super::observation::{Doc, Observation};
 use super::pods::{self, What};
-use super::{Cause, plans, refusals, versions};
+use super::{Cause, Repair, plans, refusals, versions};
 
 /// How long OLM may take to create a Deployment.
 const CREATING: i64 = 15_000;
@@ -372,10 +372,11 @@ fn upgrade(seen: &Observation, csv: Doc<'_>, cause: Cause) -> Cause {
     let is_failed = csv.text("/status/phase") == "Failed";
     let group = seen.within("OperatorGroup", namespace).next();
     if let Some(group) = group.filter(|_| is_failed) {
-        cause = cause.repair(
-            format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {} --type merge -p '{{\"spec\":{{\"upgradeStrategy\":\"TechPreviewUnsafeFailForward\"}}}}'", group.name()),
-            format!("lets OLM go on from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
-        );
+        cause = cause.instead(Repair {
+            command: format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {} --type merge -p '{{\"spec\":{{\"upgradeStrategy\":\"TechPreviewUnsafeFailForward\"}}}}'", group.name()),
+            effect: format!("lets OLM go on from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
+            safe: false,
+        });
     }
     plans::reinstall_of(seen, subscription, cause)
 }
