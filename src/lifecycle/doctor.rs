@@ -113,10 +113,8 @@ pub struct Diagnosis {
     /// The state of each operator.
     pub operators: Vec<OperatorState>,
     /// What `--fix` has done about each cause, or why it has not.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
     /// What could not be looked at; causes that only it shows are not found.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<NotSeen>,
 }
 
@@ -193,7 +191,6 @@ pub struct Cause {
     /// What shows it.
     pub evidence: Vec<Evidence>,
     /// What follows from it, and is repaired with it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub consequences: Vec<String>,
     /// What to do, the mildest first.
     pub repair: Vec<Repair>,

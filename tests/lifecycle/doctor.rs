@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use olmkit::lifecycle::doctor::{Cause, Diagnosis, Recorder, Repair, Scope, State, diagnose, replay};
+use olmkit::report::json::DiagnosisReport;
+use serde_json::Value;
 
 /// The recordings, by name.
 fn recordings() -> Vec<(String, String)> {
@@ -360,6 +362,66 @@ fn alternatives_say_instead() {
             );
         }
     }
+}
+
+/// Whether a value is as a schema says, as far as our schemas say anything.
+fn follows(value: &Value, schema: &Value, root: &Value) -> Result<(), String> {
+    if let Some(path) = schema["$ref"].as_str() {
+        return follows(value, root.pointer(path.trim_start_matches('#')).unwrap(), root);
+    }
+    if let Some(known) = schema["oneOf"].as_array() {
+        return known
+            .iter()
+            .any(|one| one["const"] == *value)
+            .then_some(())
+            .ok_or(format!("not known: {value}"));
+    }
+    let is_a = |kind: &Value| match kind.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        kind => panic!("no such type: {kind}"),
+    };
+    let is_of_type = match &schema["type"] {
+        Value::Null => true,
+        Value::Array(kinds) => kinds.iter().any(is_a),
+        kind => is_a(kind),
+    };
+    if !is_of_type {
+        return Err(format!("not of type {}: {value}", schema["type"]));
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        value.get(name).ok_or(format!("no `{name}` in {value}"))?;
+    }
+    for (name, field) in value.as_object().into_iter().flatten() {
+        let schema = schema["properties"].get(name).ok_or(format!("`{name}` is not in the schema"))?;
+        follows(field, schema, root).map_err(|error| format!("{name}: {error}"))?;
+    }
+    value.as_array().into_iter().flatten().try_for_each(|item| follows(item, &schema["items"], root))
+}
+
+#[test]
+fn json_follows_its_schema() {
+    let schema: Value = serde_json::from_str(include_str!("../../docs/schemas/diagnosis-v1.json")).unwrap();
+    for (name, text) in recordings() {
+        let mut last = String::new();
+        at_every_moment(&text, |at, diagnosis| {
+            let verdict = verdict(diagnosis);
+            if verdict != last {
+                let report = DiagnosisReport { schema: "olmkit.diagnosis/v1", diagnosis };
+                let report = serde_json::to_value(report).unwrap();
+                follows(&report, &schema, &schema).unwrap_or_else(|error| panic!("{name} at {at}: {error}"));
+                last = verdict;
+            }
+        });
+    }
+    let unread: &[&str] = &[];
+    let report = diagnose(&replay(unread.iter().copied(), None).unwrap(), &Scope::default());
+    let report = serde_json::to_value(DiagnosisReport { schema: "olmkit.diagnosis/v1", diagnosis: &report });
+    follows(&report.unwrap(), &schema, &schema).unwrap();
 }
 
 /// Every recording in which nothing goes wrong.
