@@ -61,6 +61,9 @@ impl Engine<'_> {
 
     /// Deletes a failed unpack Job with its ConfigMap: OLM unpacks the bundle again.
     fn unpack_again(&mut self, cause: &Cause) -> Result<Outcome, EngineError> {
+        if cause.object.kind == known::INSTALL_PLAN.kind {
+            return Ok(Left("its InstallPlan has failed for good: run one of the commands above".into()));
+        }
         let Some(reference) = named(cause, &known::JOB) else {
             return Ok(Left(
                 "its unpack Job still tries: OLM gives it up at its deadline, ten minutes by default".into(),

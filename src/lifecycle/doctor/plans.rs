@@ -4,7 +4,7 @@
 use super::codes::{self, Code};
 use super::lean::LAST_APPLIED;
 use super::observation::{Doc, Observation};
-use super::pods::shorten;
+use super::pods::{self, shorten};
 use super::{Cause, Repair, refusals, versions};
 
 /// How long an approval may take that needs nobody.
@@ -37,18 +37,25 @@ pub(super) fn fault(seen: &Observation, plan: Doc<'_>) -> Option<Cause> {
             (seen.age(plan.created()) >= APPROVING).then(|| approval(seen, plan))
         }
         "Failed" => Some(failed(seen, plan)),
-        "Installing" if !error(plan).is_empty() => Some(failed(seen, plan)),
+        "Installing" if !error(plan).1.is_empty() => Some(failed(seen, plan)),
         _ => None,
     }
 }
 
-/// What a plan failed with, without OLM's words around it.
-fn error(plan: Doc<'_>) -> &str {
+/// What a plan failed with, without OLM's words around it, and the field that says so.
+fn error(plan: Doc<'_>) -> (&'static str, &str) {
+    const MESSAGE: &str = "status.message";
     let message = plan.text("/status/message");
+    let is_failed = plan.text("/status/phase") == "Failed";
     match message.strip_prefix("retrying execution due to error: ") {
-        Some(error) => error,
-        None if plan.text("/status/phase") == "Failed" => message,
-        None => "",
+        Some(error) => (MESSAGE, error),
+        None if !is_failed => (MESSAGE, ""),
+        None if !message.is_empty() => (MESSAGE, message),
+        // What cannot be unpacked fails the plan of an older OLM, and only the condition says why.
+        None => match plan.condition("Installed").filter(|found| !found.is_true) {
+            Some(found) => ("status.conditions[Installed].message", found.message),
+            None => (MESSAGE, ""),
+        },
     }
 }
 
@@ -107,7 +114,7 @@ fn retry(plan: Doc<'_>) -> String {
 }
 
 fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
-    let message = error(plan);
+    let (field, message) = error(plan);
     let name = plan.name();
     let csvs: Vec<&str> =
         plan.list("/spec/clusterServiceVersionNames").filter_map(|name| name.as_str()).collect();
@@ -118,7 +125,9 @@ fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
     let code: &'static Code = match refusals::code(message) {
         _ if unsupported.is_some() => &codes::UNSUPPORTED_KIND,
         Some(code) => code,
-        None => &codes::PLAN_FAILED,
+        None if !is_unpacking(message) => &codes::PLAN_FAILED,
+        None if pods::is_pull_reason(message) => &codes::BUNDLE_IMAGE_PULL,
+        None => &codes::UNPACK_FAILED,
     };
     let what = format!("installplan/{name} cannot install `{}`", csvs.join("`, `"));
     let text = match unsupported {
@@ -128,13 +137,14 @@ fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
             step.text("/resource/name"),
             step.text("/resource/kind"),
         ),
+        None if message.is_empty() => format!("{what}, and OLM does not say why"),
         None => format!("{what}: {}", shorten(core(message))),
     };
     let is_over = is_over(plan);
     let mut cause = Cause::new(code, plan.reference(), text).finally(is_over).shown(
         plan,
-        "status.message",
-        plan.text("/status/message"),
+        field,
+        if field == "status.message" { plan.text("/status/message") } else { message },
         since,
     );
     if let Some(step) = unsupported {
@@ -161,6 +171,11 @@ fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {
         }
     }
     mend(seen, plan, code, message, cause)
+}
+
+/// Whether a plan of an older OLM failed because its bundle could not be unpacked.
+fn is_unpacking(message: &str) -> bool {
+    message.to_lowercase().contains("bundle unpacking failed")
 }
 
 /// The part of a message that names the cause.
@@ -208,6 +223,16 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             webhook_repairs(seen, webhook, cause).safe_repair(retry(plan), again)
         }
         "conversion-webhook" => unconverted(crd, cause).safe_repair(retry(plan), again),
+        "unpack-failed" | "bundle-image-pull" => {
+            let mut all = seen.within("Subscription", namespace);
+            let home = all.find(|one| one.text("/status/installPlanRef/name") == plan.name());
+            let home = home.map_or(namespace, |one| one.text("/spec/sourceNamespace"));
+            let cause = cause.repair(
+                format!("kubectl -n {home} get jobs,configmaps"),
+                "shows the unpack Job that failed: once its cause is gone, delete it and the ConfigMap of the same name. OLM never runs this InstallPlan again",
+            );
+            reinstall(seen, plan, cause)
+        }
         "quota-exceeded" => cause
             .repair(format!("kubectl -n {namespace} describe resourcequota"), "shows what is used: raise the quota, or free what is not needed")
             .safe_repair(retry(plan), again),
@@ -321,6 +346,10 @@ pub(super) fn reinstall(seen: &Observation, plan: Doc<'_>, cause: Cause) -> Caus
     let owner = plan
         .owners("Subscription")
         .find_map(|name| seen.get("Subscription", namespace, name))
+        .or_else(|| {
+            let mut all = seen.within("Subscription", namespace);
+            all.find(|one| one.text("/status/installPlanRef/name") == plan.name())
+        })
         .filter(|one| {
             plan.list("/spec/clusterServiceVersionNames").any(|name| name == one.text("/status/currentCSV"))
         });

@@ -20,11 +20,9 @@ pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
 
 /// An error of a catalog: one that does not answer keeps all of a namespace from being resolved.
 fn prevented(seen: &Observation, subscription: Doc<'_>, found: Cond<'_>) -> Option<Cause> {
-    let Some((_, rest)) = found.message.split_once("error using catalogsource ") else {
+    let Some((namespace, name)) = catalog_of(found.message) else {
         return general(seen, subscription, found);
     };
-    let named = rest.split_once(':').map_or(rest, |(name, _)| name);
-    let (namespace, name) = named.split_once('/')?;
     let catalog = seen.get("CatalogSource", namespace, name)?;
     let mut cause = catalogs::fault(seen, catalog)?;
     cause =
@@ -36,6 +34,18 @@ fn prevented(seen: &Observation, subscription: Doc<'_>, found: Cond<'_>) -> Opti
         );
     }
     Some(cause)
+}
+
+/// Namespace and name of the CatalogSource that does not answer, if OLM complains of one.
+pub(super) fn catalog_of(message: &str) -> Option<(&str, &str)> {
+    let after = |phrase: &str| {
+        let (_, rest) = message.split_once(phrase)?;
+        rest.split_once(':').map_or(rest, |(named, _)| named).split_once('/')
+    };
+    // Older versions of OLM name the namespace last.
+    let older =
+        || after("failed to populate resolver cache from source ").map(|(name, namespace)| (namespace, name));
+    after("error using catalogsource ").or_else(older)
 }
 
 /// Something that OLM says and that nobody here knows.

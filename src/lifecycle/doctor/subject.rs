@@ -274,7 +274,7 @@ impl<'o> Subject<'o> {
         if let Some(found) = self
             .subscription
             .holding("ResolutionFailed")
-            .filter(|found| found.message.contains("error using catalogsource"))
+            .filter(|found| resolution::catalog_of(found.message).is_some())
         {
             cause = cause.shown(
                 self.subscription,

@@ -40,6 +40,31 @@ fn another_catalog_blocks_all() {
 }
 
 #[test]
+fn a_catalog_elsewhere_blocks_all_in_the_words_of_any_olm() {
+    let elsewhere = |mut object: serde_json::Value| {
+        object["metadata"]["namespace"] = json!("elsewhere");
+        object
+    };
+    let mut other = elsewhere(catalog("TRANSIENT_FAILURE"));
+    other["metadata"]["name"] = json!("other");
+    let mut down = elsewhere(catalog_pod(json!({"phase": "Pending", "containerStatuses": [{
+        "name": "registry-server", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "ErrImagePull", "message": "r/catalog:1: not found"}},
+    }]})));
+    down["metadata"]["labels"] = json!({"olm.catalogSource": "other"});
+    for message in [
+        "error using catalogsource elsewhere/other: failed to list bundles: connection refused",
+        "failed to populate resolver cache from source other/elsewhere: failed to list bundles: connection refused",
+    ] {
+        let blocked = subscription(json!({"conditions": [{
+            "type": "ResolutionFailed", "status": "True", "reason": "ErrorPreventedResolution", "message": message,
+        }]}));
+        let objects = vec![blocked, group(), catalog("READY"), other.clone(), down.clone()];
+        check("catalog-image-pull", "pod/catalog-x", "the CatalogSource `other`", objects);
+    }
+}
+
+#[test]
 fn a_starting_version_is_in_no_channel() {
     let message = "constraints not satisfiable: no operators found with name demo.v9 in channel stable of package demo in the catalog referenced by subscription demo, subscription demo exists";
     let mut pinned = subscription(json!({"conditions": [{

@@ -142,3 +142,37 @@ fn a_conversion_webhook_that_is_down_names_its_crd() {
         assert_eq!(cause.repair[0].command, expected, "{message}");
     }
 }
+
+/// An older OLM unpacks after it has made the plan, and says why it failed in a condition alone.
+#[test]
+fn a_plan_that_failed_to_unpack_says_so_in_its_condition() {
+    let message = "bundle unpacking failed. Reason: DeadlineExceeded, and Message: Job was active longer than specified deadline";
+    let plan = |message: &str| {
+        object(
+            OLM,
+            "InstallPlan",
+            "install-1",
+            json!({
+                "spec": {"approved": true, "clusterServiceVersionNames": ["demo.v1"]},
+                "status": {"phase": "Failed", "conditions": [{
+                    "type": "Installed", "status": "False", "reason": "InstallCheckFailed", "message": message,
+                }]},
+            }),
+        )
+    };
+    let diagnosis = |message: &str| {
+        let status = json!({"currentCSV": "demo.v1", "installPlanRef": {"name": "install-1"}});
+        look(vec![subscription(status), group(), catalog("READY"), plan(message)])
+    };
+    let found = diagnosis(message);
+    let [cause] = &found.causes[..] else { panic!("{found:#?}") };
+    assert_eq!((cause.code, cause.object.short().as_str()), ("unpack-failed", "installplan/install-1"));
+    assert!(cause.sentence.ends_with(message), "{}", cause.sentence);
+    assert_eq!(cause.evidence[0].field, "status.conditions[Installed].message");
+    let commands: Vec<&str> = cause.repair.iter().map(|one| one.command.as_str()).collect();
+    assert!(commands[0].starts_with("kubectl -n here get jobs"), "{commands:#?}");
+    assert!(commands[1].contains("delete subscription.operators.coreos.com/demo &&"), "{commands:#?}");
+    assert!(!commands.iter().any(|one| one.contains("\"phase\":\"Installing\"")), "{commands:#?}");
+    let silent = diagnosis("");
+    assert!(silent.causes[0].sentence.ends_with("and OLM does not say why"), "{silent:#?}");
+}
