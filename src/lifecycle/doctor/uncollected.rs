@@ -2,7 +2,7 @@
 //! whatever is not up looks as if it had just begun.
 
 use super::observation::{Doc, Observation};
-use super::{Cause, codes, plans, pods, workloads};
+use super::{Cause, codes, plans, pods, unpack, workloads};
 
 /// The command that collects what the doctor reads.
 pub const COLLECT: &str = "kubectl get subscriptions.operators.coreos.com,operatorgroups,catalogsources,installplans,clusterserviceversions,\
@@ -30,10 +30,14 @@ pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
         }
         None => {
             let none = "nothing was resolved for it yet".to_owned();
-            (subscription, "status.state", none, &["CatalogSource", "Pod"][..])
+            (subscription, "status.state", none, &["OperatorGroup", "CatalogSource", "Pod"][..])
         }
     };
     let mut missing: Vec<&str> = kinds.iter().copied().filter(|kind| !seen.looked_at(kind)).collect();
+    // What was unpacked gets a plan, unless something is wrong with it.
+    if version.is_none() && status("currentCSV").is_empty() && unpack::lacks_plan(seen, subscription) {
+        missing.extend(["InstallPlan"].iter().filter(|kind| !seen.looked_at(kind)));
+    }
     // Why a pod waits stands in its Events.
     let is_waiting = |pod: Doc<'_>| !pods::is_over(pod) && !pods::is_ready(pod);
     if !seen.looked_at("Event") && seen.within("Pod", subscription.namespace()).any(is_waiting) {
@@ -54,6 +58,7 @@ pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
         subscription.namespace(),
         missing.join(", "),
     );
+    let paths: Vec<&str> = missing.iter().map(|kind| path_of(kind)).collect();
     let said = match field {
         "status.phase" => shown.text("/status/phase"),
         "status.currentCSV" => shown.text("/status/currentCSV"),
@@ -65,6 +70,23 @@ pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
             .repair(
                 COLLECT,
                 "collects everything that the doctor reads; then run it again with `--from objects.json`",
+            )
+            .repair(
+                format!("for list in {}; do kubectl get --raw $list; done > missing.json", paths.join(" ")),
+                "then shows which of the missing kinds have no objects, which `kubectl get` leaves out: run the doctor with `--from objects.json --from missing.json`",
             ),
     )
+}
+
+/// Where an API server lists the objects of a kind.
+fn path_of(kind: &str) -> &'static str {
+    match kind {
+        "OperatorGroup" => "/apis/operators.coreos.com/v1/operatorgroups",
+        "CatalogSource" => "/apis/operators.coreos.com/v1alpha1/catalogsources",
+        "InstallPlan" => "/apis/operators.coreos.com/v1alpha1/installplans",
+        "Deployment" => "/apis/apps/v1/deployments",
+        "Pod" => "/api/v1/pods",
+        "Event" => "/api/v1/events",
+        _ => "/apis/operators.coreos.com/v1alpha1/clusterserviceversions",
+    }
 }

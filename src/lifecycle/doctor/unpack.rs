@@ -10,6 +10,9 @@ use crate::lifecycle::unpacked;
 /// On an unpacked bundle: its package.
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 
+/// How long OLM may take to make a plan of an unpacked bundle.
+const PLANNING: i64 = 60_000;
+
 /// What is wrong with the unpacking of a Subscription's bundle.
 pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     let broken = jobs(seen, subscription).into_iter().find_map(|job| broken(seen, subscription, job));
@@ -218,11 +221,26 @@ fn is_planned(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> bool {
     seen.within("InstallPlan", subscription.namespace()).any(|plan| plan.created() > job.created())
 }
 
+/// Whether a bundle was unpacked for a Subscription, and OLM should have made a plan of it, if there is one.
+pub(super) fn lacks_plan(seen: &Observation, subscription: Doc<'_>) -> bool {
+    let is_late = |job: &Doc<'_>| {
+        let complete = job.holding("Complete");
+        job.created() >= subscription.created()
+            && complete.is_some_and(|found| seen.has_lasted(found.since, PLANNING))
+    };
+    jobs(seen, subscription).first().is_some_and(is_late) || without_csv(seen, subscription).is_some()
+}
+
 /// An unpacked bundle that no plan can be made of. OLM says why only in its log.
 fn without_plan(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
+    if seen.looked_at("InstallPlan") { without_csv(seen, subscription) } else { None }
+}
+
+/// An unpacked bundle without a ClusterServiceVersion, if no plan is known.
+fn without_csv(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     let planned = subscription.text("/status/currentCSV");
     let catalog = (subscription.text("/spec/source"), subscription.text("/spec/sourceNamespace"));
-    if !planned.is_empty() || !seen.looked_at("InstallPlan") {
+    if !planned.is_empty() {
         return None;
     }
     let unpacked = seen.within("ConfigMap", catalog.1).find(|map| {

@@ -96,6 +96,33 @@ fn what_was_not_collected_is_not_progress() {
     told(&[first(), vec![deployment(json!([])), waiting.clone()]].concat(), "Event");
     told(&[subscription(json!({})), group(), catalog("READY")], "Pod");
     told(&[installed(), group(), catalog("READY")], "ClusterServiceVersion, InstallPlan");
+    // kubectl prints nothing for a kind that has no objects.
+    let serving = catalog_pod(
+        json!({"phase": "Running", "containerStatuses": [{"name": "registry-server", "ready": true}]}),
+    );
+    told(&[subscription(json!({})), catalog("READY"), serving.clone()], "OperatorGroup");
+    let label = crate::lifecycle::api::label::UNPACK;
+    let unpacked = |at: &str| {
+        let complete = json!([{"type": "Complete", "status": "True", "lastTransitionTime": at}]);
+        let job = json!({"metadata": {"labels": {label: "bundle"}}, "status": {"conditions": complete}});
+        let job = object("batch/v1", "Job", "unpack", job);
+        vec![
+            subscription(json!({})),
+            group(),
+            catalog("READY"),
+            serving.clone(),
+            job,
+            event("", "2026-01-01T00:10:00Z"),
+        ]
+    };
+    told(&unpacked("2026-01-01T00:05:00Z"), "InstallPlan");
+    assert_eq!(collect(&unpacked("2026-01-01T00:09:50Z")).state, State::Progressing);
+    let commands = collect(&unpacked("2026-01-01T00:05:00Z")).causes.remove(0).repair;
+    let list = "/apis/operators.coreos.com/v1alpha1/installplans";
+    assert_eq!(
+        commands[1].command,
+        format!("for list in {list}; do kubectl get --raw $list; done > missing.json")
+    );
     let all = [
         first(),
         vec![deployment(json!([])), waiting, event("2026-01-01T00:58:10Z", "2026-01-01T00:58:10Z")],
