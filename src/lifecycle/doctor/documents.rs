@@ -176,14 +176,28 @@ fn yaml(seen: &mut Observation, text: &str) -> Read {
         let document = match document {
             Ok(document) => document,
             Err(error) => {
-                read.problem = Some(error.to_string());
+                let known = read.objects;
+                let damaged = document_at(text, error.span.start as usize);
+                whole_items(damaged).into_iter().for_each(|item| loose_item(seen, item, &mut read));
+                read.problem = Some(match read.objects > known {
+                    true => format!("it is cut off or damaged, and is read as far as it goes: {error}"),
+                    false => error.to_string(),
+                });
                 continue;
             }
         };
         let root = &document.root;
-        let Some(kind) = root.get("kind").and_then(yaml::Node::as_str) else { continue };
+        let items = root.get("items").and_then(yaml::Node::as_sequence);
+        let Some(kind) = root.get("kind").and_then(yaml::Node::as_str) else {
+            // kubectl writes the kind of a list after its items.
+            if let Some((_, whole)) = items.and_then(<[_]>::split_last) {
+                whole.iter().for_each(|item| yaml_item(seen, item, ("", None), &mut read));
+                read.problem = Some("it ends in the middle of a list".into());
+            }
+            continue;
+        };
         let of_list = root.get("apiVersion").and_then(yaml::Node::as_str);
-        let Some(items) = root.get("items").and_then(yaml::Node::as_sequence) else {
+        let Some(items) = items else {
             read.objects += 1;
             if is_wanted(kind, of_list) {
                 keep(seen, root.to_json());
@@ -194,17 +208,68 @@ fn yaml(seen: &mut Observation, text: &str) -> Read {
         if is_wanted(of, of_list) {
             seen.look_at(of);
         }
-        for item in items {
-            read.objects += 1;
-            let kind = item.get("kind").and_then(yaml::Node::as_str).unwrap_or(of);
-            let version = item.get("apiVersion").and_then(yaml::Node::as_str);
-            let version = version.or(of_list.filter(|_| kind == of));
-            if is_wanted(kind, version) {
-                keep(seen, named(item.to_json(), kind, version));
-            }
-        }
+        items.iter().for_each(|item| yaml_item(seen, item, (of, of_list), &mut read));
     }
     read
+}
+
+/// An item of a list of a kind and version.
+fn yaml_item(
+    seen: &mut Observation,
+    item: &yaml::Node<'_>,
+    (of, of_list): (&str, Option<&str>),
+    read: &mut Read,
+) {
+    read.objects += 1;
+    let kind = item.get("kind").and_then(yaml::Node::as_str).unwrap_or(of);
+    let version = item.get("apiVersion").and_then(yaml::Node::as_str);
+    let version = version.or(of_list.filter(|_| kind == of));
+    if is_wanted(kind, version) {
+        keep(seen, named(item.to_json(), kind, version));
+    }
+}
+
+/// An item that stands alone, with its dash.
+fn loose_item(seen: &mut Observation, item: &str, read: &mut Read) {
+    let item = item.replacen('-', " ", 1);
+    if let Some(Ok(document)) = yaml::documents(&item).next() {
+        yaml_item(seen, &document.root, ("", None), read);
+    }
+}
+
+/// The document of a text around a byte.
+fn document_at(text: &str, at: usize) -> &str {
+    let (before, after) = text.split_at(text.floor_char_boundary(at));
+    let start = before.rfind("\n---").map_or(0, |found| found + 1);
+    let end = after.find("\n---").map_or(text.len(), |found| before.len() + found + 1);
+    &text[start..end]
+}
+
+/// The items of a list that were written whole: what follows them has begun. They are indented alike, and all in them more.
+fn whole_items(document: &str) -> Vec<&str> {
+    let mut whole = Vec::new();
+    let mut lines = document.split_inclusive('\n').scan(0, |end, line| {
+        *end += line.len();
+        Some((*end - line.len(), line))
+    });
+    if !lines.any(|(_, line)| line.trim_end() == "items:") {
+        return whole;
+    }
+    let mut begun: Option<(usize, usize)> = None;
+    for (start, line) in lines {
+        let content = line.trim_start_matches(' ');
+        let indent = line.len() - content.len();
+        let is_item = content.starts_with("- ") && begun.is_none_or(|(_, known)| known == indent);
+        let is_over = indent == 0 && !is_item && !content.trim().is_empty() && !content.starts_with('#');
+        if is_item || is_over {
+            whole.extend(begun.map(|(from, _)| &document[from..start]));
+            begun = Some((start, indent));
+        }
+        if is_over {
+            break;
+        }
+    }
+    whole
 }
 
 #[cfg(test)]
@@ -246,6 +311,33 @@ mod tests {
         assert!(read(&mut seen, list).problem.is_some());
         assert_eq!(names(&seen, "Pod"), ["a", "b"]);
         assert!(!seen.looked_at("Subscription"));
+    }
+
+    #[test]
+    fn the_whole_items_of_a_cut_or_damaged_yaml_list_are_read() {
+        let item = |name: &str| {
+            format!(
+                "- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: {name}\n  status:\n    message: 'it: is\n\n      so'\n    list:\n    - x: |\n        - y\n"
+            )
+        };
+        let text = format!("apiVersion: v1\nitems:\n{}{}{}kind: List\n", item("a"), item("b"), item("c"));
+        let all = ["a", "b", "c"];
+        for start in ["", "kind: Lease\nmetadata: {name: l}\n---\n"] {
+            for cut in 1..text.find("kind: List").unwrap() {
+                let mut seen = Observation::new();
+                let found = read(&mut seen, &format!("{start}{}", &text[..cut]));
+                let begun = text[..cut].matches("\n- ").count();
+                let names = names(&seen, "Pod");
+                assert_eq!(names, all[..names.len()], "{cut}");
+                assert!(names.len() + 1 >= begun && names.len() <= begun, "{cut}: {names:?}");
+                assert!(begun == 0 || found.problem.is_some(), "{cut}");
+            }
+        }
+        // A broken item does not take the others with it.
+        let mut seen = Observation::new();
+        let broken = text.replace("name: b", "name: \"b");
+        assert!(read(&mut seen, &broken).problem.unwrap().contains("as far as it goes"));
+        assert_eq!(names(&seen, "Pod"), ["a", "c"]);
     }
 
     #[test]
