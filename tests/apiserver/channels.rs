@@ -110,7 +110,8 @@ pub(super) fn catalogs_come_and_go() {
     assert_eq!((&found["spec"]["priority"], &found["spec"]["address"]), (&7.into(), &"nowhere:50051".into()));
     let told = source(&["add", "catalog", "--address", "nowhere:50051", "-n", "olm", "--wait=false"], 1);
     assert!(told.contains("was not created by olmkit"), "{told}");
-    let told = source(&["add", "third", "127.0.0.1:1/c@sha256:0", "-n", "nowhere", "--wait=false"], 1);
+    let image = format!("127.0.0.1:1/c@sha256:{}", "0".repeat(64));
+    let told = source(&["add", "third", &image, "-n", "nowhere", "--wait=false"], 1);
     assert!(told.contains("the namespace `nowhere` does not exist"), "{told}");
     let listed = source(&["list", "-A"], 0);
     assert!(listed.contains("second") && listed.contains("nowhere:50051"), "{listed}");
