@@ -175,7 +175,7 @@ impl<'a> Template<'a> {
     /// ```
     ///
     /// # Errors
-    /// When it is none, or a second document follows, which opm ignores.
+    /// The text is not a template, or a second document follows, which opm ignores.
     pub fn parse(name: &'a str, text: &'a str) -> Result<Self, TemplateError> {
         let source = Source::new(name.to_owned(), text);
         let document = yaml::first_document(text).map_err(|error| TemplateError::Syntax {

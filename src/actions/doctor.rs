@@ -148,7 +148,7 @@ pub fn no_namespace<'n>(
     failure.help(help.unwrap_or_else(|| "pass -A to search all namespaces".into()))
 }
 
-/// Whether a path stands for standard input.
+/// Whether a path means standard input.
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

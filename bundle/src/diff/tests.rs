@@ -451,7 +451,7 @@ fn a_version_goes_up_by_what_its_changes_ask_for() {
         ("1.0.0", "1.1.0", breaks, Some("major")),
         ("1.0.0", "1.0.1", breaks, Some("major")),
         ("1.0.0", "2.0.0", breaks, None),
-        // Below 1.0.0 each part stands for the next higher one.
+        // Below 1.0.0, a break raises the minor version, and everything else the patch version.
         ("0.1.0", "0.1.1", adds, None),
         ("0.1.0", "0.1.1", breaks, Some("minor")),
         ("0.1.0", "0.2.0", breaks, None),

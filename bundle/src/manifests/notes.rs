@@ -1,4 +1,4 @@
-//! What whoever applies rendered objects should know of them: operator-controller renders these without a word.
+//! Warnings about rendered objects, for those who apply them. operator-controller renders the same objects without a warning.
 
 use std::collections::BTreeMap;
 

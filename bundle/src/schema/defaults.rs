@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::{Additional, Schema};
 use crate::yaml::{Node, Value};
 
-/// An object with the defaults of a schema. A null that is not allowed gives way to the default, and is dropped without one.
+/// An object with the defaults of a schema. Where null is not allowed, it is replaced by the default, or dropped if there is none.
 ///
 /// ```
 /// use olmkit_bundle::{schema::{Schema, defaults::defaulted}, yaml::first_document};

@@ -14,7 +14,7 @@ use crate::report;
 
 /// A stream that is longer than this is not read.
 const MAX_BYTES: u64 = 256 << 20;
-/// The path that stands for standard input.
+/// The path that means standard input.
 const STANDARD_INPUT: &str = "-";
 
 /// The way out where a chart wants a newer Kubernetes than helm renders it for.

@@ -80,7 +80,7 @@ pub(in crate::diff) fn check(old: &Csv<'_, '_>, new: &Csv<'_, '_>, level: Level,
         Part::Patch
     };
     let Some(most) = findings.iter().filter_map(|finding| asked(finding.code)).max() else { return };
-    // Below 1.0.0 the minor version stands for the major one.
+    // Below 1.0.0, breaking changes raise the minor version.
     let needed = match most {
         Part::Major if from.major == 0 => Part::Minor,
         Part::Minor if from.major == 0 => Part::Patch,

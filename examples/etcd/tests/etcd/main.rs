@@ -295,7 +295,7 @@ async fn restored(cluster: Cluster) {
     assert!(!has("again", "Yg=="), "what came after it");
     let said = change(&cluster, place, "again", json!({"restore": null})).await.unwrap_err().to_string();
     assert!(said.contains("restore is read only when the cluster is created"), "{said}");
-    // Without the field, the CronJob goes; a schedule that is none is named.
+    // Without the field, the CronJob is deleted; an invalid schedule is named in the condition.
     change(&cluster, place, "e", json!({"backup": null})).await.unwrap();
     eventually("the CronJob is gone", async || {
         cronjobs.get_opt("e-backup").await.unwrap().is_none().then_some(())
