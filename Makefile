@@ -45,8 +45,8 @@ e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them
 fuzz: ## a minute of seeded mutations (OLMKIT_FUZZ_SECONDS, OLMKIT_FUZZ_SEED)
 	OLMKIT_FUZZ_SECONDS=$${OLMKIT_FUZZ_SECONDS:-60} $(CARGO) test --workspace --locked --test fuzz -- --nocapture
 
-chaos: ## faults on real redis-servers while a client writes, with three seeds each: prints the table of docs/redis-operator.md
-	OLMKIT_CHAOS_SEEDS=$${OLMKIT_CHAOS_SEEDS:-3} $(CARGO) test --workspace --locked --quiet --test processes -- chaos --nocapture
+chaos: ## faults on real redis-servers and a real API server while a client writes, with three seeds each: prints the table of docs/redis-operator.md
+	OLMKIT_CHAOS_SEEDS=$${OLMKIT_CHAOS_SEEDS:-3} $(CARGO) test --workspace --locked --quiet --test processes --test apiserver -- chaos --nocapture
 
 soak: ## ten minutes of clients and reloads: the server's memory stays flat
 	OLMKIT_SOAK_SECONDS=600 $(CARGO) test --workspace --locked --test serve soak -- --nocapture
@@ -67,6 +67,7 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	tests/bench/images "$$olmkit" $(CATALOG) && \
 	tests/bench/validate "$$olmkit" $(BUNDLES) && \
 	tests/bench/diff "$$olmkit" && \
+	tests/bench/edits "$$olmkit" && \
 	tests/bench/serve "$$server" "$$multiply" "$$probe" $(CATALOG) && \
 	tests/bench/catalogs "$$olmkit"
 	tests/bench/redis

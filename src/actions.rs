@@ -1,6 +1,7 @@
 //! What the verbs do: a typed request in, an answer out. This is where files are read and written; nothing is
 //! printed here.
 
+mod absent;
 pub mod browse;
 pub mod build;
 pub mod build_index;
@@ -17,10 +18,12 @@ pub mod image;
 pub mod init;
 mod layout;
 pub mod manifests;
+pub mod names;
 pub mod olm;
 pub mod operator;
 mod output;
 mod parallel;
+mod program;
 pub mod push;
 pub mod render;
 pub mod resolve;

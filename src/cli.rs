@@ -9,26 +9,33 @@ mod manifests;
 mod olm;
 mod operator;
 mod registry;
+mod shell;
 mod source;
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, Parser, Subcommand};
 use olmkit_bundle::version::Version;
 
 use crate::exit::Failure;
-use crate::report::{Answer, Format};
+use crate::report::{Answer, Format, VersionAnswer};
+
+pub use shell::completed;
 
 /// Package Kubernetes operators for OLM: bundles, catalogs and images, without Docker or Go.
 #[derive(Debug, Parser)]
 #[command(name = "olmkit", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     /// Output format.
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text, help_heading = "Output")]
+    #[arg(short, long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text, help_heading = "Output")]
     pub output: Format,
     /// When to use color.
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, help_heading = "Output")]
     pub color: ColorChoice,
+    /// Do not show progress; answers, warnings and errors only
+    #[arg(short, long, global = true, help_heading = "Output")]
+    pub quiet: bool,
     /// Subject of the command.
     #[command(subcommand)]
     pub noun: Noun,
@@ -55,6 +62,12 @@ pub enum Noun {
     /// Manage the catalogs of a cluster: the CatalogSources that OLM installs from
     #[command(subcommand)]
     Source(Box<source::Verb>),
+    /// Print the script that lets a shell complete commands, names of operators, packages, channels and namespaces
+    Completions(shell::Completions),
+    /// Print the manual page of a command
+    Man(shell::ManPages),
+    /// Print the version, and the versions of OLM and Kubernetes that it is tested with
+    Version,
 }
 
 impl Noun {
@@ -95,6 +108,9 @@ impl Noun {
             Self::Olm(verb) => verb.run(),
             Self::Operator(verb) => verb.run(output),
             Self::Source(verb) => verb.run(),
+            Self::Completions(flags) => flags.run(),
+            Self::Man(flags) => flags.run(),
+            Self::Version => Ok(Box::new(VersionAnswer)),
         }
     }
 }
@@ -144,6 +160,31 @@ pub fn as_server(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
+/// Flags of `operator-sdk generate bundle`, and what to write here.
+const FLAGS_OF_OPERATOR_SDK: [(&str, &str); 6] = [
+    ("--input-dir", "name directories with manifests without a flag: `olmkit bundle generate DIR`"),
+    ("--deploy-dir", "name directories with manifests without a flag: `olmkit bundle generate DIR`"),
+    ("--crds-dir", "name directories with manifests without a flag: `olmkit bundle generate DIR`"),
+    (
+        "--kustomize-dir",
+        "`--kustomize DIR` builds a kustomization, and `--base CSV` names the base in its `bases`",
+    ),
+    ("--use-image-digests", "`--pin-digests` pins images to their digests"),
+    ("--overwrite", "what olmkit wrote is replaced anyway; `--force` replaces files of others"),
+];
+
+/// The error with a hint, where somebody passes what the other tool takes.
+pub fn with_hint(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let is_generate = args.iter().any(|word| word == "generate");
+    let known = FLAGS_OF_OPERATOR_SDK.iter().find(|(known, _)| is_generate && known == flag);
+    if let Some((_, hint)) = known {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*hint).into()]));
+    }
+    error
+}
+
 /// Whether a command line may be one that [`Noun::reaches_out`], before it is understood.
 pub fn may_reach_out(args: &[OsString]) -> bool {
     let verbs = ["olm", "operator", "source", "build", "push", "copy", "--live"];
@@ -186,6 +227,20 @@ mod tests {
         ] {
             assert_eq!(as_server(args(given)), args(meant));
         }
+    }
+
+    #[test]
+    fn flags_of_the_other_tool_get_a_hint() {
+        let said = |line: &str| {
+            let args: Vec<_> = line.split(' ').map(OsString::from).collect();
+            let error = Cli::try_parse_from(&args).expect_err("it is no flag");
+            with_hint(error, &args).to_string()
+        };
+        let tip = "tip: name directories with manifests without a flag: `olmkit bundle generate DIR`";
+        assert!(said("olmkit bundle generate --input-dir deploy").contains(tip));
+        let digests = said("olmkit bundle generate --use-image-digests");
+        assert!(digests.contains("tip: `--pin-digests`") && !digests.contains("as a value"), "{digests}");
+        assert!(!said("olmkit bundle validate --overwrite").contains("what olmkit wrote"));
     }
 
     #[test]

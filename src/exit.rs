@@ -62,6 +62,11 @@ impl Failure {
         Self::new(Exit::Misuse, error)
     }
 
+    /// Somebody pressed Ctrl-C.
+    pub fn interrupted() -> Self {
+        Self::new(Exit::Interrupted, "interrupted")
+    }
+
     /// Names the place.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {

@@ -169,7 +169,11 @@ pub fn read_text_or_pipe(path: &Path) -> Result<String, FileError> {
     text(path, read_kind(path, |kind| kind.is_file() || kind.is_fifo())?)
 }
 
-fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
+/// The text that the bytes of a file are.
+///
+/// # Errors
+/// They are not UTF-8.
+pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     if is_utf16(&bytes) {
         return Err(FileError::Utf16 { path: path.to_owned() });
     }

@@ -13,6 +13,7 @@ pub mod input;
 pub mod interrupt;
 pub mod lifecycle;
 pub mod report;
+pub mod shell;
 
 use std::ffi::OsString;
 
@@ -23,12 +24,23 @@ use crate::exit::Exit;
 /// Runs the command line `args`, program name first, on the standard streams.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
+    match cli::completed(&args) {
+        Ok(None) => (),
+        Ok(Some(answer)) => {
+            return report::Printer::new(report::Format::Text, clap::ColorChoice::Never).answer(&answer);
+        }
+        Err(error) => return report::usage(&error),
+    }
     // Who changes a cluster or a registry ends in order, and says what was done; from the first moment on.
     let early = cli::may_reach_out(&args).then(interrupt::work);
-    let cli = match cli::Cli::try_parse_from(cli::as_server(cli::as_help(cli::without_plugin_word(args)))) {
+    let args = cli::as_server(cli::as_help(cli::without_plugin_word(args)));
+    let cli = match cli::Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return report::usage(&error),
+        Err(error) => return report::usage(&cli::with_hint(error, &args)),
     };
+    if cli.quiet {
+        report::progress::hide();
+    }
     let mut printer = report::Printer::new(cli.output, cli.color);
     if cli.output.is_for_findings() && !cli.noun.reports_in(cli.output) {
         return printer.failure(&report::no_findings());

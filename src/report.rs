@@ -34,6 +34,7 @@ mod served;
 mod stream;
 mod tables;
 mod unified;
+pub mod version;
 mod watched;
 mod written;
 
@@ -70,6 +71,7 @@ pub use resolution::{ResolutionAnswer, ResolutionResult};
 pub use served::ServedAnswer;
 pub use stream::StreamAnswer;
 pub use tables::ListAnswer;
+pub use version::VersionAnswer;
 pub use watched::watched;
 pub use written::WrittenAnswer;
 

@@ -1,5 +1,7 @@
 //! What in `docs/` is made from code is fresh. `make generate` renews it.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -71,5 +73,109 @@ fn schemas() {
     fresh("docs/schemas/package-file.json", &format!("{:#}\n", package_file.as_value()));
     for (name, schema) in olmkit::report::json::schemas() {
         fresh(&format!("docs/schemas/{name}.json"), &format!("{:#}\n", schema.as_value()));
+    }
+}
+
+/// The JSON documents in transcripts that are printed whole.
+fn printed() -> Vec<(String, serde_json::Value)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "trycmd") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for part in text.split("\n{\n").skip(1) {
+            let Some((body, _)) = part.split_once("\n}\n") else { continue };
+            if let Ok(value) = serde_json::from_str(&format!("{{{body}}}")) {
+                found.push((path.display().to_string(), value));
+            }
+        }
+    }
+    found
+}
+
+/// Why a value does not follow a schema: the types, and the fields that have to be there.
+fn faults(
+    root: &serde_json::Value,
+    schema: &serde_json::Value,
+    value: &serde_json::Value,
+    at: &str,
+) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+        return faults(root, &root["$defs"][name], value, at);
+    }
+    for any in ["anyOf", "oneOf"] {
+        if let Some(all) = schema[any].as_array() {
+            let fits = all.iter().any(|one| faults(root, one, value, at).is_empty());
+            return if fits { Vec::new() } else { vec![format!("{at}: fits nothing of {any}")] };
+        }
+    }
+    let types = match &schema["type"] {
+        serde_json::Value::Array(all) => all.iter().filter_map(|one| one.as_str()).collect(),
+        one => Vec::from_iter(one.as_str()),
+    };
+    let is = |kind: &str| match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        _ => value.is_object(),
+    };
+    if !types.is_empty() && !types.into_iter().any(is) {
+        return vec![format!("{at}: is no {}", schema["type"])];
+    }
+    let mut wrong = Vec::new();
+    if let Some(fields) = value.as_object() {
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(|one| one.as_str());
+        wrong.extend(
+            required.filter(|name| !fields.contains_key(*name)).map(|name| format!("{at}: lacks `{name}`")),
+        );
+        for (name, value) in fields {
+            wrong.extend(faults(root, &schema["properties"][name], value, &format!("{at}.{name}")));
+        }
+    }
+    for (number, value) in value.as_array().into_iter().flatten().enumerate() {
+        wrong.extend(faults(root, &schema["items"], value, &format!("{at}[{number}]")));
+    }
+    wrong
+}
+
+#[test]
+fn what_transcripts_print_follows_its_schema() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (path, value) in printed() {
+        let Some(name) = value["schema"].as_str().and_then(|name| name.strip_prefix("olmkit.")) else {
+            continue;
+        };
+        let name = name.replace('/', "-");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schemas/{name}.json"));
+        let schema: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        assert_eq!(faults(&schema, &schema, &value, &name), [""; 0], "{path}");
+        seen.insert(name);
+    }
+    assert!(seen.len() >= 8, "{seen:?}");
+}
+
+/// A field that is left out when it is empty has to be optional in its schema, and that is what `default` makes it.
+#[test]
+fn lists_that_may_be_left_out_are_optional() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in ["src/report", "src/lifecycle", "catalog/src"] {
+        let files = olmkit::files::below(&root.join(folder), |_| false).unwrap();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "rs")) {
+            let text = std::fs::read_to_string(file).unwrap();
+            if !text.contains("JsonSchema") {
+                continue;
+            }
+            for line in text.lines().filter(|line| line.contains("skip_serializing_if")) {
+                let is_optional = line.contains("Option::is_none") || line.contains("default");
+                assert!(is_optional, "{}: {}", file.display(), line.trim());
+            }
+        }
     }
 }

@@ -619,3 +619,202 @@ fn the_package_file_of_redis_cluster_names_its_warnings() {
     assert!(codes.iter().all(|code| allowed.contains(code)), "{codes:?}");
     assert!(allowed.iter().all(|code| codes.contains(code)), "one is allowed and not there: {allowed:?}");
 }
+
+/// A program of that name with this script.
+fn script(at: &Path, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    write(at, &format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(at.join("bin").join(name), fs::Permissions::from_mode(0o755)).expect("a script");
+}
+
+#[test]
+fn programs_that_do_not_end_are_ended() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "a b/kustomization.yaml", "resources: []\n");
+    write(at, "chart/Chart.yaml", "name: echo\nversion: 0.1.0\n");
+    // The program that it starts keeps the pipe open.
+    script(at, "kustomize", "/bin/sleep 600 &\nwait");
+    script(at, "helm", "exec /bin/sleep 600");
+    for (args, said) in [
+        (
+            ["--kustomize", "a b"],
+            "cannot build the kustomization `a b`: `kustomize build 'a b'` did not end within 1 s",
+        ),
+        (
+            ["--helm", "chart"],
+            "cannot read the chart `chart`: `helm template echo-operator chart --include-crds` did not end within 1 s",
+        ),
+    ] {
+        let mut command = generate(at, &[&args[..], &["--timeout", "1s"]].concat());
+        command.env("PATH", at.join("bin"));
+        assert_eq!(ends(command, 4), format!("error: {said}\n  help: give it more time with `--timeout`\n"));
+    }
+}
+
+#[test]
+fn values_that_are_not_yaml_are_placed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "chart/Chart.yaml", "name: echo\nversion: 0.1.0\n");
+    write(at, "values.yaml", "image:\n  tag: [a\n");
+    script(at, "helm", "echo 'Error: failed to parse values' >&2; exit 1");
+    let mut command = generate(at, &["--helm", "chart", "--helm-values", "values.yaml"]);
+    command.env("PATH", at.join("bin"));
+    let said = ends(command, 1);
+    assert!(
+        said.contains("error: the values are not YAML: ") && said.contains("--> values.yaml:2:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_base_that_is_not_yaml_is_placed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "all.yaml", stream());
+    write(at, "base.yaml", "kind: ClusterServiceVersion\nspec: [\n");
+    let said = ends(generate(at, &["all.yaml", "--base", "base.yaml"]), 1);
+    assert!(said.contains("error[generate-yaml-syntax]") && said.contains("--> base.yaml:2:"), "{said}");
+    let mut init = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    init.args(["bundle", "init", "--from-csv", "base.yaml"]).current_dir(at).stdin(Stdio::null());
+    let said = ends(init, 1);
+    assert!(said.contains("--> base.yaml:2:"), "{said}");
+}
+
+#[test]
+fn a_sample_that_is_not_yaml_is_placed_and_left_out() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "all.yaml", stream());
+    write(at, "samples/a.yaml", "spec: [\n");
+    write(at, "samples/b.yaml", "spec: {\n");
+    let said = ends(generate(at, &["all.yaml", "--samples", "samples"]), 0);
+    assert!(
+        said.contains("warning[generate-yaml-syntax]: a sample that is not YAML is left out: "),
+        "{said}"
+    );
+    assert!(said.contains("(and another among the samples)\n --> samples/a.yaml:1:"), "{said}");
+}
+
+#[test]
+fn keys_that_stand_twice_are_said() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    let twice = stream().replacen("kind: Deployment\n", "kind: Deployment\nkind: Deployment\n", 1);
+    write(at, "all.yaml", &twice);
+    write(at, "base.yaml", BASE.replace("spec:\n", "spec:\n  displayName: First\n"));
+    let said = ends(generate(at, &["all.yaml", "--base", "base.yaml"]), 0);
+    let warning = "warning[generate-duplicate-key]: duplicate key `";
+    assert!(said.contains(&format!("{warning}kind`: the last value is used\n  --> all.yaml:")), "{said}");
+    assert!(
+        said.contains(&format!("{warning}displayName`: the last value is used\n --> base.yaml:6:3")),
+        "{said}"
+    );
+    assert!(csv(&at.join("bundle")).contains("displayName: Echo of the base"));
+    // In a package file either may be meant.
+    write(at, "olmkit.yaml", "manifests: [all.yaml]\nmaturity: alpha\nmaturity: stable\n");
+    let said = ends(generate(at, &[]), 1);
+    assert!(said.contains("duplicate key `maturity`\n --> olmkit.yaml:3:1"), "{said}");
+}
+
+#[test]
+fn a_bundle_is_no_manifests() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "all.yaml", stream());
+    succeed(generate(at, &["all.yaml", "--output-dir", "old one"]));
+    write(at, "old one/release-config.yaml", "catalog_templates: []\n");
+    for input in ["old one", "old one/manifests", "./old one/"] {
+        let bundle = input.trim_end_matches("/manifests");
+        let base = Path::new(bundle).join("manifests/echo-operator.clusterserviceversion.yaml");
+        let said = ends(generate(at, &[input, "--output-dir", "new"]), 2);
+        assert_eq!(
+            said,
+            format!(
+                "error: `{input}` is a bundle already, not the manifests of an operator\n  \
+                 help: run `olmkit bundle validate '{bundle}'` to check it; to generate the next version, give the operator's own \
+                 manifests, and `--base '{}'` to keep what its ClusterServiceVersion says\n",
+                base.display()
+            )
+        );
+    }
+}
+
+/// Also where the output directory of an earlier run was another one.
+#[test]
+fn a_bundle_beside_the_manifests_is_not_read() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "deploy/all.yaml", stream());
+    succeed(generate(at, &["deploy", "--output-dir", "deploy"]));
+    for args in [["deploy", "--output-dir", "bundle"], [".", "--output-dir", "other"]] {
+        succeed(generate(at, &args));
+        assert_eq!(csv(&at.join(args[2])), csv(&at.join("deploy")));
+    }
+    assert_eq!(fs::read_to_string(at.join("deploy/all.yaml")).expect("a file"), stream());
+}
+
+#[test]
+fn the_next_command_works_for_a_directory_with_a_space() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "my operator/all.yaml", stream());
+    let init = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        command.args(args).current_dir(at).stdin(Stdio::null());
+        String::from_utf8_lossy(&succeed(command).stderr).into_owned()
+    };
+    let said = init(&["bundle", "init", "my operator"]);
+    let bin = Path::new(env!("CARGO_BIN_EXE_olmkit")).parent().expect("a directory");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let next = |said: &str| {
+        let next = said.lines().last().and_then(|line| line.split('`').nth(1)).expect("a command").to_owned();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &next]).current_dir(at).env("PATH", &path).stdin(Stdio::null());
+        String::from_utf8_lossy(&succeed(shell).stderr).into_owned()
+    };
+    let said = next(&said);
+    assert!(at.join("bundle/manifests").is_dir(), "{said}");
+    next(&said);
+    let said = init(&[
+        "bundle",
+        "generate",
+        "my operator/all.yaml",
+        "--package",
+        "echo-operator",
+        "--version",
+        "0.1.0",
+        "--output-dir",
+        "a bundle",
+    ]);
+    assert!(said.ends_with("next: run `olmkit bundle validate 'a bundle'`\n"), "{said}");
+    next(&said);
+}
+
+/// A flag that does not fit is not shown as a line of the package file.
+#[test]
+fn what_a_flag_gives_is_said_of_the_flag() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "all.yaml", stream());
+    write(
+        at,
+        "olmkit.yaml",
+        "manifests: [all.yaml]\nchannels: [stable]\ndefaultChannel: stable\nrelease: '1'\n",
+    );
+    for (args, said) in [
+        (
+            ["--channels", "a,a"],
+            "error[package-value-invalid]: `--channels`: the channel `a` is given twice\n = help: ",
+        ),
+        (
+            ["--default-channel", "x"],
+            "error[package-value-invalid]: `--default-channel`: the default channel `x` is not among the channels\n = help: the channels are `stable`\n",
+        ),
+        (["--release", "_"], "error[package-value-invalid]: `--release`: `_` is not a release: "),
+    ] {
+        let all = ends(generate(at, &args), 1);
+        assert!(all.contains(said) && !all.contains("olmkit.yaml:"), "{all}");
+    }
+}

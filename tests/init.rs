@@ -420,3 +420,182 @@ fn of_several_versions_the_highest_is_taken_with_its_samples() {
     assert_eq!(listed(&at, "manifests"), ["deploy/0.10.0/install"]);
     assert_eq!(listed(&at, "samples"), ["deploy/0.10.0/samples", "samples"]);
 }
+
+#[test]
+fn channels_of_the_makefile_are_taken() {
+    let makefile = "VERSION ?= 1.2.3\nCHANNELS = \"stable,candidate\"\nDEFAULT_CHANNEL = \"stable\"\n\
+                    ifneq ($(origin CHANNELS), undefined)\nBUNDLE_CHANNELS := --channels=$(CHANNELS)\nendif\n";
+    let files = [("Makefile", makefile), ("deploy/crd.yaml", CRD), ("deploy/echo.yaml", DEPLOYMENT)];
+    let (_keep, at) = project("echo", &files);
+    let (_, name) = init_and_generate(&at);
+    assert_eq!(name, "echo.v1.2.3");
+    assert_eq!(listed(&at, "channels"), ["stable", "candidate"]);
+    let annotations = fs::read_to_string(at.join("bundle/metadata/annotations.yaml")).expect("annotations");
+    assert!(annotations.contains("bundle.channels.v1: stable,candidate\n"), "{annotations}");
+    assert!(annotations.contains("bundle.channel.default.v1: stable\n"), "{annotations}");
+}
+
+/// CRDs are what makes an operator: a chart without any is not all of it.
+#[test]
+fn a_chart_without_a_crd_is_not_preferred() {
+    let chart = [
+        ("chart/Chart.yaml", "name: echo\nversion: 0.1.0\n"),
+        ("chart/templates/echo.yaml", "apiVersion: apps/v1\nkind: Deployment\n"),
+    ];
+    let whole = [("deploy/crd.yaml", CRD), ("deploy/echo.yaml", DEPLOYMENT)];
+    let (_keep, at) = project("echo", &[chart.as_slice(), &whole].concat());
+    let (said, _) = init_and_generate(&at);
+    assert_eq!(listed(&at, "manifests"), ["deploy"]);
+    assert!(said.contains("also found, not used: helm: [chart]\n"), "{said}");
+    // Where only the CRDs stand beside it, they belong together.
+    let (_keep, at) = project("echo", &[chart.as_slice(), &whole[..1]].concat());
+    let said = olmkit(&at, &["bundle", "init"]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(
+        (listed(&at, "helm"), listed(&at, "manifests")),
+        (vec!["chart".into()], vec!["deploy".into()])
+    );
+    // A chart with CRDs is the operator.
+    let with = [chart.as_slice(), &[("chart/crds/echo.yaml", CRD)], &whole].concat();
+    let (_keep, at) = project("echo", &with);
+    assert!(olmkit(&at, &["bundle", "init"]).status.success());
+    assert_eq!((listed(&at, "helm"), listed(&at, "manifests")), (vec!["chart".to_owned()], Vec::new()));
+}
+
+#[test]
+fn many_sources_are_counted() {
+    let paths: Vec<_> = (0..130).map(|at| format!("d{at}/echo.yaml")).collect();
+    let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), DEPLOYMENT)).collect();
+    files.push(("crd.yaml", CRD));
+    let (_keep, at) = project("echo", &files);
+    let said = olmkit(&at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.matches("also found, not used: manifests: ").count(), 20, "{said}");
+    assert!(said.contains("also found, not used: 109 more; `--output json` lists all\n"), "{said}");
+    assert_eq!(listed(&at, "manifests").len(), 2, "{said}");
+}
+
+/// The ClusterServiceVersion that `kustomize build config/manifests` prints with the rest is the base of its package alone.
+#[test]
+fn a_base_among_the_manifests_names_the_package() {
+    let base = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo-operator.v0.0.0}\nspec: {displayName: By hand}\n";
+    let all = format!("{CRD}---\n{DEPLOYMENT}---\n{base}");
+    let (_keep, at) = project("my-clone", &[("all.yaml", &all)]);
+    let (_, name) = init_and_generate(&at);
+    assert_eq!(name, "echo-operator.v0.1.0");
+    let csv = fs::read_to_string(at.join("bundle/manifests/echo-operator.clusterserviceversion.yaml"));
+    assert!(csv.expect("a CSV").contains("displayName: By hand\n"));
+}
+
+#[test]
+fn a_package_file_in_a_subdirectory_names_what_is_above_it() {
+    let cargo = "[package]\nname = 'echo_op'\nversion = '1.2.3'\ndescription = 'Says it again.'\n";
+    let base = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}\nspec: {displayName: By hand, description: Long.}\n";
+    let files = [
+        ("Cargo.toml", cargo),
+        ("csv/base.yaml", base),
+        ("deploy/crd.yaml", CRD),
+        ("deploy/echo.yaml", DEPLOYMENT),
+        ("samples/echo.yaml", SAMPLE),
+    ];
+    for arguments in [&["--from-csv", "csv/base.yaml"][..], &[]] {
+        let (_keep, at) = project("echo", &files);
+        let arguments = [&["bundle", "init", "--package-file", "olm/a/package.yaml"], arguments].concat();
+        let output = olmkit(&at, &arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        let next = said.lines().last().and_then(|line| line.split('`').nth(1)).expect("the next command");
+        assert_eq!(next, "olmkit bundle generate --package-file olm/a/package.yaml");
+        let output = olmkit(&at, &next.split(' ').skip(1).collect::<Vec<_>>());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let csv =
+            fs::read_to_string(at.join("bundle/manifests/echo.clusterserviceversion.yaml")).expect("a CSV");
+        for part in ["name: echo.v1.2.3\n", "displayName: By hand\n", "\"name\": \"hello\""] {
+            assert!(csv.contains(part), "{part}: {csv}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_is_named_by_dots_has_a_name() {
+    let (_keep, at) = project("echo", &[("all.yaml", DEPLOYMENT), ("sub/x", "")]);
+    let output = olmkit(&at.join("sub"), &["bundle", "init", ".."]);
+    assert!(output.status.success());
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    assert!(text.contains("\npackage: echo\n"), "{text}");
+}
+
+#[test]
+fn a_chart_of_crds_goes_with_the_chart_of_the_operator() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n";
+    let files = [
+        ("charts/a-crds/Chart.yaml", "name: a-crds\nversion: 0.1.0\n"),
+        ("charts/a-crds/templates/echo.yaml", CRD),
+        ("charts/op/Chart.yaml", "name: op\nversion: 0.1.0\n"),
+        ("charts/op/charts/part/Chart.yaml", "name: part\nversion: 0.1.0\n"),
+        ("charts/op/templates/op.yaml", deployment),
+        ("examples/Chart.yaml", "name: example\nversion: 0.1.0\n"),
+        ("examples/templates/all.yaml", deployment),
+    ];
+    let (_keep, at) = project("echo", &files);
+    let said = olmkit(&at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(listed(&at, "helm"), ["charts/op", "charts/a-crds"], "{said}");
+    assert!(!said.contains("not used"), "{said}");
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    assert!(text.contains("\npackage: op\n"), "{text}");
+}
+
+/// Where another tool's bundle is, `bundle generate` would refuse to write.
+#[test]
+fn the_next_command_leaves_a_bundle_of_others_alone() {
+    let annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: echo}\n";
+    let files = [
+        ("deploy/crd.yaml", CRD),
+        ("deploy/echo.yaml", DEPLOYMENT),
+        ("bundle/manifests/echo.clusterserviceversion.yaml", "kind: ClusterServiceVersion\n"),
+        ("bundle/metadata/annotations.yaml", annotations),
+    ];
+    let (_keep, at) = project("echo", &files);
+    let output = olmkit(&at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("also found, not used: bundle (a bundle by another tool)\n"), "{said}");
+    let next = said.lines().last().and_then(|line| line.split('`').nth(1)).expect("the next command");
+    assert!(next.ends_with(" --output-dir bundle-olmkit"), "{next}");
+    let output = olmkit(&at, &next.split(' ').skip(1).collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn samples_are_those_that_the_project_keeps_as_such() {
+    let sample = |name: &str| SAMPLE.replace("hello", name);
+    let (a, b, c) = (sample("a"), sample("b"), sample("c"));
+    let mut files = vec![
+        ("deploy/crd.yaml", CRD),
+        ("deploy/echo.yaml", DEPLOYMENT),
+        ("docs/blog/echo.yaml", a.as_str()),
+        ("examples/echo.yaml", b.as_str()),
+    ];
+    let (_keep, at) = project("echo", &files);
+    let (said, _) = init_and_generate(&at);
+    assert_eq!(listed(&at, "samples"), ["examples"]);
+    assert!(said.contains("also found, not used: samples: [docs/blog]\n"), "{said}");
+    files.push(("config/samples/echo.yaml", c.as_str()));
+    let (_keep, at) = project("echo", &files);
+    let (said, _) = init_and_generate(&at);
+    assert_eq!(listed(&at, "samples"), ["config/samples"]);
+    assert!(said.contains("also found, not used: samples: [docs/blog, examples]\n"), "{said}");
+}
+
+#[test]
+fn snippets_of_a_handbook_are_no_samples() {
+    for (count, taken) in [(10, 10), (11, 0)] {
+        let paths: Vec<_> = (0..count).map(|at| format!("docs/{at}/echo.yaml")).collect();
+        let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), SAMPLE)).collect();
+        files.extend([("deploy/crd.yaml", CRD), ("deploy/echo.yaml", DEPLOYMENT)]);
+        let (_keep, at) = project("echo", &files);
+        let (said, _) = init_and_generate(&at);
+        assert_eq!(listed(&at, "samples").len(), taken, "{said}");
+        assert_eq!(said.contains("not used: samples: [docs/0, docs/1, docs/10, …]"), taken == 0, "{said}");
+    }
+}

@@ -130,7 +130,7 @@ fn package(source: &Source<'_>, findings: &mut Findings) -> Option<Package> {
     for (at, channel) in listed.iter().enumerate() {
         match text(channel.get("name")).parse::<ChannelName>() {
             Ok(parsed) if channels.contains(&parsed) => {
-                fail(format!("the channel `{parsed}` stands twice"), steps!("channels", at, "name"));
+                fail(format!("the channel `{parsed}` is listed twice"), steps!("channels", at, "name"));
             }
             Ok(parsed) => {
                 heads.entry(text(channel.get("currentCSV"))).or_default().push(parsed.clone());
@@ -357,7 +357,7 @@ mod tests {
             "error: `1` holds 0 ClusterServiceVersions instead of one\n\
              error: unclosed bracket '['\n\
              error: `P` is not a package name: only lower case letters, digits and `-` are allowed\n\
-             error: the channel `a` stands twice\n\
+             error: the channel `a` is listed twice\n\
              error: `b c` is not a channel name: white space, commas and control characters are not allowed\n\
              error: the default channel `d` is not among the channels",
         );

@@ -4,6 +4,8 @@
 //! read what is there and check nothing; [`crate::validate`] does. Unknown fields are not kept here: whoever
 //! must keep them holds the document beside the typed view (see [`crate::parse::Csv`]).
 
+pub mod types;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -76,10 +78,10 @@ pub struct ClusterServiceVersionSpec {
     pub maturity: String,
     /// Custom resources that the operator brings or needs.
     #[serde(rename = "customresourcedefinitions")]
-    pub custom_resource_definitions: CustomResourceDefinitions,
+    pub custom_resource_definitions: Definitions<CrdDescription>,
     /// Aggregated APIs that the operator brings or needs.
     #[serde(rename = "apiservicedefinitions")]
-    pub api_service_definitions: ApiServiceDefinitions,
+    pub api_service_definitions: Definitions<ApiServiceDescription>,
     /// Webhooks that OLM sets up, with certificates.
     #[serde(rename = "webhookdefinitions", skip_serializing_if = "Vec::is_empty")]
     pub webhook_definitions: Vec<WebhookDescription>,
@@ -174,16 +176,16 @@ pub struct Permissions {
     pub rules: Vec<PolicyRule>,
 }
 
-/// Custom resources that the operator brings or needs.
+/// APIs that the operator brings or needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CustomResourceDefinitions {
-    /// Those it brings; their CRDs are in the bundle.
+pub struct Definitions<T> {
+    /// Those it brings; the CRDs of custom resources are in the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub owned: Vec<CrdDescription>,
+    pub owned: Vec<T>,
     /// Those it needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub required: Vec<CrdDescription>,
+    pub required: Vec<T>,
 }
 
 /// One version of a custom resource.
@@ -247,18 +249,6 @@ pub struct Descriptor {
     /// A fixed value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<serde_json::Value>,
-}
-
-/// Aggregated APIs that the operator brings or needs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ApiServiceDefinitions {
-    /// Those it brings.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub owned: Vec<ApiServiceDescription>,
-    /// Those it needs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub required: Vec<ApiServiceDescription>,
 }
 
 /// One version of an aggregated API.

@@ -14,22 +14,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::manifests::quantity;
-use crate::names::{ImageRef, why_not_label, why_not_label_value, why_not_qualified_name, why_not_subdomain};
-use crate::source::Span;
-use crate::yaml::{Node, Step, Value, decode, fit, steps};
+use crate::names::{ImageRef, why_not_label, why_not_subdomain};
+use crate::refused::{Check, PROTOCOLS, Refused, plain, why_not_port_name};
+use crate::yaml::{Node, Step, decode, steps};
 
-/// Something of a Deployment's `spec` that Kubernetes refuses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused<'n> {
-    /// Where it stands in the `spec`.
-    pub(crate) path: Vec<Step<'n>>,
-    /// What is wrong.
-    pub(crate) message: String,
-    /// The change to make.
-    pub(crate) help: String,
-}
-
-const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const STRATEGIES: [&str; 2] = ["RollingUpdate", "Recreate"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -43,81 +31,17 @@ const PROGRESS_DEADLINE: i32 = 600;
 /// it where Kubernetes expects a string. Nothing of a `spec` that does not fit the type otherwise: other findings say that.
 pub(crate) fn refused<'n>(spec: &'n Node<'n>) -> Vec<Refused<'n>> {
     let Ok((typed, noted)) = decode::decode_noting::<DeploymentSpec>(spec) else { return Vec::new() };
-    let mut check = Check { above: Vec::new(), refused: Vec::new() };
+    let mut check = Check::default();
     check.deployment(&typed);
-    let mut refused: Vec<Refused<'n>> = check.refused;
     let quantities: BTreeSet<_> = noted.quantities.into_iter().collect();
     let as_text: BTreeSet<_> = noted.as_text.into_iter().filter(|span| !quantities.contains(span)).collect();
     if !as_text.is_empty() {
-        unquoted(spec, &as_text, &mut Vec::new(), &mut refused);
+        check.unquoted(spec, &as_text);
     }
-    refused
+    check.refused
 }
 
-/// Finds the numbers and booleans that were taken for text, as Go's YAML takes them. The API server does not.
-fn unquoted<'n>(
-    node: &'n Node<'_>,
-    as_text: &BTreeSet<Span>,
-    above: &mut Vec<Step<'n>>,
-    refused: &mut Vec<Refused<'n>>,
-) {
-    match &node.value {
-        Value::Sequence(items) => {
-            for (at, item) in items.iter().enumerate() {
-                above.push(Step::Index(at));
-                unquoted(item, as_text, above, refused);
-                above.pop();
-            }
-        }
-        Value::Mapping(map) => {
-            for entry in map {
-                above.push(Step::Key(&entry.key));
-                unquoted(&entry.value, as_text, above, refused);
-                above.pop();
-            }
-        }
-        Value::Null | Value::String(_) => {}
-        value if as_text.contains(&node.span) => {
-            let message = format!("expected a string in `{}`, found {value}", plain(&fit::path(above)));
-            let help = "quote it, so that it is a string".to_owned();
-            refused.push(Refused { path: above.clone(), message, help });
-        }
-        _ => {}
-    }
-}
-
-struct Check {
-    /// The path to what is looked at.
-    above: Vec<Step<'static>>,
-    refused: Vec<Refused<'static>>,
-}
-
-impl Check {
-    fn push(&mut self, path: &[Step<'static>], message: impl Into<String>, help: impl Into<String>) {
-        let path = self.above.iter().chain(path).copied().collect();
-        self.refused.push(Refused { path, message: message.into(), help: help.into() });
-    }
-
-    fn below(&mut self, path: &[Step<'static>], check: impl FnOnce(&mut Self)) {
-        let length = self.above.len();
-        self.above.extend(path);
-        check(self);
-        self.above.truncate(length);
-    }
-
-    fn not_negative(&mut self, path: &[Step<'static>], value: Option<i64>) {
-        if let (Some(value), Some(Step::Key(key))) = (value.filter(|value| *value < 0), path.last()) {
-            self.push(path, format!("`{key}` is {value}, expected 0 or more"), "set it to 0 or more");
-        }
-    }
-
-    fn one_of(&mut self, path: &[Step<'static>], value: Option<&str>, values: &[&str]) {
-        if let Some(value) = value.filter(|value| !values.contains(value)) {
-            let message = format!("`{}` is not a value that Kubernetes knows here", plain(value));
-            self.push(path, message, format!("set one of `{}`", values.join("`, `")));
-        }
-    }
-
+impl<'n> Check<'n> {
     fn deployment(&mut self, spec: &DeploymentSpec) {
         self.not_negative(steps!("replicas"), spec.replicas.map(i64::from));
         self.not_negative(steps!("minReadySeconds"), spec.min_ready_seconds.map(i64::from));
@@ -153,16 +77,7 @@ impl Check {
 
     fn labels(&mut self, labels: &BTreeMap<String, String>) {
         for (key, value) in labels {
-            let why = why_not_qualified_name(key).map(|why| (key, why));
-            let Some((text, why)) = why.or_else(|| why_not_label_value(value).map(|why| (value, why))) else {
-                continue;
-            };
-            let path = steps!("template", "metadata", "labels");
-            self.push(
-                path,
-                format!("`{}` does not fit into a label: {why}", plain(text)),
-                "correct the label",
-            );
+            self.label(steps!("template", "metadata", "labels"), key, value);
         }
     }
 
@@ -248,6 +163,7 @@ impl Check {
                 "add the container that runs the operator",
             );
         }
+        self.root_user(pod);
         let mut names = BTreeSet::new();
         let init = pod.init_containers.as_deref().unwrap_or_default();
         for (list, containers) in [("initContainers", init), ("containers", &pod.containers)] {
@@ -258,8 +174,36 @@ impl Check {
         }
     }
 
+    /// The kubelet starts no container that is told to run as root and not as root.
+    fn root_user(&mut self, pod: &PodSpec) {
+        const HELP: &str = "set `runAsUser` to another number, such as 65532, or remove it";
+        let of_pod = pod.security_context.as_ref();
+        let init = pod.init_containers.as_deref().unwrap_or_default();
+        for (list, containers) in [("initContainers", init), ("containers", &pod.containers)] {
+            for (at, container) in containers.iter().enumerate() {
+                let own = container.security_context.as_ref();
+                let user = own.and_then(|own| own.run_as_user);
+                let not_root = own.and_then(|own| own.run_as_non_root);
+                let not_root = not_root.or_else(|| of_pod.and_then(|own| own.run_as_non_root));
+                if not_root != Some(true)
+                    || user.or_else(|| of_pod.and_then(|own| own.run_as_user)) != Some(0)
+                {
+                    continue;
+                }
+                let message = format!(
+                    "the container `{}` never starts: `runAsUser` is 0, and `runAsNonRoot` is true",
+                    plain(&container.name)
+                );
+                match user {
+                    Some(_) => self.push(steps!(list, at, "securityContext", "runAsUser"), message, HELP),
+                    None => self.push(steps!("securityContext", "runAsUser"), message, HELP),
+                }
+            }
+        }
+    }
+
     /// A name that is a DNS-1123 label, and no other of its kind has.
-    fn name<'p>(&mut self, path: &[Step<'static>], what: &str, name: &'p str, names: &mut BTreeSet<&'p str>) {
+    fn name<'p>(&mut self, path: &[Step<'n>], what: &str, name: &'p str, names: &mut BTreeSet<&'p str>) {
         if let Some(why) = why_not_label(name) {
             let message = format!("`{}` cannot name a {what}: {why}", plain(name));
             self.push(path, message, format!("give the {what} a name such as `manager`"));
@@ -269,7 +213,7 @@ impl Check {
     }
 
     /// A volume without a source is an empty directory.
-    fn sources(&mut self, path: &[Step<'static>], volume: &Volume) {
+    fn sources(&mut self, path: &[Step<'n>], volume: &Volume) {
         let volume_as_json = serde_json::to_value(volume).unwrap_or_default();
         let keys = volume_as_json.as_object().into_iter().flat_map(|fields| fields.keys());
         let sources: Vec<_> = keys.filter(|key| *key != "name").map(|source| format!("`{source}`")).collect();
@@ -350,7 +294,7 @@ impl Check {
         }
     }
 
-    fn probe_port(&mut self, path: &[Step<'static>], port: &IntOrString, ports: &[ContainerPort]) {
+    fn probe_port(&mut self, path: &[Step<'n>], port: &IntOrString, ports: &[ContainerPort]) {
         let (message, help) = match port {
             IntOrString::Int(1..=65535) => return,
             IntOrString::Int(0) => ("the probe has no port".to_owned(), "set `port`"),
@@ -489,24 +433,6 @@ impl Check {
                 self.push(steps!("requests"), message, "raise the limit, or request less");
             }
         }
-    }
-}
-
-/// A text for a message: backticks mark values there.
-fn plain(text: &str) -> String {
-    text.replace('`', "'")
-}
-
-/// Why a text cannot name a port, if it cannot (IANA's service names, RFC 6335).
-fn why_not_port_name(name: &str) -> Option<&'static str> {
-    if name.len() > 15 {
-        Some("it is longer than 15 characters")
-    } else if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        Some("it has no lower case letter")
-    } else if name.contains("--") {
-        Some("it has two `-` side by side")
-    } else {
-        why_not_label(name)
     }
 }
 

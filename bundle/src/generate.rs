@@ -37,11 +37,12 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::finding::{Finding, Findings, Level};
+use crate::finding::{Code, Finding, Findings, Level};
 use crate::load::{BundleFile, BundleFiles, Content};
+use crate::parallel::in_parallel;
 use crate::parse::{Bundle, Object};
 use crate::suggest::did_you_mean;
-use crate::validate::{self, INSTALL, OLM, validate};
+use crate::validate::{self, INSTALL, OLM, objects, validate_without};
 use crate::yaml::steps;
 use assemble::{FromBase, Parts};
 
@@ -148,7 +149,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let written = assemble::written_images(request, &mut base.images);
     let images = images::derive(&objects, written, compat, &mut findings);
     workload::report_not_installed(&objects, &rbac.gone, compat, &mut findings);
-    let modes = modes::derive(&objects, &workload, &rbac, compat);
+    let modes = modes::derive(&objects, &workload, &rbac, compat, &mut findings);
     let is_chart = package.sources.chart.is_some();
     if compat.is_none() {
         let told = |own| namespaces::of_deployment(own, &workload.namespaces);
@@ -166,11 +167,15 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     images::report_placeholders(&draft, compat, &mut findings);
     workload::report_refused(&draft, &objects, compat, &mut findings);
     let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };
+    if compat.is_none() {
+        report_carried(&manifests, &mut findings);
+    }
     let files = output::files(request, draft.to_json(), &manifests, &mut findings);
     allow(package, &mut findings);
     if !findings.has_errors() {
         let suites: &[&str] = if compat.is_some() { &[OLM] } else { &[OLM, INSTALL] };
-        findings.extend(self_check(&files, &name, suites));
+        findings.extend(self_check(&files, &name, suites, &manifests));
+        allow(package, &mut findings);
     }
     let failed = findings.has_errors();
     let files = if failed { BTreeMap::new() } else { files };
@@ -208,6 +213,7 @@ fn base_draft<'r>(
             findings.push(assemble::foreign_base(object));
         }
     }
+    findings.extend(base.map(Base::duplicate_keys).unwrap_or_default());
     base.map(|base| base.draft(request.compat))
 }
 
@@ -252,17 +258,40 @@ fn allow(package: &Package<'_>, findings: &mut Findings) {
     }
 }
 
-/// The errors that the rules find in what was generated: a bundle that does not validate is not written.
-fn self_check(files: &BTreeMap<String, String>, name: &str, suites: &[&str]) -> Vec<Finding> {
+/// Reports what Kubernetes refuses of the objects that go into the bundle as they are, at their places in the manifests.
+fn report_carried(manifests: &output::Manifests<'_, '_>, findings: &mut Findings) {
+    let all: Vec<_> = manifests.carried().collect();
+    for refused in in_parallel(&all, |object| objects::refused(**object)) {
+        findings.extend(refused.iter().cloned());
+    }
+}
+
+/// The errors that the rules find in what was generated: a bundle that does not validate is not written. What was asked of the
+/// manifests is not asked again. One warning goes with them, about objects that not every cluster can have, at its place in the
+/// manifests.
+fn self_check(
+    files: &BTreeMap<String, String>,
+    name: &str,
+    suites: &[&str],
+    manifests: &output::Manifests<'_, '_>,
+) -> Vec<Finding> {
     let file = |(path, text): (&String, &String)| BundleFile {
         path: path.clone(),
         content: Content::Text(text.clone()),
     };
     let files = BundleFiles { name: name.to_owned(), files: files.iter().map(file).collect() };
-    validate(&Bundle::parse(&files), suites)
-        .into_iter()
-        .filter(|finding| finding.level == Level::Error)
-        .collect()
+    let known: &[&Code] = if suites.contains(&INSTALL) { &objects::CODES } else { &[] };
+    let found = validate_without(&Bundle::parse(&files), suites, known);
+    let needs_crd = |finding: &Finding| finding.code == objects::NEEDS_CRD;
+    let kept = found.into_iter().filter(|own| own.level == Level::Error || needs_crd(own));
+    kept.map(|finding| {
+        let own = |object: &&Object<'_, '_>| finding.subject.as_ref() == Some(&object.subject());
+        match manifests.carried().find(own).filter(|_| needs_crd(&finding)) {
+            Some(object) => finding.at(object.place(steps!("kind"))),
+            None => finding,
+        }
+    })
+    .collect()
 }
 
 #[cfg(test)]

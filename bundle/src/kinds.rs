@@ -9,6 +9,8 @@ pub struct Kind {
     pub namespaced: bool,
     /// Whether OLM v0 installs it; opm accepts one that it does not.
     pub installed: bool,
+    /// The CRD that clusters need for it, where Kubernetes does not have the kind itself.
+    pub crd: Option<&'static str>,
 }
 
 /// Every kind that `opm` and operator-sdk accept in `manifests/`
@@ -20,33 +22,39 @@ pub const SUPPORTED: &[Kind] = &[
     cluster("ClusterRoleBinding"),
     namespaced("ClusterServiceVersion"),
     namespaced("ConfigMap"),
-    cluster("ConsoleCLIDownload"),
-    cluster("ConsoleLink"),
-    cluster("ConsolePlugin"),
-    cluster("ConsoleQuickStart"),
-    cluster("ConsoleYAMLSample"),
+    cluster("ConsoleCLIDownload").of("consoleclidownloads.console.openshift.io"),
+    cluster("ConsoleLink").of("consolelinks.console.openshift.io"),
+    cluster("ConsolePlugin").of("consoleplugins.console.openshift.io"),
+    cluster("ConsoleQuickStart").of("consolequickstarts.console.openshift.io"),
+    cluster("ConsoleYAMLSample").of("consoleyamlsamples.console.openshift.io"),
     cluster("CustomResourceDefinition"),
     namespaced("NetworkPolicy"),
     namespaced("PodDisruptionBudget"),
-    Kind { name: "PodMonitor", namespaced: true, installed: false },
+    Kind { installed: false, ..namespaced("PodMonitor") },
     cluster("PriorityClass"),
-    namespaced("PrometheusRule"),
+    namespaced("PrometheusRule").of("prometheusrules.monitoring.coreos.com"),
     namespaced("Role"),
     namespaced("RoleBinding"),
     namespaced("Secret"),
     namespaced("Service"),
     namespaced("ServiceAccount"),
-    namespaced("ServiceMonitor"),
+    namespaced("ServiceMonitor").of("servicemonitors.monitoring.coreos.com"),
     // Namespaced in Kubernetes, cluster-wide in opm's table.
-    cluster("VerticalPodAutoscaler"),
+    cluster("VerticalPodAutoscaler").of("verticalpodautoscalers.autoscaling.k8s.io"),
 ];
 
 const fn cluster(name: &'static str) -> Kind {
-    Kind { name, namespaced: false, installed: true }
+    Kind { name, namespaced: false, installed: true, crd: None }
 }
 
 const fn namespaced(name: &'static str) -> Kind {
-    Kind { name, namespaced: true, installed: true }
+    Kind { namespaced: true, ..cluster(name) }
+}
+
+impl Kind {
+    const fn of(self, crd: &'static str) -> Self {
+        Self { crd: Some(crd), ..self }
+    }
 }
 
 /// The supported kind of that name.

@@ -13,13 +13,14 @@
 //! ```
 
 pub mod annotations;
+pub mod cel;
+mod contents;
 pub mod convert;
 pub mod crd;
 pub mod csv;
 mod deployment;
 pub mod diff;
 pub mod email;
-pub mod expression;
 pub mod finding;
 pub mod generate;
 pub mod kinds;
@@ -30,6 +31,7 @@ pub mod parallel;
 pub mod parse;
 pub mod pattern;
 pub mod pod;
+mod refused;
 pub mod schema;
 pub mod source;
 pub mod suggest;

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::yaml::{Step, steps};
 
-/// A ConfigMap, Secret or PersistentVolumeClaim that a pod cannot start without.
+/// A ConfigMap, Secret, PersistentVolumeClaim or PriorityClass that a pod cannot start without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needed {
-    /// `ConfigMap`, `Secret` or `PersistentVolumeClaim`.
+    /// `ConfigMap`, `Secret`, [`CLAIM`] or [`PRIORITY`].
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -19,6 +19,13 @@ pub struct Needed {
 
 /// The kind of claims of storage, which no bundle can carry.
 pub const CLAIM: &str = "PersistentVolumeClaim";
+
+/// The kind of what `priorityClassName` names.
+pub const PRIORITY: &str = "PriorityClass";
+
+/// The PriorityClasses of every cluster, and the one of OpenShift for what users need.
+const PRIORITIES_OF_CLUSTERS: [&str; 3] =
+    ["system-cluster-critical", "system-node-critical", "openshift-user-critical"];
 
 /// ConfigMaps that clusters put into every namespace.
 const IN_EVERY_NAMESPACE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
@@ -40,12 +47,17 @@ pub fn needed(pod: &Value) -> Vec<Needed> {
     let mut all = Vec::new();
     let mut add = |reference: &Value, key: &'static str, kind, path: &[Step<'static>]| {
         let name = reference.get(key).and_then(Value::as_str).unwrap_or("");
-        let everywhere = kind == "ConfigMap" && IN_EVERY_NAMESPACE.contains(&name);
+        let everywhere = match kind {
+            "ConfigMap" => IN_EVERY_NAMESPACE.contains(&name),
+            PRIORITY => PRIORITIES_OF_CLUSTERS.contains(&name),
+            _ => false,
+        };
         if !name.is_empty() && !everywhere && reference.get("optional") != Some(&Value::Bool(true)) {
             let path = path.iter().copied().chain([Step::Key(key)]).collect();
             all.push(Needed { kind, name: name.to_owned(), path });
         }
     };
+    add(pod, "priorityClassName", PRIORITY, &[]);
     for (at, volume) in list(pod, "volumes") {
         add(&volume["secret"], "secretName", "Secret", steps!("volumes", at, "secret"));
         add(&volume["configMap"], "name", "ConfigMap", steps!("volumes", at, "configMap"));

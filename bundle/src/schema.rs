@@ -3,10 +3,8 @@
 //! A [`Schema`] is what Kubernetes calls `JSONSchemaProps`. It is not decoded: every look-up goes to the document, by Go's
 //! rules for field names, so that whatever is found has its place.
 
-pub mod cel;
 pub mod defaults;
 pub mod format;
-pub mod rule;
 pub mod structural;
 pub mod value;
 

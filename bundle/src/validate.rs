@@ -13,6 +13,7 @@ mod embedded;
 mod examples;
 mod facts;
 mod metadata;
+pub(crate) mod objects;
 mod openshift;
 mod platforms;
 mod removals;
@@ -76,12 +77,29 @@ pub fn validate(bundle: &Bundle<'_>, suites: &[&str]) -> Vec<Finding> {
 
 /// As [`validate`], with what rules are told beside the bundle.
 pub fn validate_with(bundle: &Bundle<'_>, suites: &[&str], options: &Options) -> Vec<Finding> {
-    let facts = Facts::new(bundle, options);
+    let is_asked = |rule: &&&Rule| is_in(&rule.code, suites);
+    run(rules().iter().filter(is_asked), &Facts::new(bundle, options))
+}
+
+/// As [`validate`], without the kinds of findings that are known already.
+pub(crate) fn validate_without(bundle: &Bundle<'_>, suites: &[&str], known: &[&Code]) -> Vec<Finding> {
+    let options = Options::default();
+    let facts = Facts::new(bundle, &options);
+    let is_asked = |rule: &&&Rule| is_in(&rule.code, suites) && !known.contains(&&rule.code);
+    run(rules().iter().filter(is_asked), &facts)
+}
+
+/// Whether a rule is in one of some suites. What `install` has about schemas and sizes is in the suites of these names too.
+pub fn is_in(code: &Code, suites: &[&str]) -> bool {
+    let also = [(SCHEMA, "schema-"), (SIZE, "size-")];
+    suites.contains(&code.suite)
+        || also.iter().any(|(suite, name)| code.name.starts_with(name) && suites.contains(suite))
+}
+
+fn run<'r>(rules: impl Iterator<Item = &'r &'static Rule>, facts: &Facts<'_, '_>) -> Vec<Finding> {
     let mut findings = Findings::new();
-    for rule in rules().iter().filter(|rule| suites.contains(&rule.code.suite)) {
-        (rule.check)(&facts, &mut findings);
-    }
-    findings.into_sorted(bundle.name)
+    rules.for_each(|rule| (rule.check)(facts, &mut findings));
+    findings.into_sorted(facts.name)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub struct Document<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// A key stands twice in one mapping; the later one counts.
+    /// A duplicate key in a mapping; the last value is used.
     DuplicateKey {
         /// The key's text.
         key: String,

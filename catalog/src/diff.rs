@@ -24,10 +24,8 @@ pub struct Diff {
     /// The packages that differ, by name.
     pub packages: Vec<PackageDiff>,
     /// The blobs of other schemas that differ and belong to no package.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherDiff>,
     /// The differences that are denied, such as `1 removed channel`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
 }
 
@@ -55,17 +53,14 @@ pub struct PackageDiff {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_channel: Option<Texts>,
     /// Other fields of the package that differ, such as `description`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// The channels that differ, by name.
     pub channels: Vec<ChannelDiff>,
     /// The bundles that differ, by version.
     pub bundles: Vec<BundleDiff>,
     /// The deprecations that differ.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deprecations: Vec<DeprecationDiff>,
     /// The blobs of other schemas that differ.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherDiff>,
     /// The versions that can now upgrade to the head of a channel and could not before, by channel and version.
     pub paths_gained: Vec<PathDiff>,
@@ -98,7 +93,6 @@ pub struct ChannelDiff {
     /// The entries that differ, by version.
     pub entries: Vec<EntryDiff>,
     /// Other fields that differ, such as `properties`; `entries` when entries differ in more than edges.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
 }
 
@@ -126,7 +120,6 @@ pub struct Edges {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
     /// The bundles it skips.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skips: Vec<String>,
     /// The versions that may jump to it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +137,6 @@ pub struct BundleDiff {
     /// How it differs.
     pub change: Kind,
     /// The fields that differ: `image`, `relatedImages`, `properties` and others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
 }
 
@@ -168,7 +160,6 @@ pub struct OtherDiff {
     /// Their schema.
     pub schema: String,
     /// Their name; empty when they have none.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// How they differ.
     pub change: Kind,

@@ -27,6 +27,7 @@ pub(crate) mod texts;
 pub(crate) mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use olmkit_bundle::finding::{Finding, Level, Place};
 use olmkit_bundle::names::ChannelName;
@@ -184,6 +185,20 @@ pub enum EditError {
     NoPackage {
         /// The package.
         package: String,
+        /// Those it has.
+        known: Vec<String>,
+    },
+    /// No version is as new as those to keep.
+    #[error("{} has no version {least} or later", TooNew(.package, .default_channel.as_deref()))]
+    NoVersionFrom {
+        /// The package.
+        package: String,
+        /// The default channel, where others have such a version.
+        default_channel: Option<String>,
+        /// The lowest version to keep.
+        least: String,
+        /// The highest that is there.
+        highest: Option<String>,
     },
     /// The package does not have the channel.
     #[error("`{package}` has no channel `{channel}`")]
@@ -376,6 +391,18 @@ pub enum EditError {
     Text(#[from] TextError),
 }
 
+/// The package, or its default channel, that has no version that is new enough.
+struct TooNew<'n>(&'n str, Option<&'n str>);
+
+impl fmt::Display for TooNew<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Some(channel) => write!(f, "the default channel `{channel}` of `{}`", self.0),
+            None => write!(f, "`{}`", self.0),
+        }
+    }
+}
+
 /// What would be wrong with a channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -417,6 +444,17 @@ impl EditError {
             }
             Self::Unread { .. } => Some(UNREAD_HELP.to_owned()),
             Self::Value { .. } => some(VALUE_HELP),
+            Self::NoPackage { known: all, package } => {
+                let near = did_you_mean(package, all.iter().map(String::as_str));
+                near.or_else(|| known(all, "packages"))
+            }
+            Self::NoVersionFrom { default_channel, highest, .. } => {
+                let lower = highest.as_ref().map(|highest| {
+                    format!("its highest version is `{highest}`: pass a lower --min-version")
+                })?;
+                let other = "make another channel the default first, with `olmkit catalog set-default`";
+                Some(default_channel.as_ref().map_or(lower.clone(), |_| format!("{lower}, or {other}")))
+            }
             Self::NoChannel { known: all, channel, .. } => {
                 let near = did_you_mean(channel, all.iter().map(String::as_str));
                 match (near, known(all, "channels")) {

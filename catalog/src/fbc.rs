@@ -427,6 +427,17 @@ impl<'a> Catalog<'a> {
         })
     }
 
+    /// The numbers in JSON that no 64-bit float holds; at most one of each blob.
+    pub(crate) fn too_large_numbers(&self) -> Vec<At> {
+        let mut places: Vec<At> = self.places().collect();
+        places.sort_unstable();
+        let check = |at: &At| {
+            let file = self.files.get(at.file as usize).filter(|file| stream::is_json(file.source.text()))?;
+            stream::too_large_number(file.source.text(), at.span).map(|span| at.with(span))
+        };
+        in_parallel(&places, check).into_iter().flatten().collect()
+    }
+
     /// A place, as findings name it.
     pub fn place(&self, at: At) -> Place {
         match self.files.get(at.file as usize) {

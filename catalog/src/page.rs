@@ -166,6 +166,52 @@ struct PackagePage<'p, 'c, 'a> {
     bundles: Vec<bundle::Facts<'p>>,
 }
 
+/// The first words of a description in Markdown: those of its first paragraph of text.
+fn summary(description: &str) -> String {
+    const MOST: usize = 160;
+    // A link alone is a badge, or a table of contents.
+    let is_link = |line: &str| line.starts_with('[') && line.ends_with([')', ']']) && !line.contains(") ");
+    let is_text = |line: &&str| {
+        !line.is_empty()
+            && !line.starts_with(['#', '!', '<', '=', '-', '|'])
+            && !line.starts_with("[!")
+            && !is_link(line)
+    };
+    let lines = description.lines().map(str::trim).skip_while(|line| !is_text(line)).take_while(is_text);
+    let text = without_markup(&without_tags(&lines.collect::<Vec<_>>().join(" ")));
+    match text.char_indices().nth(MOST) {
+        None => text,
+        Some((end, _)) => {
+            // The last word is left out unless it ends there.
+            let start = &text[..end];
+            let words = if text[end..].starts_with(' ') {
+                start
+            } else {
+                start.rsplit_once(' ').map_or(start, |(words, _)| words)
+            };
+            format!("{}…", words.trim_end_matches([' ', ',', ';', ':', '.']))
+        }
+    }
+}
+
+/// A text without the tags of HTML, which Markdown may have.
+fn without_tags(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('<') {
+        out += before;
+        let is_tag = behind.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+        rest = match behind.split_once('>').filter(|_| is_tag) {
+            Some((_, after)) => after,
+            None => {
+                out.push('<');
+                behind
+            }
+        };
+    }
+    out + rest
+}
+
 /// A line of Markdown as text: links by their names, without marks for code and emphasis.
 fn without_markup(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
@@ -271,15 +317,7 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
 
     /// The first words of the description.
     fn summary(&self) -> String {
-        const MOST: usize = 160;
-        let is_text = |line: &&str| !line.is_empty() && !line.starts_with(['#', '!', '[', '<', '=', '-']);
-        let line = self.description().lines().map(str::trim).find(is_text).unwrap_or_default();
-        let line = without_markup(line);
-        let mut summary: String = line.chars().take(MOST).collect();
-        if summary.len() < line.len() {
-            summary.push('…');
-        }
-        summary
+        summary(self.description())
     }
 
     /// What users are told about a part of the package that is deprecated.
@@ -314,7 +352,7 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
         body += &svg::markers();
         let _ = writeln!(
             body,
-            "<h2 id=\"channels\">Channels</h2>\n<p class=\"legend\"><span class=\"replaces-key\">━▶ replaces</span><span class=\"skips-key\">╌▶ skips</span><span class=\"range-key\">┈▶ skipRange</span><span>● head</span><span>▲ deprecated</span><span>Point at a version, or move to it with Tab, to see its edges; in a graph, + and − zoom.</span></p>"
+            "<h2 id=\"channels\">Channels</h2>\n<p class=\"legend\"><span class=\"replaces-key\">replaces</span><span class=\"skips-key\">skips</span><span class=\"range-key\">skipRange</span><span>● head</span><span>▲ deprecated</span><span>Point at a version, or move to it with Tab, to see its edges; in a graph, + and − zoom.</span></p>"
         );
         for channel in &self.channels {
             self.channel(&mut body, channel);

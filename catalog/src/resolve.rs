@@ -19,7 +19,7 @@ mod requirement;
 mod search;
 
 pub(crate) use closure::required_packages;
-use olmkit_bundle::expression::EvaluationError;
+use olmkit_bundle::cel::constraint::EvaluationError;
 use olmkit_bundle::version::Version;
 use schemars::JsonSchema;
 use serde::Serialize;

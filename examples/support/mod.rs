@@ -4,6 +4,8 @@
 
 #[path = "../../tests/support/apiserver.rs"]
 mod api;
+#[path = "../../tests/support/client.rs"]
+mod client;
 #[path = "../../tests/support/mod.rs"]
 pub(crate) mod parts;
 #[path = "../../tests/support/signal.rs"]
@@ -17,14 +19,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::core::v1::{Namespace, Pod},
-};
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Pod};
 use kube::{
-    Api, Client, Config, Resource, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{ListParams, Patch, PatchParams},
-    config::{KubeConfigOptions, Kubeconfig},
     core::DynamicObject,
     discovery,
 };
@@ -35,6 +33,7 @@ use tempfile::TempDir;
 
 use self::{
     api::{ADMIN, ApiServer},
+    client::{connect, ready},
     parts::Part,
 };
 
@@ -235,23 +234,6 @@ impl Cluster {
             metrics.lines().filter(|line| line.starts_with("apiserver_request_total{") && counts(line));
         counted.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64).sum()
     }
-}
-
-async fn connect(kubeconfig: &Path) -> Client {
-    // Fails only if one is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
-}
-
-fn ready(kubeconfig: &Path) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let namespaces: Api<Namespace> = Api::all(connect(kubeconfig).await);
-        let asked = tokio::time::timeout(Duration::from_secs(2), namespaces.get("default")).await;
-        asked.is_ok_and(|answer| answer.is_ok())
-    })
 }
 
 /// Asks until there is an answer.

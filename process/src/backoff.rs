@@ -32,8 +32,12 @@ impl Backoff {
 
     /// It failed: how long to wait. Twice as long each time, up to `most`, give or take a tenth.
     pub fn failed(&self, most: Duration) -> Duration {
-        let failures = self.0.fetch_add(1, Ordering::Relaxed).min(16);
-        jittered((FIRST * 2_u32.pow(failures)).min(most))
+        let wait = FIRST * 2_u32.pow(self.0.load(Ordering::Relaxed));
+        // Many failures that are retried soon do not delay the retry of one that is not.
+        if wait < most {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        jittered(wait.min(most))
     }
 }
 
@@ -91,6 +95,16 @@ mod tests {
         backoff.clear();
         near(backoff.failed(LAST), 1);
         near(backoff.failed(FIRST), 1);
+    }
+
+    #[test]
+    fn failures_that_are_retried_soon_delay_no_other() {
+        let backoff = Backoff::default();
+        let ten = Duration::from_secs(10);
+        for _ in 0..100 {
+            backoff.failed(ten);
+        }
+        assert!(backoff.failed(LAST) < Duration::from_secs(18));
     }
 
     #[test]

@@ -15,10 +15,11 @@ use olmkit_catalog::add::{self, AddError, Edges, Policy};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::{CatalogFiles, hidden_by};
-use olmkit_catalog::path::{PathError, Query, Rules, paths};
+use olmkit_catalog::path::{Query, Rules, paths};
 use olmkit_catalog::render::{self, Form, Rendered};
 use olmkit_catalog::{draw, list, validate};
 
+use super::absent::{What, Within};
 use super::build::left_out_note;
 use crate::exit::Failure;
 use crate::files::{FileError, OutputDir};
@@ -375,13 +376,8 @@ pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failu
         from: from.as_deref(),
         rules: request.rules,
     };
-    let paths = paths(&catalog, &query).map_err(|error| {
-        let validate = format!("run `olmkit catalog validate {}`", request.catalog);
-        match error {
-            PathError::Graph { .. } => Failure::no(error).help(validate),
-            _ => Failure::no(error),
-        }
-    })?;
+    let within = Within { catalog: &catalog, input: &request.catalog, package: query.package };
+    let paths = paths(&catalog, &query).map_err(|error| within.failure(error))?;
     Ok(PathsAnswer { paths })
 }
 
@@ -439,7 +435,9 @@ pub fn list(
     if let Some(package) = package
         && parsed.packages.iter().all(|found| *found.name != *package)
     {
-        return Err(Failure::no(format!("`{catalog}` has no package `{package}`")));
+        let within = Within { catalog: &parsed, input: catalog, package: None };
+        let error = format!("`{catalog}` has no package `{package}`");
+        return Err(Failure::no(error).help(within.help(What::Package, package)));
     }
     Ok(match what {
         Listed::Packages => ListAnswer::packages(&list::packages(&parsed, package)),
@@ -491,6 +489,13 @@ pub fn graph(request: &GraphRequest, access: &Access) -> Result<StreamAnswer, Fa
         minimum_edge: request.minimum_edge.as_deref(),
         v0_semantics: request.v0_semantics,
     };
-    let drawing = draw::Drawing::of(&catalog, &options).map_err(Failure::no)?;
+    let within = Within { catalog: &catalog, input: &request.catalog, package: options.package };
+    let drawing = draw::Drawing::of(&catalog, &options).map_err(|error| {
+        let help = match &error {
+            draw::DrawError::Missing { what, name, .. } => within.help(What::of(what), name),
+            _ => format!("run `olmkit catalog validate {}`", request.catalog),
+        };
+        Failure::no(error).help(help)
+    })?;
     Ok(StreamAnswer { text: drawing.text(request.format) })
 }

@@ -11,6 +11,7 @@ use olmkit_catalog::diff::{self, Diff};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::{CatalogFiles, MAX_BYTES, MAX_FILES};
 
+use super::absent::{What, Within};
 use crate::exit::Failure;
 use crate::git::{Kind, Limits, Object};
 use crate::image::Access;
@@ -88,7 +89,13 @@ pub fn run(request: &Request, access: &Access) -> Result<CatalogDiffAnswer, Fail
     if let Some(package) = &request.package {
         let is_known = |catalog: &Catalog<'_>| catalog.packages.iter().any(|found| *found.name == **package);
         if !is_known(&before) && !is_known(&after) {
-            return Err(Failure::no(format!("neither catalog has a package `{package}`")));
+            let input: &dyn std::fmt::Display = match (&request.new, &request.old) {
+                (Side::Input(input), _) | (_, Side::Input(input)) => input,
+                _ => &"CATALOG",
+            };
+            let within = Within { catalog: &after, input, package: None };
+            let error = format!("neither catalog has a package `{package}`");
+            return Err(Failure::no(error).help(within.help(What::Package, package)));
         }
         packages.retain(|found| found.name == *package);
         others.clear();

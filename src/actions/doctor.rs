@@ -13,6 +13,7 @@ use flate2::read::MultiGzDecoder;
 use crate::exit::Failure;
 use crate::files;
 use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose};
+use crate::shell::quoted;
 
 /// The largest file in an archive or a directory that is read, in bytes.
 const MAX_FILE: u64 = 256 << 20;
@@ -69,6 +70,14 @@ pub enum DoctorError {
         /// Why.
         source: doctor::RecordingError,
     },
+    /// An archive of a format that is not read.
+    #[error("`{path}` is a {format} archive: only tar, gzip and zstd are read")]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        format: &'static str,
+    },
     /// It would take too much memory.
     #[error("`{path}` is larger than {} MiB", MAX_FILE >> 20)]
     TooLarge {
@@ -85,11 +94,18 @@ pub enum DoctorError {
     },
 }
 
+/// The first bytes of a file.
+fn start_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(256).read_to_end(&mut start)?;
+    Ok(start)
+}
+
 /// Whether a file is what `--simulate` writes.
 fn is_simulation(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
-    read.is_ok() && String::from_utf8_lossy(&start).contains("olmkit.simulation/")
+    let is_plain = !is_pipe(path) && path.is_file();
+    is_plain
+        && start_of(path).is_ok_and(|start| String::from_utf8_lossy(&start).contains("olmkit.simulation/"))
 }
 
 /// How to collect what the doctor reads.
@@ -102,14 +118,15 @@ fn collect() -> String {
 /// # Errors
 /// A file cannot be read, or none of them holds anything of OLM.
 pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<Diagnosis, Failure> {
-    let is_trace = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
+    let is_trace =
+        |path: &PathBuf| !is_pipe(path) && path.extension().is_some_and(|ending| ending == "jsonl");
     let seen = match paths {
         [path] if is_trace(path) => trace(path, &text_of(path)?, at)?,
-        [path] if is_stdin(path) => {
-            let bytes = stdin()?;
+        [path] if is_pipe(path) => {
+            let bytes = piped(path)?;
             match std::str::from_utf8(&bytes) {
                 Ok(text) if is_recording(text) => trace(path, text, at)?,
-                _ => collected(paths, &bytes, at)?,
+                _ => collected(paths, Some(bytes), at)?,
             }
         }
         paths if paths.iter().filter(|path| is_stdin(path)).count() > 1 => {
@@ -118,14 +135,10 @@ pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<D
         paths if paths.iter().any(is_trace) => {
             return Err(Failure::misuse(DoctorError::Mixed).help("pass one `--from`"));
         }
-        paths => {
-            let bytes = if paths.iter().any(|path| is_stdin(path)) { stdin()? } else { Vec::new() };
-            collected(paths, &bytes, at)?
-        }
+        paths => collected(paths, None, at)?,
     };
     if let Some(namespace) = scope.namespace.as_deref().filter(|namespace| !mentions(&seen, namespace)) {
-        let known: BTreeSet<&str> = seen.objects().map(|object| doctor::Doc(object).namespace()).collect();
-        return Err(no_namespace(namespace, " in what was collected", known));
+        return Err(no_namespace(namespace, " in what was collected", seen.namespaces()));
     }
     found(&seen, scope)?;
     Ok(diagnose(&seen, scope))
@@ -133,8 +146,7 @@ pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<D
 
 /// Whether anything is in a namespace.
 fn mentions(seen: &Observation, namespace: &str) -> bool {
-    seen.get("Namespace", "", namespace).is_some()
-        || seen.objects().any(|object| doctor::Doc(object).namespace() == namespace)
+    seen.get("Namespace", "", namespace).is_some() || seen.namespaces().contains(namespace)
 }
 
 /// That a namespace does not exist, and which one may be meant.
@@ -153,13 +165,43 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What is on standard input.
-fn stdin() -> Result<Vec<u8>, Failure> {
-    let path = PathBuf::from("-");
+/// Whether a path means something that can be read only once, from its beginning: standard input, or a pipe such as `/dev/fd/63`.
+fn is_pipe(path: &Path) -> bool {
+    let is_stream = |found: std::fs::Metadata| !found.is_file() && !found.is_dir();
+    is_stdin(path) || std::fs::metadata(path).is_ok_and(is_stream)
+}
+
+/// What comes from standard input or a pipe.
+fn piped(path: &Path) -> Result<Vec<u8>, Failure> {
+    let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.to_owned(), source });
     let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut bytes);
-    read.map_err(|source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source }))?;
-    if bytes.len() as u64 > MAX_FILE { Err(too_large(&path)) } else { Ok(bytes) }
+    let read = match is_stdin(path) {
+        true => io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE { Err(too_large(path)) } else { Ok(bytes) }
+}
+
+/// An archive that is not read, and the command that turns it into what is.
+fn refused(path: &Path, start: &[u8]) -> Result<(), Failure> {
+    let name = if is_stdin(path) { String::new() } else { format!(" {}", quoted(&path.to_string_lossy())) };
+    let piped = |program: &str| format!("`{program} -dc{name} | olmkit operator doctor --from -`");
+    let (format, command) = match start {
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", piped("xz")),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => ("bzip2", piped("bzip2")),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => {
+            let name = if name.is_empty() { " ARCHIVE.zip" } else { &name };
+            ("zip", format!("`unzip -d unpacked{name}`, then pass `--from unpacked`"))
+        }
+        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => {
+            let name = if name.is_empty() { " ARCHIVE.7z" } else { &name };
+            ("7z", format!("`7z x -ounpacked{name}`, then pass `--from unpacked`"))
+        }
+        _ => return Ok(()),
+    };
+    let error = DoctorError::Compressed { path: path.to_owned(), format };
+    Err(Failure::unknown(error).help(format!("unpack it: {command}")))
 }
 
 /// Whether a text is a recording: a file says so by its name.
@@ -173,7 +215,18 @@ fn text_of(path: &Path) -> Result<String, Failure> {
     if std::fs::metadata(path).is_ok_and(|found| found.len() > MAX_FILE) {
         return Err(too_large(path));
     }
-    Ok(files::read_text(path)?)
+    Ok(whole_letters(path)?)
+}
+
+/// The text of a file. One that was cut off may end in the middle of a letter, which is left out.
+fn whole_letters(path: &Path) -> Result<String, files::FileError> {
+    let mut bytes = files::read(path)?;
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    files::text(path, bytes)
 }
 
 /// Whether there is what was asked for.
@@ -220,19 +273,29 @@ fn trace(path: &Path, text: &str, at: Option<i64>) -> Result<Observation, Failur
     })
 }
 
-fn collected(paths: &[PathBuf], stdin: &[u8], at: Option<i64>) -> Result<Observation, Failure> {
+/// What some files hold together; `bytes` are those of the only one, if it was read already.
+fn collected(paths: &[PathBuf], mut bytes: Option<Vec<u8>>, at: Option<i64>) -> Result<Observation, Failure> {
     if let Some(path) = paths.first().filter(|_| at.is_some()) {
         return Err(Failure::misuse(DoctorError::NoTrace { path: path.clone() })
             .help("pass --at with a recorded trace (.jsonl) only"));
     }
     let mut gathered = Gathered::default();
     for path in paths {
-        if is_stdin(path) {
-            gathered.stream("standard input", stdin);
+        if is_pipe(path) {
+            let bytes = match bytes.take() {
+                Some(bytes) => bytes,
+                None => piped(path)?,
+            };
+            refused(path, &bytes)?;
+            let name = if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() };
+            gathered.stream(&name, &bytes);
             continue;
         }
         let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source });
         let kind = std::fs::metadata(path).map_err(unreadable)?;
+        if kind.is_file() {
+            refused(path, &start_of(path).map_err(unreadable)?)?;
+        }
         if kind.is_dir() {
             gathered.directory(path).map_err(unreadable)?;
         } else if let Some(archive) = Archive::of(path) {
@@ -243,7 +306,7 @@ fn collected(paths: &[PathBuf], stdin: &[u8], at: Option<i64>) -> Result<Observa
         } else if kind.len() > MAX_FILE {
             return Err(too_large(path));
         } else {
-            gathered.text(&path.display().to_string(), &files::read_text(path)?);
+            gathered.given(&path.display().to_string(), &whole_letters(path)?);
         }
     }
     let Gathered { mut seen, problems, more, .. } = gathered;
@@ -279,13 +342,18 @@ fn collected(paths: &[PathBuf], stdin: &[u8], at: Option<i64>) -> Result<Observa
 enum Archive {
     Tar,
     Gzip,
+    Zstd,
 }
 
 impl Archive {
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        if files::starts_with(path, &GZIP) {
+        let start = start_of(path).unwrap_or_default();
+        if start.starts_with(&GZIP) {
             return Some(Self::Gzip);
+        }
+        if start.starts_with(&ZSTD) {
+            return Some(Self::Zstd);
         }
         name.ends_with(".tar").then_some(Self::Tar)
     }
@@ -293,6 +361,9 @@ impl Archive {
 
 /// How everything begins that gzip has compressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// How everything begins that zstd has compressed.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Whether bytes are the beginning of a tar.
 fn is_tar(bytes: &[u8]) -> bool {
@@ -330,6 +401,30 @@ impl Gathered {
         }
     }
 
+    /// A problem that keeps objects of some kinds from being read; of any kind, if none is named.
+    fn lost(&mut self, name: &str, why: impl Into<String>, kinds: &BTreeSet<String>) {
+        self.problem(name, why);
+        self.seen.cut_off(name, kinds);
+    }
+
+    /// A file of many that is not read: what it holds is in its name, or nothing that matters.
+    fn skipped(&mut self, name: &str, why: impl Into<String>) {
+        let kinds = doctor::kinds_in_path(name);
+        match kinds.is_empty() {
+            true => self.problem(name, why),
+            false => self.lost(name, why, &kinds),
+        }
+    }
+
+    /// Reads a text that was given itself, and not as one of many: what it does not hold is missing.
+    fn given(&mut self, name: &str, text: &str) {
+        let before = self.problems.len() + self.more;
+        self.text(name, text);
+        if self.problems.len() + self.more > before {
+            self.seen.cut_off(name, &BTreeSet::new());
+        }
+    }
+
     fn text(&mut self, name: &str, text: &str) {
         // A must-gather has a directory of OLM's objects in each namespace, with a file for each kind that there is.
         if name.contains("/operators.coreos.com/") {
@@ -346,7 +441,11 @@ impl Gathered {
         }
         let read = doctor::read(&mut self.seen, text);
         if let Some(problem) = read.problem {
-            self.problem(name, problem);
+            let kinds = &read.kinds | &doctor::kinds_in_path(name);
+            match kinds.is_empty() {
+                true => self.problem(name, problem),
+                false => self.lost(name, problem, &kinds),
+            }
         }
     }
 
@@ -360,16 +459,17 @@ impl Gathered {
             }
             self.files += 1;
             if self.files > MAX_FILES {
-                self.problem(&directory.display().to_string(), format!("it has more than {MAX_FILES} files"));
+                let why = format!("it has more than {MAX_FILES} files");
+                self.lost(&directory.display().to_string(), why, &BTreeSet::new());
                 return Ok(());
             }
             if std::fs::metadata(&path).is_ok_and(|found| found.len() > MAX_FILE) {
-                self.problem(&name, format!("it is larger than {} MiB", MAX_FILE >> 20));
+                self.skipped(&name, format!("it is larger than {} MiB", MAX_FILE >> 20));
                 continue;
             }
-            match files::read_text(&path) {
+            match whole_letters(&path) {
                 Ok(text) => self.text(&name, &text),
-                Err(error) => self.problem(&name, error.to_string()),
+                Err(error) => self.skipped(&name, error.to_string()),
             }
         }
         if recordings > 0 {
@@ -384,15 +484,14 @@ impl Gathered {
     fn archive(&mut self, path: &Path, archive: Archive) -> io::Result<()> {
         let name = path.display().to_string();
         let file = BufReader::new(File::open(path)?);
+        let is_tar = path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy().to_lowercase();
+            name.ends_with(".tgz") || name.ends_with(".tzst") || name.contains(".tar")
+        });
         match archive {
             Archive::Tar => self.tar(&name, file.take(MAX_UNPACKED)),
-            Archive::Gzip => {
-                let is_tar = path.file_name().is_some_and(|name| {
-                    let name = name.to_string_lossy().to_lowercase();
-                    name.ends_with(".tgz") || name.contains(".tar")
-                });
-                self.gzip(&name, file, is_tar);
-            }
+            Archive::Gzip => self.unpacked(&name, MultiGzDecoder::new(file), is_tar),
+            Archive::Zstd => self.unpacked(&name, zstd::Decoder::with_buffer(file)?, is_tar),
         }
         Ok(())
     }
@@ -400,31 +499,36 @@ impl Gathered {
     /// Reads what has no name that says how it is packed.
     fn stream(&mut self, name: &str, bytes: &[u8]) {
         if bytes.starts_with(&GZIP) {
-            self.gzip(name, bytes, false);
+            self.unpacked(name, MultiGzDecoder::new(bytes), false);
+        } else if bytes.starts_with(&ZSTD) {
+            match zstd::Decoder::with_buffer(bytes) {
+                Ok(text) => self.unpacked(name, text, false),
+                Err(error) => self.lost(name, format!("it is damaged: {error}"), &BTreeSet::new()),
+            }
         } else if is_tar(bytes) {
             self.tar(name, bytes);
         } else if files::is_utf16(bytes) {
             self.problem(name, "it is UTF-16: write it as UTF-8");
         } else {
-            self.text(name, &String::from_utf8_lossy(bytes));
+            self.given(name, &String::from_utf8_lossy(bytes));
         }
     }
 
     /// Reads a tar or a text that was compressed.
-    fn gzip(&mut self, name: &str, file: impl io::Read, is_called_tar: bool) {
-        let mut text = BufReader::new(MultiGzDecoder::new(BufReader::new(file)).take(MAX_UNPACKED));
+    fn unpacked(&mut self, name: &str, file: impl io::Read, is_called_tar: bool) {
+        let mut text = BufReader::new(file.take(MAX_UNPACKED));
         if is_called_tar || text.fill_buf().is_ok_and(is_tar) {
             return self.tar(name, text);
         }
         let mut bytes = Vec::new();
         let read = text.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes);
         if let Err(error) = read {
-            self.problem(name, format!("it ends early or is damaged: {error}"));
+            self.lost(name, format!("it ends early or is damaged: {error}"), &BTreeSet::new());
         }
         if bytes.len() as u64 > MAX_FILE {
-            self.problem(name, format!("it is larger than {} MiB", MAX_FILE >> 20));
+            self.lost(name, format!("it is larger than {} MiB", MAX_FILE >> 20), &BTreeSet::new());
         } else {
-            self.text(name, &String::from_utf8_lossy(&bytes));
+            self.given(name, &String::from_utf8_lossy(&bytes));
         }
     }
 
@@ -438,11 +542,14 @@ impl Gathered {
         for entry in entries {
             let mut entry = match entry {
                 Ok(entry) => entry,
-                Err(error) => return self.problem(name, format!("it ends early or is damaged: {error}")),
+                Err(error) => {
+                    let why = format!("it ends early or is damaged: {error}");
+                    return self.lost(name, why, &BTreeSet::new());
+                }
             };
             self.files += 1;
             if self.files > MAX_FILES {
-                return self.problem(name, format!("it has more than {MAX_FILES} files"));
+                return self.lost(name, format!("it has more than {MAX_FILES} files"), &BTreeSet::new());
             }
             let inner = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             if !entry.header().entry_type().is_file() || !holds_objects(&inner) {
@@ -450,13 +557,18 @@ impl Gathered {
             }
             let within = format!("{name}: {inner}");
             if entry.header().size().unwrap_or(u64::MAX) > MAX_FILE {
-                self.problem(&within, format!("it is larger than {} MiB", MAX_FILE >> 20));
+                self.skipped(&within, format!("it is larger than {} MiB", MAX_FILE >> 20));
                 continue;
             }
             let mut bytes = Vec::new();
             match entry.read_to_end(&mut bytes) {
                 Ok(_) => self.text(&within, &String::from_utf8_lossy(&bytes)),
-                Err(error) => return self.problem(&within, format!("it ends early or is damaged: {error}")),
+                Err(error) => {
+                    // What was read of it is an object, or several.
+                    self.text(&within, &String::from_utf8_lossy(&bytes));
+                    let why = format!("it ends early or is damaged: {error}");
+                    return self.lost(name, why, &BTreeSet::new());
+                }
             }
         }
     }

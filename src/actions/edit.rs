@@ -38,8 +38,8 @@ pub fn edit(request: &EditRequest) -> Result<EditedAnswer, Failure> {
     }
     edit_with(catalog, *dry_run, || {
         let edited = match edit::edit(&load_for(catalog, request)?, request) {
-            // Files that were left out may hold the rest of a package which is only mentioned.
-            Err(EditError::Invalid { .. } | EditError::Unreadable { .. }) => {
+            // Files that were left out may hold the rest of a package which is only mentioned, or the package that is meant.
+            Err(EditError::Invalid { .. } | EditError::Unreadable { .. } | EditError::NoPackage { .. }) => {
                 edit::edit(&load(catalog)?, request)
             }
             edited => edited,
@@ -111,16 +111,21 @@ fn change_with(
     })
 }
 
-/// Where the paths of a diff of the catalog start, unless it is here: `git apply` takes none that lead out of a directory.
+/// Where the paths of a diff of the catalog start, unless it is here: `git apply` takes none that lead out of a directory, or
+/// through a symbolic link.
 fn diff_base(catalog: &Path) -> Option<DiffBase> {
-    let leads_out = catalog.is_absolute() || catalog.components().any(|part| part == Component::ParentDir);
-    let whole = catalog.canonicalize().ok().filter(|_| leads_out)?;
-    let below = |root: &Path| Some(whole.strip_prefix(root).ok()?.to_owned());
     let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok()?;
+    let whole = catalog.canonicalize().ok()?;
+    let leads_out = catalog.is_absolute() || catalog.components().any(|part| part == Component::ParentDir);
+    if !leads_out && here.join(catalog) == whole {
+        return None;
+    }
+    let below = |root: &Path| Some(whole.strip_prefix(root).ok()?.to_owned());
     if let Some(path) = below(&here) {
         return Some(DiffBase { root: None, path });
     }
-    let root = whole.ancestors().find(|above| above.join(".git").exists()).unwrap_or(Path::new("/"));
+    let repository = whole.ancestors().find(|above| above.join(".git").exists());
+    let root = repository.or_else(|| whole.ancestors().find(|above| here.starts_with(above)))?;
     Some(DiffBase { root: Some(root.to_owned()), path: below(root)? })
 }
 

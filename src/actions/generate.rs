@@ -7,6 +7,7 @@ pub(super) mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use olmkit_bundle::csv::annotation::CREATED_AT;
 use olmkit_bundle::finding::{Finding, Findings, Level};
@@ -27,7 +28,7 @@ use crate::files::{self, OutputDir};
 use crate::image::{Access, Place, digests};
 use crate::report::{Answer, ExplainedAnswer, GeneratedAnswer};
 
-pub use manifests::{Helm, Inputs};
+pub use manifests::{Helm, Inputs, PROGRAM_LIMIT};
 
 /// The file of a Helm chart that says what it is.
 const CHART_FILE: &str = "Chart.yaml";
@@ -61,6 +62,8 @@ pub struct Request {
     pub compat: Option<Compat>,
     /// Which descriptors of owned APIs the bundle gets.
     pub descriptors: Descriptors,
+    /// How long kustomize and helm may take together.
+    pub program_limit: Duration,
     /// Whether tags are to become digests.
     pub pin_digests: bool,
     /// Whether to write the bundle into a directory that plainly holds something else, and over files of others.
@@ -117,6 +120,10 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
     let settings = file.as_ref().map(|file| file.settings.clone()).unwrap_or_default();
     let named = |path: &String| Some(beside.join(path)).filter(|_| !path.is_empty());
     let inputs = request.inputs.or(&settings, beside)?;
+    for path in &inputs.paths {
+        output.check_is_not(path)?;
+        super::output::check_is_no_bundle(path)?;
+    }
     if !request.force {
         inputs.paths.iter().try_for_each(|path| output.check_hides_none(path))?;
     }
@@ -173,7 +180,7 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
         return Err(Failure::misuse("no manifests were given")
             .help("name files or directories, send them to standard input, or list them under `manifests` in the package file"));
     }
-    let manifest_texts = inputs.read(package.name.as_str(), &output)?;
+    let manifest_texts = inputs.read(package.name.as_str(), &output, request.program_limit)?;
     let mut samples: Vec<_> = package.settings.samples.iter().map(|path| beside.join(path)).collect();
     samples.extend(request.samples);
     let (sample_texts, unread) = manifests::read_samples(&samples, &output)?;

@@ -1,5 +1,6 @@
 //! `bundle init`: looks at a directory and writes a package file for what is there.
 
+mod makefile;
 mod sources;
 
 use std::cell::RefCell;
@@ -23,6 +24,7 @@ use super::output;
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
 use crate::report::InitAnswer;
+use crate::shell::quoted;
 
 /// Where to look, and what to start from.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ const NOT_OURS: [&str; 8] =
 /// More files than this are not looked at.
 const MOST_FILES: usize = 10_000;
 
+/// Where `bundle generate` puts the bundle, unless it is told otherwise.
+const DEFAULT_OUTPUT: &str = "bundle";
 /// More files than this are not listed.
 const LISTED: usize = 3;
 
@@ -48,6 +52,12 @@ const LISTED: usize = 3;
 const FOREIGN: [&str; 4] = ["Chart.yaml", "kustomization.yaml", "kustomization.yml", "values.yaml"];
 /// Directories with examples.
 const SAMPLES: [&str; 2] = ["samples", "examples"];
+/// Where operator-sdk's projects keep samples.
+const STOCK_SAMPLES: &str = "config/samples";
+/// Directories whose samples are for something else where there are others.
+const TOOLS_AND_TEXTS: [&str; 4] = ["doc", "docs", "hack", "scripts"];
+/// With more files than this they are the snippets of a handbook, with values that nobody can apply.
+const MOST_TEXTS: usize = 10;
 /// Parts of the paths of kustomizations that do not make the whole operator.
 const PARTS: [&str; 8] = ["samples", "crd", "rbac", "scorecard", "manifests", "examples", "test", "e2e"];
 /// Names of kustomizations that others add something with; they come last where there is another.
@@ -60,6 +70,8 @@ const BASE_ENDING: &str = ".clusterserviceversion.yaml";
 struct Chosen {
     key: &'static str,
     paths: Vec<String>,
+    /// Manifests with the CRDs that a chart lacks.
+    crds: Vec<String>,
     /// Other sources, as the package file would name them.
     others: Vec<String>,
 }
@@ -71,6 +83,8 @@ struct Survey {
     /// Manifests that say again what others say.
     again: BTreeSet<String>,
     samples: BTreeSet<String>,
+    /// Samples elsewhere than where the project keeps them.
+    more_samples: Vec<String>,
     kustomize: BTreeSet<String>,
     /// Directories with a kustomization, also those that do not make the whole operator.
     kustomized: BTreeSet<String>,
@@ -79,12 +93,25 @@ struct Survey {
     /// Those that name no other directory.
     alone: BTreeSet<String>,
     helm: BTreeSet<String>,
+    /// Charts with CRDs.
+    helm_with_crds: BTreeSet<String>,
+    /// Charts with something that runs.
+    helm_with_workload: BTreeSet<String>,
+    /// Charts among examples.
+    helm_samples: BTreeSet<String>,
+    /// Files with CRDs, and with something that runs, outside of charts.
+    with_crds: BTreeSet<String>,
+    with_workload: BTreeSet<String>,
     kinds: BTreeSet<String>,
     base: Option<String>,
+    /// The packages of ClusterServiceVersions that stand among other manifests.
+    packages: BTreeSet<String>,
     /// ClusterServiceVersions that are not the base.
     csvs: Vec<String>,
     /// Directories of bundles.
     bundles: Vec<String>,
+    /// How many files were not looked at.
+    unseen: usize,
     /// Files that are not YAML, and that no directory among the manifests holds.
     broken: Vec<String>,
 }
@@ -122,7 +149,7 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         (Some(root), Some(text)) if !root.has_package() => operators(directory, root, text),
         _ => Vec::new(),
     };
-    let cargo = cargo.filter(CargoFile::has_package);
+    let mut cargo = cargo.filter(CargoFile::has_package);
     let project = read_yaml(&directory.join("PROJECT"));
     let survey = Survey::of(directory, package_name(directory, project.as_ref(), None).as_deref())?;
     let from_csv = request.from_csv.as_deref();
@@ -144,31 +171,38 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let paths = |key| if chosen.key == key { chosen.paths.clone() } else { Vec::new() };
     let chart = paths("helm").first().and_then(|path| read_yaml(&directory.join(path).join("Chart.yaml")));
     let makefile = files::read_text(&directory.join("Makefile")).unwrap_or_default();
+    let place = Beside::of(name);
+    // `bundle generate` reads the Cargo.toml that stands beside the package file, and no other.
+    let elsewhere = cargo.take_if(|_| !place.above.is_empty());
+    let elsewhere = elsewhere.as_ref().and_then(|cargo| OperatorCrate::of(".".to_owned(), cargo));
+    let elsewhere = match operators.as_slice() {
+        [only] => Some(only),
+        _ => elsewhere.as_ref(),
+    };
     let of_crate = cargo.as_ref().and_then(CargoFile::name_and_version);
     let found = Found {
         cargo: cargo.as_ref(),
         csv: csv.as_ref(),
-        base: survey.base.clone().filter(|_| from_csv.is_none()),
-        package: match (operators.as_slice(), &of_crate) {
-            ([only], _) => valid_name(&only.name),
+        base: survey.base.clone().filter(|_| from_csv.is_none()).map(|path| place.path(&path)),
+        package: match (elsewhere, &of_crate) {
+            (Some(only), _) => valid_name(&only.name),
             // What is no package name is not taken from Cargo.toml.
             (_, Some((name, _))) => valid_name(name).filter(|valid| valid != name),
-            _ => package_name(directory, project.as_ref(), chart.as_ref()),
+            _ => survey.package().or_else(|| package_name(directory, project.as_ref(), chart.as_ref())),
         },
-        version: match (operators.as_slice(), &of_crate) {
-            ([only], _) => only.version.clone(),
+        version: match (elsewhere, &of_crate) {
+            (Some(only), _) => only.version.clone(),
             (_, Some((_, Some(_)))) => None,
             _ => version(chart.as_ref(), &makefile),
         },
-        fields: match operators.as_slice() {
-            [only] => only.fields.clone(),
-            _ => Vec::new(),
-        },
+        fields: elsewhere.map(|only| only.fields.clone()).unwrap_or_default(),
+        channels: makefile::channels(&makefile),
+        default_channel: makefile::default_channel(&makefile),
         chart,
-        manifests: paths("manifests"),
-        samples: list(&survey.samples),
-        kustomize: paths("kustomize"),
-        helm: paths("helm"),
+        manifests: place.paths(if chosen.key == "manifests" { &chosen.paths } else { &chosen.crds }),
+        samples: place.paths(&list(&survey.samples)),
+        kustomize: place.paths(&paths("kustomize")),
+        helm: place.paths(&paths("helm")),
         kinds: list(&survey.kinds),
     };
     let has_version = found.version.is_some() || of_crate.is_some_and(|(_, version)| version.is_some());
@@ -193,7 +227,7 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     });
     let mut next = "olmkit bundle generate".to_owned();
     if path != PACKAGE_FILE {
-        next += &format!(" --package-file {path}");
+        next += &format!(" --package-file {}", quoted(&path));
     }
     if !has_name {
         next += " --package my-operator";
@@ -202,8 +236,14 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
         let (_, version) = name_of(directory);
         next += &format!(" --version {}", version.as_deref().unwrap_or("0.1.0"));
     }
+    if output::is_bundle_of_others(Path::new(DEFAULT_OUTPUT)) {
+        unused.push(format!("{DEFAULT_OUTPUT} (a bundle by another tool)"));
+        next += &format!(" --output-dir {DEFAULT_OUTPUT}-olmkit");
+    }
     let package_file = BTreeMap::from([(request.package_file, Some(initial.text.into_bytes()))]);
-    let others: BTreeMap<_, _> = initial.files.into_iter().map(|(name, bytes)| (name, Some(bytes))).collect();
+    let others =
+        initial.files.into_iter().map(|(name, bytes)| (format!("{}{name}", place.below), Some(bytes)));
+    let others: BTreeMap<_, _> = others.collect();
     let mut output = OutputDir::open(directory)?;
     for (name, bytes) in package_file.iter().chain(&others) {
         let path = directory.join(name);
@@ -219,6 +259,32 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     let names: BTreeSet<_> = package_file.into_keys().chain(others.into_keys()).collect();
     let files = names.into_iter().collect();
     Ok(InitAnswer { directory: request.directory, files, unused, missing, fill_in, next })
+}
+
+/// Where the package file stands below the operator's directory: what it names is relative to it.
+struct Beside {
+    /// The directory, with a `/` at its end; empty for the operator's own.
+    below: String,
+    /// The way back.
+    above: String,
+}
+
+impl Beside {
+    fn of(package_file: &Path) -> Self {
+        let parts = package_file.parent().into_iter().flat_map(Path::components);
+        let parts: Vec<_> = parts.filter(|part| matches!(part, Component::Normal(_))).collect();
+        let below = parts.iter().map(|part| format!("{}/", part.as_os_str().to_string_lossy())).collect();
+        Self { below, above: "../".repeat(parts.len()) }
+    }
+
+    fn path(&self, path: &str) -> String {
+        let whole = format!("{}{path}", self.above);
+        if self.above.is_empty() { whole } else { whole.trim_end_matches("/.").to_owned() }
+    }
+
+    fn paths(&self, paths: &[String]) -> Vec<String> {
+        paths.iter().map(|path| self.path(path)).collect()
+    }
 }
 
 /// Refuses manifests that several crates of a workspace keep, each its own: together they would be one operator.
@@ -265,6 +331,13 @@ struct OperatorCrate {
     fields: Vec<(&'static str, String)>,
 }
 
+impl OperatorCrate {
+    fn of(path: String, cargo: &CargoFile<'_>) -> Option<Self> {
+        let (name, version) = cargo.name_and_version()?;
+        Some(Self { path, name, version, fields: cargo.fields() })
+    }
+}
+
 /// The operators among the members of a workspace: the programs that use kube.
 fn operators(directory: &Path, root: &CargoFile<'_>, root_text: &str) -> Vec<OperatorCrate> {
     let mut paths = Vec::new();
@@ -293,9 +366,7 @@ fn operators(directory: &Path, root: &CargoFile<'_>, root_text: &str) -> Vec<Ope
         own.set_workspace(CargoFile::parse(Source::new("Cargo.toml", root_text)).ok()?);
         let is_there = |file: &str| directory.join(&path).join(file).exists();
         let is_program = is_there("src/main.rs") || is_there("src/bin") || own.names_programs();
-        let (name, version) = own.name_and_version().filter(|_| is_program && own.depends_on("kube"))?;
-        let fields = own.fields();
-        Some(OperatorCrate { path, name, version, fields })
+        if is_program && own.depends_on("kube") { OperatorCrate::of(path, &own) } else { None }
     };
     paths.into_iter().filter_map(operator).collect()
 }
@@ -315,7 +386,10 @@ fn package_name(directory: &Path, project: Option<&Json>, chart: Option<&Json>) 
 
 /// What a directory is called. Of one that is named as a version, the directory above and the version.
 fn name_of(directory: &Path) -> (Option<String>, Option<String>) {
-    let Ok(path) = std::path::absolute(directory) else { return (None, None) };
+    // `..` has no name before it is known where it leads.
+    let leads_up = directory.components().any(|part| part == Component::ParentDir);
+    let path = if leads_up { directory.canonicalize() } else { std::path::absolute(directory) };
+    let Ok(path) = path else { return (None, None) };
     let name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
     let version = name(&path).map(|name| name.trim_start_matches('v').to_owned());
     match version.filter(|text| text.parse::<Version>().is_ok()) {
@@ -335,27 +409,26 @@ fn valid_name(text: &str) -> Option<String> {
 /// The version that the chart or the Makefile names.
 fn version(chart: Option<&Json>, makefile: &str) -> Option<String> {
     let of_chart = ["appVersion", "version"].into_iter().filter_map(|key| chart?.get(key)?.as_str());
-    let of_makefile = makefile.lines().filter_map(|line| {
-        let (name, value) = line.split_once('=')?;
-        (name.trim_end_matches(['?', ':', ' ']) == "VERSION").then(|| value.trim())
-    });
+    let of_makefile = makefile::variable(makefile, "VERSION");
     let mut versions = of_chart.chain(of_makefile).map(|text| text.trim_start_matches('v').to_owned());
     versions.find(|text| text.parse::<Version>().is_ok())
 }
 
 impl Survey {
+    /// The package whose ClusterServiceVersion stands among the manifests: it is the base of that package alone.
+    fn package(&self) -> Option<String> {
+        let only = self.packages.first().filter(|_| self.packages.len() == 1)?;
+        only.parse::<PackageName>().is_ok().then(|| only.clone())
+    }
+
     /// One source of manifests, never two of the same operator: `config/default`, a chart, another kustomization, or else the
     /// files themselves.
     fn choose(&self) -> Chosen {
         let stock = "config/default".to_owned();
-        let nearest = |set: &BTreeSet<String>| {
-            let all = set.iter().min_by_key(|path| path.matches('/').count());
-            all.cloned().into_iter().collect::<Vec<_>>()
-        };
         let (key, paths) = if self.kustomize.contains(&stock) {
             ("kustomize", vec![stock])
-        } else if !self.helm.is_empty() {
-            ("helm", nearest(&self.helm))
+        } else if !self.helm.is_empty() && !self.is_manifests_before_chart() {
+            ("helm", self.charts())
         } else if let Some(path) = self.kustomize.iter().min_by_key(|path| likelihood(path)) {
             ("kustomize", vec![path.clone()])
         } else {
@@ -369,6 +442,11 @@ impl Survey {
         };
         // Where no kustomization is chosen, their files are read.
         let parts = if key == "kustomize" { self.parts.clone() } else { BTreeSet::new() };
+        let is_without_crds = key == "helm" && paths.iter().all(|path| !self.helm_with_crds.contains(path));
+        let crds: Vec<String> = match is_without_crds {
+            true => self.manifests.iter().filter(|path| holds(&self.with_crds, path)).cloned().collect(),
+            false => Vec::new(),
+        };
         let mut others = Vec::new();
         for (of, set) in [
             ("kustomize", &self.kustomize),
@@ -377,20 +455,42 @@ impl Survey {
             ("manifests", &self.manifests),
             ("manifests", &self.again),
         ] {
-            let unused = set.iter().filter(|path| !paths.contains(path) && (of == "helm" || !is_part(path)));
+            let is_used = |path: &String| paths.contains(path) || of == "manifests" && crds.contains(path);
+            let unused = set.iter().filter(|path| !is_used(path) && (of == "helm" || !is_part(path)));
             others.extend(unused.map(|path| format!("{of}: [{path}]")));
+        }
+        if let Some(more) = listed(&self.more_samples) {
+            others.push(format!("samples: [{more}]"));
         }
         others.extend(self.csvs.iter().map(|path| format!("base: {path}")));
         if paths.is_empty() {
             others.extend(self.bundles.iter().map(|path| format!("{path} (a bundle)")));
         }
-        let unread = self.broken.iter().filter(|_| key == "manifests");
-        let listed: Vec<_> = unread.clone().take(LISTED).map(String::as_str).collect();
-        let more = if unread.count() > LISTED { ", …" } else { "" };
-        if !listed.is_empty() {
-            others.push(format!("{}{more} (not YAML)", listed.join(", ")));
+        if let Some(unread) = listed(&self.broken).filter(|_| key == "manifests") {
+            others.push(format!("{unread} (not YAML)"));
         }
-        Chosen { key, paths, others }
+        others.extend(
+            (self.unseen > 0)
+                .then(|| format!("{} more files: only {MOST_FILES} were looked at", self.unseen)),
+        );
+        Chosen { key, paths, crds, others }
+    }
+
+    /// The chart that makes the operator, and those with its CRDs where they have charts of their own.
+    fn charts(&self) -> Vec<String> {
+        let rank = |path: &&String| (!self.helm_with_workload.contains(*path), path.matches('/').count());
+        let mut charts: Vec<_> = self.helm.iter().min_by_key(rank).cloned().into_iter().collect();
+        if charts.iter().all(|chart| !self.helm_with_crds.contains(chart)) {
+            let alone = self.helm_with_crds.difference(&self.helm_with_workload);
+            charts.extend(alone.cloned());
+        }
+        charts
+    }
+
+    /// Whether manifests make the operator, and a chart beside them does not: CRDs are what makes an operator.
+    fn is_manifests_before_chart(&self) -> bool {
+        let has = |set: &BTreeSet<String>| self.manifests.iter().any(|path| holds(set, path));
+        self.helm_with_crds.is_empty() && has(&self.with_crds) && has(&self.with_workload)
     }
 
     /// `package` is what the package is probably called.
@@ -399,8 +499,8 @@ impl Survey {
         let name = |path: &Path| path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
         let bundles = RefCell::new(Vec::new());
         let is_bundle = |path: &Path| {
-            let is_one = output::is_bundle(path);
-            bundles.borrow_mut().extend(is_one.then(|| name(path)));
+            let is_one = output::is_of_bundle(path);
+            bundles.borrow_mut().extend((is_one && output::is_bundle(path)).then(|| name(path)));
             is_one
         };
         let all = files::below(directory, is_bundle).map_err(list)?;
@@ -408,7 +508,8 @@ impl Survey {
         let (ours, others): (Vec<_>, Vec<_>) = all.iter().partition(is_ours);
         let mut others: BTreeSet<_> =
             others.into_iter().filter(|path| output::is_manifest(path)).map(|path| name(path)).collect();
-        let mut survey = Self { bundles: bundles.take(), ..Self::default() };
+        let unseen = ours.len().saturating_sub(MOST_FILES);
+        let mut survey = Self { bundles: bundles.take(), unseen, ..Self::default() };
         survey.bundles.sort();
         let mut read = Vec::new();
         for path in ours.into_iter().take(MOST_FILES) {
@@ -418,7 +519,9 @@ impl Survey {
             match file.as_ref() {
                 "Chart.yaml" => {
                     others.insert(name(path));
-                    survey.helm.insert(parent);
+                    let charts =
+                        if is_samples(&parent) { &mut survey.helm_samples } else { &mut survey.helm };
+                    charts.insert(parent);
                 }
                 "kustomization.yaml" | "kustomization.yml" | "Kustomization" => {
                     others.insert(name(path));
@@ -451,6 +554,9 @@ impl Survey {
         }
         let is_part = |path: &String| path.split('/').any(|part| PARTS.contains(&part));
         let is_crd_or_rbac = |path: &String| matches!(path.rsplit('/').next(), Some("crd" | "rbac"));
+        // A chart below a chart is a part of it.
+        let charts = survey.helm.clone();
+        survey.helm.retain(|own| !charts.iter().any(|above| own != above && sources::is_below(own, above)));
         survey.parts = survey.kustomize.iter().filter(|path| is_crd_or_rbac(path)).cloned().collect();
         survey.kustomize.retain(|path| !is_part(path));
         survey.classify(&read, others, package);
@@ -464,7 +570,8 @@ impl Survey {
         mut others: BTreeSet<String>,
         package: Option<&str>,
     ) {
-        let in_chart = |path: &str| self.helm.iter().any(|chart| sources::is_below(path, chart));
+        let (charts, samples) = (self.helm.clone(), self.helm_samples.clone());
+        let in_chart = |path: &str| charts.union(&samples).any(|chart| sources::is_below(path, chart));
         let parsed: Vec<_> = files
             .iter()
             // A template is not YAML yet; a chart keeps CRDs in a directory without templates.
@@ -473,7 +580,19 @@ impl Survey {
                 (path, parent, Manifests::parse(vec![Source::new(path.as_str(), text)]))
             })
             .collect();
-        others.extend(files.iter().filter(|(path, _, _)| in_chart(path)).map(|(path, _, _)| path.clone()));
+        for (path, _, text) in files.iter().filter(|(path, _, _)| in_chart(path)) {
+            others.insert(path.clone());
+            let own = charts.iter().filter(|chart| sources::is_below(path, chart)).cloned();
+            if text.contains("CustomResourceDefinition") {
+                self.helm_with_crds.extend(own.clone());
+            }
+            if ["Deployment", "StatefulSet", "DaemonSet"]
+                .iter()
+                .any(|kind| text.contains(&format!("kind: {kind}")))
+            {
+                self.helm_with_workload.extend(own);
+            }
+        }
         let mut groups = BTreeSet::new();
         for object in parsed.iter().flat_map(|(_, _, manifests)| manifests.objects()) {
             if object.kind() == "CustomResourceDefinition" {
@@ -508,7 +627,12 @@ impl Survey {
                 others.insert((*path).clone());
             } else if self.kustomize.is_empty() || !self.kustomized.contains(*parent) {
                 // What kustomize builds is told by its kustomization.
-                manifests.push(sources::ManifestFile::new(path, objects.iter()));
+                let file = sources::ManifestFile::new(path, objects.iter());
+                let names = objects.iter().filter(|object| is_csv(object)).map(|object| object.name());
+                self.packages.extend(names.filter_map(|name| Some(name.split_once('.')?.0.to_owned())));
+                self.with_crds.extend(file.has_crd().then(|| (*path).clone()));
+                self.with_workload.extend(file.has_workload().then(|| (*path).clone()));
+                manifests.push(file);
             }
         }
         self.choose_base(bases, csvs, package);
@@ -533,6 +657,21 @@ impl Survey {
         // A directory is read with everything below it.
         let all: Vec<_> = self.samples.iter().chain(&self.manifests).cloned().collect();
         self.samples.retain(|own| !all.iter().any(|above| sources::is_below(own, above)));
+        self.choose_samples();
+    }
+
+    /// The samples that the project keeps as such: those of `config/samples`, else those that are not of its tools and texts.
+    fn choose_samples(&mut self) {
+        let is_stock = |path: &String| path == STOCK_SAMPLES || sources::is_below(path, STOCK_SAMPLES);
+        let is_own = |path: &String| !path.split('/').any(|part| TOOLS_AND_TEXTS.contains(&part));
+        let own: BTreeSet<_> = match self.samples.iter().any(is_stock) {
+            true => self.samples.iter().filter(|path| is_stock(path)).cloned().collect(),
+            false => self.samples.iter().filter(|path| is_own(path)).cloned().collect(),
+        };
+        if !own.is_empty() || self.samples.len() > MOST_TEXTS {
+            self.more_samples = self.samples.difference(&own).cloned().collect();
+            self.samples = own;
+        }
     }
 
     /// The base: that of operator-sdk's layout, where there are several that of the package. One that stands elsewhere is the
@@ -550,6 +689,18 @@ impl Survey {
         self.base = own.map(|own| from.remove(own));
         self.csvs = [bases, csvs].concat();
     }
+}
+
+/// The first of some paths, and that there are more; none where there are none.
+fn listed(paths: &[String]) -> Option<String> {
+    let first: Vec<_> = paths.iter().take(LISTED).map(String::as_str).collect();
+    let more = if paths.len() > LISTED { ", …" } else { "" };
+    (!first.is_empty()).then(|| format!("{}{more}", first.join(", ")))
+}
+
+/// Whether one of these files is at a path, or below it.
+fn holds(files: &BTreeSet<String>, path: &str) -> bool {
+    files.iter().any(|file| file == path || sources::is_below(file, path))
 }
 
 /// Whether a directory is one of examples.

@@ -266,26 +266,25 @@ impl Errand<'_> {
 }
 
 impl Verb {
-    /// The same in a namespace, where none is named.
-    fn within(&self, default: Option<&str>) -> Self {
+    /// The same in a namespace, where none is named, and the namespace that it is then about: none where it looks everywhere.
+    fn within(&self, default: Option<&str>) -> (Self, Option<String>) {
+        let needed = |namespace: &mut String| {
+            if namespace.is_empty() {
+                default.unwrap_or_default().clone_into(namespace);
+            }
+            Some(namespace.clone())
+        };
+        let wanted = |namespace: &mut Option<String>| {
+            *namespace = namespace.take().or_else(|| default.map(str::to_owned));
+            namespace.clone()
+        };
         let mut verb = self.clone();
-        let Some(default) = default else { return verb };
         let namespace = match &mut verb {
-            Self::Install { request, .. } => {
-                if request.namespace.is_empty() {
-                    default.clone_into(&mut request.namespace);
-                }
-                return verb;
-            }
-            Self::Upgrade(request) => &mut request.namespace,
-            Self::Uninstall(request) => &mut request.namespace,
-            Self::Rollback { request, .. } => &mut request.namespace,
-            Self::Source(SourceVerb::Add { wanted, .. }) => {
-                if wanted.namespace.is_empty() {
-                    default.clone_into(&mut wanted.namespace);
-                }
-                return verb;
-            }
+            Self::Install { request, .. } => needed(&mut request.namespace),
+            Self::Source(SourceVerb::Add { wanted, .. }) => needed(&mut wanted.namespace),
+            Self::Upgrade(request) => wanted(&mut request.namespace),
+            Self::Uninstall(request) => wanted(&mut request.namespace),
+            Self::Rollback { request, .. } => wanted(&mut request.namespace),
             Self::Source(
                 SourceVerb::List { namespace }
                 | SourceVerb::Remove { namespace, .. }
@@ -297,34 +296,9 @@ impl Verb {
             | Self::Describe { namespace, .. }
             | Self::Doctor { namespace, .. }
             | Self::Watch { namespace, .. }
-            | Self::List { namespace } => namespace,
+            | Self::List { namespace } => wanted(namespace),
         };
-        namespace.get_or_insert_with(|| default.to_owned());
-        verb
-    }
-
-    /// The namespace that it is about; none where it looks everywhere.
-    fn namespace(&self) -> Option<&str> {
-        let namespace = match self {
-            Self::Install { request, .. } => return Some(&request.namespace),
-            Self::Source(SourceVerb::Add { wanted, .. }) => return Some(&wanted.namespace),
-            Self::Upgrade(request) => &request.namespace,
-            Self::Uninstall(request) => &request.namespace,
-            Self::Rollback { request, .. } => &request.namespace,
-            Self::Source(
-                SourceVerb::List { namespace }
-                | SourceVerb::Remove { namespace, .. }
-                | SourceVerb::Refresh { namespace, .. },
-            )
-            | Self::Approve { namespace, .. }
-            | Self::Plan { namespace, .. }
-            | Self::Status { namespace, .. }
-            | Self::Describe { namespace, .. }
-            | Self::Doctor { namespace, .. }
-            | Self::Watch { namespace, .. }
-            | Self::List { namespace } => namespace,
-        };
-        namespace.as_deref()
+        (verb, namespace)
     }
 
     /// Whether it changes a cluster.
@@ -452,6 +426,8 @@ fn all_of(contexts: &[String], each: Vec<Result<Reached, Failure>>) -> Result<Ve
 struct Reached {
     cluster: Kubernetes,
     verb: Verb,
+    /// The namespace that the verb is about; none where it looks everywhere.
+    namespace: Option<String>,
 }
 
 impl Reached {
@@ -460,9 +436,9 @@ impl Reached {
         let cluster = connect_to(target, context)?;
         let cluster = cluster.within(errand.options.timeout.saturating_sub(errand.begun.elapsed()));
         let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
-        let verb = errand.verb.within(namespace);
+        let (verb, namespace) = errand.verb.within(namespace);
         verb.has_namespace()?;
-        Ok(Self { cluster, verb })
+        Ok(Self { cluster, verb, namespace })
     }
 
     /// Looks at what the verb begins with, and changes nothing: that a cluster does not answer is told before another one is changed.
@@ -471,7 +447,7 @@ impl Reached {
             Verb::Source(_) => &known::CATALOG_SOURCE,
             _ => &known::SUBSCRIPTION,
         };
-        let found = self.cluster.list(kind, self.verb.namespace());
+        let found = self.cluster.list(kind, self.namespace.as_deref());
         found.map_err(|error| failure(error.into(), &[], "", None))?;
         let errand = &Errand { verb: &self.verb, ..*errand };
         rehearse(&mut self.cluster, &Sources::of(target, errand), errand, progress)
@@ -539,7 +515,7 @@ fn on_real(
     errand: &Errand<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    let Reached { mut cluster, verb } = reached;
+    let Reached { mut cluster, verb, .. } = reached;
     let errand = &Errand { verb: &verb, ..*errand };
     let sources = Sources::of(target, errand);
     if let Some(made) = errand.made

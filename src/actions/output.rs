@@ -10,6 +10,7 @@ use olmkit_bundle::generate::HEADER;
 use crate::exit::Failure;
 use crate::files::{self, FileError};
 use crate::input::SCORECARD_DIR;
+use crate::shell::quoted;
 
 /// The directories of a bundle.
 const BUNDLE_DIRS: [&str; 3] = [MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR];
@@ -54,7 +55,7 @@ impl Output {
         let is_other = |other: &PathBuf| {
             other.file_name() == path.file_name() && path.canonicalize().is_ok_and(|real| real == *other)
         };
-        self.others.iter().any(is_other) || path.is_dir() && (self.is_output(path) || is_bundle(path))
+        self.others.iter().any(is_other) || path.is_dir() && (self.is_output(path) || is_of_bundle(path))
     }
 
     fn is_output(&self, path: &Path) -> bool {
@@ -194,6 +195,59 @@ pub(super) fn is_bundle(directory: &Path) -> bool {
         files.iter().any(|file| files::starts_with(file, HEADER.as_bytes()))
     };
     manifests.is_dir() && (is_annotated() || has_ours())
+}
+
+/// Refuses an input that is a bundle and nothing else, whole or its manifests: what a bundle is made from is not in it.
+pub(super) fn check_is_no_bundle(input: &Path) -> Result<(), Failure> {
+    let name = MANIFESTS_DIR.trim_end_matches('/');
+    let above = input.canonicalize().ok().filter(|real| real.ends_with(name));
+    let above = above.as_deref().and_then(Path::parent).filter(|above| is_bundle(above));
+    let bundle = match above {
+        Some(_) if input.file_name().is_none() => Path::new(".."),
+        Some(_) => input.parent().filter(|above| *above != Path::new("")).unwrap_or(Path::new(".")),
+        None if is_bundle(input) && !holds_objects(input) => input,
+        None => return Ok(()),
+    };
+    let files = files::below(&bundle.join(name), |_| true).unwrap_or_default();
+    let csv = files.iter().find(|file| file.to_string_lossy().ends_with(CSV_ENDING));
+    let csv = csv.map_or_else(|| bundle.join(name).join("NAME.clusterserviceversion.yaml"), Clone::clone);
+    let [shown, csv] = [bundle, &csv].map(|path| path.display().to_string());
+    let help = format!(
+        "run `olmkit bundle validate {}` to check it; to generate the next version, give the operator's own manifests, and \
+         `--base {}` to keep what its ClusterServiceVersion says",
+        quoted(&shown),
+        quoted(&csv)
+    );
+    Err(Failure::misuse(format!(
+        "`{}` is a bundle already, not the manifests of an operator",
+        input.display()
+    ))
+    .help(help))
+}
+
+/// Whether a directory is a bundle with manifests that another tool wrote, or a person.
+pub(super) fn is_bundle_of_others(directory: &Path) -> bool {
+    let files = || files::below(&directory.join(MANIFESTS_DIR), |_| true).unwrap_or_default();
+    is_bundle(directory) && files().iter().any(|file| !files::starts_with(file, HEADER.as_bytes()))
+}
+
+/// Whether objects of Kubernetes stand in a directory outside of its bundles.
+fn holds_objects(directory: &Path) -> bool {
+    let is_bundle_dir = |below: &Path| BUNDLE_DIRS.iter().any(|dir| below == directory.join(dir));
+    let files = files::below(directory, |below| is_bundle_dir(below) || is_bundle(below)).unwrap_or_default();
+    let mut texts =
+        files.iter().filter(|file| is_manifest(file)).filter_map(|file| files::read_text(file).ok());
+    texts.any(|text| text.starts_with("kind:") || text.contains("\nkind:") || text.contains("\"kind\""))
+}
+
+/// Whether a directory is a bundle and nothing else, or the part of one in a directory that holds other manifests too: what is
+/// in it was made, and is nobody's source.
+pub(super) fn is_of_bundle(directory: &Path) -> bool {
+    let is_part = |dir: &&str| {
+        let above = directory.ancestors().nth(Path::new(dir).components().count());
+        directory.ends_with(dir) && above.is_some_and(is_bundle)
+    };
+    BUNDLE_DIRS.iter().any(is_part) || is_bundle(directory) && !holds_objects(directory)
 }
 
 /// Whether a bundle is all that a directory holds: no manifest is outside of it.

@@ -15,6 +15,7 @@ use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::render::{self, Form, Rendered};
 use olmkit_catalog::template::{self, BundleSource, Component, Strategy, Template, TemplateError};
 
+use super::absent::{What, Within};
 use super::catalog::{complete, render_bundle};
 use super::parallel::in_parallel;
 use crate::exit::{Exit, Failure};
@@ -346,8 +347,13 @@ pub fn convert(
     let files = catalog.catalog(access)?;
     let parsed = Catalog::parse(&files);
     writable(&parsed, catalog)?;
+    let within = Within { catalog: &parsed, input: catalog, package: None };
     let text = template::convert(&parsed, target, package, format).map_err(|error| {
-        let (place, help) = (error.place().cloned(), error.help().map(str::to_owned));
+        let place = error.place().cloned();
+        let help = match &error {
+            template::ConvertError::NoPackage { package } => Some(within.help(What::Package, package)),
+            error => error.help().map(str::to_owned),
+        };
         Failure { help, ..Failure::no(error) }.at(place)
     })?;
     Ok(StreamAnswer { text })

@@ -4,7 +4,7 @@ mod baseline;
 mod external;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -24,11 +24,12 @@ use crate::files;
 use crate::image::{Access, Place, PlaceError, platforms};
 use crate::input::Input;
 use crate::report::{self, CodeAnswer, CodesAnswer, FindingsAnswer};
+use crate::shell;
 use baseline::Baseline;
 
 pub use external::CUSTOM_CHECK;
 
-/// The suite that runs when none is named.
+/// The suite that runs when none is named: the verdict of OLM's own tools.
 pub const DEFAULT_SUITE: &str = rules::OLM;
 
 /// What to validate, and how.
@@ -199,7 +200,8 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
 /// The next command: for a bundle without errors what ships it, for a directory above bundles the bundles.
 fn next(answer: &FindingsAnswer, bundles: &[Input]) -> Option<String> {
     let [Input::Disk(path)] = bundles else { return None };
-    let (shown, has_errors) = (path.display(), answer.findings.iter().any(|own| own.level == Level::Error));
+    let quoted = |path: &Path| shell::quoted(&path.display().to_string());
+    let (shown, has_errors) = (quoted(path), answer.findings.iter().any(|own| own.level == Level::Error));
     if !has_errors {
         return Some(format!(
             "run `olmkit bundle build {shown} --to HOST/NAME:TAG`, then `olmkit catalog add CATALOG HOST/NAME:TAG`"
@@ -210,11 +212,8 @@ fn next(answer: &FindingsAnswer, bundles: &[Input]) -> Option<String> {
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_bundle(path)).collect();
     match below.as_slice() {
         [] => None,
-        [only] => Some(format!("did you mean `olmkit bundle validate {}`?", only.display())),
-        _ => Some(format!(
-            "did you mean `olmkit bundle validate {}/*`?",
-            shown.to_string().trim_end_matches('/')
-        )),
+        [only] => Some(format!("did you mean `olmkit bundle validate {}`?", quoted(only))),
+        _ => Some(format!("did you mean `olmkit bundle validate {}/*`?", shown.trim_end_matches('/'))),
     }
 }
 

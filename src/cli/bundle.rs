@@ -132,7 +132,8 @@ pub struct Generate {
     /// file, else standard input]
     #[arg(value_name = "FILE|DIR|-")]
     manifests: Vec<PathBuf>,
-    /// Directory with a kustomization, built by kustomize or kubectl
+    /// Directory with a kustomization, built by kustomize or kubectl. They and helm have ten minutes together unless
+    /// `--timeout` says otherwise
     #[arg(long, value_name = "DIR")]
     kustomize: Vec<PathBuf>,
     /// Helm chart, rendered by helm
@@ -345,6 +346,7 @@ impl Generate {
             policy,
             created_at,
             compat,
+            program_limit: flags.registry.timeout.unwrap_or(generate::PROGRAM_LIMIT),
             descriptors: flags.descriptors.into(),
             pin_digests: flags.pin_digests,
             force: flags.force,

@@ -625,7 +625,7 @@ pub struct Doctor {
     #[arg(long, value_name = "MS", requires = "from", conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]
     at: Option<i64>,
     /// Apply the repairs that interrupt nothing and lose nothing: unpack a bundle again, retry an InstallPlan once its cause is gone,
-    /// adopt an orphaned ClusterServiceVersion, make a stuck Subscription anew, carry a failed upgrade on
+    /// adopt an orphaned ClusterServiceVersion, recreate a stuck Subscription, carry a failed upgrade on
     #[arg(long, conflicts_with = "from")]
     fix: bool,
     /// With --fix, say what it would do and change nothing

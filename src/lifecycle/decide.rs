@@ -317,7 +317,7 @@ fn without_plan(
             format!("{} leads to `{}`, not to `{next}`", plan.key(), status.current_csv),
         );
         let stuck = stuck.help(format!(
-            "run the command again: the way is found anew, for the catalog may have changed; if the plan is still there, \
+            "run the command again: it computes the upgrade path again, for the catalog may have changed; if the plan is still there, \
              `olmkit operator doctor {} -n {}` shows why OLM keeps it",
             subscription.name(),
             subscription.namespace()
@@ -328,7 +328,8 @@ fn without_plan(
     if let Some(csv) = observed.installed().filter(|_| beyond && goal.way.len() > 1) {
         let sentence = format!("`{}` is installed, which is not on the way to `{next}`", csv.name());
         return Decision::Stuck(
-            Stuck::new("off-the-way", sentence).help("run the command again: the way is found anew"),
+            Stuck::new("off-the-way", sentence)
+                .help("run the command again: it computes the upgrade path again"),
         );
     }
     Decision::Wait(Awaited::Plan(next.to_owned()))

@@ -16,17 +16,20 @@ mod catalogs;
 mod clock;
 mod cluster;
 mod codes;
+mod deletions;
 mod documents;
 mod groups;
 mod lean;
 mod moment;
 mod namespaces;
 mod observation;
+mod order;
 mod plans;
 mod pods;
 mod recording;
 mod refusals;
 mod resolution;
+mod stored;
 mod subject;
 mod uncollected;
 mod unpack;
@@ -39,10 +42,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::api::Key;
+use crate::shell::Command;
 
 pub use cluster::{complete, list, observe};
 pub use codes::{CODES, Code};
-pub use documents::{Read, read};
+pub use documents::{Read, kinds_in_path, read};
 pub use moment::{format as format_time, parse as parse_time};
 pub use observation::{Doc, NotSeen, Observation};
 pub use recording::{Recorder, RecordingError, replay};
@@ -225,6 +229,13 @@ pub struct Repair {
     pub safe: bool,
 }
 
+impl Repair {
+    /// One that costs something. A [`Command`] has every name in it quoted.
+    fn of(command: impl Into<Command>, effect: impl Into<String>) -> Self {
+        Self { command: command.into().into(), effect: effect.into(), safe: false }
+    }
+}
+
 /// What `--fix` has done about a cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -291,13 +302,13 @@ impl Cause {
         self
     }
 
-    fn repair(mut self, command: impl Into<String>, effect: impl Into<String>) -> Self {
-        self.repair.push(Repair { command: command.into(), effect: effect.into(), safe: false });
+    fn repair(mut self, command: impl Into<Command>, effect: impl Into<String>) -> Self {
+        self.repair.push(Repair::of(command, effect));
         self
     }
 
-    fn safe_repair(mut self, command: impl Into<String>, effect: impl Into<String>) -> Self {
-        self.repair.push(Repair { command: command.into(), effect: effect.into(), safe: true });
+    fn safe_repair(mut self, command: impl Into<Command>, effect: impl Into<String>) -> Self {
+        self.repair.push(Repair { safe: true, ..Repair::of(command, effect) });
         self
     }
 
@@ -372,10 +383,7 @@ pub fn diagnose(seen: &Observation, scope: &Scope) -> Diagnosis {
             operators.push(judge(verdict, "", csv.namespace(), &mut causes, seen));
         }
     }
-    causes.sort_by(|a, b| {
-        let rank = |cause: &Cause| (cause.level, codes::rank(cause.code));
-        rank(a).cmp(&rank(b)).then_with(|| a.object.cmp(&b.object))
-    });
+    order::sort(&mut causes);
     let state = operators.iter().map(|one| one.state).max().unwrap_or(State::Healthy);
     Diagnosis { state, causes, operators, fixes: Vec::new(), not_seen: seen.not_seen() }
 }
@@ -409,18 +417,18 @@ fn judge(
         Verdict::Healthy => of(State::Healthy, None),
         Verdict::Progressing => of(State::Progressing, None),
         Verdict::Found(found) => {
-            let state = found.iter().map(Cause::state).max().unwrap_or(State::Progressing);
-            let answer = of(state, found.first());
-            for mut cause in found {
-                subscription.clone_into(&mut cause.subscription);
-                cause
-                    .evidence
-                    .iter_mut()
-                    .for_each(|one| one.since_ms = one.since_ms.map(|at| seen.relative(at)));
-                // One cause of several operators is told once.
-                if !causes.iter().any(|known| known.code == cause.code && known.object == cause.object) {
-                    causes.push(cause);
-                }
+            let Some(mut cause) = order::folded(found) else { return of(State::Progressing, None) };
+            let answer = of(cause.state(), Some(&cause));
+            subscription.clone_into(&mut cause.subscription);
+            for one in &mut cause.evidence {
+                one.since_ms = one.since_ms.map(|at| seen.relative(at));
+            }
+            // One cause of several operators is told once.
+            let known = causes.iter_mut().find(|one| one.code == cause.code && one.object == cause.object);
+            match known {
+                Some(known) if known.consequences.len() < cause.consequences.len() => *known = cause,
+                Some(_) => {}
+                None => causes.push(cause),
             }
             answer
         }

@@ -150,7 +150,7 @@ impl Engine<'_> {
         )))
     }
 
-    /// Makes a Subscription anew that remembers a version which was deleted; or carries an upgrade on that failed half-way, from the
+    /// Recreates a Subscription that records a version which was deleted; or carries an upgrade on that failed half-way, from the
     /// version that is still there.
     fn recreate(&mut self, cause: &Cause) -> Result<Outcome, EngineError> {
         let ObjectRef { namespace, name, .. } = &cause.object;
@@ -168,7 +168,7 @@ impl Engine<'_> {
             return Ok(Left("its ClusterServiceVersion is there again".into()));
         }
         match &own[..] {
-            [] => self.make_anew(&subscription),
+            [] => self.create_again(&subscription),
             [old] if old.status.phase == CsvPhase::Replacing => self.carry_on(&subscription, old),
             _ => Ok(Left(format!(
                 "{} of its package are left in the namespace: run one of the commands above",
@@ -177,7 +177,7 @@ impl Engine<'_> {
         }
     }
 
-    fn make_anew(&mut self, subscription: &Object<Subscription>) -> Result<Outcome, EngineError> {
+    fn create_again(&mut self, subscription: &Object<Subscription>) -> Result<Outcome, EngineError> {
         let key = subscription.key();
         let Some(document) = self.cluster.get(&known::SUBSCRIPTION, &key.namespace, &key.name)? else {
             return Ok(Left(format!("{key} is gone")));
@@ -209,13 +209,13 @@ impl Engine<'_> {
         };
         match created {
             Ok(()) if subscription.spec.install_plan_approval == Approval::Manual => Ok(Done(format!(
-                "makes {} anew: OLM makes an InstallPlan for `{installed}` within about 10 seconds, which you have to approve: `olmkit operator approve {} -n {}`",
+                "recreates {}: OLM creates an InstallPlan for `{installed}` within about 10 seconds, which you have to approve: `olmkit operator approve {} -n {}`",
                 key.placed(),
                 key.name,
                 key.namespace
             ))),
             Ok(()) => Ok(Done(format!(
-                "makes {} anew: OLM installs `{installed}` within about 10 seconds",
+                "recreates {}: OLM installs `{installed}` within about 10 seconds",
                 key.placed()
             ))),
             // How the command ends says more than that this is undone.

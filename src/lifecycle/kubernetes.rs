@@ -7,6 +7,7 @@
 
 mod answer;
 mod bounded;
+mod clock;
 mod renew;
 mod watch;
 
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
@@ -34,6 +35,7 @@ use super::observe;
 use crate::interrupt;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
 use bounded::Bound;
+use clock::{ReadsTime, ServerClock};
 use watch::{Watched, lock};
 
 /// How many objects are asked for at once.
@@ -92,6 +94,8 @@ pub struct Kubernetes {
     /// The address of the API server.
     server: String,
     client: Client,
+    /// What time it is there.
+    clock: Arc<ServerClock>,
     /// Whether the server has ever answered.
     reached: AtomicBool,
     /// When the command has to be over, since the beginning.
@@ -133,7 +137,8 @@ impl Kubernetes {
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let _inside = runtime.enter();
         let client = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
-        let client = client.with_layer(&Bound).build();
+        let clock = Arc::new(ServerClock::default());
+        let client = client.with_layer(&Bound).with_layer(&ReadsTime(Arc::clone(&clock))).build();
         let (changes, seen) = tokio::sync::watch::channel(0);
         drop(_inside);
         Ok(Self {
@@ -141,6 +146,7 @@ impl Kubernetes {
             namespace,
             server,
             client,
+            clock,
             reached: AtomicBool::new(false),
             deadline: None,
             heeds_signals: true,
@@ -432,12 +438,6 @@ fn document(mut object: DynamicObject, resource: &Resource) -> Value {
     Value::Object(fields)
 }
 
-/// The time of day in milliseconds since 1970.
-fn time_of_day() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
 impl Cluster for Kubernetes {
     fn context(&self) -> &str {
         &self.context
@@ -625,7 +625,13 @@ impl Cluster for Kubernetes {
     }
 
     fn time_of_day(&self) -> i64 {
-        time_of_day()
+        if self.clock.is_worth_asking() {
+            // Any answer tells it, and that there is none is told by the next question.
+            let limit = Duration::from_secs(5);
+            let asked = async { tokio::time::timeout(limit, self.client.apiserver_version()).await };
+            let _ = self.until_over(asked);
+        }
+        self.clock.now()
     }
 
     fn deadline(&self) -> Option<Duration> {
@@ -634,7 +640,13 @@ impl Cluster for Kubernetes {
 
     fn renew(&mut self, note: &Key, holder: &str, every: Duration) {
         let api = self.api(&known::CONFIG_MAP, Some(&note.namespace));
-        self.runtime.spawn(renew::keep(api, note.name.clone(), holder.to_owned(), every));
+        self.runtime.spawn(renew::keep(
+            api,
+            note.name.clone(),
+            holder.to_owned(),
+            every,
+            Arc::clone(&self.clock),
+        ));
     }
 
     fn begin_cleanup(&mut self, limit: Duration) {

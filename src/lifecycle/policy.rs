@@ -290,7 +290,7 @@ fn with_registry(image: &str) -> String {
     }
 }
 
-/// The key that stands twice, if a note is about one.
+/// The duplicate key, if a note is about one.
 fn duplicate(note: &yaml::Note) -> Option<String> {
     match note {
         yaml::Note::DuplicateKey { key, .. } => Some(key.clone()),

@@ -343,6 +343,8 @@ impl Engine<'_> {
     ) -> Result<Option<Item>, EngineError> {
         let name = match subscription {
             Some(found) if found.spec.source_namespace != found.namespace() => return Ok(None),
+            // Others were made by `source add` or for a test, and are not the operator's.
+            Some(found) if found.spec.source != throw_away::name_of(&found.spec.package) => return Ok(None),
             Some(found) => found.spec.source.clone(),
             // An interrupted run has removed it; what was named is the package then.
             None => throw_away::name_of(&request.name),

@@ -14,7 +14,7 @@ use super::api::{
 use super::cluster::ClusterError;
 use super::decide::{self, Accept, Decision, Goal, Stuck, remembered};
 use super::doctor::Scope;
-use super::engine::{Engine, EngineError};
+use super::engine::{Engine, EngineError, UNWATCHED};
 use super::look::Operator;
 use super::observe::Observed;
 use super::offer::{OfferedChannel, OfferedPackage};
@@ -22,6 +22,9 @@ use super::policy::Policy;
 use super::rights::Right;
 use super::rollback::unfinished;
 use super::simulate::package_of;
+
+/// How long OLM may take to create the InstallPlan of a new Subscription.
+const PLANNING: Duration = Duration::from_secs(60);
 
 /// What to upgrade, and how far.
 #[derive(Clone, Debug, Default)]
@@ -209,6 +212,7 @@ impl Engine<'_> {
     ) -> Result<Operator, EngineError> {
         let subscription = self.expect(name, namespace)?;
         let (name, namespace) = (subscription.name(), subscription.namespace());
+        let mut planned_by = None;
         let goal = loop {
             let observed = self.look(namespace, name)?;
             self.check(&observed)?;
@@ -217,6 +221,9 @@ impl Engine<'_> {
             let Some(plan) = observed.open_plan(&current) else {
                 if let Some(stuck) = self.failed_plan(&observed, &current)? {
                     return Err(EngineError::Stuck(stuck));
+                }
+                if self.awaits_plan(&observed, &mut planned_by)? {
+                    continue;
                 }
                 return Err(EngineError::refused_help(
                     format!("no plan of {} waits for approval", subscription.key()),
@@ -257,6 +264,30 @@ impl Engine<'_> {
 }
 
 impl Engine<'_> {
+    /// Waits a little for the plan of a Subscription that was just created, and says whether to look again. OLM needs about ten seconds.
+    fn awaits_plan(
+        &mut self,
+        observed: &Observed,
+        limit: &mut Option<Duration>,
+    ) -> Result<bool, EngineError> {
+        let is_new = observed.subscription.as_ref().is_some_and(|found| {
+            found.status.current_csv.is_empty() && found.status.installed_csv.is_empty()
+        });
+        let now = self.cluster.now();
+        if !is_new || !self.options.wait || self.options.dry_run || limit.is_some_and(|limit| now >= limit) {
+            return Ok(false);
+        }
+        if limit.is_none() {
+            self.say("waiting for OLM to create the InstallPlan");
+        }
+        let limit = *limit.get_or_insert((now + PLANNING).min(self.deadline()));
+        if limit <= now {
+            return Ok(false);
+        }
+        self.cluster.wait((limit - now).min(UNWATCHED))?;
+        Ok(true)
+    }
+
     /// Refuses a plan that does not meet a policy.
     fn meets(
         &mut self,
@@ -445,7 +476,7 @@ fn passed_over(
         return EngineError::refused_help(
             format!("`{destination}` is older than what is installed, and OLM does not go back"),
             format!(
-                "`olmkit operator rollback {} -n {} --to {}` installs it anew",
+                "`olmkit operator rollback {} -n {} --to {}` installs it again",
                 package_of(installed).unwrap_or_else(|| "NAME".to_owned()),
                 installed.namespace(),
                 package.version(destination)

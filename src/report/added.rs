@@ -7,6 +7,7 @@ use olmkit_catalog::add::{Account, ChangedEntry};
 
 use super::paths::short;
 use super::{Answer, pretty, printable};
+use crate::shell::quoted;
 
 /// The bundles that were added, and what became of the channels.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl Answer for AddedAnswer {
             writeln!(out, "{} in {}, head {head}", printable(package), printable(&channel.name))?;
             channel.entries.iter().try_for_each(|entry| writeln!(out, "  {}", line(entry, package)))?;
         }
-        writeln!(talk, "next: run `olmkit catalog build {catalog} --to HOST/NAME:TAG`")
+        writeln!(talk, "next: run `olmkit catalog build {} --to HOST/NAME:TAG`", quoted(&catalog))
     }
 }
 

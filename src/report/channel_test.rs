@@ -11,7 +11,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::findings::plural;
 use super::junit::escape;
 use super::markdown::one_line;
-use super::progress::screen;
+use super::progress::{screen, tell};
 use super::{Answer, Format, json, pretty, printable};
 use crate::exit::{Exit, Failure};
 use crate::lifecycle::channel_test::{Outcome, Report, Spectator, TestFailure, TestResult};
@@ -64,9 +64,7 @@ impl Spectator for Live {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
         match (&self.bars, current) {
             (Some(_), Some(bar)) => bar.finish_with_message(printable(&outcome(result)).into_owned()),
-            (Some(bars), None) => drop(bars.println(printable(&line(result)))),
-            // A stream that is gone cannot be told so.
-            (None, _) => drop(writeln!(io::stderr(), "{}", printable(&line(result)))),
+            (bars, _) => tell(bars.as_ref(), &line(result)),
         }
     }
 }

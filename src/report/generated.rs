@@ -10,6 +10,7 @@ use super::unified::unified;
 use super::{Answer, json, pretty, printable};
 use crate::exit::Exit;
 use crate::files::Difference;
+use crate::shell::quoted;
 
 /// A generated bundle, or the findings that prevented it.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ impl Answer for GeneratedAnswer {
             writeln!(talk, "kept {}: olmkit did not write it", printable(path))?;
         }
         writeln!(out, "{} in {} ({})", self.csv, printable(&directory), plural(self.files.len(), "file"))?;
-        writeln!(talk, "next: run `olmkit bundle validate {}`", printable(&directory))
+        writeln!(talk, "next: run `olmkit bundle validate {}`", printable(&quoted(&directory)))
     }
 
     fn exit(&self) -> Exit {

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use super::{Answer, json, pretty, printable};
 
+/// More sources than this are counted instead of listed.
+const LISTED: usize = 20;
+
 /// A package file and the files that it names.
 #[derive(Debug)]
 pub struct InitAnswer {
@@ -39,8 +42,11 @@ impl Answer for InitAnswer {
         for file in &self.files {
             writeln!(out, "{}", printable(&self.directory.join(file).display().to_string()))?;
         }
-        for other in &self.unused {
+        for other in self.unused.iter().take(LISTED) {
             writeln!(talk, "also found, not used: {}", printable(other))?;
+        }
+        if let Some(more) = self.unused.len().checked_sub(LISTED).filter(|more| *more > 0) {
+            writeln!(talk, "also found, not used: {more} more; `--output json` lists all")?;
         }
         for missing in &self.missing {
             writeln!(talk, "still missing in the package file: {}", printable(missing))?;

@@ -30,8 +30,7 @@ pub struct Findings {
     pub summary: Summary,
     /// All of them, sorted by input, file and place.
     pub findings: Vec<Finding>,
-    /// Why some inputs could not be read; left out when all could.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Why some inputs could not be read; empty when all could.
     pub unread: Vec<String>,
 }
 
@@ -44,14 +43,8 @@ pub struct Summary {
     pub errors: usize,
     /// How many findings are warnings.
     pub warnings: usize,
-    /// How many findings were left out because they are known; left out when none were.
-    #[serde(skip_serializing_if = "is_zero")]
+    /// How many findings were left out because they are known.
     pub known: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// Kinds of findings: `bundle validate --list`, `--explain`.
@@ -562,10 +555,8 @@ pub struct ExplainedField {
     /// Where the value comes from.
     pub origin: Origin,
     /// What else it was made of.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub made_of: Vec<Origin>,
     /// Whose values it stands instead of.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instead_of: Vec<Origin>,
 }
 
@@ -635,6 +626,26 @@ impl Place {
     }
 }
 
+/// The version of the program, and of what it is tested with: `version`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// `olmkit.version/v1`
+    pub schema: &'static str,
+    /// Of olmkit.
+    pub version: &'static str,
+    /// Of OLM.
+    pub olm: &'static str,
+    /// Of operator-registry, whose program is opm.
+    pub operator_registry: &'static str,
+    /// Of Kubernetes, major and minor.
+    pub kubernetes: &'static str,
+    /// The format of bundles.
+    pub bundle_format: &'static str,
+    /// The format of catalogs.
+    pub catalog_format: &'static str,
+}
+
 /// Every schema by the name of its file in `docs/schemas/`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
@@ -664,12 +675,11 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("olm-v1", schema_for!(OlmReport)),
         ("operator-v1", schema_for!(OperatorReport)),
         ("operators-v1", schema_for!(OperatorList)),
-        ("path-v1", schema_for!(Paths)),
-        ("inspected-v1", schema_for!(Inspected)),
         ("removed-v1", schema_for!(RemovedReport)),
         ("source-v1", schema_for!(SourceReport)),
         ("sources-v1", schema_for!(SourceList)),
         ("unpacked-v1", schema_for!(Unpacked)),
+        ("version-v1", schema_for!(Version)),
         ("written-v1", schema_for!(Written)),
     ]
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::progress::screen;
+use super::progress::{screen, tell};
 use super::{Answer, json, pretty, printable};
 use crate::actions::operator::Outcome;
 use crate::exit::{Exit, Failure};
@@ -39,12 +39,7 @@ struct Shown {
 
 impl Live {
     fn line(&self, text: &str) {
-        let text = printable(text);
-        // A stream that is gone cannot be told so.
-        match &self.bars {
-            Some(bars) => drop(bars.println(text)),
-            None => drop(writeln!(io::stderr(), "{text}")),
-        }
+        tell(self.bars.as_ref(), text);
     }
 }
 

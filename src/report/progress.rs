@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -20,9 +21,39 @@ static SCREEN: LazyLock<Option<MultiProgress>> = LazyLock::new(|| {
     io::stderr().is_terminal().then(|| MultiProgress::with_draw_target(target()))
 });
 
+/// Whether no progress is shown at all.
+static IS_HIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Shows no progress from now on: no bars and no lines.
+pub fn hide() {
+    IS_HIDDEN.store(true, Ordering::Relaxed);
+}
+
+fn is_hidden() -> bool {
+    IS_HIDDEN.load(Ordering::Relaxed)
+}
+
+/// Where bars are drawn that nothing else shares the terminal with.
+fn target() -> ProgressDrawTarget {
+    if is_hidden() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(REDRAWS) }
+}
+
 /// The bars on the terminal, if standard error is one.
 pub(super) fn screen() -> Option<MultiProgress> {
-    SCREEN.clone()
+    SCREEN.clone().filter(|_| !is_hidden())
+}
+
+/// Says how far something is: above the bars, which are drawn anew below, or in a line of its own.
+pub(super) fn tell(bars: Option<&MultiProgress>, text: &str) {
+    if is_hidden() {
+        return;
+    }
+    let text = printable(text);
+    // A stream that is gone cannot be told so.
+    match bars {
+        Some(bars) => drop(bars.println(text)),
+        None => drop(writeln!(io::stderr(), "{text}")),
+    }
 }
 
 /// Says something while the work goes on, on standard error.
@@ -44,15 +75,14 @@ pub fn counted(pieces: usize) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("[{bar:40}] {human_pos} of {human_len}, {per_sec}, {eta} left");
-    ProgressBar::with_draw_target(Some(pieces as u64), ProgressDrawTarget::stderr_with_hz(REDRAWS))
+    ProgressBar::with_draw_target(Some(pieces as u64), target())
         .with_style(style.map_or_else(|_| ProgressStyle::default_bar(), |style| style.progress_chars("=> ")))
 }
 
 /// A sign that a program is at work; it shows itself on a terminal alone, and goes when it is done.
 pub fn busy(what: &str) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
-    let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
-    let bar = ProgressBar::with_draw_target(None, target).with_message(printable(what).into_owned());
+    let bar = ProgressBar::with_draw_target(None, target()).with_message(printable(what).into_owned());
     let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     bar
@@ -70,12 +100,7 @@ impl Transfers {
     }
 
     fn line(&self, text: &str) {
-        let text = printable(text);
-        match &self.bars {
-            // Above the bars, which are drawn anew below. A stream that is gone cannot be told so.
-            Some(bars) => drop(bars.println(text)),
-            None => drop(writeln!(io::stderr(), "{text}")),
-        }
+        tell(self.bars.as_ref(), text);
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use terminal_size::{Height, Width, terminal_size};
 
+use super::progress::tell;
 use super::screen::{Size, screen};
 use super::{Format, json, printable};
 use crate::lifecycle::engine::Progress;
@@ -32,8 +33,7 @@ impl Progress for Watched {
     fn state(&self, _: Duration, _: &str, _: &str) {}
 
     fn said(&self, _: Duration, text: &str) {
-        // A stream that is gone cannot be told so.
-        drop(writeln!(io::stderr(), "{}", printable(text)));
+        tell(None, text);
     }
 
     fn operators(&self, cluster: &str, operators: &[Operator]) -> bool {

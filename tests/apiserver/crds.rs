@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::Bundle;
-use olmkit_bundle::validate::{OLM, SCHEMA, validate};
+use olmkit_bundle::validate::{INSTALL, OLM, validate};
 use olmkit_bundle::yaml;
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -55,8 +55,13 @@ const RULES_ON_DEFAULTS: &str = "the server runs the rules on the defaults, whic
 
 /// Findings that say that a cluster refuses a CRD.
 fn says_refused(code: &str) -> bool {
-    const OTHERS: [&str; 4] =
-        ["crd-not-owned", "crd-duplicate", "crd-field-unknown", "crd-api-version-unsupported"];
+    const OTHERS: [&str; 5] = [
+        "crd-not-owned",
+        "crd-duplicate",
+        "crd-field-unknown",
+        "crd-api-version-unsupported",
+        "crd-conversion-unmatched",
+    ];
     (code.starts_with("crd-") || code.starts_with("schema-")) && !OTHERS.contains(&code)
 }
 
@@ -65,7 +70,7 @@ fn ours(crd: &Value) -> Vec<String> {
     let content = Content::from_bytes(crd.to_string().into_bytes());
     let files = vec![BundleFile { path: "manifests/crd.yaml".into(), content }];
     let files = BundleFiles { name: "bundle".into(), files };
-    let findings = validate(&Bundle::parse(&files), &[OLM, SCHEMA]);
+    let findings = validate(&Bundle::parse(&files), &[OLM, INSTALL]);
     let refused = findings.iter().filter(|finding| says_refused(finding.code.name));
     refused.map(|finding| format!("{}: {}", finding.code.name, finding.message)).collect()
 }

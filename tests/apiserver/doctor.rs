@@ -72,11 +72,11 @@ pub(super) fn the_doctor_names_causes_and_repairs_them() {
     }
     let before = object(&server, &known::SUBSCRIPTION, "ward", "demo").unwrap();
     let said = doctor(&server, &["--fix", "--dry-run"], 1);
-    assert!(said.contains("would fix[csv-deleted]: makes subscription/demo in ward anew"), "{said}");
+    assert!(said.contains("would fix[csv-deleted]: recreates subscription/demo in ward"), "{said}");
     let uid = |found: &Value| found["metadata"]["uid"].clone();
     assert_eq!(uid(&object(&server, &known::SUBSCRIPTION, "ward", "demo").unwrap()), uid(&before));
     let said = doctor(&server, &["--fix"], 0);
-    assert!(said.contains("fixed[csv-deleted]: makes subscription/demo in ward anew"), "{said}");
+    assert!(said.contains("fixed[csv-deleted]: recreates subscription/demo in ward"), "{said}");
     let after = object(&server, &known::SUBSCRIPTION, "ward", "demo").unwrap();
     assert_ne!(uid(&after), uid(&before));
     let mut expected = before["spec"].clone();

@@ -6,6 +6,7 @@
 
 mod bundles;
 mod channels;
+mod contents;
 mod crds;
 mod doctor;
 mod load;
@@ -41,7 +42,7 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Each has a server of its own; several at once take more memory than they save time.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn()); 13] = [
+    let tests: [(&str, fn()); 14] = [
         ("an_operator_lives_its_life", an_operator_lives_its_life),
         ("a_missing_right_is_named", a_missing_right_is_named),
         ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
@@ -61,6 +62,7 @@ fn main() {
         ),
         ("catalogs_come_and_go", channels::catalogs_come_and_go),
         ("what_it_refuses_of_changed_crds_is_found", crds::what_it_refuses_of_changed_crds_is_found),
+        ("what_it_refuses_of_other_objects_is_found", contents::what_it_refuses_of_other_objects_is_found),
     ];
     let trial = |(name, test): (&str, fn())| {
         support::trial_with(name, &parts, move || {

@@ -8,7 +8,7 @@ use std::process::Command;
 use libtest_mimic::{Failed, Trial};
 use olmkit_bundle::parallel::in_parallel;
 use olmkit_catalog::add::Policy;
-use olmkit_catalog::diff::diff;
+use olmkit_catalog::diff::{Kind, diff};
 use olmkit_catalog::edit::{self, Change, EditError, Init, Keep, Request, Target, TextError};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::fbc::write::{Format, to_text};
@@ -62,6 +62,8 @@ pub(crate) fn kept(answers: &Path) -> Vec<Trial> {
 
 fn edits(corpus: &Path, answers: &str, least: usize, opm: Option<&Path>) -> Result<(), Failed> {
     let (mut made, mut refused, mut judged) = (0, 0, 0);
+    // What the next catalog is merged with: another package of it, or the same with other bundles.
+    let mut last: Option<CatalogFiles> = None;
     for row in rows(corpus, &format!("{answers}.jsonl"))? {
         if row["passed"] != true {
             continue;
@@ -71,10 +73,12 @@ fn edits(corpus: &Path, answers: &str, least: usize, opm: Option<&Path>) -> Resu
         let mut tried = Tried::new(name, &files);
         tried.keeps_results = opm.is_some();
         tried.all()?;
+        tried.merges(last.as_ref())?;
         (made, refused) = (made + tried.made, refused + tried.refused);
         if let Some(opm) = opm {
             judged += tried.judge(opm)?;
         }
+        last = Some(files);
     }
     eprintln!("{made} edits made, {refused} refused, {judged} results validated by opm");
     if made >= least { Ok(()) } else { Err(format!("{made} edits made, expected {least}").into()) }
@@ -345,6 +349,62 @@ impl Tried<'_> {
             }
         }
         Ok(Some(change))
+    }
+
+    /// Merges of the catalog: with itself, into nothing, and with another one.
+    fn merges(&mut self, other: Option<&CatalogFiles>) -> Result<(), Failed> {
+        let files = self.files;
+        let fail = |what: &str| Failed::from(format!("{}: merge {what}", self.name));
+        let itself = edit::merge(files, std::slice::from_ref(files))?;
+        if !itself.files.is_empty() {
+            return Err(fail("with itself changes something"));
+        }
+        let empty = CatalogFiles { name: "new".into(), files: Vec::new() };
+        let whole = edit::changed(&empty, &edit::merge(&empty, std::slice::from_ref(files))?.files);
+        let texts = |files: &CatalogFiles| -> BTreeSet<String> {
+            files.files.iter().filter_map(|file| Some(file.content.text()?.to_owned())).collect()
+        };
+        if texts(&whole) != texts(files) {
+            return Err(fail("into nothing writes other texts"));
+        }
+        self.made += 2;
+        let Some(other) = other else { return Ok(()) };
+        let others = std::slice::from_ref(other);
+        let change = match edit::merge(files, others) {
+            Ok(change) => change,
+            Err(EditError::Conflicts { .. } | EditError::Invalid { .. } | EditError::Stranded { .. }) => {
+                self.refused += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(format!("{}: merge with `{}`: {error}", self.name, other.name).into()),
+        };
+        self.made += 1;
+        let after = edit::changed(files, &change.files);
+        if !edit::merge(&after, others)?.files.is_empty() {
+            return Err(fail("changes something again"));
+        }
+        let (parsed, old, new) = (Catalog::parse(&after), Catalog::parse(files), Catalog::parse(other));
+        let (from_old, from_new) = (diff(&old, &parsed), diff(&new, &parsed));
+        let mut packages = from_old.packages.iter().chain(&from_new.packages);
+        // Nothing of either is lost: a package of one is that of the result, or has got more from the other.
+        if packages.any(|found| {
+            !found.paths_lost.is_empty() || found.bundles.iter().any(|bundle| bundle.change != Kind::Added)
+        }) {
+            return Err(fail("loses something"));
+        }
+        // The files of the first stay as they are, but for what is added at their ends.
+        let is_kept = |file: &edit::ChangedFile| {
+            let (old, new) =
+                (file.old.as_deref().unwrap_or_default(), file.new.as_deref().unwrap_or_default());
+            new.starts_with(old.trim_end())
+        };
+        if !change.files.iter().all(is_kept) {
+            return Err(fail("changes what is there"));
+        }
+        if self.keeps_results && !change.files.is_empty() {
+            self.results.push((format!("merge with {}", other.name), after));
+        }
+        Ok(())
     }
 
     /// Refuses an edit after which a catalog has other blobs than before.

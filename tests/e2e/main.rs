@@ -8,6 +8,7 @@
 #![expect(clippy::print_stderr, reason = "a test program says how long its tests took")]
 
 mod catalogs;
+mod channels;
 mod cluster;
 mod diagnostics;
 #[path = "../support/etcd.rs"]
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = harness::trials();
     trials.extend(catalogs::trials());
+    trials.extend(channels::trials());
     trials.extend(examples::trials());
     trials.extend(images::trials());
     trials.extend(network::trials());

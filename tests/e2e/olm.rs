@@ -65,8 +65,19 @@ fn life(namespace: &Namespace) -> Result<(), Failed> {
 
 /// A CatalogSource of an image that [`push_catalog`] made, READY. An image without a server gets OLM's own.
 pub(crate) fn serve(namespace: &Namespace, name: &str, image: &str) -> Result<(), Failed> {
-    let extract =
-        if server().is_some() { "" } else { "grpcPodConfig: {extractContent: {catalogDir: /configs}}" };
+    let extract = if server().is_some() { "" } else { EXTRACT };
+    serve_as(namespace, name, image, extract)
+}
+
+/// The same of an image that has no server.
+pub(crate) fn serve_data(namespace: &Namespace, name: &str, image: &str) -> Result<(), Failed> {
+    serve_as(namespace, name, image, EXTRACT)
+}
+
+/// OLM's own server for a catalog.
+const EXTRACT: &str = "grpcPodConfig: {extractContent: {catalogDir: /configs}}";
+
+fn serve_as(namespace: &Namespace, name: &str, image: &str, extract: &str) -> Result<(), Failed> {
     namespace.apply(&format!(
         "{{apiVersion: operators.coreos.com/v1alpha1, kind: CatalogSource, metadata: {{name: {name}}}, \
          spec: {{sourceType: grpc, image: '{image}', {extract}}}}}"
@@ -154,7 +165,7 @@ impl Told<'_> {
     }
 
     /// Runs a verb; whether it went well, and what it said. Each line is kept with the seconds since it began.
-    fn run(&mut self, words: &[&str]) -> Result<(bool, String), Failed> {
+    pub(crate) fn run(&mut self, words: &[&str]) -> Result<(bool, String), Failed> {
         let begun = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_olmkit"))
             .arg("operator")

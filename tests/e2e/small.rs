@@ -1,23 +1,30 @@
-//! Small operators under the real OLM: side by side in a namespace, one package in two namespaces, a dependency, and a
-//! version that crashes.
+//! Small operators under the real OLM: side by side in a namespace, one package in two namespaces, a dependency, a version that
+//! crashes, and an upgrade that the operator holds.
 //!
 //! Each operator is the program of `tests/cluster/probe.rs` in a Deployment, without CRDs, so that they run side by side.
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Namespace};
-use crate::harness::{Company, part, trial_with};
+use crate::cluster::{Cluster, Namespace, finished};
+use crate::harness::{Company, part, results, trial_with};
 use crate::images::{olmkit, pushed};
-use crate::olm::{Told, needed, push_catalog, serve};
+use crate::olm::{Told, needed, push_catalog, serve, serve_data};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial_with("operators_share_a_namespace_under_olm", Company::Any, Some(needed()), shared),
         trial_with("a_crashing_version_is_diagnosed_under_olm", Company::Any, Some(needed()), crashing),
+        trial_with(
+            "an_operator_from_archives_holds_its_upgrade_under_olm",
+            Company::Any,
+            Some(needed()),
+            held,
+        ),
     ]
 }
 
@@ -35,6 +42,24 @@ struct Version<'v> {
 
 /// Adds versions to the catalog in a directory; everything is pushed.
 fn published(namespace: &Namespace, dir: &Path, versions: &[Version<'_>]) -> Result<(), Failed> {
+    published_by(namespace, dir, versions, &|bundle, to| pushed(dir, &["bundle", "push", bundle, to]))
+}
+
+/// The same by way of an archive.
+fn archived(dir: &Path, bundle: &str, to: &str) -> Result<String, Failed> {
+    let archive = format!("oci-archive:{}.tar", bundle.replace('/', "-"));
+    olmkit(dir, &["bundle", "build", bundle, "--to", &archive])?;
+    olmkit(dir, &["image", "copy", &archive, to])?;
+    Ok(to.to_owned())
+}
+
+/// Adds versions to the catalog in a directory; `push` brings a bundle into the registry, and says under which name.
+fn published_by(
+    namespace: &Namespace,
+    dir: &Path,
+    versions: &[Version<'_>],
+    push: &dyn Fn(&str, &str) -> Result<String, Failed>,
+) -> Result<(), Failed> {
     let image = namespace.cluster.probe()?;
     let mut packages = Vec::new();
     for Version { package, version, verb, channel, more } in versions {
@@ -80,8 +105,7 @@ spec:
             words.push("--new-channel");
         }
         olmkit(dir, &words)?;
-        let bundle =
-            pushed(dir, &["bundle", "push", &to, &namespace.image(&format!("{package}:v{version}"))])?;
+        let bundle = push(&to, &namespace.image(&format!("{package}:v{version}")))?;
         olmkit(dir, &["catalog", "add", "catalog", &bundle, "--policy", "semver-skippatch"])?;
     }
     Ok(())
@@ -157,6 +181,47 @@ fn crashing(namespace: &Namespace) -> Result<(), Failed> {
     told.operator(&["rollback", "frail", "--to", "1.0.0", "--settle", "1s"])?;
     assert_eq!(succeeded(namespace)?, ["frail.v1.0.0"]);
     told.operator(&["uninstall", "frail"])?;
+    Ok(())
+}
+
+/// An operator that is busy is not upgraded, which is said with the way to lift it. Everything comes from archives.
+fn held(namespace: &Namespace) -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    let dir = dir.path();
+    let version = |version| Version { package: "busy", version, verb: "pause", channel: "stable", more: "" };
+    published_by(namespace, dir, &[version("1.0.0"), version("1.1.0")], &|bundle, to| {
+        archived(dir, bundle, to)
+    })?;
+    olmkit(dir, &["catalog", "build", "catalog", "--data-only", "--to", "oci-archive:catalog.tar"])?;
+    let catalog = namespace.image("catalog:v1");
+    olmkit(dir, &["image", "copy", "oci-archive:catalog.tar", &catalog])?;
+    serve_data(namespace, "small", &catalog)?;
+    let mut told = Told { namespace, dir, text: String::new() };
+    let within = ["--watch", namespace.name.as_str()];
+    told.operator(&[&["install", "busy", "--version", "1.0.0", "--settle", "1s"][..], &within].concat())?;
+    let condition = "operatorconditions.operators.coreos.com/busy.v1.0.0";
+    let busy = r#"{"spec":{"conditions":[{"type":"Upgradeable","status":"False","reason":"Busy","message":"slots move","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
+    namespace.kubectl(&["patch", condition, "--type=merge", "--patch", busy])?;
+    let refused = told.refused(&["upgrade", "busy", "--timeout", "40s", "--settle", "1s"])?;
+    assert!(refused.contains("`busy.v1.0.0` says that it is not upgradeable now: slots move"), "{refused}");
+    let (_, diagnosis) = told.run(&["doctor", "busy", "--output", "json"])?;
+    let diagnosis: Value = serde_json::from_str(&diagnosis)?;
+    let cause = &diagnosis["causes"][0];
+    assert_eq!(cause["code"], "not-upgradeable", "{diagnosis:#}");
+    assert_eq!(succeeded(namespace)?, Vec::<String>::new());
+    // As the doctor says it.
+    let commands =
+        cause["repair"].as_array().ok_or("no repair")?.iter().filter_map(|one| one["command"].as_str());
+    let lift =
+        commands.into_iter().find(|command| command.contains("overrides")).ok_or("nothing lifts it")?;
+    let kubectl = namespace.cluster.command(&[]).get_program().to_string_lossy().into_owned();
+    let lift = lift.replacen("kubectl", &kubectl, 1);
+    finished(&[&lift], &Command::new("sh").args(["-c", &lift]).output()?)?;
+    told.operator(&["upgrade", "busy", "--settle", "1s"])?;
+    assert_eq!(succeeded(namespace)?, ["busy.v1.1.0"]);
+    told.operator(&["uninstall", "busy"])?;
+    fs::create_dir_all(results())?;
+    fs::write(results().join("held.txt"), &told.text)?;
     Ok(())
 }
 

@@ -76,3 +76,32 @@ fn the_diff_of_a_catalog_beside_the_directory_can_be_applied() {
     let again = run(&at.join("work"), &[&edit[..], &REDIS].concat(), 0);
     assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to change"));
 }
+
+#[test]
+fn the_diff_of_a_catalog_behind_a_symbolic_link_can_be_applied() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    catalog_in_git(at);
+    fs::rename(at.join("catalog"), at.join("real")).unwrap();
+    std::os::unix::fs::symlink("real", at.join("catalog")).unwrap();
+    let edit = ["catalog", "set-default", "catalog", "--channel", "fast"];
+    let dry_run = run(at, &[&edit[..], &REDIS, &["--dry-run"]].concat(), 0);
+    assert!(!said(&dry_run).contains("apply the diff in"), "{}", said(&dry_run));
+    fs::write(at.join("patch"), &dry_run.stdout).unwrap();
+    let applied = Command::new("git").args(["apply", "patch"]).current_dir(at).output().unwrap();
+    assert!(applied.status.success(), "{}", said(&applied));
+    let again = run(at, &[&edit[..], &REDIS].concat(), 0);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to change"));
+}
+
+#[test]
+fn a_diff_beside_the_directory_starts_where_both_are_when_there_is_no_repository() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path().canonicalize().unwrap();
+    copy_catalog(&at.join("c"));
+    fs::create_dir(at.join("work")).unwrap();
+    let edit = ["catalog", "set-default", "../c", "--channel", "fast", "--dry-run"];
+    let dry_run = run(&at.join("work"), &[&edit[..], &REDIS].concat(), 0);
+    assert!(String::from_utf8_lossy(&dry_run.stdout).starts_with("--- a/c/catalog.yaml"));
+    assert!(said(&dry_run).contains(&format!("apply the diff in `{}`", at.display())), "{}", said(&dry_run));
+}

@@ -1,13 +1,13 @@
 //! What is fuzzed: functions that take any bytes and panic when something does not hold. `main.rs` drives them on stable Rust,
 //! `targets/` makes them targets of cargo-fuzz.
 
+use olmkit_bundle::cel::constraint::Expression;
+use olmkit_bundle::cel::rule::{Old, Scope, Wanted, check_rule};
 use olmkit_bundle::email::why_not_address;
-use olmkit_bundle::expression::Expression;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::pattern::Pattern;
 use olmkit_bundle::schema::format::misfit;
-use olmkit_bundle::schema::rule::{Old, Scope, Wanted, check_rule};
 use olmkit_bundle::schema::{At, Schema, structural, value};
 use olmkit_bundle::url::Url;
 use olmkit_bundle::validate::{SUITES, validate};

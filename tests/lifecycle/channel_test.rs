@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use olmkit::lifecycle::api::{Key, Resource, known};
+use olmkit::lifecycle::api::{Key, known};
 use olmkit::lifecycle::channel_test::{
     Edges, Outcome, Report, Samples, Settings, Spectator, TestResult, prepare, run,
 };
@@ -13,7 +13,7 @@ use olmkit::lifecycle::engine::{EngineError, Options, Progress};
 use olmkit::lifecycle::simulate::Simulation;
 use serde_json::{Value, json};
 
-use crate::engine::Killed;
+use crate::disturbed::Disturbed;
 use crate::world::{NS, World, group, told};
 
 /// The namespace of the tests.
@@ -47,6 +47,7 @@ fn settings() -> Settings {
         package: "demo".into(),
         catalog: None,
         catalog_image: None,
+        catalog_dir: None,
         channels: Vec::new(),
         namespace: OWN.into(),
         edges: Edges::All,
@@ -218,7 +219,7 @@ fn a_signal_at_any_moment_leaves_the_cluster_as_it_was() {
         let mut world = World::of("01");
         let before = keys(&mut world.cluster);
         let mut inner = std::mem::take(&mut world.cluster);
-        let mut cluster = Killed { cluster: &mut inner, calls, is_signal: true };
+        let mut cluster = Disturbed { calls, is_signal: true, ..Disturbed::not(&mut inner) };
         match tested(&mut world, &mut cluster, &settings()) {
             Ok((_, report, ended)) => {
                 assert_eq!(report.left, Vec::<String>::new(), "after {calls}");
@@ -237,7 +238,7 @@ fn what_a_run_that_was_killed_has_left_is_removed_by_the_next_one() {
         let mut world = World::of("01");
         let before = keys(&mut world.cluster);
         let mut inner = std::mem::take(&mut world.cluster);
-        let mut cluster = Killed { cluster: &mut inner, calls, is_signal: false };
+        let mut cluster = Disturbed { calls, ..Disturbed::not(&mut inner) };
         let _ = tested(&mut world, &mut cluster, &settings());
         world.cluster = inner;
         let (table, report, ended) =
@@ -309,7 +310,7 @@ fn a_crd_that_changes_its_scope_is_named() {
 fn killed() -> World {
     let mut world = World::of("01");
     let mut inner = std::mem::take(&mut world.cluster);
-    let mut cluster = Killed { cluster: &mut inner, calls: 900, is_signal: false };
+    let mut cluster = Disturbed { calls: 900, ..Disturbed::not(&mut inner) };
     let _ = tested(&mut world, &mut cluster, &settings());
     world.cluster = inner;
     assert!(world.names(&known::CONFIG_MAP).contains(&"olmkit-operator-test".to_owned()), "it left no note");
@@ -335,54 +336,11 @@ fn a_run_that_was_killed_locks_nobody_out_for_long() {
     assert!(ended.is_none() && report.passed == 6, "{ended:?}\n{table}");
 }
 
-/// A cluster on which somebody else is at work, and says so whenever time passes.
-struct Shared<'s>(&'s mut Simulation);
-
-impl Cluster for Shared<'_> {
-    fn context(&self) -> &str {
-        ""
-    }
-
-    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
-        self.0.list(resource, namespace)
-    }
-
-    fn get(
-        &mut self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Value>, ClusterError> {
-        self.0.get(resource, namespace, name)
-    }
-
-    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
-        self.0.create(resource, object)
-    }
-
-    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
-        self.0.patch(resource, key, patch)
-    }
-
-    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
-        self.0.delete(resource, key)
-    }
-
-    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
-        let done = self.0.wait(timeout)?;
-        let key = Key::new(&known::CONFIG_MAP, OWN, "olmkit-operator-test");
-        let renewed = self.0.time_of_day().to_string();
-        self.0.store().patch(&key, &json!({"data": {"renewed": renewed}}))?;
-        Ok(done)
-    }
-
-    fn now(&self) -> Duration {
-        self.0.now()
-    }
-
-    fn time_of_day(&self) -> i64 {
-        self.0.time_of_day()
-    }
+/// What somebody else who is at work on the cluster does: it says so.
+fn renew(cluster: &mut Simulation) {
+    let key = Key::new(&known::CONFIG_MAP, OWN, "olmkit-operator-test");
+    let renewed = cluster.time_of_day().to_string();
+    cluster.store().patch(&key, &json!({"data": {"renewed": renewed}})).unwrap();
 }
 
 #[test]
@@ -390,7 +348,8 @@ fn a_run_that_is_at_work_is_left_alone() {
     let mut world = killed();
     let mut inner = std::mem::take(&mut world.cluster);
     let before = keys(&mut inner);
-    let error = told(tested(&mut world, &mut Shared(&mut inner), &shared()).unwrap_err());
+    let mut cluster = Disturbed { neighbour: renew, ..Disturbed::not(&mut inner) };
+    let error = told(tested(&mut world, &mut cluster, &shared()).unwrap_err());
     assert!(
         error.starts_with("another run of `operator test` works in the namespace `channel-test`"),
         "{error}"
@@ -426,4 +385,61 @@ fn a_run_whose_place_another_one_has_taken_ends_and_removes_nothing() {
     );
     assert!(report.passed == 0 && report.left.is_empty(), "{report:?}");
     assert_eq!(keys(&mut cluster), before);
+}
+
+/// OLM behind its time: it takes the first Subscription after a clean-up for the one that was there, with a version that is gone.
+/// Seen on OLM 0.46 under load.
+fn confuse(cluster: &mut Simulation) {
+    let (sub, told) =
+        (Key::new(&known::SUBSCRIPTION, OWN, "demo"), Key::new(&known::CONFIG_MAP, OWN, "told"));
+    let store = cluster.store();
+    let count = store.get(&sub).and_then(|found| found.pointer("/metadata/uid")).cloned();
+    let Some(uid) = count.filter(|_| store.get(&told).is_none()) else { return };
+    let csv = json!({"installedCSV": "demo.v0.9.9", "currentCSV": "demo.v0.9.9", "state": "UpgradePending"});
+    store.patch(&sub, &json!({"status": csv})).unwrap();
+    let told = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "told", "namespace": OWN}, "data": {"uid": uid},
+    });
+    store.create(told).unwrap();
+}
+
+#[test]
+fn an_install_that_olm_takes_for_the_one_before_is_done_again() {
+    let mut world = World::of("01");
+    let mut inner = std::mem::take(&mut world.cluster);
+    let mut cluster = Disturbed { neighbour: confuse, ..Disturbed::not(&mut inner) };
+    let (table, report, ended) = tested(&mut world, &mut cluster, &settings()).unwrap();
+    assert!(ended.is_none() && report.failed == 0 && report.passed == 6, "{ended:?}\n{table}");
+    let told = Key::new(&known::CONFIG_MAP, OWN, "told");
+    assert!(inner.store().get(&told).is_some(), "OLM was not confused");
+}
+
+#[test]
+fn the_catalog_of_a_run_stays_until_its_last_test() {
+    let mut world = World::of("01");
+    let before = keys(&mut world.cluster);
+    let settings = Settings { catalog_image: Some("catalog".into()), ..settings() };
+    let (table, report, ended) = tested_in(&mut world, &settings).unwrap();
+    assert!(ended.is_none() && report.passed == 6, "{ended:?}\n{table}");
+    assert_eq!(report.catalog, format!("{OWN}/olmkit-test"));
+    assert_eq!(keys(&mut world.cluster), before);
+}
+
+#[test]
+fn a_run_with_a_catalog_of_its_own_that_was_killed_is_taken_over() {
+    let mut world = World::of("01");
+    // An image that has no server.
+    let dir = Some("/configs".to_owned());
+    let settings = Settings { catalog_image: Some("catalog".into()), catalog_dir: dir, ..settings() };
+    let mut inner = std::mem::take(&mut world.cluster);
+    let before = keys(&mut inner);
+    let mut cluster = Disturbed { calls: 900, ..Disturbed::not(&mut inner) };
+    let _ = tested(&mut world, &mut cluster, &settings);
+    world.cluster = inner;
+    let left = world.cluster.store().get(&Key::new(&known::CATALOG_SOURCE, OWN, "olmkit-test"));
+    let extract = left.and_then(|left| left.pointer("/spec/grpcPodConfig/extractContent/catalogDir"));
+    assert_eq!(extract, Some(&json!("/configs")), "it left no catalog, or one without a server");
+    let (table, report, ended) = tested_in(&mut world, &settings).unwrap();
+    assert!(ended.is_none() && report.passed == 6, "{ended:?}\n{table}");
+    assert_eq!(keys(&mut world.cluster), before);
 }

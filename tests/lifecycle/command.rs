@@ -401,3 +401,24 @@ fn a_version_that_was_accepted_and_no_plan_carried_is_named() {
     let told = run(root.path(), &words, 0);
     assert!(told.contains("--accept nonsense.v1: no InstallPlan in the namespace `ns` carries it"), "{told}");
 }
+
+/// What `--fix` prints to run next works as it is printed, though OLM creates the plan only some seconds later.
+#[test]
+fn the_plan_of_a_subscription_that_the_doctor_created_again_can_be_approved() {
+    let root = installed();
+    let state = root.path().join("c.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+    let objects = json["store"]["objects"].as_array_mut().unwrap();
+    objects.retain(|object| object["kind"] != "ClusterServiceVersion");
+    for object in objects.iter_mut().filter(|object| object["kind"] == "Subscription") {
+        object["spec"]["installPlanApproval"] = "Manual".into();
+    }
+    fs::write(&state, json.to_string()).unwrap();
+    let fixed = olmkit(root.path(), &["doctor", "demo", "-n", "ns", "--fix", "--simulate", "c.json"]);
+    let told = String::from_utf8_lossy(&fixed.stdout).into_owned();
+    let (_, command) =
+        told.split_once("you have to approve: `olmkit operator ").unwrap_or_else(|| panic!("{told}"));
+    let words: Vec<&str> = command.split('`').next().unwrap().split(' ').collect();
+    let told = run(root.path(), &words, 0);
+    assert!(told.contains("demo.v0.1.0: Succeeded"), "{told}");
+}

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use olmkit::lifecycle::api::{Approval, Key, Resource, known};
+use olmkit::lifecycle::api::{Approval, Key, known};
 use olmkit::lifecycle::cluster::{Cluster, ClusterError};
 use olmkit::lifecycle::engine::{Engine, EngineError, Options};
 use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::look::Operator;
 use olmkit::lifecycle::rollback::Rollback;
-use olmkit::lifecycle::simulate::Simulation;
 use olmkit::lifecycle::uninstall::Uninstall;
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
 
+use crate::disturbed::Disturbed;
 use crate::world::{Memory, NS, World, accept, demo, group, told, without_random};
 
 #[test]
@@ -67,7 +67,7 @@ fn says_before_anything_else_that_olm_passes_over_a_version() {
     assert_eq!(world.upgrade(None, None).unwrap().installed_csv, "demo.v0.3.0");
     insta::assert_snapshot!(told(world.upgrade(Some("0.1.0"), None).unwrap_err()), @"
     `demo.v0.1.0` is older than what is installed, and OLM does not go back
-    `olmkit operator rollback demo -n ns --to 0.1.0` installs it anew
+    `olmkit operator rollback demo -n ns --to 0.1.0` installs it again
     ");
 }
 
@@ -349,76 +349,6 @@ fn rollback_refuses_what_would_be_lost() {
     assert_eq!(world.cluster.save(), before);
 }
 
-/// A cluster that is lost after a number of calls, as if the tool had been killed.
-pub(crate) struct Killed<'k> {
-    pub(crate) cluster: &'k mut Simulation,
-    pub(crate) calls: usize,
-    /// Whether it was a signal: then there is time to clean up.
-    pub(crate) is_signal: bool,
-}
-
-impl Killed<'_> {
-    fn call(&mut self) -> Result<(), ClusterError> {
-        self.calls = self.calls.checked_sub(1).ok_or(ClusterError::Interrupted)?;
-        Ok(())
-    }
-}
-
-impl Cluster for Killed<'_> {
-    fn context(&self) -> &str {
-        ""
-    }
-
-    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
-        self.call()?;
-        self.cluster.list(resource, namespace)
-    }
-
-    fn get(
-        &mut self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Value>, ClusterError> {
-        self.call()?;
-        self.cluster.get(resource, namespace, name)
-    }
-
-    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
-        self.call()?;
-        self.cluster.create(resource, object)
-    }
-
-    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
-        self.call()?;
-        self.cluster.patch(resource, key, patch)
-    }
-
-    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
-        self.call()?;
-        self.cluster.delete(resource, key)
-    }
-
-    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
-        self.call()?;
-        self.cluster.wait(timeout)
-    }
-
-    fn now(&self) -> Duration {
-        self.cluster.now()
-    }
-
-    fn time_of_day(&self) -> i64 {
-        self.cluster.time_of_day()
-    }
-
-    fn begin_cleanup(&mut self, _: Duration) {
-        if self.is_signal {
-            self.calls = usize::MAX;
-        }
-    }
-}
-
 /// Kills a verb at seeded moments, runs it again each time, and expects it to end at the goal.
 fn killed_and_run_again(
     mut world: World,
@@ -436,7 +366,7 @@ fn killed_and_run_again(
             left = left.saturating_sub(1);
             let mut cluster = std::mem::take(&mut world.cluster);
             let done = {
-                let mut killed = Killed { cluster: &mut cluster, calls, is_signal: false };
+                let mut killed = Disturbed { calls, ..Disturbed::not(&mut cluster) };
                 verb(&mut Engine::new(&mut killed, &world, &world, Options::default()), &world)
             };
             world.cluster = cluster;

@@ -141,6 +141,9 @@ pub(crate) fn failed_unpacking() -> Vec<Value> {
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": "demo", "namespace": NS},
         "spec": {"name": "demo", "channel": "stable", "source": "catalog", "sourceNamespace": "olm"},
+        "status": {"conditions": [{
+            "type": "BundleUnpackFailed", "status": "True", "message": "Bundle unpacking failed - DeadlineExceeded",
+        }]},
     });
     std::iter::once(subscription).chain(unpacking(true)).collect()
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use olmkit::lifecycle::api::{Approval, Key, Resource, known};
-use olmkit::lifecycle::cluster::{Cluster, ClusterError};
+use olmkit::lifecycle::api::{Approval, Key, known};
+use olmkit::lifecycle::cluster::Cluster;
 use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::engine::{Engine, Options};
 use olmkit::lifecycle::install::Install;
@@ -16,7 +16,7 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use serde_json::{Value, json};
 
-use crate::engine::Killed;
+use crate::disturbed::Disturbed;
 use crate::world::{NS, World, demo, told};
 
 /// A world with 0.1.0 installed, and no plan to go on from there.
@@ -182,7 +182,7 @@ fn a_list_takes_a_handful_of_requests_however_many_operators_there_are() {
         world.cluster.store().create(subscription).unwrap();
     }
     let mut cluster = std::mem::take(&mut world.cluster);
-    let mut counted = Killed { cluster: &mut cluster, calls: 1_000, is_signal: false };
+    let mut counted = Disturbed { calls: 1_000, ..Disturbed::not(&mut cluster) };
     let rows = Engine::new(&mut counted, &world, &world, Options::default()).list(None).unwrap();
     assert_eq!(rows.len(), 22);
     assert!(rows.iter().all(|row| row.head == "demo.v0.3.0"), "{rows:?}");
@@ -222,64 +222,13 @@ fn a_catalog_may_be_in_any_namespace_that_is_named() {
     );
 }
 
-/// A cluster whose command has to be over after a while, as one behind an API server.
-struct Bounded<'b>(Killed<'b>, Duration);
-
-impl Cluster for Bounded<'_> {
-    fn context(&self) -> &str {
-        ""
-    }
-
-    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
-        self.0.list(resource, namespace)
-    }
-
-    fn get(
-        &mut self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Value>, ClusterError> {
-        self.0.get(resource, namespace, name)
-    }
-
-    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
-        self.0.create(resource, object)
-    }
-
-    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
-        self.0.patch(resource, key, patch)
-    }
-
-    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
-        self.0.delete(resource, key)
-    }
-
-    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
-        self.0.wait(timeout)
-    }
-
-    fn now(&self) -> Duration {
-        self.0.now()
-    }
-
-    fn time_of_day(&self) -> i64 {
-        self.0.time_of_day()
-    }
-
-    fn deadline(&self) -> Option<Duration> {
-        Some(self.1)
-    }
-}
-
 #[test]
 fn a_verb_is_over_when_its_command_has_to_be() {
     let mut world = World::of("01");
     world.install(demo(Some("0.1.0"))).unwrap();
     let deadline = world.cluster.now() + Duration::from_secs(3);
     let mut cluster = std::mem::take(&mut world.cluster);
-    let killed = Killed { cluster: &mut cluster, calls: usize::MAX, is_signal: false };
-    let mut bounded = Bounded(killed, deadline);
+    let mut bounded = Disturbed { deadline: Some(deadline), ..Disturbed::not(&mut cluster) };
     let request = Upgrade { name: "demo".into(), namespace: Some(NS.into()), ..Upgrade::default() };
     let error = Engine::new(&mut bounded, &world, &world, Options::default()).upgrade(&request).unwrap_err();
     assert!(error.to_string().contains("timed out"), "{error}");

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use olmkit::lifecycle::api::{Approval, Key, Resource, known};
-use olmkit::lifecycle::cluster::{Cluster, ClusterError};
+use olmkit::lifecycle::cluster::ClusterError;
 use olmkit::lifecycle::engine::{Engine, EngineError, Options};
 use olmkit::lifecycle::install::Install;
-use olmkit::lifecycle::simulate::Simulation;
 use olmkit::lifecycle::uninstall::{Removed, Uninstall};
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
 
+use crate::disturbed::Disturbed;
 use crate::world::{NS, World, demo, told, without_random};
 
 fn uninstall(world: &mut World, namespace: &str, delete_crds: bool, wait: bool) -> Removed {
@@ -182,68 +182,6 @@ fn uninstall_tells_of_dependencies_and_of_what_install_made() {
     assert_eq!(world.names(&known::OPERATOR_GROUP), Vec::<String>::new());
 }
 
-/// A cluster that is lost right after a number of deletions.
-struct CutOff<'c> {
-    cluster: &'c mut Simulation,
-    deletions: usize,
-}
-
-impl CutOff<'_> {
-    fn call(&self) -> Result<(), ClusterError> {
-        if self.deletions == 0 { Err(ClusterError::Interrupted) } else { Ok(()) }
-    }
-}
-
-impl Cluster for CutOff<'_> {
-    fn context(&self) -> &str {
-        ""
-    }
-
-    fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
-        self.call()?;
-        self.cluster.list(resource, namespace)
-    }
-
-    fn get(
-        &mut self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Value>, ClusterError> {
-        self.call()?;
-        self.cluster.get(resource, namespace, name)
-    }
-
-    fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
-        self.call()?;
-        self.cluster.create(resource, object)
-    }
-
-    fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
-        self.call()?;
-        self.cluster.patch(resource, key, patch)
-    }
-
-    fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
-        self.call()?;
-        self.deletions -= 1;
-        self.cluster.delete(resource, key)
-    }
-
-    fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
-        self.call()?;
-        self.cluster.wait(timeout)
-    }
-
-    fn now(&self) -> Duration {
-        self.cluster.now()
-    }
-
-    fn time_of_day(&self) -> i64 {
-        self.cluster.time_of_day()
-    }
-}
-
 /// Interrupts an uninstall after each of its deletions, lets OLM go on, and runs `again`: nothing is left.
 fn cut_off_after_each_deletion(install: Install, request: &Uninstall, again: &Uninstall) {
     let mut world = World::of("01");
@@ -256,7 +194,7 @@ fn cut_off_after_each_deletion(install: Install, request: &Uninstall, again: &Un
         world.cluster = start.clone();
         let mut cluster = std::mem::take(&mut world.cluster);
         let done = {
-            let mut cut_off = CutOff { cluster: &mut cluster, deletions };
+            let mut cut_off = Disturbed { deletions, ..Disturbed::not(&mut cluster) };
             Engine::new(&mut cut_off, &world, &world, Options::default()).uninstall(request)
         };
         world.cluster = cluster;
@@ -392,4 +330,19 @@ fn a_version_without_a_subscription_is_named_with_the_next_command() {
     ");
     uninstall(&mut world, NS, false, true);
     world.install(demo(Some("0.1.0"))).unwrap();
+}
+
+/// What `source add` makes is somebody's, however it is labelled.
+#[test]
+fn uninstall_keeps_a_catalog_of_the_namespace_that_was_not_made_for_the_operator() {
+    let mut world = World::of("01").with(json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "mine", "namespace": NS, "labels": {"app.kubernetes.io/created-by": "olmkit"}},
+        "spec": {"sourceType": "grpc", "image": "catalog"},
+    }));
+    let request = Install { catalog: Some(("mine".into(), Some(NS.into()))), ..demo(Some("0.1.0")) };
+    world.install(request).unwrap();
+    let removed = uninstall(&mut world, NS, true, true);
+    assert!(removed.removed.iter().all(|part| part.kind != "CatalogSource"), "{removed:?}");
+    assert!(world.names(&known::CATALOG_SOURCE).contains(&"mine".to_owned()));
 }

@@ -120,6 +120,12 @@ impl ApiServer {
         }
     }
 
+    /// Stops the server; its data stay. `restart` starts it again.
+    #[allow(dead_code, reason = "of the programs that include this file, not every one stops it")]
+    pub(crate) fn stop(&mut self) {
+        self.stop_api();
+    }
+
     /// Stops the server and starts it again; its data stay.
     #[allow(dead_code, reason = "of the programs that include this file, not every one restarts it")]
     pub(crate) fn restart(&mut self, ready: impl Fn(&Path) -> bool) {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 /// The names that `OLMKIT_REQUIRE` may list. ARCHITECTURE.md says what each one stands for.
-const PARTS: [&str; 24] = [
+const PARTS: [&str; 25] = [
     "apiserver",
     "awk",
     "bash",
@@ -30,6 +30,7 @@ const PARTS: [&str; 24] = [
     "make",
     "memcached",
     "mounts",
+    "netns",
     "olm",
     "operator-sdk",
     "opm",

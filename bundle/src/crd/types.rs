@@ -37,7 +37,8 @@ const fn texts(name: &'static str) -> Field {
     Field::new(name, Type::List(&Type::Text))
 }
 
-static OBJECT_META: Struct = Struct {
+/// `metav1.ObjectMeta`
+pub(crate) static OBJECT_META: Struct = Struct {
     fields: &[
         text("name"),
         text("generateName"),

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use crate::finding::{Finding, Level};
 use crate::load::{BundleFile, BundleFiles};
 use crate::parse::Bundle;
-use crate::validate::{OLM, SCHEMA, SIZE, validate};
+use crate::validate::{INSTALL, OLM, SIZE, validate};
 
 /// Rules about files that could not be read.
 const UNREADABLE: [&str; 4] =
     ["dependency-unreadable", "file-unreadable", "yaml-key-duplicate", "yaml-syntax"];
 
-/// Rules of the suite `olm` about the size of the whole bundle.
-const TOO_LARGE: [&str; 2] = ["bundle-nearly-too-large", "bundle-too-large"];
+/// Rules of other suites about sizes.
+const TOO_LARGE: [&str; 3] = ["bundle-nearly-too-large", "bundle-too-large", "size-object"];
 
 /// What is broken in two versions of a bundle.
 pub(super) struct Broken {
@@ -61,7 +61,7 @@ const MANIFESTS: &str = "manifests/";
 
 /// Errors about unreadable files and invalid CRDs, and what is or becomes too large.
 fn errors(bundle: &Bundle<'_>) -> Vec<Finding> {
-    let mut findings = validate(bundle, &[OLM, SCHEMA, SIZE]);
+    let mut findings = validate(bundle, &[OLM, INSTALL, SIZE]);
     for finding in findings.iter_mut().filter(|finding| finding.code.name == NOT_STRUCTURAL) {
         // A warning elsewhere, since old CRDs without a schema go on working; no update that drops it is accepted.
         finding.level = Level::Error;

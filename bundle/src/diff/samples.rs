@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::codes;
+use crate::cel::run::{Broken, NOT_RUN, Rules};
 use crate::crd::Crd;
 use crate::csv::{GroupVersionKind, annotation};
 use crate::finding::{Code, Finding, Findings, Place};
 use crate::parse::{Csv, Object};
 use crate::schema::Schema;
-use crate::schema::cel::{Broken, NOT_RUN, Rules};
 use crate::schema::defaults::defaulted;
 use crate::schema::structural::Problem;
 use crate::schema::value::{Checked, check};

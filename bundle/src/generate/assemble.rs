@@ -6,10 +6,11 @@
 use serde_json::{Value as Json, json};
 
 use super::api::{Api, Known};
+use super::assignment;
 use super::chart::ChartFile;
 use super::draft::{By, Draft, Origin};
 use super::input::Objects;
-use super::modes::Modes;
+use super::modes::{self, Modes};
 use super::package::title;
 use super::package_file::{CAPABILITIES, INSTALL_MODES};
 use super::rbac::Rbac;
@@ -502,26 +503,31 @@ impl<'m> Assembly<'_, 'm> {
             let named = modes(&|mode| settings.install_modes.iter().any(|own| own == mode));
             self.csv.set(path, Draft::new(named, file.origin(&["installModes".into()])));
         }
-        let all = modes(&|mode| mode == "AllNamespaces");
+        let all = modes(&|mode| mode == modes::ALL);
         // A webhook that converts custom resources leaves no choice.
+        if let Some(derived) = derived.as_ref().filter(|own| conversion.is_some() && !own.supports_all()) {
+            let message = format!(
+                "a webhook converts custom resources, and then OLM takes the install mode `AllNamespaces` alone, but {}",
+                derived.why
+            );
+            let finding = Finding::new(&codes::INSTALL_MODE_IMPOSSIBLE, message).help(
+                "have the operator watch all namespaces, and grant its rights by a ClusterRole; or serve one version without the webhook",
+            );
+            self.findings.push(match derived.origin.place() {
+                Some(place) => finding.at(place),
+                None => finding,
+            });
+        }
         if let Some(derived) = derived.filter(|_| conversion.is_none()) {
             let supports_all = |modes: &Draft<'_>| {
                 let all = modes.items().iter().find(|mode| mode.text("type") == "AllNamespaces");
                 all.and_then(|all| all.get("supported")).map(Draft::to_json) == Some(Json::Bool(true))
             };
             let said = self.csv.at(path).filter(|modes| !modes.is_empty());
-            let names =
-                derived.supported.iter().map(|mode| format!("`{mode}`")).collect::<Vec<_>>().join(" and ");
             let finding = match said {
                 None => {
-                    let message =
-                        format!("{}: the bundle supports {names}, and not `AllNamespaces`", derived.why);
-                    let finding = Finding::new(&codes::INSTALL_MODE_DERIVED, message);
-                    Some(
-                        finding.help(
-                            "list the modes under `installModes` in the package file to decide otherwise",
-                        ),
-                    )
+                    let finding = Finding::new(&codes::INSTALL_MODE_DERIVED, derived.message());
+                    Some(finding.help(derived.help()))
                 }
                 Some(said) if supports_all(said) && !derived.is_told => {
                     let message = format!("`AllNamespaces` is among the install modes, but {}", derived.why);
@@ -595,6 +601,9 @@ impl<'m> Assembly<'_, 'm> {
             if let Err(finding) = assignment.apply(&mut self.csv) {
                 self.findings.push(*finding);
             }
+        }
+        if !package.set.is_empty() {
+            self.findings.extend(assignment::missing(&package.set, &self.csv.to_json()));
         }
     }
 }

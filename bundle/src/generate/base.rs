@@ -17,17 +17,22 @@ pub struct Base<'m> {
     pub(super) object: Object<'m, 'm>,
     /// Whether nobody named it: one among the manifests counts more.
     found: bool,
+    /// The file that it stands in; none where it is one of the manifests.
+    file: Option<&'m Manifests<'m>>,
 }
 
 impl<'m> Base<'m> {
     /// The ClusterServiceVersion of a base file.
     ///
     /// # Errors
-    /// A finding when there is none in it.
+    /// Returns a finding if the file has no ClusterServiceVersion or is not valid YAML.
     pub fn of(manifests: &'m Manifests<'m>) -> Result<Self, Box<Finding>> {
+        if let Some(finding) = manifests.first_error() {
+            return Err(Box::new(finding));
+        }
         let mut objects = manifests.objects();
         match objects.find(|object| object.kind() == csv::KIND) {
-            Some(object) => Ok(Self::named(object)),
+            Some(object) => Ok(Self { file: Some(manifests), ..Self::named(object) }),
             None => {
                 let finding =
                     Finding::new(&codes::BASE_INVALID, "there is no ClusterServiceVersion in the base");
@@ -47,11 +52,16 @@ impl<'m> Base<'m> {
     }
 
     pub(super) fn named(object: Object<'m, 'm>) -> Self {
-        Self { object, found: false }
+        Self { object, found: false, file: None }
     }
 
     pub(super) fn is_found(self) -> bool {
         self.found
+    }
+
+    /// What its file says twice.
+    pub(super) fn duplicate_keys(self) -> Vec<Finding> {
+        self.file.map(Manifests::duplicate_keys).unwrap_or_default()
     }
 
     /// Whether an object is this ClusterServiceVersion, given once more.

@@ -38,7 +38,9 @@ codes! {
     DEPLOYMENT_INCOMPLETE "generate-deployment-incomplete" Error "deployment_incomplete"
     /// A Deployment that Kubernetes refuses.
     DEPLOYMENT_INVALID "generate-deployment-invalid" Error "deployment_invalid"
-    /// One object stands twice in the input, with different content.
+    /// The input has a duplicate key in a map.
+    DUPLICATE_KEY "generate-duplicate-key" Warning "duplicate_key"
+    /// The input has one object twice, with different content.
     DUPLICATE_OBJECT "generate-duplicate-object" Error "duplicate_object"
     /// The icon is not an image.
     ICON_NOT_AN_IMAGE "generate-icon-not-an-image" Error "icon_not_an_image"

@@ -28,6 +28,10 @@ pub struct Found<'f> {
     pub version: Option<String>,
     /// Further keys of the package file, which a crate elsewhere has values for.
     pub fields: Vec<(&'static str, String)>,
+    /// The channels, and the default among them.
+    pub channels: Vec<String>,
+    /// The default channel.
+    pub default_channel: Option<String>,
     /// What Chart.yaml says.
     pub chart: Option<Json>,
     /// Files and directories with manifests.
@@ -126,6 +130,8 @@ pub fn package_file(found: &Found<'_>) -> Initial {
     let mut files = BTreeMap::new();
     set(&mut values, "package", json!(found.package));
     set(&mut values, "version", json!(found.version));
+    set(&mut values, "channels", json!(found.channels));
+    set(&mut values, "defaultChannel", json!(found.default_channel));
     for (key, value) in &found.fields {
         set(&mut values, key, json!(value));
     }

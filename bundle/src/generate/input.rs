@@ -11,7 +11,7 @@ use crate::finding::{Finding, Findings, Level, Place};
 use crate::kinds;
 use crate::parse::Object;
 use crate::source::Source;
-use crate::yaml::{self, Document, Node, SyntaxError, steps};
+use crate::yaml::{self, Document, Node, Note, SyntaxError, steps};
 
 /// Workloads that Kubernetes knows and OLM does not install.
 const NOT_INSTALLABLE: [&str; 7] =
@@ -133,6 +133,19 @@ impl<'a> Manifests<'a> {
         self.texts.iter().flat_map(|text| &text.documents).any(Result::is_err)
     }
 
+    /// The first part of a text that is not YAML, if there is one.
+    pub(super) fn first_error(&self) -> Option<Finding> {
+        let errors = self.texts.iter().flat_map(|text| {
+            text.documents.iter().filter_map(|document| Some(text.not_yaml(document.as_ref().err()?)))
+        });
+        errors.into_iter().next()
+    }
+
+    /// Reports duplicate keys in a map: the last value is used and the earlier ones are ignored.
+    pub(super) fn duplicate_keys(&self) -> Vec<Finding> {
+        self.texts.iter().flat_map(Text::duplicate_keys).collect()
+    }
+
     /// The objects as they stand, without regard to whether they are sound.
     pub fn objects<'m>(&'m self) -> impl Iterator<Item = Object<'m, 'm>> {
         self.texts.iter().flat_map(|text| {
@@ -149,17 +162,18 @@ impl<'a> Manifests<'a> {
         let mut no_samples: Vec<_> = self.unread.iter().map(Place::file).collect();
         let samples = self.texts.iter().filter(|text| text.samples);
         let samples: BTreeSet<&str> = samples.map(|text| text.source.path()).collect();
+        let mut broken_samples = Vec::new();
         for text in &self.texts {
+            findings.extend(text.duplicate_keys());
             for document in &text.documents {
                 let root = match document {
                     Ok(document) => &document.root,
+                    Err(error) if text.samples => {
+                        broken_samples.push(text.not_yaml(error));
+                        continue;
+                    }
                     Err(error) => {
-                        let place = Place::new(&text.source, error.span);
-                        if text.samples {
-                            no_samples.push(place);
-                            continue;
-                        }
-                        findings.push(Finding::new(&codes::SYNTAX, error.message.clone()).at(place));
+                        findings.push(text.not_yaml(error));
                         continue;
                     }
                 };
@@ -217,6 +231,7 @@ impl<'a> Manifests<'a> {
             }
         }
         findings.extend(same_named(&same_name));
+        findings.extend(not_yaml_samples(broken_samples));
         (by_id.into_values().collect(), no_samples)
     }
 }
@@ -229,6 +244,23 @@ impl<'a> Text<'a> {
             samples,
             source,
         }
+    }
+
+    fn not_yaml(&self, error: &SyntaxError) -> Finding {
+        Finding::new(&codes::SYNTAX, error.message.clone()).at(Place::new(&self.source, error.span))
+    }
+
+    fn duplicate_keys(&self) -> Vec<Finding> {
+        let notes = self.documents.iter().flatten().flat_map(|document| &document.notes);
+        let finding = |note: &Note| {
+            let Note::DuplicateKey { key, first, second } = note else { return None };
+            let message = format!("duplicate key `{}`: the last value is used", key.replace('`', "'"));
+            let finding = Finding::new(&codes::DUPLICATE_KEY, message);
+            let finding = finding.at(Place::new(&self.source, *second).label("this counts"));
+            let finding = finding.and(Place::new(&self.source, *first).label("this is overwritten"));
+            Some(finding.subject(self.source.path()).help("remove one of them"))
+        };
+        notes.filter_map(finding).collect()
     }
 }
 
@@ -316,7 +348,7 @@ fn incomplete(object: &Object<'_, '_>) -> Option<Finding> {
 
 fn duplicate(object: &Object<'_, '_>, first: &Object<'_, '_>) -> Finding {
     let name = steps!("metadata", "name");
-    let message = format!("`{}` stands twice in the input, and the two differ", object.id());
+    let message = format!("`{}` is defined twice in the input, with different content", object.id());
     let finding = object.finding(&codes::DUPLICATE_OBJECT, message, name);
     finding.and(first.place(name)).help("remove one of them")
 }
@@ -399,6 +431,19 @@ fn report_no_samples(places: Vec<Place>, findings: &mut Findings) {
     );
     let finding = Finding::new(&codes::KIND_LEFT_OUT, message).at(place);
     findings.push(Finding { level: Level::Info, ..finding });
+}
+
+/// What of the texts with examples is not YAML, in one finding: the operator is whole without it.
+fn not_yaml_samples(mut broken: Vec<Finding>) -> Option<Finding> {
+    let more = broken.len().saturating_sub(1);
+    let first = (!broken.is_empty()).then(|| broken.swap_remove(0))?;
+    let more = match more {
+        0 => String::new(),
+        1 => " (and another among the samples)".to_owned(),
+        more => format!(" (and {more} others among the samples)"),
+    };
+    let message = format!("a sample that is not YAML is left out: {}{more}", first.message);
+    Some(Finding { level: Level::Warning, message, ..first })
 }
 
 fn is_platform(object: &Object<'_, '_>) -> bool {

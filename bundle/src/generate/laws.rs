@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::source::Source;
+use crate::validate::validate;
 
 /// A made-up operator.
 #[derive(Clone, Debug)]
@@ -200,7 +201,7 @@ proptest! {
         prop_assert!(!files.is_empty(), "{findings:?}");
         let file = |(path, text): (String, String)| BundleFile { path, content: Content::Text(text) };
         let files = BundleFiles { name: "bundle".into(), files: files.into_iter().map(file).collect() };
-        let found = validate(&Bundle::parse(&files), &[OLM]);
+        let found = validate(&Bundle::parse(&files), &[OLM, INSTALL]);
         let errors: Vec<_> = found.iter().filter(|finding| finding.level == Level::Error).collect();
         prop_assert!(errors.is_empty(), "{errors:?}");
     }

@@ -30,6 +30,14 @@ pub(super) struct Manifests<'p, 'm> {
     pub(super) services: &'p [Object<'m, 'm>],
 }
 
+impl<'p, 'm> Manifests<'p, 'm> {
+    /// Everything that the bundle carries as the manifests have it.
+    pub(super) fn carried(&self) -> impl Iterator<Item = &'p Object<'m, 'm>> {
+        let Self { objects, rbac, services } = *self;
+        objects.crds.iter().chain(services).chain(&rbac.leftovers).chain(&objects.others)
+    }
+}
+
 pub(super) fn files(
     request: &Request<'_>,
     csv: Value,
@@ -38,9 +46,7 @@ pub(super) fn files(
 ) -> BTreeMap<String, String> {
     let package = request.package;
     let mut parts = vec![Part::new(format!("manifests/{}.clusterserviceversion.yaml", package.name), csv)];
-    let Manifests { objects, rbac, services } = manifests;
-    let all = objects.crds.iter().chain(*services).chain(&rbac.leftovers).chain(&objects.others);
-    parts.extend(all.map(|object| Part {
+    parts.extend(manifests.carried().map(|object| Part {
         path: format!("manifests/{}", file_name(object)),
         content: Content::Manifest(object),
     }));
@@ -49,7 +55,7 @@ pub(super) fn files(
     // operator-sdk writes no default that nobody named.
     let default = default.filter(|_| request.compat.is_none() || package.default_channel_given);
     let mut annotations = annotations::registry_v1(package.name.as_str(), &channels, default);
-    for scorecard in &objects.scorecards {
+    for scorecard in &manifests.objects.scorecards {
         annotations.insert(SCORECARD_MEDIA_TYPE.0.into(), SCORECARD_MEDIA_TYPE.1.into());
         annotations.insert(SCORECARD_CONFIG.0.into(), SCORECARD_CONFIG.1.into());
         parts.push(Part {

@@ -177,19 +177,23 @@ impl<'f> Package<'f> {
         let mut check = Check { sources, findings: Vec::new() };
         let settings = sources.file.map(|file| file.settings.clone()).unwrap_or_default();
 
+        let overrides_package = overrides.package.is_some();
         let name = check.value(overrides.package, &settings.package, "package", "--package", "name");
         let version = check.value(overrides.version, &settings.version, "version", "--version", "version");
         let release = check.release(overrides.release, &settings.release);
         let default_channel_given =
             overrides.default_channel.is_some() || !settings.default_channel.is_empty();
+        let channels_flag = (!overrides.channels.is_empty()).then_some("--channels");
+        let default_flag = overrides.default_channel.as_ref().map(|_| "--default-channel");
+        let package_flag = overrides_package.then_some("--package");
         let channels = match overrides.channels {
             given if !given.is_empty() => given,
             _ => check.channels(&settings.channels),
         };
         for (at, channel) in channels.iter().enumerate() {
             if channels[..at].contains(channel) {
-                check
-                    .fail(format!("the channel `{channel}` is given twice"), &["channels".into(), at.into()]);
+                let message = format!("the channel `{channel}` is given twice");
+                check.fail_of(channels_flag, message, &["channels".into(), at.into()]);
                 check.last_help("name every channel once".into());
             }
         }
@@ -212,14 +216,18 @@ impl<'f> Package<'f> {
             && !settings.channels.iter().any(|named| named == channel.as_str())
         {
             let message = format!("the default channel `{channel}` is not among the channels");
-            check.fail(message, &["defaultChannel".into()]);
+            let names: Vec<_> = channels.iter().map(|own| format!("`{own}`")).collect();
+            check.fail_of(default_flag, message, &["defaultChannel".into()]);
+            if !names.is_empty() {
+                check.last_help(format!("the channels are {}", names.join(", ")));
+            }
         }
         check.settings(&settings);
         let icon = attachments.icon.and_then(|bytes| check.icon(&bytes));
         if let (Some((name, _)), Some((version, _))) = (&name, &version)
             && let Err(error) = csv_name(name, version, &release.0).parse::<CsvName>()
         {
-            check.fail(error.to_string(), &["package".into()]);
+            check.fail_of(package_flag, error.to_string(), &["package".into()]);
         }
         let (Some(name), Some(version), Some(default_channel), true) =
             (name, version, default_channel, check.findings.is_empty())
@@ -286,6 +294,14 @@ impl<'f> Check<'f> {
         self.findings.push(Finding::new(&codes::PACKAGE_VALUE_INVALID, message));
     }
 
+    /// The same for a value of the command line where a flag gave it, else of the package file.
+    fn fail_of(&mut self, flag: Option<&str>, message: String, path: &[Step<'_>]) {
+        match flag {
+            Some(flag) => self.fail_flag(format!("`{flag}`: {message}")),
+            None => self.fail(message, path),
+        }
+    }
+
     /// A value that must be there: from the command line, the package file, the base, Chart.yaml or Cargo.toml.
     fn value<T: FromStr<Err: Display>>(
         &mut self,
@@ -337,6 +353,7 @@ impl<'f> Check<'f> {
 
     fn release(&mut self, given: Option<String>, text: &str) -> (String, Origin<'f>) {
         let flag = Origin::unwritten(By::Flag("--release"));
+        let given_by = given.as_ref().map(|_| "--release");
         let (release, origin) = match (given, self.sources.file) {
             (Some(given), _) => (given, flag),
             (None, Some(file)) => (text.to_owned(), file.origin(&["release".into()])),
@@ -348,7 +365,7 @@ impl<'f> Check<'f> {
             Err(error) => Some(error.to_string()),
         };
         if let Some(why) = why {
-            self.fail(format!("`{release}` is not a release: {why}"), &["release".into()]);
+            self.fail_of(given_by, format!("`{release}` is not a release: {why}"), &["release".into()]);
             self.last_help("write what could follow `-` in a semantic version, such as `1` or `rc.2`".into());
         }
         (release, origin)

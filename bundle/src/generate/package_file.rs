@@ -263,7 +263,12 @@ impl<'a> PackageFile<'a> {
     /// When nothing of it can be read.
     pub fn parse_part(source: Source<'a>) -> PartlyRead<'a> {
         match yaml::first_document(source.text()) {
-            Ok(document) => Self::part(source, document.root),
+            Ok(document) => {
+                let twice: Vec<_> =
+                    document.notes.iter().filter_map(|note| duplicate_key(&source, note)).collect();
+                let (file, findings) = Self::part(source, document.root)?;
+                Ok((file, [twice, findings].concat()))
+            }
             Err(error) => {
                 let place = Place::new(&source, error.span);
                 Err(vec![Finding::new(&codes::SYNTAX, error.message).at(place)])
@@ -356,6 +361,14 @@ impl<'a> PackageFile<'a> {
     fn node(&self, key: &str) -> Option<&Node<'a>> {
         self.root.as_mapping()?.get_folded(key)
     }
+}
+
+/// Reports a duplicate key: the package file does not say which of the two values is meant.
+fn duplicate_key(source: &Source<'_>, note: &yaml::Note) -> Option<Finding> {
+    let yaml::Note::DuplicateKey { key, first, second } = note else { return None };
+    let message = format!("duplicate key `{}`", key.replace('`', "'"));
+    let finding = Finding::new(&codes::PACKAGE_VALUE_INVALID, message).at(Place::new(source, *second));
+    Some(finding.and(Place::new(source, *first).label("first here")).help("remove one of them"))
 }
 
 fn unknown_key(source: &Source<'_>, key: &decode::UnknownField) -> Finding {

@@ -18,7 +18,7 @@ const SERVING_CERT: [&str; 2] = [
     "service.alpha.openshift.io/serving-cert-secret-name",
 ];
 
-/// Reports each Secret and ConfigMap once that a Deployment cannot start without and that nothing makes. `serving` are the
+/// Reports each Secret, ConfigMap and the like once that a Deployment cannot start without and that nothing makes. `serving` are the
 /// Deployments that OLM issues certificates for.
 pub(super) fn report(
     objects: &Objects<'_>,
@@ -63,7 +63,9 @@ pub(super) fn report(
             let message = format!(
                 "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle makes"
             );
-            let help = if kind == pod::CLAIM {
+            let help = if kind == pod::PRIORITY {
+                "add the PriorityClass to the manifests, or remove `priorityClassName`: the cluster refuses pods without it".to_owned()
+            } else if kind == pod::CLAIM {
                 "use `emptyDir` or `ephemeral.volumeClaimTemplate`, or tell users to create it before they install: a bundle cannot carry a PersistentVolumeClaim".to_owned()
             } else {
                 help(objects, kind, own)

@@ -225,13 +225,13 @@ fn is_date_time(text: &str) -> bool {
 }
 
 /// A duration as Go writes it, such as `1h30m`.
-pub(super) fn is_go_duration(text: &str) -> bool {
+pub(crate) fn is_go_duration(text: &str) -> bool {
     let unsigned = text.trim_start_matches(['-', '+']);
     unsigned == "0" && text.len() - unsigned.len() <= 1 || matches(&GO_DURATION, text)
 }
 
 /// A point in time as Go reads RFC 3339.
-pub(super) fn is_timestamp(text: &str) -> bool {
+pub(crate) fn is_timestamp(text: &str) -> bool {
     let at = |index: usize| text.as_bytes().get(index).copied().unwrap_or(0);
     is_date_time(text) && at(10) == b'T' && b"Z+-.,".contains(&at(19)) && !text.ends_with('z')
 }

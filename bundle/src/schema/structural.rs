@@ -20,6 +20,13 @@ pub struct Problem {
     pub span: Span,
 }
 
+impl Problem {
+    /// The path for a message, as in "does not fit its schema at `spec.size`"; empty at the root.
+    pub fn place(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!(" at `{}`", self.path.replace('`', "'")) }
+    }
+}
+
 /// Everything that keeps a schema from being structural.
 ///
 /// ```

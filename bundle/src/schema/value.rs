@@ -55,7 +55,7 @@ impl Walk {
             return;
         }
         if schema.get("x-kubernetes-validations").is_some() {
-            self.leave(value.span, super::cel::NOT_RUN.into());
+            self.leave(value.span, crate::cel::run::NOT_RUN.into());
         }
         self.conditions(value, schema);
         match &value.value {

@@ -101,11 +101,13 @@ mod file_unreadable;
 mod image_platform_missing;
 mod image_platform_narrower;
 mod image_uninspected;
+pub(super) mod manifest_content_invalid;
 mod manifest_duplicate;
 mod manifest_field_unknown;
 mod manifest_kind_missing;
 mod manifest_kind_unsupported;
 mod manifest_metadata_invalid;
+pub(super) mod manifest_needs_crd;
 mod manifests_hidden_file;
 mod manifests_missing;
 mod manifests_subdirectory;
@@ -129,9 +131,9 @@ mod related_image_invalid;
 mod removed_api;
 mod removed_api_permission;
 mod removed_api_version_unreadable;
-mod schema_default_invalid;
-mod schema_not_structural;
-mod schema_rule_invalid;
+pub(super) mod schema_default_invalid;
+pub(super) mod schema_not_structural;
+pub(super) mod schema_rule_invalid;
 mod security_escalation;
 mod security_privileged_pod;
 mod security_secrets;
@@ -141,7 +143,7 @@ mod service_account_name_invalid;
 mod size_csv;
 mod size_install_plan;
 mod size_manifest;
-mod size_object;
+pub(super) mod size_object;
 mod size_v1_secret;
 mod v1_api_service;
 mod v1_dependency;
@@ -255,11 +257,13 @@ pub(super) static ALL: &[&Rule] = &[
     &image_platform_missing::RULE,
     &image_platform_narrower::RULE,
     &image_uninspected::RULE,
+    &manifest_content_invalid::RULE,
     &manifest_duplicate::RULE,
     &manifest_field_unknown::RULE,
     &manifest_kind_missing::RULE,
     &manifest_kind_unsupported::RULE,
     &manifest_metadata_invalid::RULE,
+    &manifest_needs_crd::RULE,
     &manifests_hidden_file::RULE,
     &manifests_missing::RULE,
     &manifests_subdirectory::RULE,

@@ -18,7 +18,8 @@ pub const REMOVED_APIS: &str = "removed-apis";
 pub const COMMUNITY: &str = "community";
 /// Whether the images run where the bundle says (`multiarch.go`); asks registries.
 pub const MULTIARCH: &str = "multiarch";
-/// What Kubernetes and OLM refuse when the bundle is installed, and no tool looks at before.
+/// What Kubernetes and OLM refuse when the bundle is installed, and no tool looks at before: schemas of CRDs and contents of other
+/// objects included.
 pub const INSTALL: &str = "install";
 /// What OLM's tools pass over in silence, or will refuse in their next releases.
 pub const STRICT: &str = "strict";
@@ -28,7 +29,7 @@ pub const OLM_V1: &str = "olm-v1";
 pub const SIZE: &str = "size";
 /// What an operator may do, and how its pods run.
 pub const SECURITY: &str = "security";
-/// The schemas of custom resources, and examples against them.
+/// Examples of custom resources against their schemas.
 pub const SCHEMA: &str = "schema";
 /// What OpenShift expects of operators.
 pub const OPENSHIFT: &str = "openshift";
@@ -73,7 +74,7 @@ pub fn about(suite: &str) -> &'static str {
         OLM_V1 => "whether OLM v1 can install the bundle",
         SIZE => "what is too large for its place",
         SECURITY => "what the operator may do, and how its pods run",
-        SCHEMA => "the schemas of custom resources, and examples against them",
+        SCHEMA => "examples of custom resources against their schemas",
         OPENSHIFT => "what OpenShift expects of operators",
         crate::diff::codes::SUITE => "what an upgrade changes",
         _ => "",

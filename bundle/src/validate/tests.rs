@@ -396,11 +396,13 @@ fn the_table_of_rules() {
     image-platform-missing error multiarch
     image-platform-narrower warning multiarch
     image-uninspected warning multiarch
+    manifest-content-invalid error install
     manifest-duplicate warning install
     manifest-field-unknown warning strict
     manifest-kind-missing error olm
     manifest-kind-unsupported error olm
     manifest-metadata-invalid error olm
+    manifest-needs-crd warning install
     manifests-hidden-file error olm
     manifests-missing error olm
     manifests-subdirectory error olm
@@ -424,9 +426,9 @@ fn the_table_of_rules() {
     removed-api warning removed-apis
     removed-api-permission warning removed-apis
     removed-api-version-unreadable error removed-apis
-    schema-default-invalid warning schema
-    schema-not-structural warning schema
-    schema-rule-invalid warning schema
+    schema-default-invalid error install
+    schema-not-structural error install
+    schema-rule-invalid error install
     security-escalation warning security
     security-privileged-pod warning security
     security-secrets warning security
@@ -436,7 +438,7 @@ fn the_table_of_rules() {
     size-csv warning size
     size-install-plan warning size
     size-manifest warning size
-    size-object warning size
+    size-object error install
     size-v1-secret warning size
     v1-api-service warning olm-v1
     v1-dependency warning olm-v1
@@ -449,4 +451,32 @@ fn the_table_of_rules() {
     yaml-old-syntax warning strict
     yaml-syntax error olm
     ");
+}
+
+/// To list a version that no cluster serves would make OLM wait for ever.
+#[test]
+fn a_crd_that_no_version_of_is_served_is_not_to_be_owned_as_it_is() {
+    let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: a.v1.0.0}\nspec: {}\n";
+    let crd = |served: [bool; 2]| {
+        let [v1, v2] = served;
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: as.example.com}}\nspec:\n  group: example.com\n  \
+             names: {{kind: A}}\n  versions: [{{name: v1, served: {v1}}}, {{name: v2, served: {v2}}}]\n"
+        )
+    };
+    let helps = |served| {
+        let file = |path: &str, text: String| BundleFile { path: path.into(), content: Content::Text(text) };
+        let files = vec![file("manifests/crd.yaml", crd(served)), file("manifests/csv.yaml", csv.to_owned())];
+        let files = BundleFiles { name: "a".into(), files };
+        let found = validate_with(&Bundle::parse(&files), SUITES, &options(&files));
+        let own = found.into_iter().filter(|finding| finding.code.name == "crd-not-owned");
+        own.map(|finding| finding.help.unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let unserved = helps([false, false]);
+    assert!(unserved.iter().all(|help| help.starts_with("no version of the CRD is served")), "{unserved:?}");
+    let mixed = helps([true, false]);
+    assert!(
+        mixed[0].starts_with("list it under") && mixed[1].starts_with("list a version that is served"),
+        "{mixed:?}"
+    );
 }

@@ -60,17 +60,24 @@ pub struct Field {
     pub of: Type,
     /// Whether it comes from an embedded struct: sigs.k8s.io/yaml does not turn numbers into text there.
     pub promoted: bool,
+    /// Whether the API server wants it in every such struct. [`fit`] does not ask for it.
+    pub required: bool,
 }
 
 impl Field {
     /// A field of the struct itself.
     pub const fn new(name: &'static str, of: Type) -> Self {
-        Self { name, of, promoted: false }
+        Self { name, of, promoted: false, required: false }
     }
 
     /// A field of an embedded struct.
     pub const fn promoted(name: &'static str, of: Type) -> Self {
-        Self { name, of, promoted: true }
+        Self { name, of, promoted: true, required: false }
+    }
+
+    /// A field that every such struct must have.
+    pub const fn required(name: &'static str, of: Type) -> Self {
+        Self { name, of, promoted: false, required: true }
     }
 }
 

@@ -99,7 +99,13 @@ impl<'i, 'c, 'a> Draft<'i, 'c, 'a> {
     /// The blobs of a package as they are.
     pub(super) fn of(index: &'i Index<'c, 'a>, package: &str) -> Result<Self, EditError> {
         let found = index.packages.get_key_value(package).filter(|(_, package)| !package.blobs.is_empty());
-        let (name, known) = found.ok_or_else(|| EditError::NoPackage { package: package.to_owned() })?;
+        let (name, known) = found.ok_or_else(|| {
+            let known = index.packages.iter().filter(|(_, package)| !package.blobs.is_empty());
+            EditError::NoPackage {
+                package: package.to_owned(),
+                known: known.map(|(name, _)| (*name).to_owned()).collect(),
+            }
+        })?;
         let others = index.catalog.others.iter().filter(|other| *other.package == **name);
         Ok(Self {
             index,

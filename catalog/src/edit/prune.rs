@@ -132,6 +132,26 @@ fn check_channels(index: &Index<'_, '_>, keep: &Keep) -> Result<(), EditError> {
     Ok(())
 }
 
+/// The error that no version of channels is new enough, if there are channels.
+fn too_new(
+    draft: &Draft<'_, '_, '_>,
+    channels: &[&fbc::Channel<'_>],
+    default_channel: Option<&str>,
+    least: &Version,
+) -> Option<EditError> {
+    let entries = channels.iter().flat_map(|blob| &blob.entries);
+    let highest = entries.filter_map(|entry| draft.known.version(&entry.name)).max();
+    if channels.is_empty() || highest.is_some_and(|highest| highest.version >= *least) {
+        return None;
+    }
+    Some(EditError::NoVersionFrom {
+        package: draft.name.to_owned(),
+        default_channel: default_channel.map(str::to_owned),
+        least: least.to_string(),
+        highest: highest.map(ToString::to_string),
+    })
+}
+
 fn prune_package(draft: &mut Draft<'_, '_, '_>, keep: &Keep) -> Result<(), EditError> {
     let default = draft.default_channel();
     let is_named = |slot: &Slot<'_, fbc::Channel<'_>>| {
@@ -144,6 +164,14 @@ fn prune_package(draft: &mut Draft<'_, '_, '_>, keep: &Keep) -> Result<(), EditE
             channel: keep.channels.join(", "),
             known: known.collect(),
         });
+    }
+    if let Some(least) = &keep.min_version {
+        let named = draft.channels.iter().filter(|slot| is_named(slot)).filter_map(|slot| slot.old);
+        let named: Vec<&fbc::Channel<'_>> = named.collect();
+        let own: Vec<_> = named.iter().copied().filter(|blob| *blob.name == *default).collect();
+        let is_too_new = |channels: &[_], of| too_new(draft, channels, of, least).map_or(Ok(()), Err);
+        is_too_new(&named, None)?;
+        is_too_new(&own, Some(default))?;
     }
     for at in 0..draft.channels.len() {
         let Some(blob) = draft.channels[at].old else { continue };

@@ -13,6 +13,9 @@ use crate::index::Index;
 use crate::path::released::{stranded, unlisted};
 use crate::path::{About, Rules, Ways};
 
+/// More packages are not listed.
+const LISTED: usize = 8;
+
 /// Removes what is named; what is not there is removed already.
 pub(super) fn remove(
     index: &Index<'_, '_>,
@@ -23,8 +26,13 @@ pub(super) fn remove(
 ) -> Result<Change, EditError> {
     let mut draft = match Draft::of(index, package) {
         Ok(draft) => draft,
-        Err(EditError::NoPackage { .. }) => {
-            return Ok(nothing(format!("the catalog has no package `{package}`: nothing to remove")));
+        Err(EditError::NoPackage { known, .. }) => {
+            // It may be gone already, or misspelled.
+            let only = match known.len() {
+                1..=LISTED => format!(", only {}", backticked(&known)),
+                _ => String::new(),
+            };
+            return Ok(nothing(format!("the catalog has no package `{package}`{only}: nothing to remove")));
         }
         Err(error) => return Err(error),
     };

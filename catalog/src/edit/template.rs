@@ -64,7 +64,7 @@ pub(super) enum Refused {
     /// No bundle would be left.
     Empty,
     /// It does not have the package.
-    NoPackage(String),
+    NoPackage { package: String, known: Vec<String> },
     /// It does not have the version.
     NoVersion {
         /// The version.
@@ -91,7 +91,7 @@ pub(super) fn edit(
                 return EditError::NotInTemplate { place: place(), what, schema: schema.to_owned() };
             }
             Refused::Empty => return EditError::EmptyTemplate { place: place() },
-            Refused::NoPackage(package) => EditError::NoPackage { package },
+            Refused::NoPackage { package, known } => EditError::NoPackage { package, known },
             Refused::NoVersion { version, known } => EditError::NoVersion {
                 package: request.package().unwrap_or_default().to_owned(),
                 version,

@@ -104,6 +104,11 @@ fn refused(text: &str, request: &Request) -> String {
     }
 }
 
+#[track_caller]
+fn help_of(text: &str, request: &Request) -> String {
+    edit(&CatalogFiles::from_text("catalog.yaml", text), request).unwrap_err().help().unwrap_or_default()
+}
+
 #[test]
 fn promoting_adds_an_entry_like_its_neighbours() {
     insta::assert_snapshot!(change_of(&promote("1.2.0", "stable")), @r#"
@@ -171,6 +176,11 @@ fn what_cannot_be_promoted() {
         *package = "valkey".into();
     }
     assert_eq!(refused(CATALOG, &other), "the catalog has no package `valkey`");
+    assert_eq!(help_of(CATALOG, &other), "its packages are `redis`");
+    if let Request::Promote { package, .. } = &mut other {
+        *package = "reids".into();
+    }
+    assert_eq!(help_of(CATALOG, &other), "did you mean `redis`?");
 }
 
 /// A version that no installed one of the channel leads to, by any channel of the package.
@@ -546,7 +556,7 @@ fn files_of_a_directory() {
     let gone = ChangedFile { path: "redis/catalog.yaml".into(), old: Some(CATALOG.into()), new: None };
     assert_eq!(change.files, [gone]);
     let again = edit(&changed(&files, &change.files), &remove("", "")).unwrap();
-    assert_eq!(again.summary, ["the catalog has no package `redis`: nothing to remove"]);
+    assert_eq!(again.summary, ["the catalog has no package `redis`, only `valkey`: nothing to remove"]);
 }
 
 /// What a catalog of two packages keeps: `redis` requires `db`, which requires nothing.
@@ -641,5 +651,16 @@ fn pruning_by_channel_and_version() {
     ----
      {schema: olm.bundle, package: redis, name: redis.v1.1.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.1.0}}]}
     "#);
-    assert_eq!(refused(CATALOG, &least("1.2.0")), "`stable` is the default channel of `redis`");
+    assert_eq!(
+        refused(CATALOG, &least("1.2.0")),
+        "the default channel `stable` of `redis` has no version 1.2.0 or later"
+    );
+    assert_eq!(refused(CATALOG, &least("9.0.0")), "`redis` has no version 9.0.0 or later");
+    let help = |version: &str| help_of(CATALOG, &least(version));
+    assert_eq!(
+        help("1.2.0"),
+        "its highest version is `1.1.0`: pass a lower --min-version, or make another channel the default first, with \
+         `olmkit catalog set-default`"
+    );
+    assert_eq!(help("9.0.0"), "its highest version is `1.2.0`: pass a lower --min-version");
 }

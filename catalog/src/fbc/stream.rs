@@ -130,6 +130,68 @@ pub(super) fn check_value(text: &str, at: Span) -> Result<(), SyntaxError> {
     }
 }
 
+/// The first number of a JSON value that no 64-bit float holds, which Go's reader refuses. What is no JSON has been read as YAML,
+/// where such a number is a text.
+pub(super) fn too_large_number(text: &str, at: Span) -> Option<Span> {
+    let value = at.slice(text);
+    if !may_have_large_number(value.as_bytes()) {
+        return None;
+    }
+    let (start, end) = numbers(value)
+        .find(|(start, end)| value[*start..*end].parse().is_ok_and(|number: f64| number.is_infinite()))?;
+    let is_json = serde_json::from_str::<&RawValue>(value).is_ok();
+    is_json.then(|| Span::new(at.start as usize + start, at.start as usize + end))
+}
+
+/// Whether a text has an exponent of three digits, or digits enough to need none. A look at every third byte tells for most texts.
+fn may_have_large_number(bytes: &[u8]) -> bool {
+    const MANY: usize = 200;
+    let mut at = 2;
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_digit() {
+            at += 3;
+            continue;
+        }
+        let start =
+            bytes[..at].iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |before| before + 1);
+        let end =
+            bytes[at..].iter().position(|byte| !byte.is_ascii_digit()).map_or(bytes.len(), |more| at + more);
+        let before = bytes[..start].strip_suffix(b"+").unwrap_or(&bytes[..start]);
+        if end - start >= MANY || end - start >= 3 && matches!(before, [.., b'0'..=b'9', b'e' | b'E']) {
+            return true;
+        }
+        at = end + 3;
+    }
+    false
+}
+
+/// Where the numbers of a JSON text stand: those in strings are not among them.
+fn numbers(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(byte) = bytes.get(at) {
+            let start = at;
+            at += 1;
+            match byte {
+                b'"' => {
+                    while let Some(byte) = bytes.get(at).filter(|byte| **byte != b'"') {
+                        at += if *byte == b'\\' { 2 } else { 1 };
+                    }
+                    at += 1;
+                }
+                b'-' | b'0'..=b'9' => {
+                    let is_more = |byte: &u8| matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                    at += bytes[at..].iter().position(|byte| !is_more(byte)).unwrap_or(bytes.len() - at);
+                    return Some((start, at));
+                }
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
 fn documents(text: &str, from: usize) -> impl Iterator<Item = Result<Value<'_>, SyntaxError>> {
     yaml::documents_behind(text, from).map(|document| document.map(|document| Value::yaml(document.root)))
 }

@@ -98,6 +98,37 @@ fn values_that_cannot_be_written_are_found() {
 }
 
 #[test]
+fn numbers_that_are_too_large_are_found_where_they_stand() {
+    let found = |text: &str| -> Vec<String> {
+        let files = CatalogFiles::from_text("catalog.json", text);
+        let catalog = Catalog::parse(&files);
+        assert_eq!(catalog.faults, [], "{text}");
+        catalog.too_large_numbers().into_iter().map(|at| catalog.text(at).to_owned()).collect()
+    };
+    let (long, small) = ("9".repeat(400), format!("0.{}1", "0".repeat(400)));
+    let mixed = format!("{}e120", "9".repeat(250));
+    for number in ["1e400", "-1E+400", "1.5e0309", "2e308", &long, &mixed] {
+        for text in [
+            format!(r#"{{"schema":"a","n":{number}}}"#),
+            format!(
+                r#"{{"schema":"olm.bundle","properties":[{{"type":"x","value":{{"n":[0,{number} ]}}}}]}}"#
+            ),
+            format!(
+                "{{\"schema\":\"a\"}}\n{{\"schema\":\"b\",\"t\":\"a \\\\\\\" 3e400\",\n\"n\":{number}\n}}"
+            ),
+        ] {
+            assert_eq!(found(&text), [number], "{text}");
+        }
+        assert_eq!(found(&format!(r#"{{"schema":"a","n":"{number}, {number}"}}"#)), [""; 0]);
+        // Where YAML follows JSON, and in YAML, it is a text.
+        assert_eq!(found(&format!("{{\"schema\":\"a\"}}\n---\n{{schema: b, n: {number}}}\n")), [""; 0]);
+    }
+    for number in ["1e308", "1.7976931348623157e308", "1e-400", "12345678901234567890123", "100", &small] {
+        assert_eq!(found(&format!(r#"{{"schema":"a","n":{number}}}"#)), [""; 0], "{number}");
+    }
+}
+
+#[test]
 fn what_is_not_text() {
     let file = |path: &str, content| CatalogFile { path: path.into(), content };
     let files = CatalogFiles {

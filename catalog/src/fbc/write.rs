@@ -273,7 +273,12 @@ impl Reference<'_> {
 }
 
 impl Other<'_> {
+    /// Its keys are sorted, as in a map of Go's: opm knows no schema that would order them.
     pub(crate) fn tree(&self) -> Tree<'_> {
-        Fields::default().with(&self.members)
+        let Tree::Map(mut members) = Fields::default().with(&self.members) else {
+            return Tree::Map(Vec::new());
+        };
+        members.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Tree::Map(members)
     }
 }

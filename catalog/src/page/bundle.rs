@@ -170,7 +170,15 @@ impl<'p> Facts<'p> {
             None => body.push_str("<h3>Permissions</h3>\n<p class=\"soft\">Not in the catalog: this blob has metadata instead of manifests.</p>\n"),
         }
         let images: Vec<[&str; 2]> = self.images.iter().map(|(name, image)| [name.as_str(), image]).collect();
-        table(body, "Related images", &["Name", "Image"], &images);
+        match images.iter().all(|[name, _]| name.is_empty()) {
+            true => table(
+                body,
+                "Related images",
+                &["Image"],
+                &images.iter().map(|[_, image]| [image]).collect::<Vec<_>>(),
+            ),
+            false => table(body, "Related images", &["Name", "Image"], &images),
+        }
         if !self.description.is_empty() {
             let _ = writeln!(
                 body,

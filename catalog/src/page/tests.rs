@@ -91,3 +91,22 @@ fn the_summary_of_a_description_is_text() {
         "The x is a part of cost and [c] d [e](f"
     );
 }
+
+#[test]
+fn a_summary_is_a_paragraph_of_text_and_ends_with_a_word() {
+    let check = |description: &str, expected: &str| assert_eq!(summary(description), expected);
+    check(
+        "# Title\n\nA text of\nseveral lines, with [a link](https://a.io).\n\nAnother.",
+        "A text of several lines, with a link.",
+    );
+    check(
+        "[![badge](x)](y)\n[docs](https://a.io)\n[A product](https://a.io) does\n this.\n- item",
+        "A product does this.",
+    );
+    check("", "");
+    check("# Title", "");
+    check("See <a href=\"https://a.io\">the docs</a>: a < b", "See the docs: a < b");
+    let long = summary(&"word, ".repeat(100));
+    assert!(long.ends_with("word…") && long.chars().count() <= 161, "{long}");
+    assert_eq!(summary(&"x".repeat(200)), format!("{}…", "x".repeat(160)));
+}

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::Unsatisfied;
 use super::namespace::Facts;
-use super::requirement::{Gvk, Requirement};
+use super::requirement::{Gvk, Needed, Requirement};
 use crate::fbc;
 
 /// More looks at bundles than any real catalog needs; beyond them requirements count as met.
@@ -37,7 +37,7 @@ fn unsatisfied_in(catalog: &fbc::Catalog<'_>, looks: usize) -> Vec<Unsatisfied> 
     }
     let found = asked.into_iter().filter_map(|(bundle, property, wanted)| {
         let Wanted { requirement, is_met } = &demand.wanted[wanted];
-        let why = format!("a bundle that {requirement}, and there is none in the catalog");
+        let why = format!("{}, which the catalog does not have", Needed(requirement));
         (!is_met).then_some(Unsatisfied { bundle, property, why })
     });
     found.collect()

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use olmkit_bundle::expression::Properties;
+use olmkit_bundle::cel::constraint::Properties;
 use olmkit_bundle::version::{Version, VersionRange, parse_tolerant};
 use serde_json::Value as Json;
 
@@ -222,7 +222,7 @@ impl<'q> Namespace<'q> {
 /// Why there are no candidates.
 pub(super) enum CandidatesError {
     Channel(ResolveError),
-    Expression(olmkit_bundle::expression::EvaluationError),
+    Expression(olmkit_bundle::cel::constraint::EvaluationError),
 }
 
 /// Manifests and what consoles show never reach the resolver.

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::Question;
 use super::namespace::Home;
 use super::problem::{Constraint, Missing, Problem, Variable, What};
+use super::requirement::Needed;
 
 /// Of longer lists only so many are named.
 const NAMED: usize = 4;
@@ -94,7 +95,7 @@ impl<'w> Words<'w, '_, '_> {
                 format!("{} has the property `olm.deprecated`", self.name(*variable))
             }
             Constraint::Requires(variable, requirement, candidates) if candidates.is_empty() => {
-                format!("{} requires a bundle that {requirement}, and there is none", self.name(*variable))
+                format!("{} requires {}, which no catalog has", self.name(*variable), Needed(requirement))
             }
             Constraint::Requires(variable, requirement, candidates) => {
                 let candidates = self.one_of(candidates);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use olmkit_bundle::expression::{EvaluationError, Expression};
+use olmkit_bundle::cel::constraint::{EvaluationError, Expression};
 use olmkit_bundle::version::VersionRange;
 use serde_json::{Map, Value as Json};
 
@@ -174,6 +174,20 @@ impl fmt::Display for Requirement {
             Self::Holds { expression, message } => {
                 write!(f, "meets `{}` ({message})", expression.as_str())
             }
+        }
+    }
+}
+
+/// A requirement as what a bundle needs: `the API …`, `package …`, `a bundle that …`.
+pub(super) struct Needed<'r>(pub(super) &'r Requirement);
+
+impl fmt::Display for Needed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Requirement::Api(gvk) => write!(f, "the API {gvk}"),
+            Requirement::Package { name, range } => write!(f, "package `{name}` in the range `{range}`"),
+            Requirement::Label(label) => write!(f, "a bundle with the label `{label}`"),
+            other => write!(f, "a bundle that {other}"),
         }
     }
 }

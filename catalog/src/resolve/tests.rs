@@ -96,7 +96,7 @@ fn the_head_unless_its_requirement_cannot_be_met() {
     insta::assert_snapshot!(answer(&[&without], "app"), @"app.v1 of a");
     insta::assert_snapshot!(answer(&[&without], "app=app.v2"), @r"
     the Subscription to `app`, which has `app.v2` installed, wants the installed `app.v2`
-    the installed `app.v2` requires a bundle that provides `Db` (db.io/v1), and there is none
+    the installed `app.v2` requires the API `Db` (db.io/v1), which no catalog has
     ");
 }
 
@@ -178,12 +178,12 @@ fn compound_constraints_and_expressions() {
         needs(r#"{"any":{"constraints":[{"gvk":{"group":"x","version":"v1","kind":"X"}},{"package":{"packageName":"db","versionRange":">2.0.0"}}]},"failureMessage":"why"}"#),
         @r"
     the Subscription to `app` wants `app.v1`
-    `app.v1` requires a bundle that provides `X` (x/v1) or is of package `db` in the range `>2.0.0`, and there is none
+    `app.v1` requires a bundle that provides `X` (x/v1) or is of package `db` in the range `>2.0.0`, which no catalog has
     ");
     for (bad, why) in [
         (r#"{}"#, "a constraint is empty"),
         (r#"{"other":1}"#, "unknown field `other`"),
-        (r#"{"cel":{"rule":"properties"}}"#, "expected a boolean"),
+        (r#"{"cel":{"rule":"properties"}}"#, "it gives list(map(string, any)), expected bool"),
         (r#"{"package":{"packageName":"db","versionRange":""}}"#, "is not a version range"),
         (r#"[]"#, "not a map"),
     ] {
@@ -238,6 +238,6 @@ fn a_requirement_that_reads_like_another_is_not_met_by_it() {
     assert!(answer(&[LINES], "a").contains("a.v1"), "{}", answer(&[LINES], "a"));
     for both in ["a b", "b a"] {
         let answer = answer(&[LINES], both);
-        assert!(answer.contains("there is none"), "{both}: {answer}");
+        assert!(answer.contains("which no catalog has"), "{both}: {answer}");
     }
 }

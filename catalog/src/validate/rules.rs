@@ -36,6 +36,7 @@ mod fbc_field_type;
 mod fbc_file_unreadable;
 mod fbc_keys_differ_in_case;
 mod fbc_not_a_map;
+mod fbc_number_too_large;
 mod fbc_schema_missing;
 mod fbc_syntax;
 mod package_duplicate;
@@ -80,6 +81,7 @@ pub(super) static ALL: &[&Rule] = &[
     &fbc_file_unreadable::RULE,
     &fbc_keys_differ_in_case::RULE,
     &fbc_not_a_map::RULE,
+    &fbc_number_too_large::RULE,
     &fbc_schema_missing::RULE,
     &fbc_syntax::RULE,
     &package_duplicate::RULE,

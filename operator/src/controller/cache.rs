@@ -8,6 +8,7 @@ use std::{
     future::Future,
     hash::Hash,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{Stream, StreamExt, stream};
@@ -25,9 +26,11 @@ use kube::{
     runtime::{
         Predicate, WatchStreamExt, predicates,
         reflector::{self, ObjectRef, Store, store::Writer},
+        utils::Backoff,
         watcher,
     },
 };
+use operator_process::backoff::jittered;
 use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
@@ -210,7 +213,7 @@ fn watch_clusters(
 ) -> impl Future<Output = ()> {
     let changes = predicates::generation.combine(predicates::finalizers).combine(predicates::annotations);
     let touched = watcher(api, watcher::Config::default())
-        .default_backoff()
+        .backoff(WatchBackoff::default())
         .modify(|cluster| cluster.managed_fields_mut().clear())
         .reflect(writer)
         .touched_objects()
@@ -225,6 +228,29 @@ fn watch_clusters(
         }
         std::future::ready(())
     })
+}
+
+/// When a failed watch starts again: after 1, 2, 4 s, then every 5 s. With kube's default of up to 30 s, nothing would be
+/// reconciled for that long after the API server is back.
+#[derive(Debug, Default)]
+struct WatchBackoff {
+    failures: u32,
+}
+
+impl Iterator for WatchBackoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let wait = Duration::from_secs(2_u64.pow(self.failures).min(5));
+        self.failures = (self.failures + 1).min(3);
+        Some(jittered(wait))
+    }
+}
+
+impl Backoff for WatchBackoff {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
 }
 
 fn predicates_config() -> kube::runtime::PredicateConfig {
@@ -314,7 +340,7 @@ where
     let caches = Arc::clone(caches);
     let mut known = Known::default();
     let events = watcher(api, config)
-        .default_backoff()
+        .backoff(WatchBackoff::default())
         .modify(move |child| {
             child.managed_fields_mut().clear();
             keep(child);
@@ -359,6 +385,17 @@ mod tests {
         woken
             .map(|clusters| clusters.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("+"))
             .collect()
+    }
+
+    #[test]
+    fn watches_start_again_within_seconds_of_an_api_server_that_was_away() {
+        let mut backoff = WatchBackoff::default();
+        let seconds: Vec<u64> =
+            (0..50).map(|_| backoff.next().unwrap().as_secs_f64().round() as u64).collect();
+        assert_eq!(seconds[..3], [1, 2, 4]);
+        assert!(seconds[3..].iter().all(|wait| (4..=6).contains(wait)), "{seconds:?}");
+        backoff.reset();
+        assert!(backoff.next().unwrap() < Duration::from_secs(2));
     }
 
     #[test]

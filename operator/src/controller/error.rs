@@ -10,6 +10,8 @@ use operator_process::backoff::{FIRST, LAST};
 
 /// How long one call of the API server may take.
 const API_DEADLINE: Duration = Duration::from_secs(5);
+/// The longest wait for an API server or a Redis that does not answer: nothing tells when it is back.
+const LONGEST_UNAVAILABLE: Duration = Duration::from_secs(10);
 
 /// Why a reconcile failed. The class decides when it is tried again: see the table in docs/redis-operator.md.
 #[derive(Debug, thiserror::Error)]
@@ -80,9 +82,13 @@ impl ReconcileError {
     pub fn longest_wait(&self) -> Duration {
         match self {
             Self::Act(ActError::Replaced { .. } | ActError::Refused { .. }) => FIRST,
-            Self::Act(_) => Duration::from_secs(10),
-            Self::Api { .. } if matches!(self.answer(), Some((409, _))) => FIRST,
-            _ => LAST,
+            Self::Act(_) | Self::ApiTimeout { .. } => LONGEST_UNAVAILABLE,
+            Self::Api { .. } => match self.answer() {
+                Some((409, _)) => FIRST,
+                None | Some((429 | 500.., _)) => LONGEST_UNAVAILABLE,
+                Some(_) => LAST,
+            },
+            Self::Encode { .. } => LAST,
         }
     }
 }
@@ -117,5 +123,26 @@ mod tests {
         assert!(matches!(refused, ReconcileError::Act(ActError::NotLeading)), "{refused}");
         assert!(call("get", "Pod", async { Ok(()) }, &Leadership::default()).await.is_ok());
         assert!(call("delete", "Pod", async { Ok(()) }, &Leadership::unopposed()).await.is_ok());
+    }
+
+    #[test]
+    fn an_api_server_that_was_away_is_asked_again_within_ten_seconds() {
+        let api = |source: kube::Error| ReconcileError::Api {
+            verb: "patch",
+            kind: "RedisCluster/status",
+            source: Box::new(source),
+        };
+        let answered = |code: u16| {
+            let status = kube::core::Status { code, ..kube::core::Status::default() };
+            api(kube::Error::Api(Box::new(status)))
+        };
+        let timeout = ReconcileError::ApiTimeout { verb: "patch", kind: "RedisCluster/status" };
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let unreachable = api(kube::Error::ReadEvents(refused));
+        for error in [timeout, unreachable, answered(429), answered(500), answered(503)] {
+            assert_eq!(error.longest_wait(), Duration::from_secs(10), "{error:?}");
+        }
+        assert_eq!(answered(403).longest_wait(), LAST);
+        assert_eq!(answered(409).longest_wait(), FIRST);
     }
 }

@@ -188,7 +188,7 @@ fn quantile(before: &[(f64, f64)], after: &[(f64, f64)], share: f64) -> String {
     format!("≤ {}", bound * 1000.0)
 }
 
-fn metrics(port: u16) -> String {
+pub(crate) fn metrics(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();

@@ -9,16 +9,20 @@
 #[path = "../../../tests/support/apiserver.rs"]
 mod api;
 mod bench;
+#[path = "../../../tests/support/client.rs"]
+mod client;
 mod node;
+mod outage;
 mod pretend;
 mod replica;
 #[path = "../../../tests/support/signal.rs"]
 mod signal;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
+#[path = "../processes/writer.rs"]
+mod writer;
 
 use std::{
-    path::Path,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -34,9 +38,8 @@ use k8s_openapi::{
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
-    Api, Client, Config, ResourceExt,
+    Api, Client, ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
     core::{ApiResource, GroupVersionKind},
 };
 use libtest_mimic::Arguments;
@@ -48,6 +51,7 @@ use serde_json::{Value, json};
 
 use self::{
     api::{ADMIN, ApiServer},
+    client::{connect, ready},
     node::{Node, RealRedis},
     replica::Replica,
     support::Part,
@@ -82,9 +86,11 @@ fn main() {
         trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(drained)),
         trial("volumes_outlive_a_cluster_that_was_told_so_while_paused", &api, |world| world.run(retained)),
         trial("a_changed_password_removes_nothing", &redis, |world| world.run(changed_password)),
+        trial("a_pending_pod_does_not_hold_up_shrinking", &redis, |world| world.run(pending)),
         trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
+    trials.extend(outage::trials(&redis));
     // It is about figures, and takes minutes.
     if std::env::var("OLMKIT_BENCH").is_ok_and(|value| value == "1") {
         trials = vec![trial("what_clusters_cost", &redis, |world| world.run(bench::figures))];
@@ -113,23 +119,6 @@ impl World {
             test(client, self.kubeconfig.clone()).await;
         });
     }
-}
-
-async fn connect(kubeconfig: &Path) -> Client {
-    // Fails only when one was installed before, which then serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
-}
-
-fn ready(kubeconfig: &Path) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let namespaces: Api<Namespace> = Api::all(connect(kubeconfig).await);
-        let asked = tokio::time::timeout(Duration::from_secs(2), namespaces.get("default")).await;
-        asked.is_ok_and(|answer| answer.is_ok())
-    })
 }
 
 /// The APIs. Nobody converts here, so only one version is served.
@@ -423,6 +412,34 @@ async fn two_installations(client: Client, kubeconfig: std::path::PathBuf) {
 
 fn event_kind() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"))
+}
+
+/// The fourth pod of a cluster fits on no node, and its user goes back to three.
+async fn pending(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "pending").await;
+    let flags = ["--no-leader-election", "--namespace", "pending", "--watch-namespace", "pending"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "pending", 85, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    node.unschedulable.insert("rc-3".into());
+    create(&client, "pending", "rc", json!({"size": 3})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "pending");
+    settled(&clusters, &mut node, 3).await;
+    let resize = async |size: i32| {
+        let patch = Patch::Merge(json!({"spec": {"size": size}}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    resize(4).await;
+    eventually("the condition says why", async || {
+        node.turn().await;
+        let status = clusters.get("rc").await.unwrap().status?;
+        let degraded = status.conditions.into_iter().find(|one| one.type_ == "Degraded")?;
+        (degraded.reason == "PodTrouble" && degraded.message.contains("Insufficient memory")).then_some(())
+    })
+    .await;
+    resize(3).await;
+    settled(&clusters, &mut node, 3).await;
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "pending");
+    assert_eq!(sets.get("rc").await.unwrap().spec.unwrap().replicas, Some(3));
 }
 
 /// Claims as the StatefulSet's controller makes them.

@@ -45,12 +45,22 @@ pub(crate) struct Node {
     network: u8,
     started: u16,
     pods: BTreeMap<String, Box<dyn Send>>,
+    /// Pods that do not fit on any node.
+    pub(crate) unschedulable: BTreeSet<String>,
 }
 
 impl Node {
     pub(crate) fn new(client: &Client, namespace: &str, network: u8, runtime: Box<dyn Runtime>) -> Self {
         let (client, namespace) = (client.clone(), namespace.to_owned());
-        Self { client, namespace, runtime, network, started: 0, pods: BTreeMap::new() }
+        Self {
+            client,
+            namespace,
+            runtime,
+            network,
+            started: 0,
+            pods: BTreeMap::new(),
+            unschedulable: BTreeSet::new(),
+        }
     }
 
     fn api<K>(&self) -> Api<K>
@@ -125,7 +135,8 @@ impl Node {
             redis_conf: config.data.unwrap()["redis.conf"].clone(),
             password: String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap(),
         };
-        let running = self.runtime.start(&settings);
+        let scheduled = !self.unschedulable.contains(&pod);
+        let running: Box<dyn Send> = if scheduled { self.runtime.start(&settings) } else { Box::new(()) };
         let template = &set.spec.as_ref().unwrap().template;
         let mut spec = template.spec.clone().unwrap();
         if set.spec.as_ref().unwrap().volume_claim_templates.is_some() {
@@ -152,10 +163,18 @@ impl Node {
         };
         let pods = self.api::<Pod>();
         pods.create(&PostParams::default(), &object).await.unwrap();
-        let status = json!({"status": {
-            "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
-            "conditions": [{"type": "ContainersReady", "status": "True"}],
-        }});
+        let status = if scheduled {
+            json!({"status": {
+                "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+                "conditions": [{"type": "ContainersReady", "status": "True"}],
+            }})
+        } else {
+            let why = json!({
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "0/3 nodes are available: 3 Insufficient memory.",
+            });
+            json!({"status": {"phase": "Pending", "conditions": [why]}})
+        };
         pods.patch_status(&pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
         (pod, running)
     }

@@ -51,6 +51,11 @@ impl Replica {
         crate::signal::send(signal, self.id());
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
+    }
+
     /// Waits until it has ended by itself.
     pub(crate) fn ended(&mut self, within: Duration) -> ExitStatus {
         let started = Instant::now();

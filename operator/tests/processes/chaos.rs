@@ -15,167 +15,170 @@ use std::{
 use libtest_mimic::Trial;
 use redis::cmd;
 use redis_operator::{
-    plan::{Step, Topology, Wait},
+    plan::{Step, Topology},
     server::act::Always,
 };
 
 use crate::{
-    A_WHILE, Mortal, formed,
+    A_WHILE, Mortal, faults, formed,
     servers::Servers,
-    trial,
-    writer::{ClusterClient, Writer},
+    support::Part,
+    trial_with,
+    writer::{ClusterClient, Writer, Written},
 };
 
 /// Values that are there before anything happens.
-const VALUES: u32 = 400;
+pub(crate) const VALUES: u32 = 400;
 
 /// A fault, and what a cluster has to be for it.
 struct Case {
     name: &'static str,
     /// Nodes, and replicas of each primary.
     shape: (u32, u32),
+    fault: for<'a> fn(&'a mut Chaos) -> Fault<'a>,
     persistent: bool,
     /// Whether it is in the short half: what other tests here do not show, in a few seconds.
     short: bool,
-    /// Writes of the moment that may be lost: those of a process that is killed or demoted had no copy yet.
+    /// Whether a client writes meanwhile.
+    written: bool,
+    /// Whether nodes are cut off.
+    partition: bool,
     loses: Loses,
-    fault: for<'a> fn(&'a mut Chaos) -> Fault<'a>,
 }
 
+/// What may be lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Loses {
     Nothing,
+    /// Writes that had no copy yet when their process was killed, cut off or demoted.
     WritesOfTheMoment,
     Everything,
 }
 
-type Fault<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+impl Case {
+    /// A case in memory, with a client, that loses nothing.
+    const fn of(
+        name: &'static str,
+        shape: (u32, u32),
+        fault: for<'a> fn(&'a mut Chaos) -> Fault<'a>,
+    ) -> Self {
+        let (persistent, short, written, partition) = (false, false, true, false);
+        Self { name, shape, fault, persistent, short, written, partition, loses: Loses::Nothing }
+    }
+
+    const fn on_volumes(self) -> Self {
+        Self { persistent: true, ..self }
+    }
+
+    const fn short(self) -> Self {
+        Self { short: true, ..self }
+    }
+
+    const fn without_client(self) -> Self {
+        Self { written: false, ..self }
+    }
+
+    const fn with_partition(self) -> Self {
+        Self { partition: true, ..self }
+    }
+
+    const fn losing(self, loses: Loses) -> Self {
+        Self { loses, ..self }
+    }
+}
+
+pub(crate) type Fault<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// A cluster to which something happens.
-struct Chaos {
-    servers: Servers,
+pub(crate) struct Chaos {
+    pub(crate) servers: Servers,
     random: u64,
 }
 
-static CASES: [Case; 13] = [
-    Case {
-        name: "3 nodes become 5",
-        shape: (3, 0),
-        persistent: false,
-        short: false,
-        loses: Loses::Nothing,
-        fault: grows,
-    },
-    Case {
-        name: "5 nodes become 3",
-        shape: (5, 0),
-        persistent: false,
-        short: false,
-        loses: Loses::Nothing,
-        fault: shrinks,
-    },
-    Case {
-        name: "5 nodes become 3, then 4 halfway",
-        shape: (5, 0),
-        persistent: false,
-        short: false,
-        loses: Loses::Nothing,
-        fault: changes_its_mind,
-    },
-    Case {
-        name: "a primary is killed",
-        shape: (6, 1),
-        persistent: false,
-        short: true,
-        loses: Loses::WritesOfTheMoment,
-        fault: primary_killed,
-    },
-    Case {
-        name: "its successor is killed too",
-        shape: (6, 1),
-        persistent: false,
-        short: true,
-        loses: Loses::WritesOfTheMoment,
-        fault: successor_killed,
-    },
-    Case {
-        name: "a pod is lost with its volume",
-        shape: (6, 1),
-        persistent: true,
-        short: true,
-        loses: Loses::WritesOfTheMoment,
-        fault: volume_lost,
-    },
-    Case {
-        name: "two of three primaries are lost",
-        shape: (6, 1),
-        persistent: false,
-        short: true,
-        loses: Loses::WritesOfTheMoment,
-        fault: majority_lost,
-    },
-    Case {
-        name: "all pods restart elsewhere",
-        shape: (6, 1),
-        persistent: true,
-        short: true,
-        loses: Loses::WritesOfTheMoment,
-        fault: all_restart,
-    },
-    Case {
-        name: "all pods in memory are lost",
-        shape: (6, 1),
-        persistent: false,
-        short: true,
-        loses: Loses::Everything,
-        fault: all_lost,
-    },
-    Case {
-        name: "a primary is frozen for 10 s",
-        shape: (6, 1),
-        persistent: false,
-        short: false,
-        loses: Loses::WritesOfTheMoment,
-        fault: primary_frozen,
-    },
-    Case {
-        name: "the operator dies again and again while slots move",
-        shape: (3, 0),
-        persistent: false,
-        short: false,
-        loses: Loses::Nothing,
-        fault: operator_dies,
-    },
-    Case {
-        name: "a node is killed in the middle of a slot",
-        shape: (6, 1),
-        persistent: false,
-        short: false,
-        loses: Loses::WritesOfTheMoment,
-        fault: killed_while_slots_move,
-    },
-    Case {
-        name: "`kubectl scale` to 0 in the middle of 5 to 3",
-        shape: (5, 0),
-        persistent: true,
-        short: false,
-        loses: Loses::WritesOfTheMoment,
-        fault: scaled_to_nothing,
-    },
+static CASES: [Case; 28] = [
+    Case::of("3 nodes become 5", (3, 0), faults::grows),
+    Case::of("5 nodes become 3", (5, 0), faults::shrinks),
+    Case::of("5 nodes become 3, then 4 halfway", (5, 0), faults::changes_its_mind),
+    Case::of("a primary is killed", (6, 1), faults::primary_killed).short().losing(Loses::WritesOfTheMoment),
+    Case::of("its successor is killed too", (6, 1), faults::successor_killed)
+        .short()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("a node is killed, its successor, and it again", (6, 1), faults::killed_twice)
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("the container of a primary restarts at once", (6, 1), faults::container_restarts)
+        .short()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("a pod is lost with its volume", (6, 1), faults::volume_lost)
+        .on_volumes()
+        .short()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("two of three primaries are lost", (6, 1), faults::majority_lost)
+        .short()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("all pods restart elsewhere", (6, 1), faults::all_restart)
+        .on_volumes()
+        .short()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("all pods in memory are lost", (6, 1), faults::all_lost).short().losing(Loses::Everything),
+    Case::of("all pods are evicted in turn", (6, 1), faults::evicted_in_turn),
+    Case::of("a primary is frozen for 10 s", (6, 1), faults::primary_frozen).losing(Loses::WritesOfTheMoment),
+    Case::of("a primary is cut off for 15 s", (6, 1), faults::primary_cut_off)
+        .with_partition()
+        .short()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("a shard is cut off for 15 s", (6, 1), faults::shard_cut_off)
+        .with_partition()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("two of three primaries are cut off for 15 s", (6, 1), faults::majority_cut_off)
+        .with_partition()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of(
+        "two of three primaries are cut off for 15 s, with their Kubernetes nodes",
+        (6, 1),
+        faults::majority_cut_off_with_hosts,
+    )
+    .with_partition()
+    .losing(Loses::WritesOfTheMoment),
+    Case::of("the operator dies again and again while slots move", (3, 0), faults::operator_dies),
+    Case::of(
+        "the operator dies after each command of a slot move",
+        (3, 0),
+        faults::operator_dies_at_each_step,
+    ),
+    Case::of("a node is killed in the middle of a slot", (6, 1), faults::killed_while_slots_move)
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("`kubectl scale` to 0 in the middle of 5 to 3", (5, 0), faults::scaled_to_nothing)
+        .on_volumes()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("all pods are deleted in the middle of 5 to 3", (5, 0), faults::deleted_while_draining)
+        .on_volumes()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("all pods freeze in the middle of 5 to 3", (5, 0), faults::frozen_while_draining)
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("the password changes in the middle of 5 to 3", (5, 0), faults::password_changed),
+    Case::of("a key is too large to migrate", (3, 0), faults::large_key),
+    Case::of("a clone of the volumes starts beside the original", (3, 0), faults::cloned).on_volumes(),
+    Case::of("a clone starts in the middle of 5 to 3", (5, 0), faults::cloned_while_draining).on_volumes(),
+    Case::of("a pod of another cluster gets the address of a lost one", (3, 0), faults::address_passes)
+        .on_volumes()
+        .without_client(),
 ];
 
-/// The cases as tests.
-pub(crate) fn trials() -> Vec<Trial> {
+/// The cases as tests. `no_network` says why nodes cannot be cut off, if so.
+pub(crate) fn trials(no_network: Option<String>) -> Vec<Trial> {
     let seeds = std::env::var("OLMKIT_CHAOS_SEEDS").ok().map(|seeds| seeds.parse::<u64>().unwrap());
     let cases = CASES.iter().filter(|case| case.short || seeds.is_some());
     let all = cases.flat_map(|case| (1..=seeds.unwrap_or(1)).map(move |seed| (case, seed)));
+    let netns = Part::new("netns", no_network);
     all.map(|(case, seed)| {
-        trial(&format!("chaos: {}, seed {seed}", case.name), move || run(case, seed, seeds.is_some()))
+        let name = format!("chaos: {}, seed {seed}", case.name);
+        let parts = if case.partition { vec![netns.clone()] } else { vec![] };
+        trial_with(&name, parts, move || run(case, seed, seeds.is_some()))
     })
     .collect()
 }
 
-fn key(number: u32) -> String {
+pub(crate) fn key(number: u32) -> String {
     format!("value-{number}")
 }
 
@@ -192,7 +195,7 @@ async fn run(case: &'static Case, seed: u64, prints: bool) {
     servers.in_step().await;
     // The append-only file is written every second.
     tokio::time::sleep(Duration::from_millis(if case.persistent { 1500 } else { 0 })).await;
-    let writer = Writer::start(servers.access.clone(), first, 100);
+    let writer = case.written.then(|| Writer::start(servers.access.clone(), first, 100));
     let mut chaos = Chaos { servers, random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
     let pause = chaos.random(500);
     tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -203,7 +206,10 @@ async fn run(case: &'static Case, seed: u64, prints: bool) {
     servers.settle(A_WHILE).await;
     let took = started.elapsed();
 
-    let written = writer.stop().await;
+    let written = match writer {
+        Some(writer) => writer.stop().await,
+        None => Written::default(),
+    };
     let lost = written.lost(&servers.access, servers.ip(0)).await.len();
     let mut client = ClusterClient::new(servers.access.clone(), servers.ip(0));
     let mut missing = 0;
@@ -225,159 +231,36 @@ async fn run(case: &'static Case, seed: u64, prints: bool) {
 
 impl Chaos {
     /// A number below `limit`, the same for the same seed.
-    fn random(&mut self, limit: u64) -> u64 {
+    pub(crate) fn random(&mut self, limit: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (mixed ^ (mixed >> 31)) % limit
     }
 
     /// Ordinals of those that own slots.
-    async fn primaries(&self) -> Vec<u32> {
+    pub(crate) async fn primaries(&self) -> Vec<u32> {
         let observed = self.servers.observe().await;
         let topology = Topology::of(self.servers.goal, &observed);
         topology.owners().map(|owner| owner.pod.ordinal).collect()
     }
 
-    async fn a_primary(&mut self) -> u32 {
+    pub(crate) async fn a_primary(&mut self) -> u32 {
         let primaries = self.primaries().await;
         primaries[self.random(primaries.len() as u64) as usize]
     }
 
     /// Reconciles so often while `goal` is being reached.
-    async fn reconcile(&mut self, times: u64) {
+    pub(crate) async fn reconcile(&mut self, times: u64) {
         for _ in 0..times {
             let _ = self.servers.reconcile(&Always).await;
         }
     }
 
     /// Reconciles with operators that each die after some commands.
-    async fn reconcile_with_deaths(&mut self, deaths: u64) {
+    pub(crate) async fn reconcile_with_deaths(&mut self, deaths: u64) {
         for _ in 0..deaths {
             let commands = i64::try_from(1 + self.random(60)).unwrap();
             let _ = self.servers.reconcile(&Mortal(AtomicI64::new(commands))).await;
         }
     }
-}
-
-fn grows(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async { chaos.servers.goal.size = 5 })
-}
-
-fn shrinks(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async { chaos.servers.goal.size = 3 })
-}
-
-fn changes_its_mind(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        chaos.servers.goal.size = 3;
-        let times = 1 + chaos.random(8);
-        chaos.reconcile(times).await;
-        chaos.servers.goal.size = 4;
-    })
-}
-
-fn primary_killed(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        let primary = chaos.a_primary().await;
-        chaos.servers.replace(primary);
-    })
-}
-
-fn successor_killed(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        let primary = chaos.a_primary().await;
-        let before = chaos.primaries().await;
-        chaos.servers.replace(primary);
-        chaos.servers.settle(A_WHILE).await;
-        let after = chaos.primaries().await;
-        let successor = after.into_iter().find(|ordinal| !before.contains(ordinal)).unwrap();
-        chaos.servers.replace(successor);
-    })
-}
-
-fn volume_lost(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        let primary = chaos.a_primary().await;
-        chaos.servers.kill(primary);
-        chaos.servers.lose_volume(primary);
-        chaos.servers.start(primary);
-    })
-}
-
-fn majority_lost(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        chaos.servers.goal.take_over = true;
-        let kept = chaos.a_primary().await;
-        for primary in chaos.primaries().await.into_iter().filter(|primary| *primary != kept) {
-            chaos.servers.replace(primary);
-        }
-    })
-}
-
-fn all_restart(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        for ordinal in chaos.servers.ordinals() {
-            chaos.servers.terminate(ordinal);
-        }
-        let mut ordinals: Vec<u32> = (0..chaos.servers.goal.size).collect();
-        while !ordinals.is_empty() {
-            let next = chaos.random(ordinals.len() as u64) as usize;
-            let ordinal = ordinals.swap_remove(next);
-            chaos.servers.start(ordinal);
-        }
-    })
-}
-
-fn all_lost(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        for ordinal in chaos.servers.ordinals() {
-            chaos.servers.replace(ordinal);
-        }
-        for _ in 0..10 {
-            let (plan, _) = chaos.servers.turn(&Always).await;
-            assert!(plan.actions.is_empty() && plan.step == Step::Wait(Wait::DataLost), "{plan:?}");
-        }
-        chaos.servers.goal.accept_data_loss = true;
-    })
-}
-
-fn primary_frozen(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        let primary = chaos.a_primary().await;
-        chaos.servers.signal(primary, "STOP");
-        let until = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < until {
-            chaos.reconcile(1).await;
-        }
-        chaos.servers.signal(primary, "CONT");
-    })
-}
-
-fn operator_dies(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        chaos.servers.goal.size = 4;
-        chaos.reconcile_with_deaths(30).await;
-    })
-}
-
-fn killed_while_slots_move(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        chaos.servers.goal.size = 8;
-        let moving = crate::next_move(&mut chaos.servers).await;
-        let commands = i64::try_from(5 + chaos.random(30)).unwrap();
-        let _ = chaos.servers.reconcile(&Mortal(AtomicI64::new(commands))).await;
-        // What was written has reached the replicas.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let pod = if chaos.random(2) == 0 { moving.from.pod } else { moving.to.pod };
-        chaos.servers.replace(pod.strip_prefix("rc-").unwrap().parse().unwrap());
-    })
-}
-
-fn scaled_to_nothing(chaos: &mut Chaos) -> Fault<'_> {
-    Box::pin(async {
-        chaos.servers.goal.size = 3;
-        let times = 1 + chaos.random(6);
-        chaos.reconcile(times).await;
-        chaos.servers.scale_to_nothing();
-    })
 }

@@ -25,6 +25,7 @@ use redis_operator::{
         observe::observe,
     },
 };
+use tokio::task::JoinHandle;
 
 /// The password of every cluster here.
 pub(crate) const PASSWORD: &str = "walrus";
@@ -66,6 +67,8 @@ pub(crate) struct Servers {
     quorum_lost: Option<Instant>,
     /// Ordinals of those that owned slots at the last look.
     last_owners: BTreeSet<u32>,
+    /// Ordinals of pods that the kubelet reports as not ready, or whose Kubernetes node is lost.
+    pub(crate) unready: BTreeSet<u32>,
 }
 
 impl Servers {
@@ -87,6 +90,7 @@ impl Servers {
             electing: None,
             quorum_lost: None,
             last_owners: BTreeSet::new(),
+            unready: BTreeSet::new(),
         }
     }
 
@@ -121,6 +125,11 @@ impl Servers {
         self.servers.keys().copied().collect()
     }
 
+    /// How many pods the StatefulSet has.
+    pub(crate) fn replicas(&self) -> u32 {
+        self.replicas
+    }
+
     /// What a pod has on its volume is gone.
     pub(crate) fn lose_volume(&self, ordinal: u32) {
         let _ = fs::remove_dir_all(self.dir.path().join(ordinal.to_string()));
@@ -128,30 +137,50 @@ impl Servers {
 
     /// Copies of the volumes of a cluster that runs, as the pods of another RedisCluster start with them.
     pub(crate) fn copy_of(origin: &Self) -> Self {
-        let Goal { size, replicas_per_shard, .. } = origin.goal;
-        let mut copy = Self::new(size, replicas_per_shard, true);
-        copy.replicas = size;
-        for ordinal in 0..size {
+        let mut copy = Self::new(origin.replicas, origin.goal.replicas_per_shard, true);
+        copy.replicas = origin.replicas;
+        for ordinal in 0..origin.replicas {
             let (from, to) =
                 (origin.dir.path().join(ordinal.to_string()), copy.dir.path().join(ordinal.to_string()));
             let copied = Command::new("cp").arg("-r").arg(from).arg(&to).status().unwrap();
             assert!(copied.success());
-            run_script("start.sh", &to, "127.0.0.1".parse().unwrap());
+            run_script("start.sh", &to, "127.0.0.1".parse().unwrap(), true);
             copy.start(ordinal);
         }
         copy
     }
 
-    /// Runs a script of a pod beside its server.
-    pub(crate) fn run_script(&self, name: &str, ordinal: u32) {
-        run_script(name, &self.dir.path().join(ordinal.to_string()), self.ip(ordinal));
+    /// Starts a script of a pod beside its server.
+    pub(crate) fn start_script(&self, name: &'static str, ordinal: u32) -> JoinHandle<()> {
+        let (dir, ip) = (self.dir.path().join(ordinal.to_string()), self.ip(ordinal));
+        let persistent = self.persistent;
+        tokio::task::spawn_blocking(move || run_script(name, &dir, ip, persistent))
     }
 
     /// Sends a signal to a server.
     pub(crate) fn signal(&self, ordinal: u32, signal: &str) {
-        let process = self.servers[&ordinal].process.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{signal}"), &process]).status().unwrap();
-        assert!(sent.success());
+        crate::signal::send(signal, self.servers[&ordinal].process.id());
+    }
+
+    /// Process ids of all servers.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.servers.values().map(|server| server.process.id()).collect()
+    }
+
+    /// Kills a server as `kill -9` does. Its pod stays.
+    pub(crate) fn kill_container(&mut self, ordinal: u32) {
+        let server = self.servers.get_mut(&ordinal).unwrap();
+        server.process.kill().unwrap();
+        server.process.wait().unwrap();
+        self.unready.insert(ordinal);
+    }
+
+    /// Starts the server of a pod again, where it was.
+    pub(crate) fn start_container(&mut self, ordinal: u32) {
+        let dir = self.dir.path().join(ordinal.to_string());
+        let server = self.servers.get_mut(&ordinal).unwrap();
+        server.process = launch(&dir, server.ip, &format!("rc-{ordinal}"), self.persistent);
+        self.unready.remove(&ordinal);
     }
 
     /// Starts a server at an address that nobody had before.
@@ -201,7 +230,7 @@ impl Servers {
                 name: format!("rc-{ordinal}"),
                 uid: server.uid.to_string(),
                 ip: Some(server.ip),
-                containers_ready: true,
+                containers_ready: !self.unready.contains(&ordinal),
                 ..Pod::default()
             })
             .collect();
@@ -311,7 +340,7 @@ fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
     fs::create_dir_all(dir).unwrap();
     let save = if persistent { "appendonly yes\nappendfsync everysec" } else { "save \"\"\nappendonly no" };
     let config = format!(
-        "port {PORT}\nbind {ip}\ndir {}\n{save}\nrequirepass {PASSWORD}\nmasterauth {PASSWORD}\n\
+        "port {PORT}\nbind {ip}\nbind-source-addr {ip}\ndir {}\n{save}\nrequirepass {PASSWORD}\nmasterauth {PASSWORD}\n\
          cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {}\ncluster-announce-ip {ip}\n\
          replica-announce-ip {ip}\n\
          cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
@@ -339,14 +368,19 @@ fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
 }
 
 /// Runs a script that the operator gives its pods, where `dir` is the volume. Redis itself is not started.
-fn run_script(name: &str, dir: &Path, ip: IpAddr) {
-    let object = serde_json::json!({
+fn run_script(name: &str, dir: &Path, ip: IpAddr, persistent: bool) {
+    let mut object = serde_json::json!({
         "apiVersion": "cache.example.com/v1", "kind": "RedisCluster",
         "metadata": {"name": "rc", "namespace": "ns", "uid": dir},
-        "spec": {"size": 3, "storage": {"size": "1Gi"}},
+        "spec": {"size": 3},
     });
+    if persistent {
+        object["spec"]["storage"] = serde_json::json!({"size": "1Gi"});
+    }
     let cluster: RedisCluster = serde_json::from_value(object).unwrap();
-    let script = config_map(&cluster, &Defaults::default()).data.unwrap()[name].clone();
+    let node_timeout_ms = u32::try_from(NODE_TIMEOUT.as_millis()).unwrap();
+    let defaults = Defaults { node_timeout_ms, ..Defaults::default() };
+    let script = config_map(&cluster, &defaults).data.unwrap()[name].clone();
     let place = dir.display().to_string();
     let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
     let script = script.replace("exec redis-server", "exec true");

@@ -10,15 +10,15 @@ use olmkit_bundle::diff::{Beside, bundles_with};
 use olmkit_bundle::finding::Levels;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::{Bundle, Texts};
-use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::version::Version;
 use olmkit_catalog::fbc::property::BUNDLE_OBJECT;
 use olmkit_catalog::fbc::{Bundle as Blob, Catalog};
 use olmkit_catalog::path::{PathError, Query, Rules, paths};
 use serde_json::json;
 
+use super::super::absent::Within;
 use super::{Compared, cannot_compare, names, policy};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::input::Input;
 use crate::report::{FindingsAnswer, Upgrade};
@@ -102,23 +102,10 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<Compared, Failur
 
 /// A filter that fits nothing is a slip of the command line; anything else is wrong with the catalog.
 fn not_found(error: PathError, request: &EdgesRequest, catalog: &Catalog<'_>) -> Failure {
-    let (what, wanted, known): (_, &str, BTreeSet<&str>) = match &error {
-        PathError::Package { package, .. } => {
-            ("packages", package, catalog.packages.iter().map(|package| package.name.as_str()).collect())
-        }
-        PathError::Channel { channel, .. } => {
-            let package = request.package.as_deref();
-            let channels = catalog.channels.iter();
-            let channels =
-                channels.filter(|one| package.is_none_or(|package| one.package.as_str() == package));
-            ("channels", channel, channels.map(|channel| channel.name.as_str()).collect())
-        }
-        _ => return Failure::no(error).help(format!("run `olmkit catalog validate {}`", request.catalog)),
-    };
-    let listed = || known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let help =
-        did_you_mean(wanted, known.iter().copied()).unwrap_or_else(|| format!("its {what} are {}", listed()));
-    Failure::misuse(error).help(help)
+    let is_slip = matches!(error, PathError::Package { .. } | PathError::Channel { .. });
+    let within = Within { catalog, input: &request.catalog, package: request.package.as_deref() };
+    let failure = within.failure(error);
+    if is_slip { Failure { exit: Exit::Misuse, ..failure } } else { failure }
 }
 
 /// Bundles in directories, by the names of their ClusterServiceVersions.

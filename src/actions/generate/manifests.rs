@@ -3,15 +3,23 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use olmkit_bundle::finding::Place;
 use olmkit_bundle::generate::PackageSettings;
+use olmkit_bundle::source::Source;
+use olmkit_bundle::yaml;
 
 use super::super::output::is_manifest;
+use super::super::program::{self, Ended};
 use super::Output;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::report;
+use crate::shell::quoted;
 
+/// How long kustomize and helm may take together, where nothing else is said.
+pub const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
 /// A stream that is longer than this is not read.
 const MAX_BYTES: u64 = 256 << 20;
 /// The path that means standard input.
@@ -65,7 +73,7 @@ impl Helm {
     }
 
     /// What `helm template` prints. `package` is the release's name where none is given.
-    fn render(&self, chart: &Path, package: &str) -> Result<String, Failure> {
+    fn render(&self, chart: &Path, package: &str, time: &Time) -> Result<String, Failure> {
         let mut command = Command::new("helm");
         command
             .args(["template", self.release.as_deref().unwrap_or(package)])
@@ -83,7 +91,10 @@ impl Helm {
             }
         }
         let what = format!("cannot read the chart `{}`", chart.display());
-        let rendered = output(&mut command, &what).map_err(|failure| {
+        let rendered = output(&mut command, &what, time).map_err(|failure| {
+            if let Some(failure) = self.values.iter().find_map(|path| not_yaml(path)) {
+                return failure;
+            }
             // Without a cluster helm takes the Kubernetes that it was built for, which may be an old one.
             let is_too_old = self.kube_version.is_none() && failure.error.to_string().contains("kubeVersion");
             if is_too_old { failure.help(KUBE_VERSION_HELP) } else { failure }
@@ -94,6 +105,12 @@ impl Helm {
                 .help("install helm, or give what `helm template --include-crds` prints")),
         }
     }
+}
+
+/// The time that kustomize and helm have together.
+struct Time {
+    limit: Duration,
+    deadline: Option<Instant>,
 }
 
 /// A text and what people know it by.
@@ -135,13 +152,20 @@ impl Inputs {
     }
 
     /// Reads everything but the output. `package` is the release's name for Helm.
-    pub(super) fn read(&self, package: &str, output: &Output) -> Result<Vec<Named>, Failure> {
+    /// What programs print within the time that they have.
+    pub(super) fn read(
+        &self,
+        package: &str,
+        output: &Output,
+        limit: Duration,
+    ) -> Result<Vec<Named>, Failure> {
+        let time = Time { limit, deadline: Instant::now().checked_add(limit) };
         let mut texts = read_paths(&self.paths, output)?;
         for directory in &self.kustomize {
-            texts.push((format!("kustomize {}", directory.display()), kustomize(directory)?));
+            texts.push((format!("kustomize {}", directory.display()), kustomize(directory, &time)?));
         }
         for chart in &self.helm.charts {
-            texts.push((format!("helm {}", chart.display()), self.helm.render(chart, package)?));
+            texts.push((format!("helm {}", chart.display()), self.helm.render(chart, package, &time)?));
         }
         Ok(texts)
     }
@@ -220,12 +244,12 @@ fn standard_input() -> Result<String, Failure> {
 }
 
 /// What kustomize builds; kubectl has one built in.
-fn kustomize(directory: &Path) -> Result<String, Failure> {
+fn kustomize(directory: &Path, time: &Time) -> Result<String, Failure> {
     let what = format!("cannot build the kustomization `{}`", directory.display());
-    if let Some(text) = output(Command::new("kustomize").arg("build").arg(directory), &what)? {
+    if let Some(text) = output(Command::new("kustomize").arg("build").arg(directory), &what, time)? {
         return Ok(text);
     }
-    if let Some(text) = output(Command::new("kubectl").arg("kustomize").arg(directory), &what)? {
+    if let Some(text) = output(Command::new("kubectl").arg("kustomize").arg(directory), &what, time)? {
         return Ok(text);
     }
     Err(Failure::unknown(format!("{what}: neither kustomize nor kubectl is installed"))
@@ -233,13 +257,23 @@ fn kustomize(directory: &Path) -> Result<String, Failure> {
 }
 
 /// What a program prints; none when it is not installed.
-fn output(command: &mut Command, what: &str) -> Result<Option<String>, Failure> {
+fn output(command: &mut Command, what: &str, time: &Time) -> Result<Option<String>, Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
     let progress = report::busy(&format!("running {program}"));
-    let output = command.stdin(Stdio::null()).output();
+    let ended = program::run(command.stderr(Stdio::piped()), time.deadline, MAX_BYTES);
     progress.finish_and_clear();
-    let output = match output {
-        Ok(output) => output,
+    let output = match ended {
+        Ok(Ended::Itself(output)) => output,
+        Ok(Ended::TimedOut) => {
+            let error = format!("{what}: `{}` did not end within {} s", line(command), time.limit.as_secs());
+            let failure = Failure::unknown(error).help("give it more time with `--timeout`");
+            return Err(Failure { exit: Exit::TimedOut, ..failure });
+        }
+        Ok(Ended::TooMuch) => {
+            let error = format!("{what}: `{}` printed more than {} MiB", line(command), MAX_BYTES >> 20);
+            return Err(Failure::unknown(error));
+        }
+        Ok(Ended::Interrupted) => return Err(Failure::interrupted()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::unknown(format!("{what}: {error}"))),
     };
@@ -249,6 +283,20 @@ fn output(command: &mut Command, what: &str) -> Result<Option<String>, Failure> 
     }
     let text = String::from_utf8(output.stdout);
     text.map(Some).map_err(|_| Failure::unknown(format!("{what}: what it makes is not text in UTF-8")))
+}
+
+/// A command as one types it.
+fn line(command: &Command) -> String {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+/// Where a file with values is not YAML: helm says so without the place.
+fn not_yaml(path: &Path) -> Option<Failure> {
+    let text = files::read_text(path).ok()?;
+    let error = yaml::documents(&text).find_map(Result::err)?;
+    let place = Place::new(&Source::new(path.display().to_string(), &text), error.span);
+    Some(Failure::no(format!("the values are not YAML: {}", error.message)).at(Some(place)))
 }
 
 /// What a program says of its failure, without what its log puts before it: kubectl's `E1123 07:31:56.015754 3571 run.go:72]`,

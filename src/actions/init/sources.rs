@@ -43,6 +43,14 @@ impl ManifestFile {
     pub(super) fn path(&self) -> &str {
         &self.path
     }
+
+    pub(super) fn has_workload(&self) -> bool {
+        self.has_workload
+    }
+
+    pub(super) fn has_crd(&self) -> bool {
+        self.once.iter().any(|(kind, _)| kind == ONCE[3])
+    }
 }
 
 /// Files that are read or left together.

@@ -15,6 +15,7 @@ use crate::lifecycle::look::Operator;
 use crate::lifecycle::observe::Row;
 use crate::lifecycle::uninstall::Removed;
 use crate::report::ChannelTestAnswer;
+use crate::shell::quoted;
 
 /// The flags that lead to a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -237,21 +238,17 @@ impl Progress for Aimed<'_> {
     }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// The commands of a line, each with what separates it from the next one.
 fn parts(line: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let (mut from, mut quote) = (0, None);
+    let (mut from, mut quote, mut is_escaped) = (0, None, false);
     for (at, letter) in line.char_indices() {
+        if std::mem::take(&mut is_escaped) {
+            continue;
+        }
         match (quote, letter) {
+            // Nothing is escaped between single quotes.
+            (None | Some('"'), '\\') => is_escaped = true,
             (None, '\'' | '"') => quote = Some(letter),
             (Some(open), _) if open == letter => quote = None,
             (None, '|' | '&' | ';' | '\n') => {
@@ -280,6 +277,10 @@ mod tests {
                 format!(
                     "kubectl {flags} -n ns delete x/y && echo '{{\"a\":\"kubectl | kubectl x\"}}' | kubectl {flags} create -f -"
                 ),
+            ),
+            (
+                "echo 'it'\\''s' | kubectl create -f -",
+                format!("echo 'it'\\''s' | kubectl {flags} create -f -"),
             ),
             ("olmkit operator approve demo -n ns", format!("olmkit operator approve demo -n ns {flags}")),
             ("olmkit olm status", format!("olmkit olm status {flags}")),

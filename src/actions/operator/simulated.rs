@@ -93,7 +93,7 @@ fn open(path: &Path, target: &Target, access: &Access, errand: &Errand<'_>) -> R
         Simulation::load(&text, Registry::default()).map_err(|error| {
             let help = match &error {
                 SavedError::Json(_) => "it is damaged or something else: restore it, or name another file",
-                _ => "name another file, or make it anew with this version",
+                _ => "name another file, or create it again with this version",
             };
             Failure::unknown(Unusable { path: path.to_owned(), source: error }).help(help)
         })?

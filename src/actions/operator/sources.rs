@@ -182,7 +182,7 @@ impl Catalogs for Sources {
 }
 
 /// An image as the cluster names it: in a registry, Docker Hub where it names none.
-fn registry_image(name: &str) -> Result<Place, PlaceError> {
+pub(super) fn registry_image(name: &str) -> Result<Place, PlaceError> {
     format!("docker://{}", name.trim_start_matches("docker://")).parse()
 }
 

@@ -1,17 +1,16 @@
 //! Checks of the user's own: programs that follow the contract of operator-sdk's external validators
 //! (`internal/validate/external.go`): one argument, the bundle's directory; one `ManifestResult` in JSON on standard output.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use olmkit_bundle::finding::{Code, Finding, Level, Place};
 use olmkit_bundle::load::BundleFiles;
 use serde::Deserialize;
 
+use super::super::program::{self, Ended};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::input::Input;
@@ -26,8 +25,6 @@ pub static CUSTOM_CHECK: Code = Code {
 
 /// The longest result of a program, in bytes.
 const MAX_RESULT: u64 = 8 << 20;
-/// How often a program is asked whether it has ended.
-const POLL: Duration = Duration::from_millis(10);
 
 /// A program that could not tell what it thinks of a bundle.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +121,8 @@ pub(super) fn run(
     };
     let program_error = |source| CheckError::Run { program: program.to_owned(), source };
     let name = || bundle.to_string();
-    let ended = output_of(Command::new(program).arg(directory), limit);
+    let deadline = Instant::now().checked_add(limit);
+    let ended = program::run(Command::new(program).arg(directory), deadline, MAX_RESULT);
     let output = match ended.map_err(|error| Failure::unknown(program_error(error)))? {
         Ended::Itself(output) => output,
         Ended::TimedOut => {
@@ -136,6 +134,7 @@ pub(super) fn run(
             let error = CheckError::TooMuch { program: program.to_owned(), bundle: name() };
             return Err(Failure::unknown(error));
         }
+        Ended::Interrupted => return Err(Failure::interrupted()),
     };
     if !output.status.success() {
         let error = CheckError::Failed { program: program.to_owned(), bundle: name(), status: output.status };
@@ -156,48 +155,6 @@ pub(super) fn run(
         finding
     };
     Ok(errors.chain(warnings).map(finding).collect())
-}
-
-/// How a program ended.
-enum Ended {
-    Itself(Output),
-    TimedOut,
-    TooMuch,
-}
-
-/// Runs a program to its end, or ends it when it takes too long or prints too much.
-fn output_of(command: &mut Command, limit: Duration) -> io::Result<Ended> {
-    let deadline = Instant::now() + limit;
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
-    let printed = child.stdout.take();
-    let (sender, receiver) = mpsc::channel();
-    // Not waited for: a grandchild may keep the pipe open for ever.
-    thread::spawn(move || {
-        let mut result = Vec::new();
-        let read = printed.map(|pipe| pipe.take(MAX_RESULT + 1).read_to_end(&mut result)).transpose();
-        let _ = sender.send(read.map(|_| result));
-    });
-    let stopped = |child: &mut Child, ended| {
-        child.kill()?;
-        child.wait()?;
-        Ok(ended)
-    };
-    let stdout = match receiver.recv_timeout(limit) {
-        Ok(result) => result?,
-        Err(_) => return stopped(&mut child, Ended::TimedOut),
-    };
-    if stdout.len() as u64 > MAX_RESULT {
-        return stopped(&mut child, Ended::TooMuch);
-    }
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Ended::Itself(Output { status, stdout, stderr: Vec::new() }));
-        }
-        if Instant::now() >= deadline {
-            return stopped(&mut child, Ended::TimedOut);
-        }
-        thread::sleep(POLL);
-    }
 }
 
 impl Problem {

@@ -169,6 +169,7 @@ impl Test {
             package: self.package,
             catalog: cluster.catalog,
             catalog_image: cluster.catalog_image.clone(),
+            catalog_dir: None,
             channels: self.channel,
             namespace: cluster.namespace.unwrap_or(own),
             edges: self.edges.into(),

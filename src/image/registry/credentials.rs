@@ -172,7 +172,7 @@ impl CredentialsError {
             Self::Helper { .. } => {
                 Some("install the helper, log in again, or take it out of docker's `config.json`".into())
             }
-            Self::Json { .. } | Self::Entry { .. } => Some("log in again to write it anew".into()),
+            Self::Json { .. } | Self::Entry { .. } => Some("log in again to rewrite it".into()),
             Self::Read { .. } => None,
         }
     }

@@ -131,6 +131,7 @@ pub mod known {
         ROLE_BINDING = "rbac.authorization.k8s.io" "v1" "RoleBinding" "rolebindings" true;
         CLUSTER_ROLE = "rbac.authorization.k8s.io" "v1" "ClusterRole" "clusterroles" false;
         CLUSTER_ROLE_BINDING = "rbac.authorization.k8s.io" "v1" "ClusterRoleBinding" "clusterrolebindings" false;
+        PRIORITY_CLASS = "scheduling.k8s.io" "v1" "PriorityClass" "priorityclasses" false;
         CRD = "apiextensions.k8s.io" "v1" "CustomResourceDefinition" "customresourcedefinitions" false;
         VALIDATING_WEBHOOK = "admissionregistration.k8s.io" "v1" "ValidatingWebhookConfiguration"
             "validatingwebhookconfigurations" false;

@@ -64,13 +64,19 @@ impl Cleanup<'_> {
         self.left(&crds)
     }
 
-    /// Removes the CatalogSources that were made for the run, the note, and the namespaces.
-    pub(super) fn the_rest(&mut self) -> Result<(), EngineError> {
+    /// Removes the CatalogSources that were made for the run.
+    pub(super) fn catalog_sources(&mut self) -> Result<(), EngineError> {
         for found in self.cluster.list(&known::CATALOG_SOURCE, Some(self.namespace))? {
             if made_here(&found) {
                 self.delete(&known::CATALOG_SOURCE, &Key::of(&found))?;
             }
         }
+        Ok(())
+    }
+
+    /// Removes them, the note, and the namespaces.
+    pub(super) fn the_rest(&mut self) -> Result<(), EngineError> {
+        self.catalog_sources()?;
         for name in &self.marker.namespaces {
             if name != self.namespace {
                 self.cluster.delete(&known::NAMESPACE, &Key::new(&known::NAMESPACE, "", name))?;

@@ -47,6 +47,8 @@ pub struct Settings {
     pub catalog: Option<(String, Option<String>)>,
     /// An image to make a CatalogSource of, for the run alone.
     pub catalog_image: Option<String>,
+    /// Where the catalog is in that image, if the image has no server: OLM then takes the catalog out of it.
+    pub catalog_dir: Option<String>,
     /// The channels; none for the package's default.
     pub channels: Vec<String>,
     /// Where operators are installed: a namespace that is made for the run, or an empty one.
@@ -76,13 +78,17 @@ impl Settings {
     /// The CatalogSource that is made for the run.
     pub(super) fn catalog_source(&self) -> Option<Value> {
         let image = self.catalog_image.as_ref()?;
-        Some(json!({
+        let mut source = json!({
             "apiVersion": known::CATALOG_SOURCE.api_version(), "kind": known::CATALOG_SOURCE.kind,
             "metadata": {
                 "name": CATALOG, "namespace": self.namespace, "labels": {label::CREATED_BY: label::OLMKIT},
             },
             "spec": {"sourceType": "grpc", "image": image, "displayName": "A catalog under test", "publisher": label::OLMKIT},
-        }))
+        });
+        if let Some(dir) = &self.catalog_dir {
+            source["spec"]["grpcPodConfig"] = json!({"extractContent": {"catalogDir": dir}});
+        }
+        Some(source)
     }
 }
 

@@ -42,10 +42,8 @@ pub struct TestFailure {
     /// The step, as `install 0.1.0` or `0.1.0 → 0.2.0`.
     pub step: String,
     /// What shows it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
     /// What to do.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub help: Vec<String>,
 }
 
@@ -84,7 +82,6 @@ pub struct TestResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What happened during it, where it failed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }
 
@@ -115,13 +112,10 @@ pub struct Report {
     /// How long it took.
     pub seconds: f64,
     /// Edges of the catalog that OLM does not take.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untaken: Vec<Untaken>,
     /// What is to be said besides.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// What could not be removed afterwards.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
 }
 

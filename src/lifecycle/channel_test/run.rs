@@ -28,6 +28,11 @@ use crate::lifecycle::upgrade::Upgrade;
 const CLEANUP: Duration = Duration::from_secs(300);
 /// How long a namespace of an earlier run may take to go.
 const NAMESPACE: Duration = Duration::from_secs(120);
+/// What the doctor says of a fresh install that OLM takes for an earlier one.
+const FORGOTTEN: &str = "csv-deleted";
+/// How often a fresh install is tried, and how long OLM gets before the next time.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(10);
 /// What happened that is kept of a failed test at most.
 const MOST_LOGGED: usize = 200;
 
@@ -215,6 +220,7 @@ impl Runner<'_> {
             self.recorder
                 .said(Duration::ZERO, &format!("removing what an earlier run has left in `{namespace}`"));
             let left = self.clean()?;
+            self.cleanup().catalog_sources()?;
             if let Some(left) = left.first() {
                 return Err(EngineError::refused_help(
                     format!("what an earlier run has left cannot be removed: {left}"),
@@ -457,11 +463,27 @@ impl Runner<'_> {
             ..Install::default()
         };
         let step = format!("install {}", short(&walk.way[0], &self.settings.package));
-        let done = self.engine().install(&request);
-        if let Some(failure) = self.outcome(done, &walk.way[0], &step)? {
-            return Ok(Some(failure));
+        for attempt in 1.. {
+            let done = self.engine().install(&request);
+            match self.outcome(done, &walk.way[0], &step)? {
+                Some(failure) if failure.code == FORGOTTEN && attempt < ATTEMPTS => self.forget()?,
+                Some(failure) => return Ok(Some(failure)),
+                None => break,
+            }
         }
         self.apply_samples(walk, 0, &step)
+    }
+
+    /// Removes an install that OLM took for one of the walk before: it had not seen yet that all of that is gone.
+    fn forget(&mut self) -> Result<(), EngineError> {
+        self.clean()?;
+        self.recorder
+            .said(Duration::ZERO, "OLM has not seen yet that the last test was cleaned up; installing again");
+        let begun = self.cluster.now();
+        while self.cluster.now().saturating_sub(begun) < PAUSE {
+            self.cluster.wait(Duration::from_secs(1))?;
+        }
+        Ok(())
     }
 
     /// The hop to a place of a walk; samples are compared, and new ones applied.

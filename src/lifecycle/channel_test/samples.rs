@@ -332,7 +332,7 @@ fn look(cluster: &mut dyn Cluster, sample: &Sample) -> Result<Result<Value, Samp
         return fault("sample-gone", format!("{} is gone", key.placed()));
     };
     if found.pointer("/metadata/uid") != sample.before.pointer("/metadata/uid") {
-        return fault("sample-gone", format!("{} was deleted and made anew", key.placed()));
+        return fault("sample-gone", format!("{} was deleted and created again", key.placed()));
     }
     if found.pointer("/metadata/deletionTimestamp").is_some() {
         return fault("sample-gone", format!("{} is being deleted", key.placed()));

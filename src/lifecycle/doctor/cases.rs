@@ -2,9 +2,11 @@
 
 mod catalogs;
 mod collected;
+mod deletions;
 mod namespaces;
 mod plans;
 mod pods;
+mod unpack;
 mod versions;
 mod workloads;
 
@@ -96,6 +98,12 @@ fn pod(rest: Value) -> Value {
     );
     merge(&mut pod, rest);
     pod
+}
+
+/// An operator that does not come up, and its pod with a status.
+fn around_pod(status: Value) -> Vec<Value> {
+    let ill = pod(json!({"status": status}));
+    vec![installed(), group(), catalog("READY"), installing(), deployment(json!([])), ill]
 }
 
 fn catalog_pod(status: Value) -> Value {

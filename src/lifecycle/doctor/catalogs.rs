@@ -1,10 +1,13 @@
 //! CatalogSources and their pods. The health that a Subscription lists says only that pod and Service exist; the pod and the
 //! connection tell the truth.
 
+use serde_json::json;
+
 use super::codes;
 use super::observation::{Doc, Observation};
 use super::pods::{self, What};
 use super::{Cause, Code};
+use crate::shell::{Command, command};
 
 /// How long a catalog may be out of reach: its pod starts, OLM connects now and then only.
 const CONNECTING: i64 = 90_000;
@@ -32,8 +35,8 @@ fn name(catalog: Doc<'_>) -> String {
     format!("the CatalogSource `{}` in the namespace `{}`", catalog.name(), catalog.namespace())
 }
 
-fn edit(catalog: Doc<'_>) -> String {
-    format!("kubectl -n {} edit catalogsource.operators.coreos.com {}", catalog.namespace(), catalog.name())
+fn edit(catalog: Doc<'_>) -> Command {
+    command!("kubectl -n {} edit catalogsource.operators.coreos.com {}", catalog.namespace(), catalog.name())
 }
 
 fn invalid(catalog: Doc<'_>, reason: &str) -> Cause {
@@ -100,22 +103,22 @@ fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
         let since = catalog.moment("/status/connectionState/lastConnect");
         cause = cause.shown(catalog, "status.connectionState.lastObservedState", state, since);
     }
-    let named = format!(
-        "kubectl -n {namespace} patch catalogsource.operators.coreos.com {} --type merge -p",
-        catalog.name()
-    );
     Some(match &fault.what {
         What::Image { .. } => cause
             .repair(edit(catalog), "correct `spec.image`: OLM replaces the pod, and the catalog serves about 15 seconds later")
             .safe_repair(
-                format!("kubectl -n {namespace} delete pod {pod}"),
+                command!("kubectl -n {} delete pod {}", namespace, pod),
                 "instead, once the image is in the registry or its pull secret is in `spec.secrets`: pulls again at once",
             ),
         What::Crash { .. } => cause
-            .repair(format!("kubectl -n {namespace} logs {pod} -c {} --previous", fault.container), "shows what the catalog server wrote; `olmkit catalog validate` finds the same mistakes before a catalog is built")
+            .repair(command!("kubectl -n {} logs {} -c {} --previous", namespace, pod, fault.container), "shows what the catalog server wrote; `olmkit catalog validate` finds the same mistakes before a catalog is built")
             .repair(edit(catalog), "correct `spec.image`: name a valid catalog; OLM replaces the pod, and the catalog serves about 15 seconds later"),
         What::OutOfMemory => cause.repair(
-            format!("{named} '{{\"spec\":{{\"grpcPodConfig\":{{\"memoryTarget\":\"256Mi\"}}}}}}'"),
+            command!(
+                "kubectl -n {} patch catalogsource.operators.coreos.com {} --type merge -p '{\"spec\":{\"grpcPodConfig\":{\"memoryTarget\":\"256Mi\"}}}'",
+                namespace,
+                catalog.name()
+            ),
             "asks for more memory and makes the server keep to it; OLM replaces the pod. A smaller catalog (`olmkit catalog prune`) or `spec.grpcPodConfig.extractContent` needs less",
         ),
         What::Unschedulable | What::Pressure => cause.repair(
@@ -123,7 +126,7 @@ fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
             "correct `spec.grpcPodConfig`: node selector, tolerations, affinity; or make room on the nodes",
         ),
         _ => cause.repair(
-            format!("kubectl -n {namespace} describe pod {pod}"),
+            command!("kubectl -n {} describe pod {}", namespace, pod),
             "shows what the pod waits for",
         ),
     })
@@ -136,8 +139,10 @@ fn unreachable(seen: &Observation, catalog: Doc<'_>, has_pod: bool) -> Option<Ca
         return None;
     }
     let own = pods(seen, catalog);
-    let started = own.iter().flat_map(|pod| pod.list("/status/containerStatuses"));
-    let started = started.filter_map(|status| Doc(status).moment("/state/running/startedAt"));
+    let started = own.iter().flat_map(|pod| {
+        let statuses = pod.list("/status/containerStatuses").map(Doc);
+        statuses.filter_map(|status| pod.by_server(status.moment("/state/running/startedAt")))
+    });
     let since = catalog.created().into_iter().chain(started).max();
     // OLM writes this at each try, so it says little about when the trouble began.
     let tried = catalog.moment("/status/connectionState/lastConnect");
@@ -172,11 +177,11 @@ fn unreachable(seen: &Observation, catalog: Doc<'_>, has_pod: bool) -> Option<Ca
     Some(if has_pod {
         cause
             .repair(
-                format!("kubectl -n {namespace} get pods,services,networkpolicies -l olm.catalogSource={}", catalog.name()),
+                command!("kubectl -n {} get pods,services,networkpolicies -l olm.catalogSource={}", namespace, catalog.name()),
                 "shows what is there: OLM reaches the pod through the Service, so a network policy or the cluster's DNS may be in the way",
             )
             .safe_repair(
-                format!("kubectl -n {namespace} delete pod -l olm.catalogSource={}", catalog.name()),
+                command!("kubectl -n {} delete pod -l olm.catalogSource={}", namespace, catalog.name()),
                 "makes OLM start the catalog's pod again; operators that are installed are not touched",
             )
     } else {
@@ -229,8 +234,14 @@ pub(super) fn missing(seen: &Observation, subscription: Doc<'_>) -> Option<Cause
     let near = olmkit_bundle::suggest::nearest(name, names.iter().copied());
     if let Some(near) = near.or(names.first().copied().filter(|_| names.len() == 1)) {
         let home = seen.of("CatalogSource").find(|one| one.name() == near).map_or(namespace, Doc::namespace);
+        let patch = json!({"spec": {"source": near, "sourceNamespace": home}});
         cause = cause.repair(
-            format!("kubectl -n {within} patch subscription.operators.coreos.com {} --type merge -p '{{\"spec\":{{\"source\":\"{near}\",\"sourceNamespace\":\"{home}\"}}}}'", subscription.name()),
+            command!(
+                "kubectl -n {} patch subscription.operators.coreos.com {} --type merge -p {}",
+                within,
+                subscription.name(),
+                patch
+            ),
             "names the CatalogSource that exists; OLM resolves within 30 seconds, and nothing is restarted",
         );
     }

@@ -34,6 +34,7 @@ macro_rules! codes {
 codes! {
     OLM_NOT_RUNNING = "olm-not-running" Error "OLM does not run";
     NAMESPACE_TERMINATING = "namespace-terminating" Error "the namespace is being deleted";
+    DELETION_BLOCKED = "deletion-blocked" Error "a finalizer keeps an object from being deleted";
     NO_OPERATOR_GROUP = "no-operator-group" Error "no OperatorGroup";
     SEVERAL_OPERATOR_GROUPS = "several-operator-groups" Error "more than one OperatorGroup";
     INSTALLER_ACCOUNT_MISSING = "installer-account-missing" Error "the ServiceAccount of the OperatorGroup is missing";

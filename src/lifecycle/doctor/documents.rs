@@ -2,6 +2,8 @@
 //!
 //! Only objects of kinds that causes are read from are kept; the rest is passed over without being taken apart.
 
+use std::collections::BTreeSet;
+
 use olmkit_bundle::yaml;
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +11,8 @@ use serde_json::value::RawValue;
 
 use super::Observation;
 use super::lean::lean;
-use super::observation::KINDS;
+use super::observation::{Doc, KINDS};
+use super::unpack;
 
 /// The kinds besides [`KINDS`] that say something.
 const MORE: [&str; 8] = [
@@ -28,6 +31,8 @@ const MORE: [&str; 8] = [
 pub struct Read {
     /// How many objects of Kubernetes there were, of whatever kind.
     pub objects: usize,
+    /// The kinds of those that causes are read from.
+    pub kinds: BTreeSet<String>,
     /// Why a part of it could not be read.
     pub problem: Option<String>,
 }
@@ -63,10 +68,35 @@ fn is_wanted(kind: &str, api_version: Option<&str>) -> bool {
 }
 
 /// Keeps an object, without what no cause is read from.
-fn keep(seen: &mut Observation, mut object: Value) {
+fn keep(seen: &mut Observation, mut object: Value, read: &mut Read) {
+    if let Some(kind) = object["kind"].as_str().filter(|kind| !read.kinds.contains(*kind)) {
+        read.kinds.insert(kind.to_owned());
+    }
     seen.mentions(&object);
+    if !is_of_use(Doc(&object)) {
+        seen.look_at(object["kind"].as_str().unwrap_or(""));
+        return;
+    }
     lean(&mut object);
-    seen.add(object);
+    seen.pack(&object);
+}
+
+/// Whether a cause may be read from an object of a kind of which there are many.
+fn is_of_use(object: Doc<'_>) -> bool {
+    match object.kind() {
+        "Event" => object.text("/type") != "Normal",
+        "ConfigMap" => unpack::is_unpacked(object),
+        _ => true,
+    }
+}
+
+/// The kinds that the path of a file names, as must-gathers and `kubectl cluster-info dump` have them: `…/pods.yaml`, `…/pods/x.yaml`.
+pub fn kinds_in_path(path: &str) -> BTreeSet<String> {
+    let names = |kind: &str| {
+        let plural = format!("{}s", kind.to_lowercase());
+        path.split(['/', '.']).any(|part| part == plural)
+    };
+    KINDS.iter().filter(|kind| names(kind)).map(|kind| (*kind).to_owned()).collect()
 }
 
 /// Reads the objects of a text in JSON or YAML.
@@ -130,7 +160,7 @@ fn json_object(seen: &mut Observation, document: &RawValue, read: &mut Read) {
         if is_wanted(&kind, head.api_version.as_deref())
             && let Ok(value) = serde_json::from_str(document.get())
         {
-            keep(seen, value);
+            keep(seen, value, read);
         }
         return;
     };
@@ -147,7 +177,7 @@ fn json_object(seen: &mut Observation, document: &RawValue, read: &mut Read) {
         if is_wanted(kind, version)
             && let Ok(value) = serde_json::from_str(item.get())
         {
-            keep(seen, named(value, kind, version));
+            keep(seen, named(value, kind, version), read);
         }
     }
 }
@@ -200,7 +230,7 @@ fn yaml(seen: &mut Observation, text: &str) -> Read {
         let Some(items) = items else {
             read.objects += 1;
             if is_wanted(kind, of_list) {
-                keep(seen, root.to_json());
+                keep(seen, root.to_json(), &mut read);
             }
             continue;
         };
@@ -225,7 +255,7 @@ fn yaml_item(
     let version = item.get("apiVersion").and_then(yaml::Node::as_str);
     let version = version.or(of_list.filter(|_| kind == of));
     if is_wanted(kind, version) {
-        keep(seen, named(item.to_json(), kind, version));
+        keep(seen, named(item.to_json(), kind, version), read);
     }
 }
 

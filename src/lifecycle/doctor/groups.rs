@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::observation::{Doc, Observation};
-use super::{Cause, Repair, codes};
+use super::{Cause, Repair, codes, deletions};
+use crate::shell::{Command, command};
 
 /// How long the objects of one `kubectl apply` may be apart.
 const TOGETHER: i64 = 10_000;
@@ -20,7 +21,11 @@ pub(super) fn fault(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
         seen.within("OperatorGroup", namespace).filter(|group| !group.is_going()).collect();
     match &groups[..] {
         [] if seen.age(subscription.created()) < TOGETHER => None,
-        [] => Some(none(seen, subscription)),
+        [] => {
+            let mut going = seen.within("OperatorGroup", namespace);
+            let blocked = going.find_map(|group| deletions::blocked(seen, group));
+            blocked.or_else(|| Some(none(seen, subscription)))
+        }
         [group] => account(seen, *group),
         several => Some(too_many(seen, namespace, several)),
     }
@@ -72,12 +77,12 @@ pub(super) fn none(seen: &Observation, concerned: Doc<'_>) -> Cause {
 }
 
 /// Creates an OperatorGroup. One line: what is shown is indented, and the end of a here-document must not be.
-fn create(namespace: &str, spec: &Value) -> String {
+fn create(namespace: &str, spec: &Value) -> Command {
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": namespace, "namespace": namespace}, "spec": spec,
     });
-    format!("echo '{group}' | kubectl create -f -")
+    command!("echo {} | kubectl create -f -", group)
 }
 
 fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
@@ -125,19 +130,14 @@ fn keep(kept: Doc<'_>, groups: &[Doc<'_>]) -> Repair {
     let targets = targets(kept);
     let watched =
         if targets.is_empty() || targets == [""] { "all namespaces".to_owned() } else { targets.join(", ") };
-    Repair {
-        command: format!(
-            "kubectl -n {} delete operatorgroup.operators.coreos.com {}",
-            kept.namespace(),
-            others.join(" ")
-        ),
-        effect: format!(
+    Repair::of(
+        command!("kubectl -n {} delete operatorgroup.operators.coreos.com", kept.namespace()).words(&others),
+        format!(
             "deletes `{}` and keeps the OperatorGroup `{}`, which is for {watched}: OLM goes on within 10 seconds",
             others.join("`, `"),
             kept.name()
         ),
-        safe: false,
-    }
+    )
 }
 
 /// The ServiceAccount that a group installs with.
@@ -171,15 +171,15 @@ fn account(seen: &Observation, group: Doc<'_>) -> Option<Cause> {
     Some(
         cause
             .safe_repair(
-                format!("kubectl -n {namespace} create serviceaccount {name}"),
+                command!("kubectl -n {} create serviceaccount {}", namespace, name),
                 "creates the account; OLM notices within about three minutes",
             )
             .repair(
-                format!("kubectl -n {namespace} create rolebinding {name} --clusterrole cluster-admin --serviceaccount {namespace}:{name}"),
+                command!("kubectl -n {} create rolebinding {} --clusterrole cluster-admin --serviceaccount {}:{}", namespace, name, namespace, name),
                 "lets the account install anything in this namespace; bind a narrower role if you have one",
             )
             .repair(
-                format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {} --type json -p '[{{\"op\":\"remove\",\"path\":\"/spec/serviceAccountName\"}}]'", group.name()),
+                command!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type json -p '[{\"op\":\"remove\",\"path\":\"/spec/serviceAccountName\"}]'", namespace, group.name()),
                 "instead, installs with the rights of OLM itself",
             ),
     )
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_command_works_where_it_is_indented() {
-        let command = create("redis", &json!({"targetNamespaces": ["redis"]}));
+        let command = String::from(create("redis", &json!({"targetNamespaces": ["redis"]})));
         assert!(command.starts_with("echo '{") && command.ends_with("}' | kubectl create -f -"), "{command}");
         assert!(!command.contains('\n'));
     }

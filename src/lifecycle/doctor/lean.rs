@@ -17,7 +17,7 @@ pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 pub(super) fn lean(object: &mut Value) {
     let kind = object["kind"].as_str().unwrap_or("").to_owned();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
+        stamp(metadata);
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             // A Subscription may have to be created again as it was.
             let is_kept =
@@ -32,7 +32,88 @@ pub(super) fn lean(object: &mut Value) {
         "InstallPlan" => plan(object),
         "Pod" => pod(object),
         "Deployment" => keep(object.get_mut("spec"), &["replicas"]),
+        "CustomResourceDefinition" => definition(object),
+        "PackageManifest" => {
+            keep(
+                object.get_mut("status"),
+                &["catalogSource", "catalogSourceNamespace", "channels", "defaultChannel"],
+            );
+            keep_each(object.pointer_mut("/status/channels"), &["name"]);
+        }
+        "ConfigMap" => bundle(object),
+        "Job" => job(object),
+        "Event" => {
+            let names = [
+                "apiVersion",
+                "kind",
+                "metadata",
+                "involvedObject",
+                "reason",
+                "message",
+                "type",
+                "source",
+                "firstTimestamp",
+                "lastTimestamp",
+                "eventTime",
+                "series",
+                "reportingComponent",
+                "reportingInstance",
+            ];
+            keep(Some(&mut *object), &names);
+            keep(object.get_mut("involvedObject"), &["kind", "name", "namespace"]);
+        }
+        "Node" => keep(object.get_mut("status"), &["conditions"]),
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            keep_each(object.get_mut("webhooks"), &["name", "clientConfig"]);
+            for webhook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+                keep(webhook.get_mut("clientConfig"), &["service"]);
+            }
+        }
         _ => {}
+    }
+}
+
+/// A CRD without its schemas.
+fn definition(crd: &mut Value) {
+    keep(crd.get_mut("spec"), &["group", "names", "versions"]);
+    keep_each(crd.pointer_mut("/spec/versions"), &["name", "served", "storage"]);
+}
+
+/// The data of a ConfigMap, unless it is an unpacked bundle: only the names of its keys.
+fn bundle(map: &mut Value) {
+    let is_bundle = !Doc(map).annotation(super::unpack::PACKAGE).is_empty();
+    for field in ["data", "binaryData"] {
+        let values = map.get_mut(field).and_then(Value::as_object_mut);
+        for value in values.filter(|_| !is_bundle).into_iter().flat_map(|all| all.values_mut()) {
+            *value = Value::Null;
+        }
+    }
+}
+
+/// A Job with the images of its pods alone.
+fn job(job: &mut Value) {
+    keep(job.get_mut("spec"), &["template"]);
+    keep(job.pointer_mut("/spec/template"), &["spec"]);
+    keep(job.pointer_mut("/spec/template/spec"), &["containers", "initContainers"]);
+    for list in ["containers", "initContainers"] {
+        keep_each(job.pointer_mut(&format!("/spec/template/spec/{list}")), &["name", "image"]);
+    }
+}
+
+/// Keeps of the managed fields only when the object was last written, and who set its finalizers.
+fn stamp(metadata: &mut Map<String, Value>) {
+    const FINALIZERS: &str = "/fieldsV1/f:metadata/f:finalizers";
+    let Some(fields) = metadata.remove("managedFields") else { return };
+    let all = || fields.as_array().into_iter().flatten();
+    // They are all written alike, in UTC.
+    let newest = all().filter_map(|one| one["time"].as_str()).max().map(|time| json!({"time": time}));
+    let setters = all().filter_map(|one| {
+        let finalizers = one.pointer(FINALIZERS)?;
+        Some(json!({"manager": one["manager"], "fieldsV1": {"f:metadata": {"f:finalizers": finalizers}}}))
+    });
+    let kept: Vec<Value> = newest.into_iter().chain(setters).collect();
+    if !kept.is_empty() {
+        metadata.insert("managedFields".into(), kept.into());
     }
 }
 
@@ -49,6 +130,12 @@ fn keep_each(list: Option<&mut Value>, names: &[&str]) {
 }
 
 fn version(csv: &mut Value) {
+    if Doc(csv).is_copy() {
+        // The original has the rest.
+        keep(Some(&mut *csv), &["apiVersion", "kind", "metadata", "status"]);
+        keep(csv.get_mut("status"), &["phase", "reason"]);
+        return;
+    }
     let Some(spec) = csv.get_mut("spec") else { return };
     keep(
         Some(&mut *spec),

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::clock::Clock;
+use super::clock::{Clock, SKEW};
+use super::stored::Stored;
 use super::{ObjectRef, moment};
 use crate::lifecycle::api::label;
 
@@ -47,11 +48,13 @@ pub struct Observation {
     /// Whether somebody collected it once: nobody can look again.
     is_collected: bool,
     /// The objects by kind, namespace and name.
-    objects: BTreeMap<String, BTreeMap<(String, String), Value>>,
+    objects: BTreeMap<String, BTreeMap<(String, String), Stored>>,
     /// The kinds that were looked at: that an object of them is not there means that it does not exist.
     looked_at: BTreeSet<String>,
     /// What could not be looked at.
     not_seen: BTreeSet<NotSeen>,
+    /// The kinds of which only a part was read, and the files that end too early.
+    cut: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Observation {
@@ -71,34 +74,46 @@ impl Observation {
 
     /// Adds an object; of two of one name the one with the higher resource version stays.
     pub fn add(&mut self, object: Value) {
+        if let Some((kind, name)) = self.named(&object) {
+            self.insert(kind, name, Stored::whole(object));
+        }
+    }
+
+    /// As [`Observation::add`], of one object of many: it takes less memory until it is looked at.
+    pub(super) fn pack(&mut self, object: &Value) {
+        if let Some((kind, name)) = self.named(object) {
+            self.insert(kind, name, Stored::packed(object));
+        }
+    }
+
+    fn insert(&mut self, kind: String, name: (String, String), object: Stored) {
+        self.looked_at.insert(kind.clone());
+        let of_kind = self.objects.entry(kind).or_default();
+        if of_kind.get(&name).is_none_or(|known| !known.is_newer_than(&object)) {
+            of_kind.insert(name, object);
+        }
+    }
+
+    /// Kind, and namespace and name, of an object that has them.
+    fn named(&mut self, object: &Value) -> Option<(String, (String, String))> {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
         let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
         if kind.is_empty() || name.is_empty() {
-            return;
+            return None;
         }
         if !is_name(&name) || !is_name(&namespace) {
             let what = format!("{kind} `{}`", name.escape_debug());
             self.miss(what, "Kubernetes allows no such name");
-            return;
+            return None;
         }
-        let version = |object: &Value| {
-            object.pointer("/metadata/resourceVersion").and_then(Value::as_str)?.parse::<u64>().ok()
-        };
-        self.looked_at.insert(kind.clone());
-        let of_kind = self.objects.entry(kind).or_default();
-        match of_kind.get(&(namespace.clone(), name.clone())) {
-            Some(known) if version(known) > version(&object) => {}
-            _ => {
-                of_kind.insert((namespace, name), object);
-            }
-        }
+        Some((kind, (namespace, name)))
     }
 
     /// Adds an object without a claim that all objects of its kind are there; it replaces one of its name.
     pub(super) fn put(&mut self, object: Value) {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
         let (kind, name) = (text("/kind"), (text("/metadata/namespace"), text("/metadata/name")));
-        self.objects.entry(kind).or_default().insert(name, object);
+        self.objects.entry(kind).or_default().insert(name, Stored::whole(object));
     }
 
     /// Whether a kind could not be listed.
@@ -115,7 +130,7 @@ impl Observation {
 
     /// An object as a document.
     pub fn document_mut(&mut self, kind: &str, namespace: &str, name: &str) -> Option<&mut Value> {
-        self.objects.get_mut(kind)?.get_mut(&(namespace.to_owned(), name.to_owned()))
+        self.objects.get_mut(kind)?.get_mut(&(namespace.to_owned(), name.to_owned()))?.value_mut()
     }
 
     /// Says that all objects of a kind are in the observation.
@@ -136,7 +151,9 @@ impl Observation {
     /// Sets the moment to the newest time that objects mention: what was collected is as old as that.
     pub fn at_newest(&mut self) {
         let mut clock = self.clock.clone();
-        self.objects().for_each(|object| clock.add(object));
+        // What was packed has been mentioned.
+        let whole = self.objects.values().flat_map(BTreeMap::values).filter(|one| one.is_whole());
+        whole.for_each(|one| clock.add(one.value()));
         self.now = clock.newest();
     }
 
@@ -194,14 +211,33 @@ impl Observation {
 
     /// Whether all objects of a kind are there.
     pub fn looked_at(&self, kind: &str) -> bool {
-        self.looked_at.contains(kind)
+        self.looked_at.contains(kind) && !self.cut.contains_key(kind)
+    }
+
+    /// Says that objects of some kinds are missing, because a file was not read to its end; of none for any kind.
+    pub fn cut_off(&mut self, file: &str, kinds: &BTreeSet<String>) {
+        let all = KINDS.iter().map(|kind| (*kind).to_owned());
+        let doubtful: Vec<String> =
+            if kinds.is_empty() { all.collect() } else { kinds.iter().cloned().collect() };
+        for kind in doubtful {
+            self.cut.entry(kind).or_default().insert(file.to_owned());
+        }
+    }
+
+    /// The files of which only a part was read, with objects of a kind in them.
+    pub(super) fn cut_files(&self, kind: &str) -> impl Iterator<Item = &str> {
+        self.cut.get(kind).into_iter().flatten().map(String::as_str)
     }
 
     pub(super) fn not_seen(&self) -> Vec<NotSeen> {
         let missing = KINDS.iter().filter(|kind| !self.looked_at(kind));
         let missing = missing.map(|kind| NotSeen {
             what: (*kind).to_owned(),
-            why: "no object of this kind was given, and causes that only it shows are not found".to_owned(),
+            why: match self.objects.get(*kind).is_some_and(|all| !all.is_empty()) {
+                true => "objects of this kind may be missing, and causes that only they show are not found",
+                false => "no object of this kind was given, and causes that only it shows are not found",
+            }
+            .to_owned(),
         });
         let told: Vec<&str> = self.not_seen.iter().map(|one| one.what.as_str()).collect();
         let missing: Vec<NotSeen> = missing.filter(|one| !told.contains(&one.what.as_str())).collect();
@@ -210,12 +246,17 @@ impl Observation {
 
     /// Every object.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
-        self.objects.values().flat_map(BTreeMap::values)
+        self.objects.values().flat_map(BTreeMap::values).map(Stored::value)
+    }
+
+    /// The namespaces of all objects.
+    pub fn namespaces(&self) -> BTreeSet<&str> {
+        self.objects.values().flat_map(BTreeMap::keys).map(|(namespace, _)| namespace.as_str()).collect()
     }
 
     /// The objects of a kind.
     pub fn of(&self, kind: &str) -> impl Iterator<Item = Doc<'_>> {
-        self.objects.get(kind).into_iter().flat_map(BTreeMap::values).map(Doc)
+        self.objects.get(kind).into_iter().flat_map(BTreeMap::values).map(|one| Doc(one.value()))
     }
 
     /// The objects of a kind in a namespace.
@@ -227,12 +268,12 @@ impl Observation {
             .into_iter()
             .flat_map(move |all| all.range(first.clone()..))
             .take_while(move |((found, _), _)| *found == namespace)
-            .map(|(_, object)| Doc(object))
+            .map(|(_, object)| Doc(object.value()))
     }
 
     /// An object.
     pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<Doc<'_>> {
-        self.objects.get(kind)?.get(&(namespace.to_owned(), name.to_owned())).map(Doc)
+        self.objects.get(kind)?.get(&(namespace.to_owned(), name.to_owned())).map(|one| Doc(one.value()))
     }
 }
 
@@ -292,6 +333,17 @@ impl<'o> Doc<'o> {
 
     pub(super) fn created(self) -> Option<i64> {
         self.moment("/metadata/creationTimestamp")
+    }
+
+    /// A moment that the kubelet wrote into the status of this pod, by the clock of the API server: how far the node's clock is off shows
+    /// in when it took the pod over from the scheduler.
+    pub(super) fn by_server(self, at: Option<i64>) -> Option<i64> {
+        let Some(created) = self.created() else { return at };
+        let scheduled = self.holding("PodScheduled").and_then(|found| found.since).unwrap_or(created);
+        let started = self.moment("/status/startTime");
+        let off = started.map_or(0, |started| started - scheduled.max(created));
+        let off = if off.abs() > SKEW { off } else { 0 };
+        at.map(|at| (at - off).max(created))
     }
 
     pub(super) fn is_going(self) -> bool {

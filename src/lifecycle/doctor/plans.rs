@@ -6,6 +6,7 @@ use super::lean::LAST_APPLIED;
 use super::observation::{Doc, Observation};
 use super::pods::{self, shorten};
 use super::{Cause, Repair, refusals, versions};
+use crate::shell::{Command, command};
 
 /// How long an approval may take that needs nobody.
 const APPROVING: i64 = 3_000;
@@ -92,22 +93,20 @@ fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
     }
     cause
         .repair(
-            format!(
-                "kubectl -n {namespace} get installplan.operators.coreos.com {name} -o \
-                 'custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name'"
-            ),
+            command!("kubectl -n {} get installplan.operators.coreos.com {} -o \
+                 'custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name'", namespace, name),
             "lists what the plan creates and changes; nothing is changed by that",
         )
         .repair(
-            format!("kubectl -n {namespace} patch installplan.operators.coreos.com {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'"),
+            command!("kubectl -n {} patch installplan.operators.coreos.com {} --type merge -p '{\"spec\":{\"approved\":true}}'", namespace, name),
             format!("approves the plan: it installs all of {}", csvs.join(" and ")),
         )
 }
 
 /// The commands that retry a plan in place.
-fn retry(plan: Doc<'_>) -> String {
-    format!(
-        "kubectl -n {} patch installplan.operators.coreos.com {} --subresource status --type merge -p '{{\"status\":{{\"phase\":\"Installing\"}}}}'",
+fn retry(plan: Doc<'_>) -> Command {
+    command!(
+        "kubectl -n {} patch installplan.operators.coreos.com {} --subresource status --type merge -p '{\"status\":{\"phase\":\"Installing\"}}'",
         plan.namespace(),
         plan.name()
     )
@@ -228,13 +227,13 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             let home = all.find(|one| one.text("/status/installPlanRef/name") == plan.name());
             let home = home.map_or(namespace, |one| one.text("/spec/sourceNamespace"));
             let cause = cause.repair(
-                format!("kubectl -n {home} get jobs,configmaps"),
+                command!("kubectl -n {} get jobs,configmaps", home),
                 "shows the unpack Job that failed: once its cause is gone, delete it and the ConfigMap of the same name. OLM never runs this InstallPlan again",
             );
             reinstall(seen, plan, cause)
         }
         "quota-exceeded" => cause
-            .repair(format!("kubectl -n {namespace} describe resourcequota"), "shows what is used: raise the quota, or free what is not needed")
+            .repair(command!("kubectl -n {} describe resourcequota", namespace), "shows what is used: raise the quota, or free what is not needed")
             .safe_repair(retry(plan), again),
         "api-service-down" => cause
             .repair(
@@ -244,12 +243,12 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             .safe_repair(retry(plan), again),
         "rights-missing" => cause
             .repair(
-                format!("kubectl -n {namespace} get operatorgroup.operators.coreos.com -o jsonpath='{{.items[*].spec.serviceAccountName}}'"),
+                command!("kubectl -n {} get operatorgroup.operators.coreos.com -o jsonpath='{.items[*].spec.serviceAccountName}'", namespace),
                 "names the ServiceAccount that OLM installs with: give it the rights that the message names",
             )
             .safe_repair(retry(plan), again),
         _ if message.contains("unpacked bundle configmap") || message.contains("configmaps") && message.contains("not found") => cause.repair(
-            format!("kubectl -n {namespace} delete installplan.operators.coreos.com {}", plan.name()),
+            command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan.name()),
             "the unpacked bundle is gone: OLM unpacks it again and makes a new plan; nothing that runs is touched",
         ),
         _ => cause.safe_repair(retry(plan), again),
@@ -261,12 +260,12 @@ fn invalidated(crd: Option<&str>, message: &str, cause: Cause) -> Cause {
     const EFFECT: &str =
         "correct the custom resource so that the new schema accepts it; the operator acts on the change";
     match (crd, refusals::custom_resource(message)) {
-        (Some(crd), Some(("", name))) => cause.repair(format!("kubectl edit {crd} {name}"), EFFECT),
+        (Some(crd), Some(("", name))) => cause.repair(command!("kubectl edit {} {}", crd, name), EFFECT),
         (Some(crd), Some((within, name))) => {
-            cause.repair(format!("kubectl -n {within} edit {crd} {name}"), EFFECT)
+            cause.repair(command!("kubectl -n {} edit {} {}", within, crd, name), EFFECT)
         }
         (Some(crd), None) => cause.repair(
-            format!("kubectl get {crd} -A"),
+            command!("kubectl get {} -A", crd),
             "lists the custom resources: correct those that the message names",
         ),
         (None, _) => cause.repair(
@@ -287,11 +286,11 @@ fn stored(crd: Option<&str>, message: &str, cause: Cause) -> Cause {
     };
     cause
         .repair(
-            format!("kubectl get {crd} -A -o json | kubectl replace -f -"),
+            command!("kubectl get {} -A -o json | kubectl replace -f -", crd),
             format!("rewrites every custom resource, so that none is stored as {version} any more: its storage version must be one that the new CRD keeps"),
         )
         .repair(
-            format!("kubectl edit crd {crd} --subresource status"),
+            command!("kubectl edit crd {} --subresource status", crd),
             format!("then take `{version}` out of `status.storedVersions`: data that is still stored as that version is lost"),
         )
 }
@@ -300,7 +299,7 @@ fn stored(crd: Option<&str>, message: &str, cause: Cause) -> Cause {
 fn unconverted(crd: Option<&str>, cause: Cause) -> Cause {
     match crd {
         Some(crd) => cause.repair(
-            format!("kubectl get crd {crd} -o jsonpath='{{.spec.conversion.webhook.clientConfig.service}}'"),
+            command!("kubectl get crd {} -o jsonpath='{.spec.conversion.webhook.clientConfig.service}'", crd),
             "names the Service that converts: its operator must run before objects of the CRD can be read",
         ),
         None => cause.repair(
@@ -324,12 +323,12 @@ pub(super) fn webhook_repairs(seen: &Observation, webhook: &str, cause: Cause) -
             let mut cause = cause.shown(found, "webhooks[].name", webhook, found.created());
             if !service("name").is_empty() {
                 cause = cause.repair(
-                    format!("kubectl -n {} get endpointslices -l kubernetes.io/service-name={}", service("namespace"), service("name")),
+                    command!("kubectl -n {} get endpointslices -l kubernetes.io/service-name={}", service("namespace"), service("name")),
                     "shows whether the operator that answers for the webhook runs: starting it again is the repair that costs nothing",
                 );
             }
             cause.repair(
-                format!("kubectl delete {} {}", found.kind().to_lowercase(), found.name()),
+                command!("kubectl delete {} {}", found.kind().to_lowercase(), found.name()),
                 "instead, if its operator is gone: objects are no longer checked or changed by it",
             )
         }
@@ -340,7 +339,7 @@ pub(super) fn webhook_repairs(seen: &Observation, webhook: &str, cause: Cause) -
     }
 }
 
-/// The repair of last resort: everything of the operator but its CRDs and custom resources is made anew.
+/// The repair of last resort: everything of the operator but its CRDs and custom resources is created again.
 pub(super) fn reinstall(seen: &Observation, plan: Doc<'_>, cause: Cause) -> Cause {
     let namespace = plan.namespace();
     let owner = plan
@@ -363,7 +362,7 @@ pub(super) fn reinstall_of(seen: &Observation, subscription: Doc<'_>, cause: Cau
     cause.instead(reinstallation(seen, subscription))
 }
 
-/// Deletes a Subscription with its versions, and makes it anew.
+/// Deletes a Subscription with its versions, and creates it again.
 fn reinstallation(seen: &Observation, subscription: Doc<'_>) -> Repair {
     let (namespace, name) = (subscription.namespace(), subscription.name());
     let current = subscription.text("/status/currentCSV");
@@ -402,13 +401,13 @@ fn reinstallation(seen: &Observation, subscription: Doc<'_>) -> Repair {
             manifest["metadata"][field] = kept.into();
         }
     }
-    let objects = [&[format!("subscription.operators.coreos.com/{name}")][..], &csvs].concat().join(" ");
+    let objects = [&[format!("subscription.operators.coreos.com/{name}")][..], &csvs].concat();
     let effect = match csvs.is_empty() {
         true => {
-            "makes the Subscription anew: OLM installs the same version again within about 10 seconds; CRDs and custom resources stay"
+            "recreates the Subscription: OLM installs the same version again within about 10 seconds; CRDs and custom resources stay"
         }
         false => {
-            "deletes the Subscription and its ClusterServiceVersions and makes the Subscription anew: OLM installs the head of the channel, and the operator is down for about half a minute; CRDs and custom resources stay"
+            "deletes the Subscription and its ClusterServiceVersions and recreates the Subscription: OLM installs the head of the channel, and the operator is down for about half a minute; CRDs and custom resources stay"
         }
     };
     let manual = match subscription.text("/spec/installPlanApproval") {
@@ -418,9 +417,10 @@ fn reinstallation(seen: &Observation, subscription: Doc<'_>) -> Repair {
         _ => String::new(),
     };
     let effect = format!("{effect}{manual}");
-    let quoted = manifest.to_string().replace('\'', "'\\''");
-    let command = format!("kubectl -n {namespace} delete {objects} && echo '{quoted}' | kubectl create -f -");
-    Repair { command, effect, safe: csvs.is_empty() }
+    let command = command!("kubectl -n {} delete", namespace)
+        .words(objects)
+        .then(" && echo {} | kubectl create -f -", &[&manifest]);
+    Repair { safe: csvs.is_empty(), ..Repair::of(command, effect) }
 }
 
 /// The version that a new CRD drops.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::observation::{Doc, Observation};
-use super::{Cause, codes};
+use super::{Cause, clock, codes};
 
 /// How long a state that may pass by itself has to stand.
 const PASSING: i64 = 30_000;
@@ -27,7 +27,7 @@ pub(super) struct Fault<'o> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// An image, the kubelet's reason, and whether the registry refused it for want of a credential.
+    /// An image, the kubelet's reason, and whether the registry refused it because a credential is missing.
     Image {
         image: String,
         reason: String,
@@ -183,7 +183,7 @@ fn container<'o>(seen: &'o Observation, pod: Doc<'o>, list: &str, status: Doc<'o
         return None;
     }
     let exit = ended_in.number("/exitCode").unwrap_or(0);
-    let since = ended_in.moment("/finishedAt");
+    let since = pod.by_server(ended_in.moment("/finishedAt"));
     let own = ended_in.text("/message");
     if ended_in.text("/reason") == "OOMKilled" {
         return Some(fault(What::OutOfMemory, field, &format!("OOMKilled: exit code {exit}"), since));
@@ -224,7 +224,7 @@ fn event<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
     let waits = |status: &&'o Value| Doc(status).0.pointer("/state/waiting").is_some();
     for event in about {
         let (reason, message) = (event.text("/reason"), event.text("/message"));
-        let since = event.moment("/firstTimestamp").or(event.created());
+        let since = event.created().or(event.moment("/firstTimestamp"));
         let fault = |what, container, since| Fault {
             what,
             object: event,
@@ -256,7 +256,7 @@ fn event<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
                 | "FailedMapVolume"
                 | "NetworkNotReady"
         );
-        let is_recent = event.moment("/lastTimestamp").is_none_or(|last| seen.age(Some(last)) < 180_000);
+        let is_recent = clock::last_seen(event).is_none_or(|last| seen.age(Some(last)) < 180_000);
         if is_setup
             && is_recent
             && seen.age(pod.created()) >= PASSING
@@ -276,14 +276,15 @@ pub(super) fn pull_event<'o>(event: Doc<'o>) -> Option<&'o str> {
 
 /// A container that runs, and does not become ready.
 fn unready<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
+    let started = |status: Doc<'_>| pod.by_server(status.moment("/state/running/startedAt"));
     let status = pod.list("/status/containerStatuses").map(Doc).find(|status| {
-        let since = status.moment("/state/running/startedAt");
+        let since = started(*status);
         status.0["ready"] != true && since.is_some() && seen.age(since) >= BECOMING_READY
     })?;
     let probe = seen.within("Event", pod.namespace()).find(|event| {
         event.text("/involvedObject/name") == pod.name() && event.text("/reason") == "Unhealthy"
     });
-    let since = status.moment("/state/running/startedAt");
+    let since = started(status);
     let container = status.text("/name");
     Some(match probe {
         Some(event) => Fault {

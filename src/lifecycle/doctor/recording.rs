@@ -22,19 +22,29 @@ pub struct RecordingError {
     pub problem: String,
 }
 
-/// The cluster as a recording shows it at a moment, inclusive; none for its end.
+/// The cluster as a recording shows it at a moment, inclusive; none for its end. One that was cut off in the middle of its last line is
+/// played up to there, and the observation says so.
 ///
 /// # Errors
-/// A line cannot be read.
+/// Another line cannot be read, or not even the first one.
 pub fn replay<'t>(
     lines: impl Iterator<Item = &'t str>,
     until: Option<i64>,
 ) -> Result<Observation, RecordingError> {
     let mut recorder = Recorder::new();
-    for (at, text) in lines.enumerate() {
-        let problem = |problem: String| RecordingError { line: at + 1, problem };
-        if !recorder.feed(text, until).map_err(problem)? {
-            return Ok(recorder.seen);
+    let mut lines = lines.enumerate().filter(|(_, text)| !text.trim().is_empty()).peekable();
+    while let Some((at, text)) = lines.next() {
+        match recorder.feed(text, until) {
+            Ok(true) => {}
+            Ok(false) => return Ok(recorder.seen),
+            Err(_) if at > 0 && lines.peek().is_none() && is_cut(text) => {
+                let why = format!(
+                    "the recording ends in the middle of this line: nothing is known of what came later than {} ms",
+                    recorder.last
+                );
+                recorder.seen.miss(format!("line {}", at + 1), why);
+            }
+            Err(problem) => return Err(RecordingError { line: at + 1, problem }),
         }
     }
     if let Some(until) = until {
@@ -42,6 +52,11 @@ pub fn replay<'t>(
         recorder.turn_to(until.clamp(recorder.last, recorder.last + BEYOND));
     }
     Ok(recorder.seen)
+}
+
+/// Whether a line is the beginning of a JSON object.
+fn is_cut(line: &str) -> bool {
+    serde_json::from_str::<Value>(line).is_err_and(|error| error.is_eof())
 }
 
 /// A recording that is played line by line.

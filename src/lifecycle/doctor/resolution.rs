@@ -1,10 +1,13 @@
 //! What OLM could not resolve. The condition `ResolutionFailed` goes stale, so it counts only while the objects and names in it
 //! are still as it says; and during an upgrade it complains of the two versions that are being exchanged, which means nothing.
 
+use serde_json::json;
+
 use super::catalogs;
 use super::codes;
 use super::observation::{Cond, Doc, Observation};
 use super::{Cause, Repair, unpack, versions};
+use crate::shell::command;
 
 /// How long OLM may take to resolve again after a catalog was connected.
 const RESOLVING: i64 = 60_000;
@@ -29,7 +32,7 @@ fn prevented(seen: &Observation, subscription: Doc<'_>, found: Cond<'_>) -> Opti
         cause.shown(subscription, "status.conditions[ResolutionFailed].message", found.message, found.since);
     if (namespace, name) != (subscription.text("/spec/sourceNamespace"), subscription.text("/spec/source")) {
         cause = cause.repair(
-            format!("kubectl -n {namespace} delete catalogsource.operators.coreos.com {name}"),
+            command!("kubectl -n {} delete catalogsource.operators.coreos.com {}", namespace, name),
             "instead, if nothing is installed from it: one catalog that does not answer keeps OLM from resolving anything in every namespace that sees it",
         );
     }
@@ -64,7 +67,7 @@ fn general(seen: &Observation, subscription: Doc<'_>, found: Cond<'_>) -> Option
         Cause::new(&codes::RESOLUTION_FAILED, subscription.reference(), text)
             .shown(subscription, "status.conditions[ResolutionFailed].message", found.message, found.since)
             .repair(
-                format!("kubectl -n {} get subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com", subscription.namespace()),
+                command!("kubectl -n {} get subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com", subscription.namespace()),
                 "shows what OLM has to make fit: all Subscriptions of a namespace are resolved together, so moving one to a namespace of its own often helps",
             ),
     )
@@ -196,11 +199,15 @@ impl<'o> Message<'o> {
         let word = |phrase: &str| self.after(phrase).and_then(|mut words| words.next()).unwrap_or("");
         let (name, within) = (subscription.name(), subscription.namespace());
         let (package, channel, catalog) = (spec("name"), spec("channel"), spec("source"));
-        let edit = format!("kubectl -n {within} edit subscription.operators.coreos.com {name}");
-        let by_hand = |effect: &str| Repair { command: edit.clone(), effect: effect.to_owned(), safe: false };
+        let edit = command!("kubectl -n {} edit subscription.operators.coreos.com {}", within, name);
+        let by_hand = |effect: &str| Repair::of(edit.clone(), effect);
         let patch = |field: &str, value: &str| {
-            format!(
-                "kubectl -n {within} patch subscription.operators.coreos.com {name} --type merge -p '{{\"spec\":{{\"{field}\":\"{value}\"}}}}'"
+            let patch = json!({"spec": {field: value}});
+            command!(
+                "kubectl -n {} patch subscription.operators.coreos.com {} --type merge -p {}",
+                within,
+                name,
+                patch
             )
         };
         let manifest = seen.of("PackageManifest").find(|one| {
@@ -223,7 +230,7 @@ impl<'o> Message<'o> {
                     .shown(subscription, "spec.startingCSV", starting, None)
                     .repair(edit.clone(), "correct `spec.startingCSV` while nothing is installed: OLM resolves within 30 seconds")
                     .repair(
-                        format!("kubectl -n {within} patch subscription.operators.coreos.com {name} --type json -p '[{{\"op\":\"remove\",\"path\":\"/spec/startingCSV\"}}]'"),
+                        command!("kubectl -n {} patch subscription.operators.coreos.com {} --type json -p '[{\"op\":\"remove\",\"path\":\"/spec/startingCSV\"}]'", within, name),
                         "instead, installs the head of the channel",
                     )
             })
@@ -285,11 +292,11 @@ impl<'o> Message<'o> {
         Some(
             Cause::new(&codes::DEPENDENCY_MISSING, subscription.reference(), text)
                 .repair(
-                    format!("kubectl -n {} edit catalogsource.operators.coreos.com {}", catalog.0, catalog.1),
+                    command!("kubectl -n {} edit catalogsource.operators.coreos.com {}", catalog.0, catalog.1),
                     "name a catalog that has the dependency too, or add another CatalogSource with it: OLM resolves within a minute, and nothing is restarted",
                 )
                 .repair(
-                    format!("kubectl -n {} edit subscription.operators.coreos.com {}", self.namespace, subscription.name()),
+                    command!("kubectl -n {} edit subscription.operators.coreos.com {}", self.namespace, subscription.name()),
                     "instead, follow a channel or start at a version that does not need it",
                 ),
         )
@@ -339,7 +346,7 @@ impl<'o> Message<'o> {
             newcomer.1, newcomer.0, self.namespace
         );
         Some(Cause::new(&codes::API_CONFLICT, subscription.reference(), text).repair(
-            format!("kubectl -n {} delete subscription.operators.coreos.com {}", self.namespace, newcomer.0),
+            command!("kubectl -n {} delete subscription.operators.coreos.com {}", self.namespace, newcomer.0),
             format!("removes the operator that is not installed; `{other}` runs on. Or install it into another namespace"),
         ))
     }

@@ -4,6 +4,7 @@ use super::observation::{Doc, Observation};
 use super::{
     Cause, catalogs, codes, groups, moment, namespaces, plans, resolution, uncollected, unpack, versions,
 };
+use crate::shell::command;
 
 /// How long a Subscription may have nothing to show.
 const UNRESOLVED: i64 = 600_000;
@@ -56,7 +57,9 @@ impl<'o> Subject<'o> {
     fn follow(&self) -> Verdict {
         let (seen, subscription) = (self.seen, self.subscription);
         if subscription.is_going() {
-            return Verdict::Progressing;
+            let stuck = namespaces::blocked(seen, subscription)
+                .or_else(|| namespaces::overdue(seen, subscription.namespace()));
+            return stuck.map_or(Verdict::Progressing, |cause| Verdict::Found(vec![cause]));
         }
         let stopped = namespaces::terminating(seen, subscription.namespace())
             .or_else(|| groups::fault(seen, subscription))
@@ -141,8 +144,8 @@ impl<'o> Subject<'o> {
                 .shown(subscription, "status.installedCSV", name, None)
                 .shown(csv, "status.reason", "Copied", csv.created())
                 .repair(
-                    format!("kubectl -n {namespace} delete subscription.operators.coreos.com {own}"),
-                    format!("removes the Subscription that has nothing to manage; the operator in `{home}` runs on. Install the operator into a namespace that `{home}` does not watch if you need a second one"),
+                    command!("kubectl -n {} delete subscription.operators.coreos.com {}", namespace, own),
+                    format!("removes the Subscription that manages nothing; the operator in `{home}` runs on. Install the operator into a namespace that `{home}` does not watch if you need a second one"),
                 ),
         )
     }
@@ -178,7 +181,7 @@ impl<'o> Subject<'o> {
             ));
             let patch = serde_json::json!({"status": {"installedCSV": old.name(), "currentCSV": old.name(), "state": "AtLatestKnown", "lastUpdated": moment::format(seen.now())}});
             cause = cause.repair(
-                format!("kubectl -n {namespace} patch subscription.operators.coreos.com {name} --subresource status --type merge -p '{patch}'"),
+                command!("kubectl -n {} patch subscription.operators.coreos.com {} --subresource status --type merge -p {}", namespace, name, patch),
                 format!("if the channel has a newer version with an edge from `{}`: OLM installs that one about 10 seconds later, and nothing is installed from scratch", old.name()),
             );
         }

@@ -1,8 +1,11 @@
 //! What was collected without the objects that would tell: such a collection ends with the last change of OLM's own objects, so
 //! whatever is not up looks as if it had just begun.
 
-use super::observation::{Doc, Observation};
+use std::collections::BTreeSet;
+
+use super::observation::{Doc, KINDS, Observation};
 use super::{Cause, codes, plans, pods, unpack, workloads};
+use crate::shell::command;
 
 /// The command that collects what the doctor reads.
 pub const COLLECT: &str = "kubectl get subscriptions.operators.coreos.com,operatorgroups,catalogsources,installplans,clusterserviceversions,\
@@ -49,14 +52,26 @@ pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
     {
         missing.extend(["InstallPlan"].iter().filter(|kind| !seen.looked_at(kind) && !kinds.contains(kind)));
     }
+    // An operator that goes on looks like one whose cause comes after the end of what was read.
+    if missing.is_empty() {
+        missing.extend(KINDS.iter().filter(|kind| seen.cut_files(kind).next().is_some()));
+    }
     if missing.is_empty() {
         return None;
     }
+    let cut: BTreeSet<&str> = missing.iter().flat_map(|kind| seen.cut_files(kind)).collect();
+    let why = match cut.is_empty() {
+        true => format!("no object of kind {} was collected, which would tell", missing.join(", ")),
+        false => format!(
+            "`{}` could not be read to its end, so objects of kind {} that would tell may be missing",
+            Vec::from_iter(cut).join("`, `"),
+            missing.join(", ")
+        ),
+    };
     let text = format!(
-        "cannot tell whether the Subscription `{}` in the namespace `{}` goes on: {what}, and no object of kind {} was collected, which would tell",
+        "cannot tell whether the Subscription `{}` in the namespace `{}` goes on: {what}, and {why}",
         subscription.name(),
         subscription.namespace(),
-        missing.join(", "),
     );
     let paths: Vec<&str> = missing.iter().map(|kind| path_of(kind)).collect();
     let said = match field {
@@ -72,7 +87,7 @@ pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
                 "collects everything that the doctor reads; then run it again with `--from objects.json`",
             )
             .repair(
-                format!("for list in {}; do kubectl get --raw $list; done > missing.json", paths.join(" ")),
+                command!("for list in").words(paths).then("; do kubectl get --raw $list; done > missing.json", &[]),
                 "then shows which of the missing kinds have no objects, which `kubectl get` leaves out: run the doctor with `--from objects.json --from missing.json`",
             ),
     )
@@ -81,7 +96,11 @@ pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
 /// Where an API server lists the objects of a kind.
 fn path_of(kind: &str) -> &'static str {
     match kind {
+        "Subscription" => "/apis/operators.coreos.com/v1alpha1/subscriptions",
         "OperatorGroup" => "/apis/operators.coreos.com/v1/operatorgroups",
+        "OperatorCondition" => "/apis/operators.coreos.com/v2/operatorconditions",
+        "Job" => "/apis/batch/v1/jobs",
+        "ConfigMap" => "/api/v1/configmaps",
         "CatalogSource" => "/apis/operators.coreos.com/v1alpha1/catalogsources",
         "InstallPlan" => "/apis/operators.coreos.com/v1alpha1/installplans",
         "Deployment" => "/apis/apps/v1/deployments",

@@ -3,12 +3,13 @@
 use super::codes;
 use super::observation::{Doc, Observation};
 use super::pods::{self, What};
-use super::{Cause, groups};
+use super::{Cause, clock, groups};
 use crate::lifecycle::api::label;
 use crate::lifecycle::unpacked;
+use crate::shell::command;
 
 /// On an unpacked bundle: its package.
-const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
+pub(super) const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 
 /// How long OLM may take to make a plan of an unpacked bundle.
 const PLANNING: i64 = 60_000;
@@ -28,7 +29,7 @@ fn told(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     let unpacking = subscription.holding("BundleUnpacking");
     let found = match unpacking {
         Some(found) => pods::is_pull_reason(found.message).then_some(found)?,
-        // OLM leaves the failure behind when it begins anew.
+        // OLM leaves the failure behind when it begins again.
         None => subscription.holding("BundleUnpackFailed")?,
     };
     let code =
@@ -40,7 +41,7 @@ fn told(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
         Cause::new(code, subscription.reference(), text)
             .shown(subscription, &field, found.message, found.since)
             .repair(
-                format!("kubectl -n {home} get jobs,pods -l {}", label::UNPACK),
+                command!("kubectl -n {} get jobs,pods -l {}", home, label::UNPACK),
                 "shows the unpack Jobs, which the doctor may not list: delete the failed one and its ConfigMap once its cause is gone, and OLM unpacks the bundle again within 30 seconds",
             ),
     )
@@ -81,7 +82,8 @@ fn failed(job: Doc<'_>) -> Option<super::observation::Cond<'_>> {
 
 /// A Job that does not succeed.
 fn broken(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> Option<Cause> {
-    if job.holding("Complete").is_some() || is_planned(seen, subscription, job) {
+    let is_over = is_planned(seen, subscription, job) && !(is_pulling(subscription) && failed(job).is_none());
+    if job.holding("Complete").is_some() || is_over {
         return None;
     }
     let namespace = job.namespace();
@@ -94,6 +96,10 @@ fn broken(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> Option<Cau
     let what =
         format!("the bundle `{image}` for the Subscription `{}` cannot be unpacked", subscription.name());
     let fault = own.iter().find_map(|pod| pods::fault(seen, *pod));
+    let is_image = fault.as_ref().is_some_and(|fault| matches!(fault.what, What::Image { .. }));
+    if !waits_for(seen, subscription, job, is_image) {
+        return None;
+    }
     let mut cause = match fault {
         Some(fault) => {
             let code = match &fault.what {
@@ -116,7 +122,7 @@ fn broken(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> Option<Cau
                     event,
                     "message",
                     event.text("/message"),
-                    event.moment("/firstTimestamp"),
+                    event.created().or(event.moment("/firstTimestamp")),
                 )
             }
             (_, Some(found)) => {
@@ -153,6 +159,26 @@ fn broken(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> Option<Cau
     Some(repaired(seen, subscription, job, cause))
 }
 
+/// Whether a Subscription waits for a Job that does not succeed, as far as OLM says. The Jobs of a catalog's bundles do not name the
+/// operators that wait for them, and stay a while when nobody does.
+fn waits_for(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>, is_image: bool) -> bool {
+    if subscription.holding("BundleUnpackFailed").is_some() {
+        return true;
+    }
+    let Some(unpacking) = subscription.holding("BundleUnpacking") else { return false };
+    if !unpacking.message.is_empty() {
+        return !is_image || pods::is_pull_reason(unpacking.message);
+    }
+    // OLM has not looked at the pod yet. The Job may be that of another operator, unless there is no other one.
+    let is_younger = |job: &Doc<'_>| job.created() >= subscription.created();
+    is_younger(&job) && jobs(seen, subscription).iter().filter(|job| is_younger(job)).count() == 1
+}
+
+/// Whether OLM says that it cannot pull the bundle of a Subscription. It may say so of the version after the one that is there.
+fn is_pulling(subscription: Doc<'_>) -> bool {
+    subscription.holding("BundleUnpacking").is_some_and(|found| pods::is_pull_reason(found.message))
+}
+
 /// Whether OLM unpacks something for a Subscription right now: it does so only with what it has resolved.
 pub(super) fn is_active(seen: &Observation, subscription: Doc<'_>) -> bool {
     jobs(seen, subscription).into_iter().any(|job| {
@@ -169,7 +195,7 @@ fn pull_event<'o>(seen: &'o Observation, job: Doc<'o>) -> Option<Doc<'o>> {
         let pod = event.text("/involvedObject/name");
         // The name of a pod is that of its Job, shortened, and five characters.
         let stem = pod.get(..pod.len().saturating_sub(5)).unwrap_or("").trim_end_matches('-');
-        let is_late = event.moment("/lastTimestamp").is_none_or(|last| Some(last) >= job.created());
+        let is_late = clock::last_seen(*event).is_none_or(|last| Some(last) >= job.created());
         event.text("/involvedObject/kind") == "Pod"
             && stem.len() > 20
             && job.name().starts_with(stem)
@@ -193,7 +219,7 @@ fn repaired(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>, cause: Caus
         _ => "once the cause is gone".to_owned(),
     };
     let mut cause = cause.safe_repair(
-        format!("kubectl -n {namespace} delete job/{name} configmap/{map}"),
+        command!("kubectl -n {} delete job/{} configmap/{}", namespace, name, map),
         format!("{first}: OLM unpacks the bundle again within 30 seconds; nothing that runs is touched"),
     );
     if cause.code == "bundle-invalid" {
@@ -209,7 +235,7 @@ fn repaired(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>, cause: Caus
     });
     if let Some(group) = group {
         cause = cause.safe_repair(
-            format!("kubectl -n {within} annotate operatorgroup.operators.coreos.com {} operatorframework.io/bundle-unpack-min-retry-interval=1m", group.name()),
+            command!("kubectl -n {} annotate operatorgroup.operators.coreos.com {} operatorframework.io/bundle-unpack-min-retry-interval=1m", within, group.name()),
             "instead, lets OLM retry by itself every minute from now on",
         );
     }
@@ -285,10 +311,15 @@ fn without_csv(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
                 "finds what the bundle in the directory `bundle` lacks: exactly one ClusterServiceVersion in `manifests/`, as a file of its own",
             )
             .repair(
-                format!("kubectl -n {} edit catalogsource.operators.coreos.com {}", subscription.text("/spec/sourceNamespace"), subscription.text("/spec/source")),
+                command!("kubectl -n {} edit catalogsource.operators.coreos.com {}", subscription.text("/spec/sourceNamespace"), subscription.text("/spec/source")),
                 "names a catalog with a corrected bundle under a new reference: OLM unpacks each reference once; nothing that runs is touched",
             ),
     )
+}
+
+/// Whether a ConfigMap is for an unpacked bundle.
+pub(super) fn is_unpacked(map: Doc<'_>) -> bool {
+    !map.annotation(PACKAGE).is_empty() || map.owners("CatalogSource").next().is_some()
 }
 
 /// Whether a ConfigMap holds an unpacked bundle of a package.

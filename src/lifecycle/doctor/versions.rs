@@ -5,8 +5,9 @@ use super::moment;
 use super::observation::{Doc, Observation};
 use super::pods::shorten;
 use super::subject::Step;
-use super::{Cause, groups, plans, refusals, workloads};
+use super::{Cause, deletions, groups, namespaces, plans, refusals, workloads};
 use crate::lifecycle::api::{InstallModeKind, csv_reason};
+use crate::shell::command;
 
 /// How long a requirement may be missing while OLM still installs.
 const REQUIREMENTS: i64 = 15_000;
@@ -20,9 +21,12 @@ pub(super) fn without_subscription(seen: &Observation) -> impl Iterator<Item = D
     seen.of("ClusterServiceVersion").filter(|csv| {
         let namespace = csv.namespace();
         let mut all = seen.within("ClusterServiceVersion", namespace);
+        let is_alone = match csv.is_going() {
+            true => deletions::blocked(seen, *csv).is_some(),
+            false => !matches!(csv.text("/status/phase"), "Replacing" | "Deleting" | "Succeeded" | ""),
+        };
         !csv.is_copy()
-            && !csv.is_going()
-            && !matches!(csv.text("/status/phase"), "Replacing" | "Deleting" | "Succeeded" | "")
+            && is_alone
             && !is_referenced(seen, namespace, csv.name())
             && !all.any(|other| other.text("/spec/replaces") == csv.name())
     })
@@ -60,7 +64,7 @@ pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option
 /// How a version is doing.
 pub(super) fn examine(seen: &Observation, csv: Doc<'_>) -> Step {
     if csv.is_going() {
-        return Step::Progressing;
+        return namespaces::blocked(seen, csv).map_or(Step::Progressing, Step::found);
     }
     // A clock that is behind cannot have changed it before it was there.
     let since = csv.moment("/status/lastTransitionTime").max(csv.created());
@@ -104,7 +108,7 @@ fn idle(csv: Doc<'_>, since: Option<i64>) -> Cause {
     Cause::new(&codes::NO_PROGRESS, csv.reference(), text)
         .shown(csv, "status.message", csv.text("/status/message"), since)
         .repair(
-            format!(
+            command!(
                 "kubectl -n {} describe clusterserviceversion.operators.coreos.com {}",
                 csv.namespace(),
                 csv.name()
@@ -142,8 +146,8 @@ fn replaced_by_nothing(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
     Some(match subscription {
         Some(subscription) => plans::reinstall_of(seen, subscription, cause),
         None => cause.repair(
-            format!("kubectl -n {} delete clusterserviceversion.operators.coreos.com {}", csv.namespace(), csv.name()),
-            "removes the operator; CRDs and custom resources stay, and OLM installs it anew for its Subscription",
+            command!("kubectl -n {} delete clusterserviceversion.operators.coreos.com {}", csv.namespace(), csv.name()),
+            "removes the operator; CRDs and custom resources stay, and OLM installs it again for its Subscription",
         ),
     })
 }
@@ -174,11 +178,11 @@ fn not_upgradeable(seen: &Observation, csv: Doc<'_>) -> Cause {
     cause.consequences.push(format!("clusterserviceversion/{old} is Replacing and runs on"));
     cause
         .repair(
-            format!("kubectl -n {namespace} get operatorcondition.operators.coreos.com {old} -w"),
+            command!("kubectl -n {} get operatorcondition.operators.coreos.com {} -w", namespace, old),
             "waits for the operator to finish: the upgrade goes on by itself as soon as it says Upgradeable=True, and nothing is lost",
         )
         .repair(
-            format!("kubectl -n {namespace} patch operatorcondition.operators.coreos.com {old} --type merge -p '{{\"spec\":{{\"overrides\":[{{\"type\":\"Upgradeable\",\"status\":\"True\",\"reason\":\"Overridden\",\"message\":\"overridden by the administrator\"}}]}}}}'"),
+            command!("kubectl -n {} patch operatorcondition.operators.coreos.com {} --type merge -p '{\"spec\":{\"overrides\":[{\"type\":\"Upgradeable\",\"status\":\"True\",\"reason\":\"Overridden\",\"message\":\"overridden by the administrator\"}]}}'", namespace, old),
             "instead, overrides the operator: the upgrade goes on at once, whatever the operator was doing",
         )
 }
@@ -209,7 +213,7 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         );
         return Some(match subscription_of(seen, csv) {
             Some(subscription) => cause.repair(
-                format!("kubectl -n {namespace} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{name}", subscription.name()),
+                command!("kubectl -n {} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{}", namespace, subscription.name(), name),
                 "instead, removes what never ran; then install a version that runs on this Kubernetes, with `startingCSV` and Manual approval",
             ),
             None => cause,
@@ -265,7 +269,7 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
             cause.shown(csv, "status.requirementStatus[].dependents[].message", dependents.join("; "), since);
     }
     Some(cause.repair(
-        format!("kubectl -n {namespace} get clusterserviceversion.operators.coreos.com {name} -o jsonpath='{{.status.requirementStatus}}'"),
+        command!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -o jsonpath='{.status.requirementStatus}'", namespace, name),
         "lists every requirement: create what is missing, and OLM goes on by itself",
     ))
 }
@@ -294,20 +298,20 @@ fn crd(csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Cause {
         let text =
             format!("`{name}` owns a version of the CRD `{crd}` that the CRD does not serve: {message}");
         return Cause::new(&codes::OWNED_CRD_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
-            format!("kubectl get crd {crd} -o yaml"),
+            command!("kubectl get crd {} -o yaml", crd),
             "shows which versions are served: publish a bundle that owns only these, or that serves this one",
         );
     }
     if is_owned {
         let text = format!("`{name}` owns the CRD `{crd}`, which does not exist: {message}");
         return Cause::new(&codes::OWNED_CRD_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
-            format!("kubectl -n {} get configmaps -l olm.managed=true", csv.namespace()),
+            command!("kubectl -n {} get configmaps -l olm.managed=true", csv.namespace()),
             "lists the unpacked bundles: create the CRD again from the operator's bundle, and OLM notices within half a minute. Custom resources were deleted with the CRD: restore them from a backup",
         );
     }
     let text = format!("`{name}` requires the CRD `{crd}`, which the cluster does not have: {message}");
     Cause::new(&codes::REQUIRED_API_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
-        format!("kubectl get crd {crd}"),
+        command!("kubectl get crd {}", crd),
         "shows whether it exists: install the operator that owns it, or create the CRD, and OLM goes on within 30 seconds",
     )
 }
@@ -329,7 +333,7 @@ fn api_service(seen: &Observation, csv: Doc<'_>, one: Doc<'_>, since: Option<i64
     cause
         .shown(csv, "status.requirementStatus[].message", format!("APIService {api}: {message}"), since)
         .repair(
-            format!("kubectl describe apiservice {api}"),
+            command!("kubectl describe apiservice {}", api),
             "names the Service that answers for the API: start the operator that it belongs to",
         )
 }
@@ -354,8 +358,8 @@ fn certificate(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
         Cause::new(&codes::CERTIFICATE_EXPIRED, csv.reference(), text)
             .shown(csv, "status.certsRotateAt", csv.text("/status/certsRotateAt"), Some(due))
             .repair(
-                format!("kubectl -n {namespace} delete {}", services.join(" ")),
-                "makes OLM create the certificate anew and replace the operator's pods, which takes about a minute",
+                command!("kubectl -n {} delete", namespace).words(services),
+                "makes OLM create a new certificate and replace the operator's pods, which takes about a minute",
             )
             .repair("kubectl get pods -A -l 'app in (olm-operator,catalog-operator)'", "shows whether OLM runs: it renews certificates a day before they expire"),
     )
@@ -378,7 +382,7 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
         "TooManyOperatorGroups" => Some(groups::several(seen, namespace).unwrap_or_else(|| {
             let text = format!("the namespace `{namespace}` has more than one OperatorGroup, so OLM installs and upgrades nothing there: {message}");
             cause(&codes::SEVERAL_OPERATOR_GROUPS, text).repair(
-                format!("kubectl -n {namespace} get operatorgroups.operators.coreos.com"),
+                command!("kubectl -n {} get operatorgroups.operators.coreos.com", namespace),
                 "lists them: delete all but one, and OLM goes on within 10 seconds",
             )
         })),
@@ -400,9 +404,9 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
                 let targets = groups::targets(group);
                 let shown = if targets == [""] { "all namespaces".to_owned() } else { targets.join(", ") };
                 found = found.shown(group, "spec.targetNamespaces", shown, group.created());
-                if let Some((patch, effect)) = fitting(namespace, &modes, targets) {
+                if let Some((kind, patch, effect)) = fitting(namespace, &modes, targets) {
                     found = found.repair(
-                        format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {group_name} {patch}"),
+                        command!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type {} -p {}", namespace, group_name, kind, patch),
                         effect,
                     );
                 }
@@ -415,7 +419,7 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
         "OwnerConflict" => {
             let text = format!("`{name}` and another operator own the same CRD or API: {message}");
             Some(cause(&codes::OPERATOR_GROUP_CONFLICT, text).repair(
-                format!("kubectl -n {namespace} get clusterserviceversions.operators.coreos.com"),
+                command!("kubectl -n {} get clusterserviceversions.operators.coreos.com", namespace),
                 "shows the operators of the namespace: remove the one that is not wanted",
             ))
         }
@@ -434,7 +438,7 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
                 format!("the aggregated API `{api}` of `{name}` does not answer ({reason}): {message}");
             (seen.age(since) > 60_000).then(|| {
                 cause(&codes::API_SERVICE_DOWN, text).repair(
-                    format!("kubectl describe apiservice {api}"),
+                    command!("kubectl describe apiservice {}", api),
                     "shows why it is not available: its Service, its certificate or its pods",
                 )
             })
@@ -455,7 +459,7 @@ fn generic(
     let help = csv_reason::TERMINAL.iter().find(|(known, _)| *known == reason).map(|(_, help)| *help);
     let text = format!("`{}` failed ({reason}): {}", csv.name(), shorten(message));
     cause(code, text).repair(
-        format!(
+        command!(
             "kubectl -n {} describe clusterserviceversion.operators.coreos.com {}",
             csv.namespace(),
             csv.name()
@@ -476,12 +480,15 @@ fn mode(namespace: &str, group: Doc<'_>) -> String {
     InstallModeKind::of(namespace, &targets).to_string()
 }
 
-/// The change of a group that a version supports.
-fn fitting(namespace: &str, modes: &[String], targets: Vec<&str>) -> Option<(String, String)> {
+/// The change of a group that a version supports: the kind of patch, the patch, and what it does.
+fn fitting(
+    namespace: &str,
+    modes: &[String],
+    targets: Vec<&str>,
+) -> Option<(&'static str, serde_json::Value, String)> {
     let has = |mode: &str| modes.iter().any(|one| one == mode);
     let set = |list: &[&str], effect: String| {
-        let list = serde_json::json!({"spec": {"targetNamespaces": list}});
-        Some((format!("--type merge -p '{list}'"), effect))
+        Some(("merge", serde_json::json!({"spec": {"targetNamespaces": list}}), effect))
     };
     if has("OwnNamespace") {
         return set(
@@ -490,8 +497,12 @@ fn fitting(namespace: &str, modes: &[String], targets: Vec<&str>) -> Option<(Str
         );
     }
     if has("AllNamespaces") && targets != [""] {
-        let patch = "--type json -p '[{\"op\":\"remove\",\"path\":\"/spec/targetNamespaces\"}]'".to_owned();
-        return Some((patch, "lets the operator watch all namespaces; OLM goes on within 5 seconds".into()));
+        let patch = serde_json::json!([{"op": "remove", "path": "/spec/targetNamespaces"}]);
+        return Some((
+            "json",
+            patch,
+            "lets the operator watch all namespaces; OLM goes on within 5 seconds".into(),
+        ));
     }
     let other = targets.into_iter().find(|one| !one.is_empty() && *one != namespace);
     if has("SingleNamespace") {
@@ -578,15 +589,15 @@ fn conflict(
         if !rest.is_empty() {
             let patch = serde_json::json!({"spec": {"targetNamespaces": rest}});
             found = found.repair(
-                format!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type merge -p '{patch}'", wide.namespace(), wide.name()),
+                command!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type merge -p {}", wide.namespace(), wide.name(), patch),
                 "makes the groups disjoint: both operators go on within 3 seconds, and the one whose group shrinks is restarted",
             );
         }
     }
     Some(found.repair(
         match subscription_of(seen, csv) {
-            Some(subscription) => format!("kubectl -n {namespace} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{name}", subscription.name()),
-            None => format!("kubectl -n {namespace} delete clusterserviceversion.operators.coreos.com/{name}"),
+            Some(subscription) => command!("kubectl -n {} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{}", namespace, subscription.name(), name),
+            None => command!("kubectl -n {} delete clusterserviceversion.operators.coreos.com/{}", namespace, name),
         },
         format!("instead, removes the operator that does not run; `{}` runs on", rival.name()),
     ))
@@ -611,11 +622,11 @@ pub(super) fn orphaned(seen: &Observation, csv: Doc<'_>, subscription: Doc<'_>) 
         .shown(csv, "status.phase", csv.text("/status/phase"), csv.moment("/status/lastTransitionTime"))
         .shown(own, "status.installedCSV", own.text("/status/installedCSV"), own.created())
         .safe_repair(
-            format!("kubectl -n {namespace} patch subscription.operators.coreos.com {} --subresource status --type merge -p '{patch}'", own.name()),
+            command!("kubectl -n {} patch subscription.operators.coreos.com {} --subresource status --type merge -p {}", namespace, own.name(), patch),
             "lets the Subscription adopt the ClusterServiceVersion: OLM resolves the next version about 6 seconds later, and nothing is restarted",
         )
         .repair(
-            format!("kubectl -n {namespace} delete clusterserviceversion.operators.coreos.com {name}"),
+            command!("kubectl -n {} delete clusterserviceversion.operators.coreos.com {}", namespace, name),
             "instead, deletes it: OLM installs the operator again within about 10 seconds, in which it is down; CRDs and custom resources stay",
         )
 }

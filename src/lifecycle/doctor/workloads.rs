@@ -4,6 +4,7 @@ use super::codes;
 use super::observation::{Doc, Observation};
 use super::pods::{self, What};
 use super::{Cause, Repair, plans, refusals, versions};
+use crate::shell::command;
 
 /// How long OLM may take to create a Deployment.
 const CREATING: i64 = 15_000;
@@ -138,7 +139,7 @@ fn missing(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
         Cause::new(&codes::DEPLOYMENT_MISSING, csv.reference(), text)
             .shown(csv, "status.message", csv.text("/status/message"), since)
             .repair(
-                format!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -w", csv.namespace(), csv.name()),
+                command!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -w", csv.namespace(), csv.name()),
                 "nothing has to be done: shows how OLM installs it again within five minutes; a deleted Deployment is not made sooner while the phase is Installing",
             ),
     )
@@ -185,7 +186,7 @@ fn scaled_down(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>) -> Option<
             .shown(deployment, "spec.replicas", "0", None)
             .shown(csv, "status.phase", "Succeeded", csv.moment("/status/lastTransitionTime"))
             .repair(
-                format!("kubectl -n {namespace} scale deployment {name} --replicas {replicas}"),
+                command!("kubectl -n {} scale deployment {} --replicas {}", namespace, name, replicas),
                 "starts the operator again, within seconds; it then acts on everything that changed meanwhile",
             ),
     )
@@ -209,7 +210,7 @@ fn refused(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) ->
             seen,
             csv,
             cause.repair(
-                format!("kubectl -n {namespace} describe resourcequota"),
+                command!("kubectl -n {} describe resourcequota", namespace),
                 "shows what is used: raise the quota or free what is not needed; the pods are then created within a few minutes",
             ),
             "resources",
@@ -217,21 +218,21 @@ fn refused(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) ->
         "limit-range" => config(
             seen,
             csv,
-            cause.repair(format!("kubectl -n {namespace} describe limitrange"), "shows the limits: change them, or what the operator asks for"),
+            cause.repair(command!("kubectl -n {} describe limitrange", namespace), "shows the limits: change them, or what the operator asks for"),
             "resources",
         ),
         "pod-security" => cause
             .repair(
-                format!("kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=baseline --overwrite"),
+                command!("kubectl label namespace {} pod-security.kubernetes.io/enforce=baseline --overwrite", namespace),
                 "lets pods run that do not meet the `restricted` profile; use `privileged` if the message asks for more",
             )
             .repair(
-                format!("kubectl -n {namespace} rollout restart deployment/{name}"),
+                command!("kubectl -n {} rollout restart deployment/{}", namespace, name),
                 "then creates the pods at once; the operator is down already",
             ),
         "webhook-unreachable" => plans::webhook_repairs(seen, refusals::webhook(found.message).unwrap_or(""), cause),
         "namespace-terminating" => cause,
-        _ => cause.repair(format!("kubectl -n {namespace} get events --field-selector reason=FailedCreate"), "shows every refusal"),
+        _ => cause.repair(command!("kubectl -n {} get events --field-selector reason=FailedCreate", namespace), "shows every refusal"),
     })
 }
 
@@ -255,13 +256,13 @@ fn deadline(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) -
         seen,
         csv,
         cause.repair(
-            format!("kubectl -n {} describe deployment/{name}", deployment.namespace()),
+            command!("kubectl -n {} describe deployment/{}", deployment.namespace(), name),
             "shows its pods and events: they say what it waits for",
         ),
     ))
 }
 
-/// OLM gives an operator five minutes, fails it for a moment and starts anew; only the history shows it. Says no more where there are
+/// OLM gives an operator five minutes, fails it for a moment and starts again; only the history shows it. Says no more where there are
 /// pods that do.
 fn never_ready(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) -> Option<Cause> {
     let is_new = seen.age(deployment.created()) < BECOMING_VISIBLE;
@@ -289,7 +290,7 @@ fn never_ready(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str
         seen,
         csv,
         cause.repair(
-            format!("kubectl -n {} describe deployment/{name}", deployment.namespace()),
+            command!("kubectl -n {} describe deployment/{}", deployment.namespace(), name),
             "shows its pods and events: they say what it waits for",
         ),
     ))
@@ -298,12 +299,12 @@ fn never_ready(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str
 /// The way that fits what is wrong with a pod.
 fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Cause) -> Cause {
     let (namespace, pod) = (csv.namespace(), fault.pod.name());
-    let retry = format!("kubectl -n {namespace} delete pod {pod}");
-    let logs = format!("kubectl -n {namespace} logs {pod} -c {}", fault.container);
+    let retry = command!("kubectl -n {} delete pod {}", namespace, pod);
+    let logs = command!("kubectl -n {} logs {} -c {}", namespace, pod, fault.container);
     let cause = match &fault.what {
         What::Image { image, is_refused: true, .. } => cause
             .repair(
-                format!("kubectl -n {namespace} patch serviceaccount {} --type merge -p '{{\"imagePullSecrets\":[{{\"name\":\"pull-secret\"}}]}}'", account(fault.pod)),
+                command!("kubectl -n {} patch serviceaccount {} --type merge -p '{\"imagePullSecrets\":[{\"name\":\"pull-secret\"}]}'", namespace, account(fault.pod)),
                 format!("lets the pods use the Secret `pull-secret` with the credentials for `{image}`: create it with `kubectl create secret docker-registry`"),
             )
             .safe_repair(retry, "then pulls at once; the operator does not run anyway"),
@@ -314,12 +315,12 @@ fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Ca
         What::Crash { .. } => config(
             seen,
             csv,
-            cause.repair(format!("{logs} --previous"), "shows what the container wrote before it ended"),
+            cause.repair(logs.then(" --previous", &[]), "shows what the container wrote before it ended"),
             "env",
         ),
         What::OutOfMemory => config(seen, csv, cause, "resources"),
         What::Config { .. } => cause.repair(
-            format!("kubectl -n {namespace} describe pod {pod}"),
+            command!("kubectl -n {} describe pod {}", namespace, pod),
             "names the Secret, ConfigMap or setting that is missing: create it, and the container starts within a minute",
         ),
         What::Unschedulable => config(
@@ -330,8 +331,8 @@ fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Ca
         ),
         What::Pressure => cause
             .repair("kubectl get nodes -o 'custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key'", "names the nodes under pressure: free memory or disk on them, or add a node")
-            .safe_repair(retry, "then starts the pod anew; the pod does not run anyway"),
-        What::Setup => cause.repair(format!("kubectl -n {namespace} describe pod {pod}"), "names the volume, Secret or network that is missing"),
+            .safe_repair(retry, "then starts a new pod; this one does not run anyway"),
+        What::Setup => cause.repair(command!("kubectl -n {} describe pod {}", namespace, pod), "names the volume, Secret or network that is missing"),
         What::NotReady => cause.repair(logs, "shows what the operator waits for"),
     };
     upgrade(seen, csv, cause)
@@ -352,7 +353,7 @@ fn config(seen: &Observation, csv: Doc<'_>, cause: Cause, field: &str) -> Cause 
         _ => "OLM applies it when it installs again, at its next cycle of five minutes",
     };
     cause.repair(
-        format!(
+        command!(
             "kubectl -n {} edit subscription.operators.coreos.com {}",
             subscription.namespace(),
             subscription.name()
@@ -372,11 +373,10 @@ fn upgrade(seen: &Observation, csv: Doc<'_>, cause: Cause) -> Cause {
     let is_failed = csv.text("/status/phase") == "Failed";
     let group = seen.within("OperatorGroup", namespace).next();
     if let Some(group) = group.filter(|_| is_failed) {
-        cause = cause.instead(Repair {
-            command: format!("kubectl -n {namespace} patch operatorgroup.operators.coreos.com {} --type merge -p '{{\"spec\":{{\"upgradeStrategy\":\"TechPreviewUnsafeFailForward\"}}}}'", group.name()),
-            effect: format!("lets OLM go on from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
-            safe: false,
-        });
+        cause = cause.instead(Repair::of(
+            command!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type merge -p '{\"spec\":{\"upgradeStrategy\":\"TechPreviewUnsafeFailForward\"}}'", namespace, group.name()),
+            format!("lets OLM go on from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
+        ));
     }
     plans::reinstall_of(seen, subscription, cause)
 }

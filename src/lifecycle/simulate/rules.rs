@@ -432,6 +432,7 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
         let resource = match needed.kind {
             "Secret" => &*known::SECRET,
             pod::CLAIM => &*known::PERSISTENT_VOLUME_CLAIM,
+            pod::PRIORITY => &*known::PRIORITY_CLASS,
             _ => &*known::CONFIG_MAP,
         };
         // OLM's certificate is not simulated.

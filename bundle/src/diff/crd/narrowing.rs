@@ -8,10 +8,10 @@ use super::schema::{
     Segment, entries, field, field_path, is_true, list, number, same, same_json, span_of, text, texts,
     v1_path,
 };
+use crate::cel::run::is_about_new_fields;
 use crate::diff::codes;
 use crate::finding::{Code, Level};
 use crate::schema::Schema;
-use crate::schema::cel::is_about_new_fields;
 use crate::source::Span;
 use crate::yaml::{Document, Node, Value, first_document};
 

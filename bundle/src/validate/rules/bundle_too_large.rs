@@ -23,7 +23,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
              not be in the bundle"
         )
     } else {
-        format!("shorten the largest, `{path}` ({share} bytes); descriptions in CRDs take most room")
+        format!(
+            "shorten the largest, `{path}` ({share} bytes); descriptions in CRDs take most room, and `controller-gen crd:maxDescLen=0` leaves them out"
+        )
     };
     let message = format!("the manifests take {total} bytes when packed, more than {MAX_PACKED_BYTES}");
     findings.push(Finding::new(&RULE.code, message).at(facts.place()).subject(facts.name).help(help));

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use crate::csv::GroupVersionKind;
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::validate::facts::Facts;
+use crate::validate::facts::{CrdVersion, Facts};
 use crate::validate::{OLM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
@@ -26,11 +26,26 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let kinds: BTreeSet<_> = kinds.into_iter().map(|gvk| (&gvk.group, &gvk.kind)).collect();
     for version in versions.iter().filter(|version| !kinds.contains(&(&version.gvk.group, &version.gvk.kind)))
     {
+        let is_same = |other: &&CrdVersion<'_, '_>| {
+            (&other.gvk.group, &other.gvk.kind) == (&version.gvk.group, &version.gvk.kind)
+        };
+        let is_served = versions.iter().filter(is_same).any(|other| other.served);
+        let help = match (version.served, is_served) {
+            (true, _) => "list it under `spec.customresourcedefinitions.owned`, or remove the CRD",
+            (false, true) => {
+                "list a version that is served under `spec.customresourcedefinitions.owned`, or remove the CRD"
+            }
+            // OLM would wait for it for ever.
+            (false, false) => {
+                "no version of the CRD is served, and OLM waits for what is owned to be served: set `served: true` for a version \
+                 and list that one under `spec.customresourcedefinitions.owned`, or remove the CRD"
+            }
+        };
         findings.push(
             Finding::new(&RULE.code, format!("`{}` is in the bundle but not owned", version.gvk))
                 .at(version.crd.place_at(version.span))
                 .subject(version.gvk.to_string())
-                .help("list it under `spec.customresourcedefinitions.owned`, or remove the CRD"),
+                .help(help),
         );
     }
 }

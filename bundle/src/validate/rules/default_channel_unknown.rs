@@ -18,14 +18,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };
     let default = annotations.get(annotations::DEFAULT_CHANNEL).unwrap_or_default();
     let channels = annotations.channels();
-    if default.is_empty() || channels.is_empty() || channels.contains(&default) {
+    if default.is_empty() || channels.contains(&default) {
         return;
     }
+    // Another version may be in it: that is said only where a channel of nearly that name is meant.
+    let Some(help) = did_you_mean(&default, channels.iter().map(String::as_str)) else { return };
     let message =
         format!("the default channel `{}` is not among the bundle's channels", default.replace('`', "'"));
     let finding = Finding::new(&RULE.code, message).at(annotations.place(annotations::DEFAULT_CHANNEL));
-    let help = did_you_mean(&default, channels.iter().map(String::as_str));
-    findings.push(finding.subject(annotations.file.path).help(help.unwrap_or_else(|| {
-        "name one of `channels`, unless another version is in the default channel".into()
-    })));
+    findings.push(finding.subject(annotations.file.path).help(help));
 }

@@ -1,4 +1,4 @@
-use crate::expression::Expression;
+use crate::cel::constraint::Expression;
 use crate::finding::{Code, Findings, Level};
 use crate::validate::dependencies::CONSTRAINT;
 use crate::validate::facts::Facts;

@@ -16,11 +16,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     each_example(facts, |csv, examples, gvk, checked| {
         for problem in checked.problems {
-            let at = if problem.path.is_empty() {
-                String::new()
-            } else {
-                format!(" at `{}`", problem.path.replace('`', "'"))
-            };
+            let at = problem.place();
             findings.push(
                 Finding::new(
                     &RULE.code,

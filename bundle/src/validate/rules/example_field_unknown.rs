@@ -19,11 +19,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for (problem, names) in checked.unknown {
             let key = problem.message.split('`').nth(1).unwrap_or_default();
             let help = did_you_mean(key, names.iter().map(String::as_str));
-            let at = if problem.path.is_empty() {
-                String::new()
-            } else {
-                format!(" at `{}`", problem.path.replace('`', "'"))
-            };
+            let at = problem.place();
             findings.push(
                 Finding::new(&RULE.code, format!("the example of `{gvk}`{at}: {}", problem.message))
                     .at(examples.place(csv, problem.span))

@@ -27,7 +27,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let mut made: BTreeSet<(&str, &str)> = BTreeSet::new();
     for object in facts.objects() {
         match object.kind() {
-            "Secret" | "ConfigMap" => drop(made.insert((object.kind(), object.name()))),
+            "Secret" | "ConfigMap" | pod::PRIORITY => drop(made.insert((object.kind(), object.name()))),
             "Service" => {
                 let named = SERVING_CERT.map(|key| object.text(steps!("metadata", "annotations", key)));
                 made.extend(named.map(|name| ("Secret", name)));
@@ -55,6 +55,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let path: Vec<_> = path.iter().chain(&needed.path).copied().collect();
             let way_out = match kind {
                 pod::CLAIM => "use `emptyDir` or `ephemeral.volumeClaimTemplate`".to_owned(),
+                pod::PRIORITY => {
+                    "add the PriorityClass to `manifests/`, or remove `priorityClassName`".to_owned()
+                }
                 _ => format!("add the {kind} to `manifests/`, or set `optional: true`"),
             };
             let finding = csv.object.finding(&RULE.code, message, &path).subject(format!("{kind}/{own}"));

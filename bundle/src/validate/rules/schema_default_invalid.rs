@@ -1,42 +1,43 @@
+use crate::crd::Crd;
 use crate::finding::{Code, Finding, Findings, Level};
+use crate::parse::Object;
 use crate::schema::{Schema, value};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, SCHEMA};
+use crate::validate::{INSTALL, Rule, objects};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
         name: "schema-default-invalid",
-        level: Level::Warning,
-        suite: SCHEMA,
+        level: Level::Error,
+        suite: INSTALL,
         docs: include_str!("schema_default_invalid.md"),
     },
     check,
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    for (object, crd) in facts.readable_crds() {
-        for schema in crd.versions().iter().filter_map(|version| crd.schema(version)) {
-            Schema(schema).each_with_default(&mut |schema| {
-                let Some(default) = schema.get("default") else { return };
-                let checked = value::check(default, schema, schema.flag("x-kubernetes-embedded-resource"));
-                let unknown = checked.unknown.into_iter().map(|(problem, _)| problem);
-                for problem in checked.problems.into_iter().chain(unknown) {
-                    let at = if problem.path.is_empty() {
-                        String::new()
-                    } else {
-                        format!(" at `{}`", problem.path.replace('`', "'"))
-                    };
-                    findings.push(
-                        Finding::new(
-                            &RULE.code,
-                            format!("the default does not fit its schema{at}: {}", problem.message),
-                        )
-                        .at(object.place_at(problem.span))
-                        .subject(object.subject())
-                        .help("correct the default or the schema"),
-                    );
-                }
-            });
-        }
+    objects::each_crd(facts, of_crd, findings);
+}
+
+/// What is wrong with the defaults of a CRD.
+pub(in crate::validate) fn of_crd(object: Object<'_, '_>, crd: Crd<'_, '_>, findings: &mut Findings) {
+    for schema in crd.versions().iter().filter_map(|version| crd.schema(version)) {
+        Schema(schema).each_with_default(&mut |schema| {
+            let Some(default) = schema.get("default") else { return };
+            let checked = value::check(default, schema, schema.flag("x-kubernetes-embedded-resource"));
+            let unknown = checked.unknown.into_iter().map(|(problem, _)| problem);
+            for problem in checked.problems.into_iter().chain(unknown) {
+                let at = problem.place();
+                findings.push(
+                    Finding::new(
+                        &RULE.code,
+                        format!("the default does not fit its schema{at}: {}", problem.message),
+                    )
+                    .at(object.place_at(problem.span))
+                    .subject(object.subject())
+                    .help("correct the default or the schema"),
+                );
+            }
+        });
     }
 }

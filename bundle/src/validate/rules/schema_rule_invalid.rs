@@ -1,39 +1,43 @@
+use crate::cel::rule::{MAX_COST, MAX_COST_OF_ALL, Old, Scope, Wanted, check_rule};
+use crate::crd::Crd;
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::parse::Object;
-use crate::schema::rule::{MAX_COST, MAX_COST_OF_ALL, Old, Scope, Wanted, check_rule};
 use crate::schema::{At, Schema};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, SCHEMA};
+use crate::validate::{INSTALL, Rule, objects};
 use crate::yaml::Node;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
         name: "schema-rule-invalid",
-        level: Level::Warning,
-        suite: SCHEMA,
+        level: Level::Error,
+        suite: INSTALL,
         docs: include_str!("schema_rule_invalid.md"),
     },
     check,
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    for (object, crd) in facts.readable_crds() {
-        for schema in crd.versions().iter().filter_map(|version| crd.schema(version)) {
-            let mut cost = 0u64;
-            Schema(schema).each_described(At::ROOT, &mut |schema, at| {
-                for rule in schema.list("x-kubernetes-validations") {
-                    cost = cost.saturating_add(check_one(Schema(rule), schema, at, object, findings));
-                }
-            });
-            if cost > MAX_COST_OF_ALL {
-                let message = format!("the rules of the version may cost {}", times(cost, MAX_COST_OF_ALL));
-                findings.push(
-                    Finding::new(&RULE.code, message)
-                        .at(object.place_at(schema.locate(&[])))
-                        .subject(object.subject())
-                        .help(COST_HELP),
-                );
+    objects::each_crd(facts, of_crd, findings);
+}
+
+/// What is wrong with the rules of a CRD.
+pub(in crate::validate) fn of_crd(object: Object<'_, '_>, crd: Crd<'_, '_>, findings: &mut Findings) {
+    for schema in crd.versions().iter().filter_map(|version| crd.schema(version)) {
+        let mut cost = 0u64;
+        Schema(schema).each_described(At::ROOT, &mut |schema, at| {
+            for rule in schema.list("x-kubernetes-validations") {
+                cost = cost.saturating_add(check_one(Schema(rule), schema, at, object, findings));
             }
+        });
+        if cost > MAX_COST_OF_ALL {
+            let message = format!("the rules of the version may cost {}", times(cost, MAX_COST_OF_ALL));
+            findings.push(
+                Finding::new(&RULE.code, message)
+                    .at(object.place_at(schema.locate(&[])))
+                    .subject(object.subject())
+                    .help(COST_HELP),
+            );
         }
     }
 }
@@ -63,7 +67,7 @@ fn check_one(
             Finding::new(&RULE.code, message)
                 .at(object.place_at(node.span))
                 .subject(object.subject())
-                .help("see https://kubernetes.io/docs/reference/using-api/cel/"),
+                .help("correct the rule; https://kubernetes.io/docs/reference/using-api/cel/ has the language and its functions"),
         );
     };
     let optional = rule.get("optionalOldSelf").and_then(Node::as_bool);

@@ -57,7 +57,9 @@ kind: CustomResourceDefinition
 metadata: {name: caches.example.com}
 spec:
   group: example.com
-  names: {kind: Cache, plural: caches}
+  names: {kind: Cache, plural: caches, singular: cache, listKind: CacheList}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
   conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://example.com'}}}
 # manifests/role.yaml
 apiVersion: rbac.authorization.k8s.io/v1
@@ -168,13 +170,32 @@ fn what_kubernetes_or_olm_refuse_at_installation() {
         ),
         ("{owned: [{name: caches.example.com, version: v1, kind: Cache}]}", "{}", "crd-conversion-unmatched"),
         (
-            "  names: {kind: Cache, plural: caches}\n",
-            "  names: {kind: Cache, plural: caches}\n  preserveUnknownFields: true\n",
+            "  scope: Namespaced\n",
+            "  scope: Namespaced\n  preserveUnknownFields: true\n",
             "crd-conversion-unmatched",
+        ),
+        // Schemas.
+        ("schema: {openAPIV3Schema: {type: object}}", "schema: {}", "schema-not-structural"),
+        ("{type: object}}}]", "{type: object, properties: {a: {}}}}}]", "schema-not-structural"),
+        (
+            "{type: object}}}]",
+            "{type: object, properties: {a: {type: string, default: 1}}}}}]",
+            "schema-default-invalid",
+        ),
+        (
+            "{type: object}}}]",
+            "{type: object, x-kubernetes-validations: [{rule: '1'}]}}}]",
+            "schema-rule-invalid",
+        ),
+        // Other objects.
+        (
+            "# metadata/",
+            "# manifests/settings.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: 1}\n# metadata/",
+            "manifest-content-invalid",
         ),
         // What is beside it.
         ("package.v1: cache", "package.v1: Cache", "package-name-invalid"),
-        ("default.v1: stable", "default.v1: beta", "default-channel-unknown"),
+        ("default.v1: stable", "default.v1: stabel", "default-channel-unknown"),
         (
             "# metadata/",
             "# manifests/second.yaml\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\nrules: []\n# metadata/",

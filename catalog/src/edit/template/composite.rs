@@ -20,7 +20,8 @@ pub(super) fn edit(old: &Json, request: &Request) -> Result<(Json, Change), Refu
             if let Some(missing) =
                 packages.iter().find(|name| components.iter().all(|own| package(own) != **name))
             {
-                return Err(Refused::NoPackage(missing.clone()));
+                let known = components.iter().map(|own| package(own).to_owned()).collect();
+                return Err(Refused::NoPackage { package: missing.clone(), known });
             }
             Box::new(move |own| packages.iter().any(|name| name == own))
         }

@@ -116,7 +116,7 @@ fn removing_a_package_names_who_requires_it() {
         change.summary,
         [
             "removed the package `p`",
-            "`redis.v1.2.0` can no longer be installed: it requires a bundle that is of package `p` in the range `>=1.0.0`, and there is none in the catalog"
+            "`redis.v1.2.0` can no longer be installed: it requires package `p` in the range `>=1.0.0`, which the catalog does not have"
         ]
     );
 }

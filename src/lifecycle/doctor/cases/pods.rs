@@ -2,21 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{catalog, check, deployment, group, installed, installing, object, pod};
+use super::{around_pod, check, look, object};
+use crate::lifecycle::doctor::State;
 
 #[test]
 fn a_registry_wants_credentials() {
     let waiting = json!({"reason": "ImagePullBackOff", "message": "Back-off pulling image: pull access denied, authorization failed"});
     let status = json!({"phase": "Pending", "containerStatuses": [{"name": "manager", "ready": false, "restartCount": 0, "state": {"waiting": waiting}}]});
-    let objects = vec![
-        installed(),
-        group(),
-        catalog("READY"),
-        installing(),
-        deployment(json!([])),
-        pod(json!({"status": status})),
-    ];
-    check("image-pull-secret", "pod/demo-5d9-x", "credentials", objects);
+    check("image-pull-secret", "pod/demo-5d9-x", "credentials", around_pod(status));
 }
 
 #[test]
@@ -25,15 +18,7 @@ fn an_operator_is_out_of_memory() {
         "name": "manager", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
     }]});
-    let objects = vec![
-        installed(),
-        group(),
-        catalog("READY"),
-        installing(),
-        deployment(json!([])),
-        pod(json!({"status": status})),
-    ];
-    check("out-of-memory", "pod/demo-5d9-x", "OOMKilled", objects);
+    check("out-of-memory", "pod/demo-5d9-x", "OOMKilled", around_pod(status));
 }
 
 #[test]
@@ -42,24 +27,15 @@ fn nodes_are_under_pressure() {
         "0/2 nodes are available: 2 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }";
     let condition =
         json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]);
-    let ill = pod(json!({"status": {"phase": "Pending", "conditions": condition}}));
-    let objects = vec![installed(), group(), catalog("READY"), installing(), deployment(json!([])), ill];
-    check("node-pressure", "pod/demo-5d9-x", "disk-pressure", objects);
+    let status = json!({"phase": "Pending", "conditions": condition});
+    check("node-pressure", "pod/demo-5d9-x", "disk-pressure", around_pod(status));
 }
 
 #[test]
 fn a_secret_is_missing() {
     let waiting = json!({"reason": "CreateContainerConfigError", "message": "secret \"token\" not found"});
     let status = json!({"phase": "Pending", "containerStatuses": [{"name": "manager", "ready": false, "restartCount": 0, "state": {"waiting": waiting}}]});
-    let objects = vec![
-        installed(),
-        group(),
-        catalog("READY"),
-        installing(),
-        deployment(json!([])),
-        pod(json!({"status": status})),
-    ];
-    check("container-config", "pod/demo-5d9-x", "secret \"token\" not found", objects);
+    check("container-config", "pod/demo-5d9-x", "secret \"token\" not found", around_pod(status));
 }
 
 /// A Warning about the operator's pod.
@@ -81,15 +57,7 @@ fn a_volume_cannot_be_mounted() {
         "name": "manager", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}},
     }]});
     let message = "MountVolume.SetUp failed for volume \"cert\": secret \"webhook-cert\" not found";
-    let objects = vec![
-        installed(),
-        group(),
-        catalog("READY"),
-        installing(),
-        deployment(json!([])),
-        pod(json!({"status": status})),
-        warning("FailedMount", message),
-    ];
+    let objects = [around_pod(status), vec![warning("FailedMount", message)]].concat();
     check("mount-failed", "pod/demo-5d9-x", "webhook-cert", objects);
 }
 
@@ -99,14 +67,37 @@ fn an_operator_runs_and_does_not_become_ready() {
         "name": "manager", "ready": false, "restartCount": 0,
         "state": {"running": {"startedAt": "2026-01-01T00:30:00Z"}},
     }]});
-    let objects = vec![
-        installed(),
-        group(),
-        catalog("READY"),
-        installing(),
-        deployment(json!([])),
-        pod(json!({"status": status})),
-        warning("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500"),
-    ];
+    let objects = [
+        around_pod(status),
+        vec![warning("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500")],
+    ]
+    .concat();
     check("not-ready", "pod/demo-5d9-x", "Readiness probe failed", objects);
+}
+
+/// A pod that was created, scheduled and started a minute ago, on a node whose clock is off by some seconds.
+fn unready(started: &str) -> Vec<Value> {
+    let status = json!({
+        "phase": "Running", "startTime": started,
+        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:59:00Z"}],
+        "containerStatuses": [{
+            "name": "manager", "ready": false, "restartCount": 0, "state": {"running": {"startedAt": started}},
+        }],
+    });
+    let mut objects = around_pod(status);
+    objects[5]["metadata"]["creationTimestamp"] = json!("2026-01-01T00:59:00Z");
+    objects
+}
+
+#[test]
+fn the_clock_of_a_node_that_is_behind_makes_no_container_late() {
+    assert_eq!(look(unready("2026-01-01T00:47:00Z")).state, State::Progressing);
+    assert_eq!(look(unready("2026-01-01T01:11:00Z")).state, State::Progressing);
+    // Created and started an hour ago, by whatever clock.
+    for started in ["2025-12-31T23:48:00Z", "2026-01-01T00:12:00Z"] {
+        let mut objects = unready(started);
+        objects[5]["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        objects[5]["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
+        check("not-ready", "pod/demo-5d9-x", "does not become ready", objects);
+    }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    State, available, catalog, check, csv, deployment, group, installed, installing, look, pod, refused,
+    OLM, State, available, catalog, check, csv, deployment, group, installed, installing, look, object, pod,
+    refused,
 };
 
 #[test]
@@ -69,6 +70,34 @@ fn an_operator_that_was_scaled_to_zero_is_not_healthy() {
     let mut objects = scaled_to_zero("2026-01-01T00:30:00Z");
     objects[3]["spec"]["install"]["spec"]["deployments"][0]["spec"]["replicas"] = json!(0);
     assert_eq!(look(objects).state, State::Healthy);
+}
+
+/// What is installed does not run, whatever the next plan waits for.
+#[test]
+fn a_plan_that_waits_for_approval_does_not_hide_that_the_operator_was_scaled_to_zero() {
+    let mut objects = scaled_to_zero("2026-01-01T00:30:00Z");
+    objects[0]["status"] = json!({
+        "currentCSV": "demo.v2", "installedCSV": "demo.v1", "state": "UpgradePending",
+        "installPlanRef": {"name": "install-2"},
+    });
+    let spec = json!({"approved": false, "clusterServiceVersionNames": ["demo.v2"]});
+    objects.push(object(
+        OLM,
+        "InstallPlan",
+        "install-2",
+        json!({"spec": spec, "status": {"phase": "RequiresApproval"}}),
+    ));
+    let diagnosis = look(objects);
+    let [cause] = &diagnosis.causes[..] else { panic!("{diagnosis:#?}") };
+    assert_eq!((cause.code, diagnosis.operators[0].code), ("scaled-to-zero", Some("scaled-to-zero")));
+    assert!(
+        cause
+            .consequences
+            .iter()
+            .any(|one| one.starts_with("also [approval-required]: installplan/install-2"))
+    );
+    let repairs: Vec<&str> = cause.repair.iter().map(|one| one.command.as_str()).collect();
+    assert!(repairs[0].contains("scale deployment demo"), "{repairs:#?}");
 }
 
 #[test]

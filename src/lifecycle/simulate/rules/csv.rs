@@ -100,7 +100,7 @@ impl<'o> Operator<'o, '_> {
                     Some(self.to(CsvPhase::Succeeded, "InstallSucceeded", INSTALLED, 200))
                 }
                 ("InstallCheckFailed" | "ComponentUnhealthy", _) => {
-                    let message = "installing: deployments are to be made anew";
+                    let message = "installing: deployments are to be created again";
                     Some(self.to(CsvPhase::Pending, "NeedsReinstall", message, 200))
                 }
                 _ => None,

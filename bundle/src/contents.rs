@@ -1,0 +1,79 @@
+//! What Kubernetes refuses of the objects that a bundle carries beside the ClusterServiceVersion and the CRDs: the rules of
+//! `pkg/apis/{core,networking,policy,scheduling}/validation` that people run into.
+//!
+//! OLM copies such objects to the cluster as they are, and its InstallPlan fails where the API server does not take one.
+
+mod configuration;
+mod disruption;
+mod network_policy;
+mod priority;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use serde::de::DeserializeOwned;
+
+use crate::parse::Object;
+use crate::refused::{Check, Refused};
+use crate::source::Span;
+use crate::yaml::{Node, Step, Value, decode};
+
+/// Everything that Kubernetes refuses of an object, whatever else is there; nothing of kinds that are not known here.
+pub(crate) fn refused<'n>(object: Object<'n, '_>) -> Vec<Refused<'n>> {
+    let mut check = Check::default();
+    match (object.api_version(), object.kind()) {
+        ("v1", "ConfigMap") => configuration::config_map(&mut check, object.root),
+        ("v1", "Secret") => configuration::secret(&mut check, object.root),
+        ("v1", "Service") => typed(&mut check, object.root, service::check),
+        ("networking.k8s.io/v1", "NetworkPolicy") => typed(&mut check, object.root, network_policy::check),
+        ("policy/v1", "PodDisruptionBudget") => typed(&mut check, object.root, disruption::check),
+        ("scheduling.k8s.io/v1", "PriorityClass") => typed(&mut check, object.root, priority::check),
+        _ => {}
+    }
+    check.refused
+}
+
+/// Checks an object as the type that it is to be, and then the numbers and booleans where a string is expected.
+fn typed<'n, T: DeserializeOwned>(
+    check: &mut Check<'n>,
+    root: &'n Node<'_>,
+    rules: impl FnOnce(&mut Check<'n>, &T),
+) {
+    match decode::decode_noting::<T>(root) {
+        Ok((object, noted)) => {
+            rules(check, &object);
+            check.unquoted(root, &noted.as_text.into_iter().collect());
+        }
+        Err(error) => {
+            let mut path = Vec::new();
+            if let Some(span) = error.span {
+                find(root, span, &mut path);
+            }
+            check.push(
+                &path,
+                error.to_string(),
+                "correct the value: no API server reads the object as it is",
+            );
+        }
+    }
+}
+
+/// Finds the path to the innermost value at a span; returns false if there is none.
+fn find<'n>(node: &'n Node<'_>, span: Span, path: &mut Vec<Step<'n>>) -> bool {
+    let is_below = |path: &mut Vec<Step<'n>>, step: Step<'n>, inner: &'n Node<'_>| {
+        path.push(step);
+        let found = find(inner, span, path);
+        if !found {
+            path.pop();
+        }
+        found
+    };
+    let found = match &node.value {
+        Value::Sequence(items) => {
+            items.iter().enumerate().any(|(at, item)| is_below(path, Step::Index(at), item))
+        }
+        Value::Mapping(map) => map.iter().any(|entry| is_below(path, Step::Key(&entry.key), &entry.value)),
+        _ => false,
+    };
+    found || node.span == span
+}

@@ -1,0 +1,87 @@
+//! Owned APIs and their examples.
+
+use super::*;
+
+#[test]
+fn a_version_that_is_not_served_is_not_owned() {
+    let crd = CRD.replace("  versions:\n", "  versions:\n  - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}\n");
+    let owned = |compat| {
+        let csv = Input { texts: &[&crd, DEPLOYMENT, RBAC], compat, ..Input::default() }.run().csv();
+        let owned = csv["spec"]["customresourcedefinitions"]["owned"].as_array().cloned().unwrap_or_default();
+        owned.iter().map(|entry| entry["version"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(owned(None), ["v1"]);
+    assert_eq!(owned(Some(Compat::OperatorSdk)), ["v1"]);
+    let base = BASE.replace(
+        "gone.example.com, version: v1, kind: Gone",
+        "echoes.example.com, version: v1alpha1, kind: Echo",
+    );
+    let generated = Input { texts: &[&crd, DEPLOYMENT, RBAC], base: Some(&base), ..Input::default() }.run();
+    assert!(
+        generated.lines().contains("a version that the CRD does not serve: it is left out"),
+        "{}",
+        generated.lines()
+    );
+}
+
+/// The examples of a bundle, as `APIVERSION NAME TEXT`.
+fn examples(generated: &Outcome) -> Vec<String> {
+    let text = generated.csv()["metadata"]["annotations"]["alm-examples"].as_str().unwrap().to_owned();
+    let examples: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let shown = |own: &serde_json::Value| {
+        let text = |at: &str| own.pointer(at).and_then(|value| value.as_str()).unwrap_or("-").to_owned();
+        format!("{} {} {}", text("/apiVersion"), text("/metadata/name"), text("/spec/text"))
+    };
+    examples.iter().map(shown).collect()
+}
+
+#[test]
+fn samples_of_one_name_and_several_versions_are_all_kept() {
+    let crd = CRD.replace("  versions:\n", "  versions:\n  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n");
+    let older = SAMPLE.replace("example.com/v1", "example.com/v1beta1");
+    let generated =
+        Input { texts: &[&crd, DEPLOYMENT], samples: &[SAMPLE, &older], ..Input::default() }.run();
+    assert_eq!(examples(&generated), ["example.com/v1 hello hi", "example.com/v1beta1 hello hi"]);
+    assert_eq!(generated.findings, []);
+}
+
+#[test]
+fn files_of_samples_that_are_none_do_not_fail() {
+    let samples = [
+        SAMPLE,
+        "resources: [a.yaml]\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
+        "a: [",
+        "- just\n- a list\n",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: password}\n",
+        "apiVersion: example.com/v1\nkind: Echo\nmetadata: {name: hello}\nspec: {text: ho}\n",
+    ];
+    let generated = Input { texts: &[CRD, DEPLOYMENT], samples: &samples, ..Input::default() }.run();
+    insta::assert_snapshot!(generated.lines(), @r"
+    warning[generate-yaml-syntax] samples/2.yaml:1:4: a sample that is not YAML is left out: unclosed bracket '['
+    info[generate-kind-left-out] samples/3.yaml:1:1: 2 files among the samples hold more than custom resources, and that is left out: `samples/3.yaml`, `samples/4.yaml`
+    warning[generate-duplicate-object] samples/5.yaml:3:18: an example is left out, because another of the same version, kind and name is kept: `Echo/hello` (give the examples different names)
+    + manifests/echo.clusterserviceversion.yaml
+    + manifests/example.com_echoes.yaml
+    + metadata/annotations.yaml
+    ");
+    assert_eq!(examples(&generated), ["example.com/v1 hello hi"]);
+}
+
+#[test]
+fn a_custom_resource_that_the_operator_reads_is_not_only_an_example() {
+    let deployment = DEPLOYMENT.replace("name: OTHER, value: 'yes'", "name: SETTINGS, value: hello");
+    insta::assert_snapshot!(said(&run(&[CRD, &deployment, SAMPLE]), "generate-custom-resource-needed"), @"warning[generate-custom-resource-needed] 2.yaml:3:18: `Deployment/echo-operator` names the custom resource `Echo/hello`, which OLM does not create (have the operator create it, or tell users to create it after they install)");
+    assert_eq!(run(&[CRD, DEPLOYMENT, SAMPLE]).findings, []);
+}
+
+#[test]
+fn an_operator_without_crds_is_a_finding() {
+    insta::assert_snapshot!(said(&run(&[DEPLOYMENT, RBAC]), "generate-no-api"), @"warning[generate-no-api] 1.yaml:20:16: the operator has rights on `example.com`, and there is no CustomResourceDefinition among the manifests: the bundle owns no API (give the CRDs of the operator too; many projects keep them in a file of their own)");
+    // Most charts are no operators.
+    let from_chart =
+        |texts| Input { texts, chart: Some("name: echo\nversion: 0.1.0\n"), ..Input::default() }.run();
+    insta::assert_snapshot!(said(&from_chart(&[DEPLOYMENT]), "generate-no-api"), @"warning[generate-no-api] 0.yaml:2:7: the chart has no CustomResourceDefinition: the bundle owns no API (give the CRDs of the operator too, which many charts leave out by default; if it has none, pass `--allow generate-no-api`)");
+    assert_eq!(said(&from_chart(&[CRD, DEPLOYMENT]), "generate-no-api"), "");
+    assert_eq!(said(&run(&[DEPLOYMENT]), "generate-no-api"), "");
+    assert_eq!(said(&run(&[CRD, DEPLOYMENT, RBAC]), "generate-no-api"), "");
+}

@@ -1,0 +1,292 @@
+//! The API server is away for a minute while slots move: no command changes Redis once the Lease has expired, and the move goes
+//! on soon after the server is back.
+//!
+//! It takes minutes, so only `make chaos` runs it.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+};
+use libtest_mimic::Trial;
+use redis::cmd;
+use redis_operator::{
+    controller::children::PORT,
+    crd::RedisCluster,
+    metrics::Metrics,
+    server::{Access, Password},
+};
+use serde_json::json;
+
+use crate::{
+    api::{ADMIN, ApiServer},
+    bench::metrics,
+    client::{connect, ready},
+    create, event_kind, eventually, install, namespace,
+    node::{Node, RealRedis},
+    replica::Replica,
+    settled,
+    support::{self, Part},
+    within,
+    writer::{ClusterClient, Writer},
+};
+
+/// How long it is away.
+const AWAY: Duration = Duration::from_secs(60);
+/// When nobody may be acting any more: the leader gives up 10 s after its last renewal, which was at most 2 s ago. The rest
+/// is for a command under way.
+const LEASE_OVER: Duration = Duration::from_secs(16);
+/// How soon the move has to go on.
+const RESUMED: Duration = Duration::from_secs(20);
+/// Values in the cluster.
+const VALUES: u32 = 400;
+
+/// Whether replicas are elected, or there is one that acts without a Lease.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Election {
+    Lease,
+    None,
+}
+
+pub(crate) fn trials(parts: &[Part]) -> Vec<Trial> {
+    let seeds = std::env::var("OLMKIT_CHAOS_SEEDS").ok().map_or(0, |seeds| seeds.parse::<u64>().unwrap());
+    let all = [Election::Lease, Election::None].into_iter();
+    let all = all.flat_map(|election| (1..=seeds).map(move |seed| (election, seed)));
+    all.map(|(election, seed)| {
+        let name = format!("chaos: {}, seed {seed}", election.name());
+        support::trial_with(&name, parts, move || {
+            run(election, seed);
+            Ok(())
+        })
+    })
+    .collect()
+}
+
+impl Election {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Lease => "the API server is away for 60 s",
+            Self::None => "the API server is away for 60 s (`--no-leader-election`)",
+        }
+    }
+}
+
+/// The operator's Deployment: a replica that ends is started again, as late as a kubelet does it.
+struct Deployment {
+    kubeconfig: PathBuf,
+    flags: Vec<String>,
+    replicas: BTreeMap<String, (Option<Replica>, u32, Instant)>,
+}
+
+impl Deployment {
+    fn start(kubeconfig: PathBuf, flags: &[&str], names: &[&str]) -> Self {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let mut deployment = Self { kubeconfig, flags, replicas: BTreeMap::new() };
+        for name in names {
+            let replica = deployment.replica(name);
+            deployment.replicas.insert((*name).into(), (Some(replica), 0, Instant::now()));
+        }
+        deployment
+    }
+
+    fn replica(&self, name: &str) -> Replica {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).chain(["--identity", name]).collect();
+        Replica::start(&self.kubeconfig, &flags, &[])
+    }
+
+    /// A figure of all replicas together.
+    fn sum(&self, name: &str) -> u64 {
+        let running = self.replicas.values().filter_map(|(replica, ..)| replica.as_ref());
+        let texts: Vec<String> = running.map(|replica| metrics(replica.metrics)).collect();
+        let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with(name));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
+    }
+
+    /// After ten seconds, then twenty, then forty.
+    fn turn(&mut self) {
+        let mut due = vec![];
+        for (name, (replica, restarts, ended)) in &mut self.replicas {
+            if replica.as_mut().is_some_and(|replica| replica.has_ended()) {
+                (*replica, *ended) = (None, Instant::now());
+            }
+            if replica.is_none() && ended.elapsed() > Duration::from_secs(10) * 2_u32.pow(*restarts) {
+                due.push(name.clone());
+            }
+        }
+        for name in due {
+            let replica = self.replica(&name);
+            let entry = self.replicas.get_mut(&name).unwrap();
+            (entry.0, entry.1) = (Some(replica), entry.1 + 1);
+        }
+    }
+}
+
+/// A cluster whose slots move.
+struct Moving {
+    client: Client,
+    clusters: Api<RedisCluster>,
+    node: Node,
+    deployment: Deployment,
+    access: Access,
+    ips: Vec<IpAddr>,
+}
+
+#[expect(clippy::print_stdout, reason = "`make chaos` prints a table")]
+fn run(election: Election, seed: u64) {
+    // Its own, since it is stopped.
+    let mut server = ApiServer::start(&[], ready);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let kubeconfig = server.kubeconfig(ADMIN);
+    let (mut moving, writer) = runtime.block_on(Moving::start(kubeconfig, election, seed));
+    server.stop();
+    let before = runtime.block_on(moving.outage(election));
+    server.restart(ready);
+    let started = Instant::now();
+    let (missing, lost, all) = runtime.block_on(moving.ends_well(before, seed, writer));
+    let (name, took) = (election.name(), started.elapsed().as_secs_f64());
+    println!("| {name} | {seed} | {took:.1} s | {missing} of {VALUES} | {lost} of {all} |");
+    assert_eq!((missing, lost), (0, 0));
+}
+
+impl Moving {
+    async fn start(kubeconfig: PathBuf, election: Election, seed: u64) -> (Self, Writer) {
+        let client = connect(&kubeconfig).await;
+        install(&client).await;
+        namespace(&client, "away").await;
+        let mut flags = vec!["--namespace", "away", "--watch-namespace", "away"];
+        let names: &[&str] = if election == Election::Lease {
+            &["a", "b"]
+        } else {
+            flags.push("--no-leader-election");
+            &["a"]
+        };
+        let deployment = Deployment::start(kubeconfig, &flags, names);
+        let network = 90 + 2 * u8::try_from(seed).unwrap() + u8::from(election == Election::None);
+        let mut node = Node::new(&client, "away", network, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+        create(&client, "away", "rc", json!({"size": 3})).await;
+        let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "away");
+        settled(&clusters, &mut node, 3).await;
+
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), "away");
+        let password = secrets.get("rc-auth").await.unwrap().data.unwrap()["password"].0.clone();
+        let password = Some(Password::new(String::from_utf8(password).unwrap()));
+        let access = Access { port: PORT, password, metrics: Arc::new(Metrics::default()) };
+        let first = ips(&client).await[0];
+        let mut values = ClusterClient::new(access.clone(), first);
+        for number in 0..VALUES {
+            let key = format!("value-{number}");
+            values.send::<()>(&key, cmd("SET").arg(&key).arg(format!("{seed}-{number}"))).await.unwrap();
+        }
+        let writer = Writer::start(access.clone(), first, 100);
+        let patch = Patch::Merge(json!({"spec": {"size": 5}}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+        let mut moving = Self { client, clusters, node, deployment, access, ips: vec![first] };
+        eventually("slots move", async || {
+            moving.node.turn().await;
+            (moving.commands().await > 0 && ips(&moving.client).await.len() == 5).then_some(())
+        })
+        .await;
+        moving.ips = ips(&moving.client).await;
+        let before = moving.commands().await;
+        eventually("slots move", async || (moving.commands().await > before).then_some(())).await;
+        tokio::time::sleep(Duration::from_millis(700 * seed)).await;
+        (moving, writer)
+    }
+
+    /// How many commands that open or assign slots the nodes have executed.
+    async fn commands(&self) -> u64 {
+        let mut all = 0;
+        for ip in &self.ips {
+            let mut connection = self.access.connect(*ip).await.unwrap();
+            let info: String = connection.send("INFO", cmd("INFO").arg("commandstats")).await.unwrap();
+            let calls = |line: &str| -> Option<u64> {
+                let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+                let changes =
+                    ["setslot", "meet", "forget", "reset", "replicate", "failover", "addslotsrange"];
+                let changes = changes.map(|command| format!("cluster|{command}"));
+                (name == "migrate" || changes.iter().any(|change| change == name))
+                    .then(|| rest.split(',').next()?.parse().ok())?
+            };
+            all += info.lines().filter_map(calls).sum::<u64>();
+        }
+        all
+    }
+
+    /// Until the server comes back. Returns how many commands were executed by then.
+    async fn outage(&mut self, election: Election) -> u64 {
+        let began = Instant::now();
+        let mut over = None;
+        while began.elapsed() < AWAY {
+            self.deployment.turn();
+            let now = self.commands().await;
+            if began.elapsed() > LEASE_OVER && election == Election::Lease {
+                assert_eq!(*over.get_or_insert(now), now, "Redis was changed without a Lease");
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        self.commands().await
+    }
+
+    /// Returns the values and the writes that are missing, and how many writes there were.
+    async fn ends_well(mut self, before: u64, seed: u64, writer: Writer) -> (u32, usize, usize) {
+        within(RESUMED, "slots move again", async || {
+            self.deployment.turn();
+            (self.commands().await > before).then_some(())
+        })
+        .await;
+        settled(&self.clusters, &mut self.node, 5).await;
+        let written = writer.stop().await;
+        let lost = written.lost(&self.access, self.ips[0]).await.len();
+        let mut client = ClusterClient::new(self.access.clone(), self.ips[0]);
+        let mut missing = 0;
+        for number in 0..VALUES {
+            let key = format!("value-{number}");
+            let found: Option<String> = client.send(&key, cmd("GET").arg(&key)).await.unwrap();
+            missing += u32::from(found != Some(format!("{seed}-{number}")));
+        }
+        self.three_looks().await;
+        let events: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "away", &event_kind());
+        let events = events.list(&ListParams::default()).await.unwrap().items.len();
+        assert!(events < 20, "{events} events");
+        (missing, lost, written.acknowledged.len())
+    }
+}
+
+impl Moving {
+    /// The operator looks at the settled cluster three more times, and writes nothing, neither to Redis nor to the API server.
+    async fn three_looks(&mut self) {
+        let writes = "redis_operator_api_writes_total";
+        // Pods become ready one after another, and the status follows.
+        let before = eventually("it comes to rest", async || {
+            self.node.turn().await;
+            let before = (self.deployment.sum(writes), self.commands().await);
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            ((self.deployment.sum(writes), self.commands().await) == before).then_some(before)
+        })
+        .await;
+        let reconciles = self.deployment.sum("redis_operator_reconcile_total");
+        let mut look = 0;
+        eventually("three looks", async || {
+            look += 1;
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {"look": look.to_string()}}}));
+            self.clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+            (self.deployment.sum("redis_operator_reconcile_total") >= reconciles + 3).then_some(())
+        })
+        .await;
+        assert_eq!((self.deployment.sum(writes), self.commands().await), before);
+    }
+}
+
+async fn ips(client: &Client) -> Vec<IpAddr> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "away");
+    let pods = pods.list(&ListParams::default()).await.unwrap();
+    pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()).collect()
+}

@@ -1,0 +1,149 @@
+//! What shells and manual pages get from the program: completion of words, scripts, pages.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const CATALOG: &str = "{schema: olm.package, name: redis, defaultChannel: stable}\n---\n\
+                       {schema: olm.channel, package: redis, name: stable, entries: [{name: redis.v1}]}\n---\n\
+                       {schema: olm.package, name: etcd, defaultChannel: alpha}\n---\n\
+                       {schema: olm.channel, package: etcd, name: alpha, entries: [{name: etcd.v1}]}\n";
+
+const KUBECONFIG: &str = "{apiVersion: v1, kind: Config, current-context: kind, contexts: [\
+                          {name: kind, context: {cluster: kind, user: kind}}, \
+                          {name: prod, context: {cluster: kind, user: kind}}], \
+                          clusters: [{name: kind, cluster: {server: 'http://127.0.0.1:9'}}], users: [{name: kind}]}";
+
+/// A directory with a catalog and a kubeconfig, whose cluster does not answer.
+fn place() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("catalog")).unwrap();
+    fs::write(dir.path().join("catalog/catalog.yaml"), CATALOG).unwrap();
+    fs::write(dir.path().join("kubeconfig"), KUBECONFIG).unwrap();
+    dir
+}
+
+fn answer(command: &mut Command, dir: &Path) -> String {
+    let output = command.current_dir(dir).env("KUBECONFIG", dir.join("kubeconfig")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What bash offers for the last word of a line.
+fn offered(dir: &Path, line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    program.arg("--").args(&words).env("OLMKIT_COMPLETE", "bash").env("_CLAP_IFS", "\n");
+    program.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+    answer(&mut program, dir).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn names_are_those_of_the_catalog_and_the_kubeconfig() {
+    let dir = place();
+    assert_eq!(offered(dir.path(), "olmkit cat"), ["catalog"]);
+    assert_eq!(offered(dir.path(), "olmkit catalog promote catalog --package "), ["etcd", "redis"]);
+    assert_eq!(
+        offered(dir.path(), "olmkit catalog set-default catalog --package redis --channel st"),
+        ["stable"]
+    );
+    assert_eq!(offered(dir.path(), "olmkit operator list --context "), ["kind", "prod"]);
+    assert_eq!(offered(dir.path(), "olmkit operator list -o ").first().map(String::as_str), Some("text"));
+    // A cluster that is not there has no names, and nobody waits for it.
+    assert_eq!(offered(dir.path(), "olmkit operator list -n "), [""; 0]);
+}
+
+#[test]
+fn kubectl_gets_its_own_form() {
+    let dir = place();
+    let plugin = dir.path().join("kubectl_complete-olmkit");
+    symlink(env!("CARGO_BIN_EXE_olmkit"), &plugin).unwrap();
+    let answer = answer(Command::new(&plugin).args(["catalog", "val"]), dir.path());
+    let (first, rest) = answer.split_once('\n').unwrap();
+    assert!(first.starts_with("validate\tValidate catalogs"), "{answer}");
+    assert_eq!(rest, ":4\n");
+}
+
+#[test]
+fn every_shell_reads_its_script() {
+    let dir = place();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        let script = answer(program.args(["completions", shell]), dir.path());
+        assert!(script.contains("OLMKIT_COMPLETE"), "{shell}: {script}");
+        fs::write(dir.path().join(shell), script).unwrap();
+    }
+    // The one shell that is everywhere.
+    answer(Command::new("bash").args(["-n", "bash"]), dir.path());
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let dir = place();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    let written = answer(program.args(["man", "--output-dir", "man1"]), dir.path());
+    assert!(written.lines().any(|path| path == "man1/olmkit-bundle-generate.1"), "{written}");
+    for path in written.lines() {
+        let page = fs::read_to_string(dir.path().join(path)).unwrap();
+        assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{path}");
+    }
+    let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    let page = answer(program.args(["man", "bundle", "generate"]), dir.path());
+    assert_eq!(page, fs::read_to_string(dir.path().join("man1/olmkit-bundle-generate.1")).unwrap());
+}
+
+#[test]
+fn the_version_names_what_the_tests_are_built_with() {
+    let dir = place();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    let version = answer(program.arg("version"), dir.path());
+    let modules = |path: &str| fs::read_to_string(path).unwrap();
+    let olm = modules("tests/cluster/olm/go.mod");
+    assert!(version.starts_with(&format!("olmkit {}\n", env!("CARGO_PKG_VERSION"))));
+    for (module, modules) in [
+        ("operator-framework/operator-lifecycle-manager", &olm),
+        ("operator-framework/operator-registry", &olm),
+        ("k8s.io/kubernetes", &modules("tests/cluster/go.mod")),
+    ] {
+        let line = modules.lines().find(|line| line.contains(&format!("{module} v"))).unwrap();
+        let number = line.split(" v").nth(1).unwrap().split(' ').next().unwrap();
+        // Of Kubernetes, the patch does not matter.
+        let known = if module.ends_with("kubernetes") { number.rsplit_once('.').unwrap().0 } else { number };
+        assert!(version.contains(&format!(" {known}")), "{module} {number}: {version}");
+    }
+}
+
+#[test]
+fn quiet_commands_show_no_progress() {
+    let dir = place();
+    let bundles = fs::canonicalize("tests/cli/operator.in/bundles").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        let output = program.current_dir(dir.path()).args(arguments).output().unwrap();
+        let talk = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {talk}");
+        talk
+    };
+    let bundle = bundles.join("0.1.0");
+    run(&[
+        "catalog",
+        "add",
+        "echo",
+        bundle.to_str().unwrap(),
+        "--image-ref-template",
+        "registry.example.com/{{.Package}}:v{{.Version}}",
+    ]);
+    let install = |state: &str, quiet: &[&str]| {
+        let mut arguments = vec!["operator", "install", "echo-operator", "-n", "echo", "--simulate", state];
+        arguments.extend(["--catalog-from", "echo", "--bundles-from", bundles.to_str().unwrap()]);
+        run(&[&arguments[..], quiet].concat())
+    };
+    assert!(install("a.json", &[]).contains("subscription/echo-operator: created"));
+    assert_eq!(install("b.json", &["-q"]), "");
+}
