@@ -3,6 +3,9 @@
 //! The command line as a library, so that tests call what `main` calls. The way through it: [`cli`] turns flags into
 //! typed requests, [`actions`] does the work and returns an answer, [`report`] prints it.
 
+#[cfg(windows)]
+compile_error!("olmkit does not run on Windows itself: build it in the Windows Subsystem for Linux");
+
 pub mod actions;
 pub mod cli;
 pub mod exit;

@@ -17,9 +17,10 @@ fn main() {
     let everything = metadata(&["--all-features"]);
     let missing = everything.as_ref().err().cloned();
     let parts = [Part::new("crates", missing)];
-    let rules: [(&str, fn()); 8] = [
+    let rules: [(&str, fn()); 9] = [
         ("bans_and_sources", bans_and_sources),
         ("arrows_between_crates_never_turn_back", arrows_between_crates_never_turn_back),
+        ("the_libraries_build_without_flags", the_libraries_build_without_flags),
         ("the_changelog_knows_this_version", the_changelog_knows_this_version),
         ("every_target_of_the_makefile_is_explained", every_target_of_the_makefile_is_explained),
         ("nothing_prints_outside_the_report", nothing_prints_outside_the_report),
@@ -137,6 +138,29 @@ fn arrows_between_crates_never_turn_back() {
     for name in ["operator-lease", "operator-process", "memcached-operator", "echo-operator", "etcd-operator"]
     {
         never(name, &["olmkit-bundle", "olmkit-catalog", "olmkit", "redis-operator"]);
+    }
+}
+
+/// k8s-openapi does not build before someone has chosen a version of Kubernetes.
+fn the_libraries_build_without_flags() {
+    for library in ["olmkit-bundle", "olmkit-catalog"] {
+        let output = Command::new(env!("CARGO"))
+            .args([
+                "tree",
+                "--locked",
+                "--offline",
+                "--edges",
+                "normal,features",
+                "--invert",
+                "k8s-openapi",
+                "-p",
+                library,
+            ])
+            .current_dir(root())
+            .output()
+            .unwrap();
+        let tree = String::from_utf8_lossy(&output.stdout);
+        assert!(tree.contains("k8s-openapi feature \"v1_"), "{library}\n{tree}");
     }
 }
 

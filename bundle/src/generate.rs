@@ -80,7 +80,8 @@ pub enum Compat {
 }
 
 /// What to generate a bundle from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Request<'r> {
     /// What the manifests cannot say.
     pub package: &'r Package<'r>,

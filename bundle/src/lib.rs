@@ -3,6 +3,17 @@
 //! A bundle is a directory that OLM, the Operator Lifecycle Manager of Kubernetes, installs an operator from.
 //! This crate reads files and returns values: it never opens a socket, prints, or knows what a catalog is.
 //!
+//! - [`load`] reads a directory, [`parse`] takes its text apart; [`yaml`] keeps the place of every value, which [`source`] tells
+//!   as line and column;
+//! - [`csv`], [`crd`], [`annotations`] and [`schema`] are views of what was read, and borrow from it;
+//! - [`validate`](mod@validate) checks it, rule by rule, and returns [`finding`]s; [`diff`](mod@diff) says what an upgrade changes;
+//! - [`generate`](mod@generate) makes bundles of an operator's manifests, [`convert`] of package manifests;
+//! - [`manifests`] renders a bundle as the objects that OLM v1 applies;
+//! - [`names`] and [`version`] are what catalogs and clusters know bundles by, [`cel`] evaluates constraints and rules.
+//!
+//! Start at [`parse::Bundle`]; `examples/check.rs` is a whole program. Another version of Kubernetes' types than that of the default
+//! feature is chosen in `k8s-openapi`, with `default-features = false` here.
+//!
 //! ```no_run
 //! use olmkit_bundle::{load::BundleFiles, parse::Bundle, validate::{SUITES, validate}};
 //! let files = BundleFiles::load("bundle".as_ref())?;

@@ -44,6 +44,7 @@ pub struct Certificate {
 
 /// How a bundle is to be installed.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// Where the operator runs.
     pub namespace: String,
@@ -53,6 +54,13 @@ pub struct Options {
     pub certificates: Option<Certificates>,
     /// What a ClusterExtension has in `spec.config.inline`.
     pub config: Option<Json>,
+}
+
+impl Options {
+    /// An operator that runs in a namespace and watches all.
+    pub fn new(namespace: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), ..Self::default() }
+    }
 }
 
 /// A bundle that OLM v1 would not install.

@@ -39,6 +39,7 @@ pub type Answers = BTreeMap<String, Result<Vec<Platform>, String>>;
 
 /// What rules are told beside the bundle.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The oldest Kubernetes that the bundle is meant for, beside its own `spec.minKubeVersion`.
     pub kubernetes: Option<Version>,

@@ -28,6 +28,7 @@ pub use policy::{Policy, UnknownPolicy};
 
 /// What to do.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Request {
     /// The channels that the bundles go into.
     pub channels: Vec<ChannelName>,
@@ -39,6 +40,13 @@ pub struct Request {
     pub default_channel: Option<ChannelName>,
     /// How new files are written; files that are there keep what they have.
     pub format: Format,
+}
+
+impl Request {
+    /// Into these channels by this policy; new files in YAML.
+    pub fn new(channels: Vec<ChannelName>, policy: Policy) -> Self {
+        Self { channels, policy, strict: false, default_channel: None, format: Format::Yaml }
+    }
 }
 
 /// A change to a catalog, not made yet.
@@ -325,7 +333,7 @@ fn first_message(findings: &[Finding]) -> &str {
 /// Adds bundles of one package to its channels, in the order of their versions.
 ///
 /// ```
-/// use olmkit_catalog::{add::{self, Policy, Request}, fbc::{self, Catalog, write::Format}, load::CatalogFiles, render::Rendered};
+/// use olmkit_catalog::{add::{self, Policy, Request}, fbc::{self, Catalog}, load::CatalogFiles, render::Rendered};
 /// let version = serde_json::json!({"packageName": "redis", "version": "1.0.0"});
 /// let property = fbc::Property { kind: "olm.package".into(), value: Some(version.into()), ..Default::default() };
 /// let blob = fbc::Bundle {
@@ -335,13 +343,7 @@ fn first_message(findings: &[Finding]) -> &str {
 ///     properties: vec![property],
 ///     ..Default::default()
 /// };
-/// let request = Request {
-///     channels: vec!["stable".parse().unwrap()],
-///     policy: Policy::SemverSkippatch,
-///     strict: false,
-///     default_channel: None,
-///     format: Format::Yaml,
-/// };
+/// let request = Request::new(vec!["stable".parse().unwrap()], Policy::SemverSkippatch);
 /// let empty = CatalogFiles::default();
 /// let change = add::add(&Catalog::parse(&empty), &[Rendered { blob, csv: Default::default() }], &request).unwrap();
 /// assert_eq!(change.files[0].path, "redis/catalog.yaml");

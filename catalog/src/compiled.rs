@@ -51,6 +51,7 @@ pub mod api;
 
 pub use answer::{AskError, Listing};
 pub use blobs::{BlobFilter, Blobs};
+#[cfg(feature = "serve")]
 pub(crate) use build::may_replace;
 pub use build::{BuildError, Built, build};
 pub use fingerprint::Fingerprint;

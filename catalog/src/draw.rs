@@ -28,6 +28,7 @@ pub enum Format {
 
 /// What to draw.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options<'o> {
     /// Filter by package.
     pub package: Option<&'o str>,

@@ -12,7 +12,7 @@
 //! - [`template`] makes catalogs of templates, [`render::migrate`] gives blobs their newer form;
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
-//! Start at [`fbc::Catalog`].
+//! Start at [`fbc::Catalog`]; `examples/upgrades.rs` is a whole program.
 //!
 //! ```no_run
 //! use olmkit_catalog::{fbc::Catalog, load::CatalogFiles, path::{Query, paths}, validate::validate};

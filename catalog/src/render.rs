@@ -26,11 +26,19 @@ use properties::Property;
 
 /// How a bundle is rendered.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The reference of the bundle's image; empty for a bundle that is installed from its blob.
     pub image: String,
     /// What becomes of the manifests.
     pub form: Form,
+}
+
+impl Options {
+    /// A bundle with an image, and what becomes of its manifests.
+    pub fn new(image: impl Into<String>, form: Form) -> Self {
+        Self { image: image.into(), form }
+    }
 }
 
 /// What becomes of a bundle's manifests in its blob.
@@ -133,13 +141,13 @@ impl RenderError {
 ///
 /// ```
 /// use olmkit_bundle::{load::{BundleFile, BundleFiles, Content}, parse::Bundle};
-/// use olmkit_catalog::render::{self, Options};
+/// use olmkit_catalog::render::{self, Form, Options};
 /// let file = |path: &str, text: &str| BundleFile { path: path.into(), content: Content::Text(text.into()) };
 /// let files = BundleFiles { name: "bundle".into(), files: vec![
 ///     file("manifests/csv.yaml", "kind: ClusterServiceVersion\nmetadata: {name: redis.v1.0.0}\nspec: {version: 1.0.0}"),
 ///     file("metadata/annotations.yaml", "annotations: {operators.operatorframework.io.bundle.package.v1: redis}"),
 /// ]};
-/// let options = Options { image: "example.com/redis-bundle:v1.0.0".into(), ..Options::default() };
+/// let options = Options::new("example.com/redis-bundle:v1.0.0", Form::default());
 /// let blob = render::bundle(&Bundle::parse(&files), &options).unwrap().blob;
 /// assert_eq!(blob.to_json()["properties"][0]["value"]["version"], "1.0.0");
 /// ```

@@ -276,7 +276,7 @@ pub(super) fn render_bundle(
             "give --image-ref-template a reference such as `registry.example.com/{{.Package}}:v{{.Version}}`",
         ));
     }
-    render::bundle(parsed, &render::Options { image, form }).map_err(|error| {
+    render::bundle(parsed, &render::Options::new(image, form)).map_err(|error| {
         let place = error.place().cloned();
         Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", parsed.name))
     })
@@ -483,12 +483,11 @@ pub fn graph(request: &GraphRequest, access: &Access) -> Result<StreamAnswer, Fa
     let files = request.catalog.catalog(access)?;
     let catalog = Catalog::parse(&files);
     complete(&catalog, &request.catalog)?;
-    let options = draw::Options {
-        package: request.package.as_deref(),
-        channel: request.channel.as_deref(),
-        minimum_edge: request.minimum_edge.as_deref(),
-        v0_semantics: request.v0_semantics,
-    };
+    let mut options = draw::Options::default();
+    options.package = request.package.as_deref();
+    options.channel = request.channel.as_deref();
+    options.minimum_edge = request.minimum_edge.as_deref();
+    options.v0_semantics = request.v0_semantics;
     let within = Within { catalog: &catalog, input: &request.catalog, package: options.package };
     let drawing = draw::Drawing::of(&catalog, &options).map_err(|error| {
         let help = match &error {

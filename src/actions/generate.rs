@@ -196,12 +196,10 @@ pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure
         }
         None => None,
     };
-    let mut making = generate::Request {
-        edge,
-        compat: request.compat,
-        descriptors: request.descriptors,
-        ..generate::Request::new(&package, &manifests)
-    };
+    let mut making = generate::Request::new(&package, &manifests);
+    making.edge = edge;
+    making.compat = request.compat;
+    making.descriptors = request.descriptors;
     if request.pin_digests {
         making.pins = pins(&generate::unpinned(&generate::generate(&making).draft), access)?;
     }
@@ -246,9 +244,9 @@ fn dated<'r>(
     task: &Task,
 ) -> Result<Generated<'r>, Failure> {
     let with = |created_at: String, by| {
-        let created_at = Some((created_at, Origin::unwritten(by)));
-        let (edge, pins) = (request.edge.clone(), request.pins.clone());
-        generate::generate(&generate::Request { created_at, edge, pins, ..request })
+        let mut request = request.clone();
+        request.created_at = Some((created_at, Origin::unwritten(by)));
+        generate::generate(&request)
     };
     let flag = By::Flag("--created-at");
     if let Some(given) = given.filter(|given| *given != "now") {

@@ -82,20 +82,18 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
             Some(document.root.to_json())
         }
     };
-    let options = Options {
-        namespace: request.namespace.clone(),
-        watch_namespace: request.watch_namespace.clone(),
-        certificates: match request.issuer {
-            None => None,
-            Some(Issuer::CertManager) => Some(Certificates::CertManager),
-            Some(Issuer::ServiceCa) => Some(Certificates::ServiceCa),
-            Some(Issuer::SelfSigned) => {
-                let services = webhook_services(&files).map_err(|error| refused(request, &error))?;
-                Some(Certificates::Given(certificates::issue(&services, &request.namespace)?))
-            }
-        },
-        config,
+    let mut options = Options::new(&request.namespace);
+    options.watch_namespace.clone_from(&request.watch_namespace);
+    options.certificates = match request.issuer {
+        None => None,
+        Some(Issuer::CertManager) => Some(Certificates::CertManager),
+        Some(Issuer::ServiceCa) => Some(Certificates::ServiceCa),
+        Some(Issuer::SelfSigned) => {
+            let services = webhook_services(&files).map_err(|error| refused(request, &error))?;
+            Some(Certificates::Given(certificates::issue(&services, &request.namespace)?))
+        }
     };
+    options.config = config;
     let objects = render(&files, &options).map_err(|error| refused(request, &error))?;
     let unsound = unsound(&objects);
     if let (Form::Kustomization(_) | Form::HelmChart(_), false) = (&request.form, unsound.is_empty()) {

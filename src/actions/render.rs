@@ -226,7 +226,8 @@ fn shown(catalog: &Catalog<'_>, request: &TemplateRequest) -> Result<String, Fai
     match request.shown {
         Shown::Catalog(format) => write::to_text(catalog, format).map_err(Failure::no),
         Shown::Mermaid => {
-            let options = draw::Options { v0_semantics: true, ..draw::Options::default() };
+            let mut options = draw::Options::default();
+            options.v0_semantics = true;
             let drawing = Drawing::of(catalog, &options).map_err(Failure::no)?;
             Ok(drawing.text(draw::Format::Mermaid))
         }
@@ -325,7 +326,7 @@ impl Source<'_> {
             },
             None => reference.parse::<Input>().map_err(Failure::no)?.bundle(self.access)?,
         };
-        let options = render::Options { image: reference.to_owned(), form: self.form };
+        let options = render::Options::new(reference, self.form);
         render::bundle(&Bundle::parse(&files), &options).map_err(|error| {
             let place = error.place().cloned();
             Failure::no(error).at(place)

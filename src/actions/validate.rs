@@ -154,12 +154,10 @@ pub fn explain(name: &str) -> Result<CodeAnswer, Failure> {
 /// # Errors
 /// When no bundle can be read, or a file that the request names. A directory that is no bundle is a finding.
 pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure> {
-    let options = Options {
-        kubernetes: request.kubernetes_version.clone(),
-        categories: request.categories.clone().map(read_categories).transpose()?,
-        index_image: request.index_path.as_deref().map(files::read_text).transpose()?,
-        platforms: None,
-    };
+    let mut options = Options::default();
+    options.kubernetes.clone_from(&request.kubernetes_version);
+    options.categories = request.categories.clone().map(read_categories).transpose()?;
+    options.index_image = request.index_path.as_deref().map(files::read_text).transpose()?;
     let mut baseline = request.baseline.as_ref().map(|path| Baseline::read(path)).transpose()?;
     let bundles = &request.bundles;
     let mut results: Vec<Option<Result<Vec<Finding>, Failure>>> = Vec::new();
@@ -282,8 +280,9 @@ fn several(
         for (at, files) in &loaded {
             let bundle = Bundle::parse_sharing(files, &mut texts);
             let findings = if request.suites.iter().any(|suite| rules::needs_network(suite)) {
-                let platforms = Some(ask(&rules::images(&bundle), access));
-                validate_with(&bundle, &request.suites, &Options { platforms, ..options.clone() })
+                let mut options = options.clone();
+                options.platforms = Some(ask(&rules::images(&bundle), access));
+                validate_with(&bundle, &request.suites, &options)
             } else {
                 validate_with(&bundle, &request.suites, options)
             };

@@ -245,9 +245,10 @@ impl Add {
         let Self {
             catalog, bundles, channels, policy, default_channel, image_ref_template, registry, ..
         } = self;
-        let strict = policy.is_some();
-        let policy = policy.unwrap_or_default();
-        let request = add::Request { channels, policy, strict, default_channel, format };
+        let mut request = add::Request::new(channels, policy.unwrap_or_default());
+        request.strict = policy.is_some();
+        request.default_channel = default_channel;
+        request.format = format;
         (catalog::AddRequest { catalog, bundles, request, image_ref_template }, registry)
     }
 }

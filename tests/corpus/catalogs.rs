@@ -108,7 +108,7 @@ fn render(corpus: &Path) -> Result<(), Failed> {
         let expected = catalog.bundles.iter().find(|bundle| bundle.name == *name).ok_or("no such bundle")?;
         let form = if form == "objects" { Form::Objects } else { Form::Metadata };
         let files = BundleFiles::load(&corpus.join(directory))?;
-        let options = Options { image: expected.image.to_string(), form };
+        let options = Options::new(&*expected.image, form);
         match render::bundle(&Bundle::parse(&files), &options) {
             Ok(rendered) if rendered.blob.to_json() == expected.to_json() => {}
             Ok(rendered) => {
@@ -151,12 +151,10 @@ fn graph(corpus: &Path, least: usize) -> Result<(), Failed> {
         let directory = words.get(3).ok_or("no catalog")?;
         let behind = |flag: &str| Some(*words.get(words.iter().position(|word| *word == flag)? + 1)?);
         let files = CatalogFiles::load(&corpus.join(directory))?;
-        let options = draw::Options {
-            package: behind("-p"),
-            minimum_edge: behind("--minimum-edge"),
-            v0_semantics: words.contains(&"--draw-v0-semantics"),
-            ..draw::Options::default()
-        };
+        let mut options = draw::Options::default();
+        options.package = behind("-p");
+        options.minimum_edge = behind("--minimum-edge");
+        options.v0_semantics = words.contains(&"--draw-v0-semantics");
         let ours = Drawing::of(&Catalog::parse(&files), &options)?.text(draw::Format::Mermaid);
         let theirs = std::fs::read_to_string(path.with_extension("mermaid"))?;
         let links = |text: &str| {
@@ -206,7 +204,7 @@ fn templates(corpus: &Path) -> Result<(), Failed> {
             let mut known = HashMap::new();
             for (image, bundle) in images {
                 let files = BundleFiles::load(&directory.join(bundle))?;
-                let options = Options { image: image.clone(), form: Form::Objects };
+                let options = Options::new(&image, Form::Objects);
                 known.insert(image, render::bundle(&Bundle::parse(&files), &options)?);
             }
             let text = read("template.yaml")?;
@@ -222,7 +220,8 @@ fn templates(corpus: &Path) -> Result<(), Failed> {
                     if a != b {
                         differences += &first_difference(&directory.display().to_string(), &a, &b, "");
                     }
-                    let options = draw::Options { v0_semantics: true, ..draw::Options::default() };
+                    let mut options = draw::Options::default();
+                    options.v0_semantics = true;
                     let mermaid = Drawing::of(&ours, &options)?.text(draw::Format::Mermaid);
                     // Numbers of links go by the order of lines.
                     let lines = |text: &str| -> BTreeSet<String> {
@@ -416,10 +415,8 @@ fn add_to_nothing(corpus: &Path) -> Result<(), Failed> {
         versions.sort();
         for directory in versions.iter().filter(|path| path.is_dir()) {
             let files = BundleFiles::load(directory)?;
-            let options = Options {
-                image: format!("example.com/{}", directory.file_name().unwrap_or_default().display()),
-                ..Options::default()
-            };
+            let image = format!("example.com/{}", directory.file_name().unwrap_or_default().display());
+            let options = Options::new(image, Form::default());
             // Some are broken, and some have a version twice.
             let Ok(rendered) = render::bundle(&Bundle::parse(&files), &options) else { continue };
             let same_version = |other: &Rendered| other.csv.version == rendered.csv.version;
@@ -432,13 +429,7 @@ fn add_to_nothing(corpus: &Path) -> Result<(), Failed> {
         }
         packages += 1;
         for policy in [Policy::Replaces, Policy::SemverSkippatch] {
-            let request = Request {
-                channels: vec!["stable".parse()?],
-                policy,
-                strict: false,
-                default_channel: None,
-                format: Format::Yaml,
-            };
+            let request = Request::new(vec!["stable".parse()?], policy);
             let all = add::add(&Catalog::parse(&CatalogFiles::default()), &bundles, &request)?;
             check_added(&all.files[0].text)?;
             if policy != Policy::SemverSkippatch {
@@ -495,13 +486,7 @@ fn add_to_real_ones(corpus: &Path) -> Result<(), Failed> {
         };
         let blob = Rendered { blob: owned(blob), csv: Default::default() };
         let channels = vec![package.default_channel.parse()?];
-        let request = Request {
-            channels,
-            policy: Policy::Replaces,
-            strict: false,
-            default_channel: None,
-            format: Format::Yaml,
-        };
+        let request = Request::new(channels, Policy::Replaces);
         let change = match add::add(&catalog, &[blob], &request) {
             Err(AddError::NotHigher { .. }) => continue,
             other => other.map_err(|error| format!("{}: {error}", directory.display()))?,

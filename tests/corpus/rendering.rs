@@ -90,12 +90,9 @@ fn of_configuration(corpus: &Path) -> Result<(), Failed> {
         }
         let files =
             BundleFiles::load(&corpus.join("bundles").join(row["bundle"].as_str().unwrap_or_default()))?;
-        let options = Options {
-            namespace: NAMESPACE.into(),
-            watch_namespace: None,
-            certificates: Some(Certificates::CertManager),
-            config: row.get("inline").cloned(),
-        };
+        let mut options = Options::new(NAMESPACE);
+        options.certificates = Some(Certificates::CertManager);
+        options.config = row.get("inline").cloned();
         asked += 1;
         let what = format!("{} {}", row["bundle"], row["inline"]);
         match (render(&files, &options), row["ok"] == true) {
@@ -128,17 +125,19 @@ fn done(report: String, asked: usize, least: usize) -> Result<(), Failed> {
 
 fn options(row: &Value) -> Options {
     let case = row["case"].as_str().unwrap_or_default();
-    let watch_namespace = match case {
+    let mut options = Options::new(NAMESPACE);
+    options.watch_namespace = match case {
         "own" => Some(NAMESPACE.to_owned()),
         "single" => Some(OTHER.to_owned()),
         _ => None,
     };
-    let certificates = match row["cert"].as_str().unwrap_or(case) {
+    options.certificates = match row["cert"].as_str().unwrap_or(case) {
         "" | "no-cert-provider" => None,
         "service-ca" => Some(Certificates::ServiceCa),
         _ => Some(Certificates::CertManager),
     };
-    Options { namespace: NAMESPACE.into(), watch_namespace, certificates, config: row.get("inline").cloned() }
+    options.config = row.get("inline").cloned();
+    options
 }
 
 /// A line for every difference from a row.

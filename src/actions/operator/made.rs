@@ -175,11 +175,10 @@ fn output(to: Place, compression: crate::image::Compression) -> build::Output {
 
 /// A catalog of a bundle: its package, its channels, and in each the edges that its ClusterServiceVersion names.
 fn catalog_text(bundle: &Bundle<'_>, image: String) -> Result<String, Failure> {
-    let rendered =
-        render::bundle(bundle, &render::Options { image, form: Form::Metadata }).map_err(|error| {
-            let place = error.place().cloned();
-            Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", bundle.name))
-        })?;
+    let rendered = render::bundle(bundle, &render::Options::new(image, Form::Metadata)).map_err(|error| {
+        let place = error.place().cloned();
+        Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", bundle.name))
+    })?;
     let channels = bundle.annotations().map(|found| found.channels()).unwrap_or_default();
     let default = bundle.annotations().and_then(|found| found.get(DEFAULT_CHANNEL));
     let default = default.filter(|name| channels.iter().any(|channel| channel == name));
