@@ -33,7 +33,7 @@ pub struct Cli {
     /// When to use color.
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, help_heading = "Output")]
     pub color: ColorChoice,
-    /// Do not show progress; answers, warnings and errors only
+    /// Show answers, warnings and errors only: no progress, no next command
     #[arg(short, long, global = true, help_heading = "Output")]
     pub quiet: bool,
     /// Subject of the command.
@@ -75,7 +75,7 @@ impl Noun {
     pub fn reports_in(&self, format: Format) -> bool {
         match self {
             Self::Operator(verb) if verb.is_test() => matches!(format, Format::Junit | Format::Markdown),
-            Self::Bundle(bundle::Verb::Validate(_) | bundle::Verb::Diff(_))
+            Self::Bundle(bundle::Verb::Generate(_) | bundle::Verb::Validate(_) | bundle::Verb::Diff(_))
             | Self::Catalog(catalog::Verb::Validate(_)) => true,
             _ => false,
         }

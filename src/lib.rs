@@ -30,7 +30,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     match cli::completed(&args) {
         Ok(None) => (),
         Ok(Some(answer)) => {
-            return report::Printer::new(report::Format::Text, clap::ColorChoice::Never).answer(&answer);
+            return report::Printer::new(report::Format::Text, clap::ColorChoice::Never, true)
+                .answer(&answer);
         }
         Err(error) => return report::usage(&error),
     }
@@ -44,7 +45,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     if cli.quiet {
         report::progress::hide();
     }
-    let mut printer = report::Printer::new(cli.output, cli.color);
+    let mut printer = report::Printer::new(cli.output, cli.color, cli.quiet);
     if cli.output.is_for_findings() && !cli.noun.reports_in(cli.output) {
         return printer.failure(&report::no_findings());
     }

@@ -130,6 +130,11 @@ pub trait Answer {
         &[]
     }
 
+    /// What to do next, for people who are not told to be left alone: `--quiet`.
+    fn next(&self) -> Option<String> {
+        None
+    }
+
     /// How the command ends.
     fn exit(&self) -> Exit {
         Exit::Yes
@@ -139,13 +144,14 @@ pub trait Answer {
 /// Prints answers and failures in the chosen format.
 pub struct Printer {
     format: Format,
+    quiet: bool,
     out: AutoStream<io::Stdout>,
     talk: AutoStream<io::Stderr>,
 }
 
 impl Printer {
-    /// A printer to the standard streams.
-    pub fn new(format: Format, color: ColorChoice) -> Self {
+    /// A printer to the standard streams; a quiet one says nothing of the next command.
+    pub fn new(format: Format, color: ColorChoice, quiet: bool) -> Self {
         let choice = match color {
             ColorChoice::Auto => anstream::ColorChoice::Auto,
             ColorChoice::Always => anstream::ColorChoice::Always,
@@ -153,6 +159,7 @@ impl Printer {
         };
         Self {
             format,
+            quiet,
             out: AutoStream::new(io::stdout(), choice),
             talk: AutoStream::new(io::stderr(), choice),
         }
@@ -166,7 +173,10 @@ impl Printer {
         }
         let printed = match (answer.verbatim(), self.format) {
             (Some(text), _) => self.out.write_all(text.as_bytes()),
-            (None, Format::Text) => answer.text(&mut self.out, &mut self.talk),
+            (None, Format::Text) => answer.text(&mut self.out, &mut self.talk).and_then(|()| {
+                let next = answer.next().filter(|_| !self.quiet);
+                next.iter().try_for_each(|next| writeln!(self.talk, "next: {}", printable(next)))
+            }),
             (None, Format::Json | Format::Yaml) => self.json(answer.json()),
             (None, format) => match answer.findings(format) {
                 Some(text) => self.out.write_all(text.as_bytes()),

@@ -792,6 +792,62 @@ fn the_next_command_works_for_a_directory_with_a_space() {
     next(&said);
 }
 
+/// What is wrong with the bundle is said of the file or the flag that it comes from: the bundle is not there.
+#[test]
+fn what_is_wrong_with_the_bundle_is_said_of_the_input() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "all.yaml", stream());
+    let flag = ends(generate(at, &["all.yaml", "--set", "spec.minKubeVersion=1.30"]), 1);
+    assert!(
+        flag.contains("error[csv-min-kube-version-invalid]: `--set`: `1.30` is not a semantic version"),
+        "{flag}"
+    );
+    write(at, "olmkit.yaml", "minKubeVersion: '1.30'\nmanifests: [all.yaml]\n");
+    let file = ends(generate(at, &[]), 1);
+    assert!(file.contains("olmkit.yaml:1:"), "{file}");
+    let unnamed = stream().replacen("spec:\n  group:", "spec:\n  scope: Nowhere\n  group:", 1).replacen(
+        "  scope: Namespaced\n",
+        "",
+        1,
+    );
+    write(at, "all.yaml", unnamed);
+    write(at, "olmkit.yaml", "manifests: [all.yaml]\n");
+    let manifest = ends(generate(at, &[]), 1);
+    assert!(manifest.contains("--> all.yaml:"), "{manifest}");
+    for said in [&flag, &file, &manifest] {
+        assert!(!said.contains("echo-operator.v0.1.0/"), "{said}");
+    }
+}
+
+#[test]
+fn findings_of_generate_have_the_formats_of_findings() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "all.yaml", stream());
+    for (format, expected) in [
+        ("sarif", "\"version\": \"2.1.0\""),
+        ("junit", "<testsuite"),
+        ("github", "::error"),
+        ("json-alpha1", "\"passed\": false"),
+    ] {
+        let args = ["all.yaml", "--set", "spec.minKubeVersion=1.30", "--output", format];
+        let output = generate(at, &args).output().expect("olmkit starts");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.code() == Some(1) && said.contains(expected), "{format}: {said}");
+    }
+}
+
+#[test]
+fn who_wants_quiet_gets_no_next_command() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = directory.path();
+    write(at, "all.yaml", stream());
+    let said = |args: &[&str]| String::from_utf8(succeed(generate(at, args)).stderr).expect("text");
+    assert!(said(&["all.yaml"]).contains("next: "));
+    assert!(!said(&["all.yaml", "--quiet"]).contains("next: "));
+}
+
 /// A flag that does not fit is not shown as a line of the package file.
 #[test]
 fn what_a_flag_gives_is_said_of_the_flag() {

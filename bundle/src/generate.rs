@@ -23,6 +23,7 @@ pub mod icon;
 mod images;
 pub mod init;
 mod input;
+mod inputs;
 mod modes;
 mod namespaces;
 mod output;
@@ -45,6 +46,7 @@ use crate::suggest::did_you_mean;
 use crate::validate::{self, INSTALL, OLM, objects, validate_without};
 use crate::yaml::steps;
 use assemble::{FromBase, Parts};
+use inputs::Inputs;
 
 pub use assignment::{Assignment, AssignmentError};
 pub use base::Base;
@@ -175,7 +177,8 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     allow(package, &mut findings);
     if !findings.has_errors() {
         let suites: &[&str] = if compat.is_some() { &[OLM] } else { &[OLM, INSTALL] };
-        findings.extend(self_check(&files, &name, suites, &manifests));
+        let inputs = Inputs { name: &name, files: &files, draft: &draft, manifests: &manifests };
+        findings.extend(self_check(&inputs, suites));
         allow(package, &mut findings);
     }
     let failed = findings.has_errors();
@@ -268,28 +271,23 @@ fn report_carried(manifests: &output::Manifests<'_, '_>, findings: &mut Findings
 }
 
 /// The errors that the rules find in what was generated: a bundle that does not validate is not written. What was asked of the
-/// manifests is not asked again. One warning goes with them, about objects that not every cluster can have, at its place in the
-/// manifests.
-fn self_check(
-    files: &BTreeMap<String, String>,
-    name: &str,
-    suites: &[&str],
-    manifests: &output::Manifests<'_, '_>,
-) -> Vec<Finding> {
+/// manifests is not asked again. One warning goes with them, about objects that not every cluster can have. All are told at
+/// their places in the input.
+fn self_check(inputs: &Inputs<'_, '_>, suites: &[&str]) -> Vec<Finding> {
     let file = |(path, text): (&String, &String)| BundleFile {
         path: path.clone(),
         content: Content::Text(text.clone()),
     };
-    let files = BundleFiles { name: name.to_owned(), files: files.iter().map(file).collect() };
+    let files = BundleFiles { name: inputs.name.to_owned(), files: inputs.files.iter().map(file).collect() };
     let known: &[&Code] = if suites.contains(&INSTALL) { &objects::CODES } else { &[] };
     let found = validate_without(&Bundle::parse(&files), suites, known);
     let needs_crd = |finding: &Finding| finding.code == objects::NEEDS_CRD;
     let kept = found.into_iter().filter(|own| own.level == Level::Error || needs_crd(own));
     kept.map(|finding| {
         let own = |object: &&Object<'_, '_>| finding.subject.as_ref() == Some(&object.subject());
-        match manifests.carried().find(own).filter(|_| needs_crd(&finding)) {
+        match inputs.manifests.carried().find(own).filter(|_| needs_crd(&finding)) {
             Some(object) => finding.at(object.place(steps!("kind"))),
-            None => finding,
+            None => inputs.moved(finding),
         }
     })
     .collect()

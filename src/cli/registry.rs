@@ -229,7 +229,7 @@ impl Elsewhere {
     }
 }
 
-/// `90`, `90s`, `5m` or `1h`; not nothing.
+/// Seconds, or numbers with units: `90`, `90s`, `5m`, `1h30m`, `500ms`; not nothing.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let duration = duration_or_zero(text)?;
     if duration.is_zero() { Err("expected more than 0".into()) } else { Ok(duration) }
@@ -237,16 +237,29 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 /// As [`duration`], or `0`.
 pub(super) fn duration_or_zero(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.char_indices().next_back() {
-        Some((at, 's')) => (&text[..at], 1),
-        Some((at, 'm')) => (&text[..at], 60),
-        Some((at, 'h')) => (&text[..at], 3600),
-        _ => (text, 1),
-    };
-    let seconds = number.parse::<u32>().ok().map(u64::from).and_then(|number| number.checked_mul(unit));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| "expected seconds, or a number with `s`, `m` or `h`".into())
+    parts(text)
+        .ok_or_else(|| "expected seconds, or numbers with `h`, `m`, `s` or `ms`, such as `1m30s`".into())
+}
+
+/// The sum of the parts, whose units have to become smaller; a number alone is seconds.
+fn parts(text: &str) -> Option<Duration> {
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Some(Duration::from_secs(seconds.into()));
+    }
+    let (mut sum, mut rest) = (Duration::ZERO, text);
+    for (unit, length) in [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)] {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
+        let (number, after) = rest.split_at(digits);
+        let letters = after.find(|letter: char| letter.is_ascii_digit()).unwrap_or(after.len());
+        if after[..letters] == *unit {
+            sum += Duration::from_millis(u64::from(number.parse::<u32>().ok()?) * length);
+            rest = &after[letters..];
+        }
+        if rest.is_empty() {
+            return Some(sum);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -255,14 +268,15 @@ mod tests {
 
     #[test]
     fn only_where_it_makes_sense_a_duration_may_be_zero() {
-        for (text, seconds) in [("90", 90), ("90s", 90), ("5m", 300), ("1h", 3600)] {
-            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        let given = [("90", 90_000), ("90s", 90_000), ("5m", 300_000), ("1h", 3_600_000), ("1m30s", 90_000)];
+        for (text, milliseconds) in given.into_iter().chain([("500ms", 500), ("1h2m3s4ms", 3_723_004)]) {
+            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
         for text in ["0", "0s", "0m"] {
             assert_eq!(duration_or_zero(text), Ok(Duration::ZERO), "{text}");
             assert!(duration(text).is_err(), "{text}");
         }
-        for text in ["", "s", "x", "-1", "1.5", "99999999999"] {
+        for text in ["", "s", "x", "-1", "1.5", "99999999999", "30s1m", "1m1m", "1m30", "1 m", "5M", "5µs"] {
             assert!(duration_or_zero(text).is_err(), "{text}");
         }
     }

@@ -27,8 +27,6 @@ impl Answer for AddedAnswer {
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         let Account { package, channels, bundles, files, .. } = &self.account;
-        let catalog = self.catalog.display().to_string();
-        let catalog = printable(&catalog);
         for note in &self.notes {
             writeln!(talk, "note: {}", printable(note))?;
         }
@@ -46,7 +44,13 @@ impl Answer for AddedAnswer {
             writeln!(out, "{} in {}, head {head}", printable(package), printable(&channel.name))?;
             channel.entries.iter().try_for_each(|entry| writeln!(out, "  {}", line(entry, package)))?;
         }
-        writeln!(talk, "next: run `olmkit catalog build {} --to HOST/NAME:TAG`", quoted(&catalog))
+        Ok(())
+    }
+
+    fn next(&self) -> Option<String> {
+        let catalog = self.catalog.display().to_string();
+        let changed = !self.account.files.is_empty();
+        changed.then(|| format!("run `olmkit catalog build {} --to HOST/NAME:TAG`", quoted(&catalog)))
     }
 }
 

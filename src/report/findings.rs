@@ -69,8 +69,11 @@ impl Answer for FindingsAnswer {
         let (checked, errors) = (plural(checked, what), plural(errors, "error"));
         writeln!(out, "checked {checked}: {errors}, {}{known}", plural(warnings, "warning"))?;
         out.flush()?;
-        self.unread.iter().try_for_each(|failure| failure_text(failure, talk))?;
-        self.next.iter().try_for_each(|next| writeln!(talk, "next: {}", printable(next)))
+        self.unread.iter().try_for_each(|failure| failure_text(failure, talk))
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.clone()
     }
 
     fn findings(&self, format: Format) -> Option<String> {

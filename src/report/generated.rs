@@ -7,7 +7,7 @@ use olmkit_bundle::finding::{Finding, Level};
 
 use super::findings::{finding_json, plural, write_finding};
 use super::unified::unified;
-use super::{Answer, json, pretty, printable};
+use super::{Answer, FindingsAnswer, Format, json, pretty, printable};
 use crate::exit::Exit;
 use crate::files::Difference;
 use crate::shell::quoted;
@@ -57,16 +57,32 @@ impl Answer for GeneratedAnswer {
             return match stale.len() {
                 0 => writeln!(talk, "{} in {} is up to date", self.csv, printable(&directory)),
                 count => {
-                    writeln!(talk, "{} is stale: {} to renew", printable(&directory), plural(count, "file"))?;
-                    writeln!(talk, "next: run the same command without `--check`")
+                    writeln!(talk, "{} is stale: {} to renew", printable(&directory), plural(count, "file"))
                 }
             };
         }
         for path in &self.kept {
             writeln!(talk, "kept {}: olmkit did not write it", printable(path))?;
         }
-        writeln!(out, "{} in {} ({})", self.csv, printable(&directory), plural(self.files.len(), "file"))?;
-        writeln!(talk, "next: run `olmkit bundle validate {}`", printable(&quoted(&directory)))
+        writeln!(out, "{} in {} ({})", self.csv, printable(&directory), plural(self.files.len(), "file"))
+    }
+
+    fn findings(&self, format: Format) -> Option<String> {
+        let inputs = vec![self.output_dir.display().to_string()];
+        let findings = self.findings.clone();
+        FindingsAnswer { inputs, findings, ..FindingsAnswer::new("bundle") }.findings(format)
+    }
+
+    fn next(&self) -> Option<String> {
+        match &self.stale {
+            _ if self.files.is_empty() => None,
+            Some(stale) if stale.is_empty() => None,
+            Some(_) => Some("run the same command without `--check`".to_owned()),
+            None => {
+                let directory = quoted(&self.output_dir.display().to_string());
+                Some(format!("run `olmkit bundle validate {directory}`"))
+            }
+        }
     }
 
     fn exit(&self) -> Exit {

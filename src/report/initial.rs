@@ -51,9 +51,10 @@ impl Answer for InitAnswer {
         for missing in &self.missing {
             writeln!(talk, "still missing in the package file: {}", printable(missing))?;
         }
-        match &self.fill_in {
-            Some(fill_in) => writeln!(talk, "next: {}", printable(fill_in)),
-            None => writeln!(talk, "next: look it through, then run `{}`", printable(&self.next)),
-        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<String> {
+        Some(self.fill_in.clone().unwrap_or_else(|| format!("look it through, then run `{}`", self.next)))
     }
 }

@@ -342,6 +342,12 @@ fn incomplete(object: &Object<'_, '_>) -> Option<Finding> {
     let missing =
         [("apiVersion", object.api_version()), ("kind", object.kind()), ("metadata.name", object.name())];
     let (key, _) = missing.iter().find(|(_, value)| value.is_empty())?;
+    let generated = steps!("metadata", "generateName");
+    if *key == "metadata.name" && object.root.at(generated).is_some() {
+        let message = "`metadata.generateName` alone names nothing: OLM installs objects under names that are known before";
+        let finding = object.finding(&codes::NOT_AN_OBJECT, message, generated);
+        return Some(finding.help("write `metadata.name`"));
+    }
     let message = format!("`{key}` is missing: this is not a Kubernetes object");
     Some(object.finding(&codes::NOT_AN_OBJECT, message, &[]))
 }

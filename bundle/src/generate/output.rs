@@ -30,6 +30,9 @@ pub(super) struct Manifests<'p, 'm> {
     pub(super) services: &'p [Object<'m, 'm>],
 }
 
+/// What the name of the ClusterServiceVersion's file ends with, as operator-sdk has it.
+pub(super) const CSV_ENDING: &str = ".clusterserviceversion.yaml";
+
 impl<'p, 'm> Manifests<'p, 'm> {
     /// Everything that the bundle carries as the manifests have it.
     pub(super) fn carried(&self) -> impl Iterator<Item = &'p Object<'m, 'm>> {
@@ -45,7 +48,7 @@ pub(super) fn files(
     findings: &mut Findings,
 ) -> BTreeMap<String, String> {
     let package = request.package;
-    let mut parts = vec![Part::new(format!("manifests/{}.clusterserviceversion.yaml", package.name), csv)];
+    let mut parts = vec![Part::new(format!("manifests/{}{CSV_ENDING}", package.name), csv)];
     parts.extend(manifests.carried().map(|object| Part {
         path: format!("manifests/{}", file_name(object)),
         content: Content::Manifest(object),
@@ -144,7 +147,7 @@ impl<'m> Content<'m> {
 }
 
 /// The name operator-sdk gives such a file, so that a change of tools is no change of files.
-fn file_name(object: &Object<'_, '_>) -> String {
+pub(super) fn file_name(object: &Object<'_, '_>) -> String {
     let group = input::group(object);
     if object.kind() == "CustomResourceDefinition" {
         let plural = object.text(&["spec".into(), "names".into(), "plural".into()]);

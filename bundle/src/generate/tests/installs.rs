@@ -321,6 +321,13 @@ fn a_package_file_among_the_manifests_is_left_out() {
 }
 
 #[test]
+fn a_name_that_the_cluster_makes_is_none() {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: settings-}\n";
+    let said = outcome(&[DEPLOYMENT, text]);
+    assert!(said.contains("`metadata.generateName` alone names nothing"), "{said}");
+}
+
+#[test]
 fn a_kustomization_of_samples_is_nothing_to_say() {
     let text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n";
     let manifests = Manifests::parse(vec![

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use crate::finding::{Code, Finding, Findings, Level};
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
@@ -18,7 +20,20 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             Finding::new(&RULE.code, "there are no files in `manifests/`")
                 .at(facts.place())
                 .subject(facts.name)
-                .help("put the ClusterServiceVersion and the CRDs into `manifests/`, right below the bundle's directory"),
+                .help(help(facts.name)),
         );
     }
+}
+
+fn help(name: &str) -> String {
+    let path = Path::new(name);
+    if path.file_name().is_some_and(|name| name == "manifests" || name == "metadata") {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        return format!(
+            "give the bundle's directory, which holds `manifests/` and `metadata/`; here it may be `{}`",
+            parent.display()
+        );
+    }
+    "put the ClusterServiceVersion and the CRDs into `manifests/`, right below the bundle's directory"
+        .to_owned()
 }

@@ -54,13 +54,21 @@ pub(in crate::validate) fn of_crd(object: Object<'_, '_>, crd: Crd<'_, '_>, find
 
 /// The change to make, where a message leaves more than one open.
 fn way_out(message: &str) -> &'static str {
-    const WAYS_OUT: [(&str, &str); 7] = [
+    const WAYS_OUT: [(&str, &str); 9] = [
         (
             "there is no `type`",
             "set `type`, or `x-kubernetes-preserve-unknown-fields: true` where any value is allowed",
         ),
         ("is not a type", "set one of `array`, `boolean`, `integer`, `number`, `object` and `string`"),
-        ("RE2", "rewrite the pattern without look-around and backreferences, which RE2 does not have"),
+        (
+            "invalid or unsupported Perl syntax",
+            "rewrite the pattern without look-around and flags of Perl, which RE2 does not have",
+        ),
+        (
+            "invalid escape sequence",
+            "write the character itself, or `\\x{…}`; RE2 has no backreferences and no `\\u`",
+        ),
+        ("RE2", "write the pattern as https://github.com/google/re2/wiki/Syntax says"),
         ("clusters do not take", "remove it"),
         (
             "is not described outside of the logic",
@@ -74,4 +82,24 @@ fn way_out(message: &str) -> &'static str {
         "correct the schema as https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema says",
         |(_, way_out)| way_out,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::way_out;
+    use crate::pattern::Pattern;
+
+    #[test]
+    fn the_way_out_of_a_pattern_is_that_of_its_fault() {
+        for (pattern, expected) in [
+            ("(?!a)", "look-around"),
+            (r"(a)\1", "backreferences"),
+            (r"\u0041", r"`\u`"),
+            ("(a", "as https://"),
+        ] {
+            let why = Pattern::parse(pattern).unwrap_err();
+            let help = way_out(&format!("not a valid RE2 pattern: {why}"));
+            assert!(help.contains(expected), "{pattern}: {help}");
+        }
+    }
 }
