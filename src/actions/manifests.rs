@@ -208,6 +208,10 @@ fn chart(files: &BundleFiles, objects: &[Value], namespace: &str) -> Result<Vec<
             continue;
         }
         let mut object = object.clone();
+        if object["kind"] == "CustomResourceDefinition" {
+            // With a template's CRD, `helm uninstall` would delete every custom resource.
+            object["metadata"]["annotations"]["helm.sh/resource-policy"] = "keep".into();
+        }
         mark_namespace(&mut object, namespace, "");
         let text = yaml(&object)?;
         // What looks like a template in the bundle is text.

@@ -83,7 +83,7 @@ impl Verb {
             }
             Self::Validate(flags) => flags.run(),
             Self::Diff(flags) => flags.run(output),
-            Self::Manifests(flags) => flags.run(),
+            Self::Manifests(flags) => flags.run(output),
         }
     }
 }

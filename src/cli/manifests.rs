@@ -8,7 +8,7 @@ use super::registry::RegistryFlags;
 use crate::actions::manifests::{self, Form, Issuer};
 use crate::exit::Failure;
 use crate::input::Input;
-use crate::report::Answer;
+use crate::report::{Answer, Format};
 
 /// Flags of `bundle manifests`.
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ Examples:
   olmkit bundle manifests bundle --namespace redis --kustomize deploy";
 
 impl Manifests {
-    pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
+    pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         let issuer = self.webhook_certs.map(|issuer| match issuer {
             IssuerFlag::CertManager => Issuer::CertManager,
             IssuerFlag::ServiceCa => Issuer::ServiceCa,
@@ -79,8 +79,10 @@ impl Manifests {
         let form = match (self.kustomize, self.helm_chart, self.format) {
             (Some(directory), ..) => Form::Kustomization(directory),
             (_, Some(directory), _) => Form::HelmChart(directory),
-            (.., FormFlag::Yaml) => Form::Yaml,
+            // The objects are the answer: they come as any answer is asked for.
             (.., FormFlag::Json) => Form::Json,
+            (.., FormFlag::Yaml) if output == Format::Json => Form::Json,
+            (.., FormFlag::Yaml) => Form::Yaml,
         };
         let request = manifests::Request {
             bundle: self.bundle,

@@ -108,6 +108,8 @@ fn notes(text: &mut String, heading: &str, upgrade: &Upgrade, findings: &[&Findi
     };
     let section = |finding: &Finding| match finding.code.name {
         "crd-version-deprecated" => 1,
+        // OLM v1 may refuse it all the same, which is said below.
+        "schema-widened" => 3,
         _ if finding.level == Level::Error => 0,
         name if MANUAL_STEPS.contains(&name) => 2,
         _ => 3,

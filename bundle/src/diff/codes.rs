@@ -110,7 +110,7 @@ codes! {
     POLICY_KUBERNETES_BROKEN "policy-kubernetes-broken" Error
         "The package file promises to support a version of Kubernetes (`policy.kubernetes`) that the bundle does not run on: `minKubeVersion` is higher, or an object of the bundle is of an API that this version does not have."
     POLICY_NOTICE_TOO_SHORT "policy-notice-too-short" Error
-        "A field or a served version of an API is removed before it was deprecated for as many minor versions as the package file promises (`policy.deprecationNotice`). A version is deprecated by `deprecated: true`, a field by the word `deprecated` in its description. With `--catalog`, earlier bundles are looked at too; otherwise the old version alone, in which it has to be deprecated."
+        "A field or a served version of an API is removed before it was deprecated for as many minor versions as the package file promises (`policy.deprecationNotice`). A version is deprecated by `deprecated: true`, a field by a line of its description that begins with `Deprecated`. With `--catalog`, earlier bundles are looked at too; otherwise the old version alone, in which it has to be deprecated."
     POLICY_OPERAND_UNSUPPORTED "policy-operand-unsupported" Error
         "The bundle names an image of an operand whose version is outside what the package file promises to support (`policy.operands`): as the default of a field, in a variable, among the related images or in an example."
     RELATED_IMAGES_CHANGED "related-images-changed" Info

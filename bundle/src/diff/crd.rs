@@ -118,7 +118,11 @@ impl<'b, 'a> Comparison<'b, 'a> {
             let (from, to) = (of(old), of(new));
             if from != to {
                 let message = format!("the {what} was `{from}`, and is now `{to}`");
-                self.push_at(&codes::CRD_NAMES_CHANGED, "", message, path);
+                let found = self.push_at(&codes::CRD_NAMES_CHANGED, "", message, path);
+                // Kubernetes takes another one of these.
+                if matches!(what, "singular" | "list kind") {
+                    found.change.level = Level::Warning;
+                }
             }
         }
         for (what, key) in [("short name", "shortNames"), ("category", "categories")] {
@@ -147,7 +151,7 @@ impl<'b, 'a> Comparison<'b, 'a> {
                 (&codes::CRD_CONVERSION_REMOVED, "no webhook converts between versions any more")
             }
             (true, true) => match (old.get(path), new.get(path)) {
-                (Some(from), Some(to)) if !same_json(from, to) => {
+                (Some(from), Some(to)) if filled_in(from) != filled_in(to) => {
                     (&codes::CRD_CONVERSION_CHANGED, "the conversion webhook changes")
                 }
                 _ => return,
@@ -375,6 +379,19 @@ impl<'b, 'a> Comparison<'b, 'a> {
         }
         findings
     }
+}
+
+/// A conversion as clusters keep it: with the port of its Service, and whatever certificate was written into it.
+fn filled_in(conversion: &Node<'_>) -> serde_json::Value {
+    let mut json = conversion.to_json();
+    if let Some(client) = json.pointer_mut("/webhook/clientConfig").and_then(|client| client.as_object_mut())
+    {
+        client.remove("caBundle");
+        if let Some(service) = client.get_mut("service").and_then(|service| service.as_object_mut()) {
+            service.entry("port").or_insert_with(|| 443.into());
+        }
+    }
+    json
 }
 
 /// Check, version and property, by which a refusal finds its change.

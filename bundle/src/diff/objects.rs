@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
 use super::codes;
 use crate::finding::{Finding, Findings};
 use crate::parse::{Bundle, Object};
@@ -50,18 +52,26 @@ fn refused(old: &Object<'_, '_>, new: &Object<'_, '_>) -> Option<(&'static str, 
     let json = |object: &Object<'_, '_>, path: &[Step<'_>]| object.root.at(path).map(Node::to_json);
     let differs = |path: &[Step<'_>]| json(old, path) != json(new, path);
     match old.kind() {
-        "ConfigMap" | "Secret" if json(old, steps!("immutable")) == Some(true.into()) => {
-            let parts: [(&'static str, &'static [Step<'static>]); 4] = [
-                ("the data", &[Step::Key("data")]),
-                ("the data", &[Step::Key("binaryData")]),
-                ("the data", &[Step::Key("stringData")]),
-                ("`immutable`", &[Step::Key("immutable")]),
-            ];
-            parts.into_iter().find(|(_, path)| differs(path))
+        "Secret" if or(old, "type", "Opaque") != or(new, "type", "Opaque") => {
+            Some(("`type`", &[Step::Key("type")]))
         }
+        "Secret" | "ConfigMap" if json(old, steps!("immutable")) == Some(true.into()) => {
+            if data(old) != data(new) {
+                return Some(("the data", &[Step::Key("data")]));
+            }
+            let path: &'static [Step<'static>] = &[Step::Key("immutable")];
+            differs(path).then_some(("`immutable`", path))
+        }
+        "PriorityClass" if differs(steps!("value")) => Some(("`value`", &[Step::Key("value")])),
+        "PriorityClass" => {
+            let of = |object| or(object, "preemptionPolicy", "PreemptLowerPriority");
+            let path: &'static [Step<'static>] = &[Step::Key("preemptionPolicy")];
+            (of(old) != of(new)).then_some(("`preemptionPolicy`", path))
+        }
+        // One that is left out stays as it is.
         "Service" => {
             let path: &'static [Step<'static>] = &[Step::Key("spec"), Step::Key("clusterIP")];
-            differs(path).then_some(("`clusterIP`", path))
+            (differs(path) && json(new, path).is_some()).then_some(("`clusterIP`", path))
         }
         "RoleBinding" | "ClusterRoleBinding" => {
             let path: &'static [Step<'static>] = &[Step::Key("roleRef")];
@@ -69,4 +79,23 @@ fn refused(old: &Object<'_, '_>, new: &Object<'_, '_>) -> Option<(&'static str, 
         }
         _ => None,
     }
+}
+
+/// A text of an object, or what Kubernetes takes when there is none.
+fn or(object: &Object<'_, '_>, key: &str, default: &str) -> String {
+    let text = object.text(&[Step::Key(key)]);
+    if text.is_empty() { default.to_owned() } else { text.to_owned() }
+}
+
+/// What a ConfigMap or Secret holds, `stringData` as the data that Kubernetes makes of it.
+fn data(object: &Object<'_, '_>) -> BTreeMap<String, String> {
+    let of = |key: &str| {
+        let map = object.root.get(key).and_then(Node::as_mapping);
+        map.into_iter().flatten().map(|entry| (entry.key.to_string(), entry.value.to_text()))
+    };
+    let plain = ["data", "binaryData"].into_iter().flat_map(of);
+    let plain = plain.map(|(key, text)| (key, text.unwrap_or_default().into_owned()));
+    let encoded = of("stringData")
+        .map(|(key, text)| (key, BASE64_STANDARD.encode(text.unwrap_or_default().as_bytes())));
+    plain.chain(encoded).collect()
 }

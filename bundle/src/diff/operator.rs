@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
 use super::codes;
 use crate::csv::{ClusterServiceVersionSpec, WebhookDescription};
 use crate::finding::{Code, Finding, Findings, Place};
@@ -276,9 +278,11 @@ impl<'b> Comparison<'_, 'b, '_> {
                 self.push(&codes::WEBHOOK_REMOVED, message, path, all);
                 continue;
             };
-            if *webhook != new.webhook_definitions[to] {
+            let changes = webhook_changes(webhook, &new.webhook_definitions[to]);
+            if !changes.is_empty() {
                 let next = steps!("spec", "webhookdefinitions", to, "generateName");
-                self.push(&codes::WEBHOOK_CHANGED, format!("the webhook `{name}` changes"), path, next);
+                let message = format!("the webhook `{name}` changes: {}", changes.join(", "));
+                self.push(&codes::WEBHOOK_CHANGED, message, path, next);
             }
         }
         for (to, webhook) in new.webhook_definitions.iter().enumerate() {
@@ -310,4 +314,47 @@ impl<'b> Comparison<'_, 'b, '_> {
             self.push(&codes::RELATED_IMAGES_CHANGED, message, path, path);
         }
     }
+}
+
+/// What changes between two definitions of a webhook, with what OLM and Kubernetes fill in where nothing is said.
+fn webhook_changes(old: &WebhookDescription, new: &WebhookDescription) -> Vec<String> {
+    let filled_in = |webhook: &WebhookDescription| {
+        let mut webhook = webhook.clone();
+        let port = *webhook.container_port.get_or_insert(443);
+        webhook.target_port.get_or_insert(IntOrString::Int(port));
+        webhook.timeout_seconds.get_or_insert(10);
+        for (field, default) in [
+            (&mut webhook.failure_policy, "Fail"),
+            (&mut webhook.match_policy, "Equivalent"),
+            (&mut webhook.reinvocation_policy, "Never"),
+        ] {
+            field.get_or_insert_with(|| default.to_owned());
+        }
+        for rule in &mut webhook.rules {
+            for list in
+                [&mut rule.operations, &mut rule.resources, &mut rule.api_groups, &mut rule.api_versions]
+            {
+                list.iter_mut().for_each(|list| list.sort());
+            }
+            rule.scope.get_or_insert_with(|| "*".to_owned());
+        }
+        match serde_json::to_value(webhook) {
+            Ok(serde_json::Value::Object(map)) => map,
+            _ => serde_json::Map::new(),
+        }
+    };
+    let (from, to) = (filled_in(old), filled_in(new));
+    let keys: BTreeSet<_> = from.keys().chain(to.keys()).collect();
+    let differing = keys.into_iter().filter(|key| from.get(*key) != to.get(*key));
+    let said = |key: &String| match (from.get(key), to.get(key)) {
+        (Some(from), Some(to)) if !from.is_array() && !from.is_object() => {
+            format!("`{key}` from `{}` to `{}`", plain(from), plain(to))
+        }
+        _ => format!("`{key}`"),
+    };
+    differing.map(said).collect()
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -202,12 +202,30 @@ impl Operand {
     fn version(&self, text: &str) -> Option<Version> {
         let image = text.split('@').next()?;
         let (repository, tag) = image.rsplit_once(':')?;
-        let is_it = repository.strip_suffix(self.image.as_str());
+        // Without a slash it may be a host and its port.
+        if !repository.contains('/') && !tag.contains('.') {
+            return None;
+        }
+        let (repository, own) = (full(repository), full(&self.image));
+        // A policy that names no registry is about every one of them.
+        let has_registry = own == self.image;
+        let own = if has_registry { own.as_str() } else { self.image.as_str() };
+        let is_it = repository.strip_suffix(own);
         // Tags such as `7.2.5-alpine` name a variant of a version, not what comes before it.
         let tag = tag.split('-').next()?;
         is_it
             .filter(|before| before.is_empty() || before.ends_with('/'))
             .and_then(|_| parse_tolerant(tag).ok())
+    }
+}
+
+/// A repository with the registry that container runtimes add, as `redis` is `docker.io/library/redis`.
+fn full(repository: &str) -> String {
+    match repository.split_once('/') {
+        Some(("docker.io", name)) if !name.contains('/') => format!("docker.io/library/{name}"),
+        Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => repository.to_owned(),
+        Some(_) => format!("docker.io/{repository}"),
+        None => format!("docker.io/library/{repository}"),
     }
 }
 

@@ -155,15 +155,21 @@ pub(super) fn compare(
             let Some(first) = differing.first() else { continue };
             let account = first.account;
             let scope = if first.everywhere { "in all namespaces" } else { "in the watched namespaces" };
-            let shown = shown(&differing);
-            let (code, message) = match gained {
-                true if differing.iter().any(|right| escalates(right)) => (
-                    &codes::PERMISSION_ESCALATES,
-                    format!("`{account}` can now raise its own rights or read all secrets {scope}: {shown}"),
-                ),
-                true => (&codes::PERMISSION_GAINED, format!("`{account}` may now do more {scope}: {shown}")),
-                false => (&codes::PERMISSION_LOST, format!("`{account}` may do less {scope}: {shown}")),
-            };
+            let (escalating, plain): (BTreeSet<_>, BTreeSet<_>) =
+                differing.iter().copied().partition(|right| gained && escalates(right));
+            let mut said = Vec::new();
+            if !escalating.is_empty() {
+                let rights = shown(&escalating);
+                let can = "can now raise its own rights or read all secrets";
+                said.push((&codes::PERMISSION_ESCALATES, format!("`{account}` {can} {scope}: {rights}")));
+            }
+            if !plain.is_empty() {
+                let (code, may) = match gained {
+                    true => (&codes::PERMISSION_GAINED, "may now do more"),
+                    false => (&codes::PERMISSION_LOST, "may do less"),
+                };
+                said.push((code, format!("`{account}` {may} {scope}: {}", shown(&plain))));
+            }
             let here = rule.object.place(&rule.path);
             // The other version has no such rule: the list of its rules is the nearest.
             let is_csv = rule.object.kind() == crate::csv::KIND;
@@ -174,7 +180,10 @@ pub(super) fn compare(
                 true => (here, list(old_csv)),
                 false => (list(new_csv), here),
             };
-            findings.push(Finding::new(code, message).at(place).and(other).subject(new_csv.object.subject()));
+            for (code, message) in said {
+                let finding = Finding::new(code, message).at(place.clone()).and(other.clone());
+                findings.push(finding.subject(new_csv.object.subject()));
+            }
         }
     }
 }

@@ -143,6 +143,76 @@ fn objects_that_change() {
 }
 
 #[test]
+fn updates_of_objects_that_kubernetes_refuses() {
+    let change = |old: &str, new: &str| {
+        let found = found(&[("manifests/o.yaml", old)], &[("manifests/o.yaml", new)]);
+        let code = |line: &String| line.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
+        found.iter().map(code).filter(|code| code.starts_with("object-")).collect::<Vec<_>>().join(" ")
+    };
+    let secret = |rest: &str| format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\n{rest}\n");
+    assert_eq!(change(&secret("type: Opaque"), &secret("type: kubernetes.io/tls")), "object-update-refused");
+    assert_eq!(change(&secret(""), &secret("type: Opaque")), "object-changed");
+    let kept = |data: &str| secret(&format!("immutable: true\n{data}"));
+    assert_eq!(change(&kept("data: {a: MQ==}"), &kept("stringData: {a: '1'}")), "object-changed");
+    assert_eq!(change(&kept("data: {a: MQ==}"), &kept("stringData: {a: '2'}")), "object-update-refused");
+    let class = |rest: &str| {
+        format!("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: a}}\n{rest}\n")
+    };
+    assert_eq!(change(&class("value: 1"), &class("value: 2")), "object-update-refused");
+    let never = class("value: 1\npreemptionPolicy: Never");
+    assert_eq!(change(&class("value: 1"), &never), "object-update-refused");
+    let service = |rest: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: a}}\nspec: {{ports: [{{port: 1}}]{rest}}}\n"
+        )
+    };
+    assert_eq!(change(&service(", clusterIP: None"), &service("")), "object-changed");
+    assert_eq!(change(&service(""), &service(", clusterIP: None")), "object-update-refused");
+}
+
+/// Neither what Kubernetes fills in, nor the order of lists that have none.
+#[test]
+fn a_webhook_changes_where_it_does_something_else() {
+    let webhook = |rest: &str, operations: &str| {
+        CSV.replacen(
+            "  install:\n",
+            &format!(
+                "  webhookdefinitions:\n  - {{type: ValidatingAdmissionWebhook, generateName: v.example.com, deploymentName: foo, \
+                 sideEffects: None, admissionReviewVersions: [v1]{rest}, rules: [{{operations: [{operations}], \
+                 apiGroups: [''], apiVersions: [v1], resources: [pods]}}]}}\n  install:\n"
+            ),
+            1,
+        )
+    };
+    let said = |old: &str, new: &str| {
+        let found = found(&[("manifests/csv.yaml", old)], &[("manifests/csv.yaml", new)]);
+        found.into_iter().find(|line| line.contains("webhook-changed")).unwrap_or_default()
+    };
+    let old = webhook("", "CREATE, UPDATE");
+    let spelled = webhook(", timeoutSeconds: 10, matchPolicy: Equivalent, targetPort: 443", "UPDATE, CREATE");
+    assert_eq!(said(&old, &spelled), "");
+    let other = said(&old, &webhook(", failurePolicy: Ignore", "CREATE, UPDATE"));
+    assert!(other.ends_with("changes: `failurePolicy` from `Fail` to `Ignore`"), "{other}");
+}
+
+/// Only the rights that do so are called so.
+#[test]
+fn what_escalates_is_named_alone() {
+    let role = |rules: &str| {
+        CSV.replacen(
+            "      deployments:\n",
+            &format!("      clusterPermissions: [{{serviceAccountName: foo, rules: [{rules}]}}]\n      deployments:\n"),
+            1,
+        )
+    };
+    let new = role("{apiGroups: [''], resources: [bindings, configmaps, secrets], verbs: [list]}");
+    let found = found(&[], &[("manifests/csv.yaml", &new)]);
+    let of = |code: &str| found.iter().find(|line| line.contains(code)).cloned().unwrap_or_default();
+    assert!(of("permission-escalates").ends_with(": `secrets` (list)"), "{found:?}");
+    assert!(of("permission-gained").ends_with(": `bindings` (list), `configmaps` (list)"), "{found:?}");
+}
+
+#[test]
 fn privileges_of_new_containers_and_access_to_nodes() {
     let containers = "              containers:\n";
     let more = "              shareProcessNamespace: true
@@ -320,14 +390,18 @@ fn images_of_operands_are_of_supported_versions() {
     );
     let examples = r#"'[{"apiVersion": "example.com/v1", "kind": "Foo", "spec": {"image": "library/redis:9.1-alpine"}}]'"#;
     let csv = next("metadata: {name: foo.v0.1.0}", &format!("metadata:\n  name: foo.v0.1.0\n  annotations:\n    alm-examples: {examples}"))
-        .replace("image: 'example.com/foo:1'}", "image: 'example.com/foo:1', env: [{name: A, value: 'my/library/redis:8.0.1'}, {name: B, value: 'library/redis-exporter:1.0'}, {name: C, value: 'library/redis:latest'}]}");
+        .replace("image: 'example.com/foo:1'}", "image: 'example.com/foo:1', env: [{name: A, value: 'my/library/redis:8.0.1'}, {name: B, value: 'library/redis-exporter:1.0'}, {name: C, value: 'library/redis:latest'}, {name: D, value: 'redis:6379'}, {name: E, value: 'redis:6.0'}]}");
     let found = under(policy, &[], &[("manifests/csv.yaml", &csv), ("manifests/crd.yaml", &crd)], &[]);
     let line = |image: &str| {
         format!(
             "policy-operand-unsupported: the package file promises to support Redis `>=7.0.0 <9.0.0`, and the bundle names `{image}`"
         )
     };
-    assert_eq!(found, [line("docker.io/library/redis:6.2"), line("library/redis:9.1-alpine")]);
+    // `redis:6379` is a host and a port.
+    assert_eq!(
+        found,
+        [line("docker.io/library/redis:6.2"), line("library/redis:9.1-alpine"), line("redis:6.0")]
+    );
 }
 
 #[test]
@@ -364,6 +438,9 @@ fn what_is_removed_was_deprecated_for_as_long_as_promised() {
     assert_eq!(found(&deprecated, &[]), [""; 0]);
     let short = message("after it was deprecated for 1 minor version, not for 2 minor versions");
     assert_eq!(found(&deprecated, &[&at(&two, &plain)]), short);
+    // It says so, and does not only use the word.
+    let not = with("a: {type: string, description: 'This is not deprecated.'}");
+    assert_eq!(found(&not, &[&at(&one, &not), &at(&two, &not)]), never);
     // A patch is no minor version.
     let patch = csv("1.2.1");
     let patched = under(

@@ -51,6 +51,12 @@ pub fn misfit(format: &str, text: &str) -> Option<&'static str> {
     (!fits).then_some(expected)
 }
 
+/// Whether clusters judge texts of a format at all.
+pub fn is_checked(format: &str) -> bool {
+    // No text has every format.
+    ["", "\n"].iter().any(|text| misfit(format, text).is_some())
+}
+
 macro_rules! patterns {
     ($($name:ident = $pattern:literal;)+) => {$(
         static $name: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new($pattern).ok());

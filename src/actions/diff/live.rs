@@ -86,5 +86,11 @@ fn failure(error: ClusterError) -> Failure {
         ClusterError::TimedOut { .. } => Exit::TimedOut,
         _ => Exit::Unknown,
     };
-    Failure { exit, help: error.help(), ..Failure::unknown(error) }
+    let help = match &error {
+        ClusterError::TimedOut { .. } => {
+            Some("check the kubeconfig, the context and the network, or give more --live-timeout".into())
+        }
+        other => other.help(),
+    };
+    Failure { exit, help, ..Failure::unknown(error) }
 }

@@ -12,8 +12,9 @@ use crate::cel::run::is_about_new_fields;
 use crate::diff::codes;
 use crate::finding::{Code, Level};
 use crate::schema::Schema;
+use crate::schema::format::is_checked;
 use crate::source::Span;
-use crate::yaml::{Document, Node, Value, first_document};
+use crate::yaml::{Document, Entry, Node, Value, first_document};
 
 /// One change of a schema.
 #[derive(Debug)]
@@ -30,7 +31,12 @@ pub(super) struct Change {
 
 /// Every change from one schema to another.
 pub(super) fn changes(old: &Node<'_>, new: &Node<'_>) -> Vec<Change> {
-    let mut walk = Walk { path: Vec::new(), changes: Vec::new() };
+    walked(old, new, false)
+}
+
+/// Every change from one schema to another; in logic, a property that is not named may be anything.
+fn walked(old: &Node<'_>, new: &Node<'_>, in_logic: bool) -> Vec<Change> {
+    let mut walk = Walk { path: Vec::new(), changes: Vec::new(), in_logic };
     if !same(old, new) {
         walk.schema(Pair { old, old_key: old.span, new, new_key: new.span }, false);
     }
@@ -49,6 +55,7 @@ struct Pair<'b, 'a> {
 struct Walk<'b> {
     path: Vec<Segment<'b>>,
     changes: Vec<Change>,
+    in_logic: bool,
 }
 
 impl<'b> Walk<'b> {
@@ -89,6 +96,7 @@ impl<'b> Walk<'b> {
         self.combinations(pair);
         self.required(pair);
         self.properties(pair);
+        self.filled_in(pair);
         self.maps(pair);
         if let (Some(old), Some(new)) = (field(pair.old, "items"), field(pair.new, "items"))
             && let (Value::Mapping(_), Value::Mapping(_)) = (&old.value, &new.value)
@@ -109,10 +117,18 @@ impl<'b> Walk<'b> {
         let (from, to) = (type_of(pair.old), type_of(pair.new));
         let path = self.here();
         if is_true(pair.old, EMBEDDED) != is_true(pair.new, EMBEDDED) {
-            let added = is_true(pair.new, EMBEDDED);
-            let code = if added { &codes::SCHEMA_TYPE_CHANGED } else { &codes::SCHEMA_WIDENED };
-            let word = if added { "now has to be" } else { "no longer has to be" };
-            self.push(pair, code, EMBEDDED, "unhandled", format!("`{path}` {word} a Kubernetes object"));
+            let keeps = |name: &&str| property(pair.new, name).is_some() || keeps_unknown(pair.new);
+            let (code, rest) = match is_true(pair.new, EMBEDDED) {
+                true => (&codes::SCHEMA_TYPE_CHANGED, "now has to be a Kubernetes object"),
+                false if ROOT_FIELDS.iter().all(keeps) => {
+                    (&codes::SCHEMA_WIDENED, "no longer has to be a Kubernetes object")
+                }
+                false => (
+                    &codes::SCHEMA_FIELD_REMOVED,
+                    "is no Kubernetes object any more, and loses its `apiVersion`, `kind` and `metadata`",
+                ),
+            };
+            self.push(pair, code, EMBEDDED, "unhandled", format!("`{path}` {rest}"));
         }
         if from == to {
             return false;
@@ -277,13 +293,12 @@ impl<'b> Walk<'b> {
             };
             self.push(pair, code, "pattern", "pattern", message);
         }
-        let (from, to) = (text(pair.old, "format"), text(pair.new, "format"));
-        if from != to {
+        // Of numbers, and of formats that clusters do not know, they check nothing.
+        let checked = |node| Some(text(node, "format")).filter(|format| is_checked(format)).unwrap_or("");
+        let (from, to) = (checked(pair.old), checked(pair.new));
+        if from.replace('-', "") != to.replace('-', "") {
             let (code, message) = match (from, to) {
                 (_, "") => (&codes::SCHEMA_WIDENED, format!("`{path}` no longer has the format `{from}`")),
-                ("int32", "int64") | ("float", "double") => {
-                    (&codes::SCHEMA_WIDENED, format!("`{path}` had the format `{from}`, and now `{to}`"))
-                }
                 ("", _) => (&codes::SCHEMA_FORMAT_NARROWED, format!("`{path}` now has the format `{to}`")),
                 _ => (
                     &codes::SCHEMA_FORMAT_NARROWED,
@@ -355,7 +370,8 @@ impl<'b> Walk<'b> {
                 branches.iter().map(|one| wordless(one).to_string()).collect::<BTreeSet<_>>()
             };
             let (from, to) = (of(&olds), of(&news));
-            if from == to {
+            // A branch of `oneOf` that stands twice is never the only one that fits.
+            if from == to && (name != "oneOf" || olds.len() == news.len()) {
                 continue;
             }
             let added = |branch: &&&Node<'_>| !from.contains(&wordless(branch).to_string());
@@ -399,16 +415,12 @@ impl<'b> Walk<'b> {
         let within = |name: &str| if path == "." { name.to_owned() } else { format!("{path}.{name}") };
         let is_root = self.path.is_empty();
         for name in to.difference(&from).filter(|name| !(is_root && ROOT_FIELDS.contains(&name.as_str()))) {
-            let has_default = property(pair.new, name).is_some_and(|new| field(new, "default").is_some());
-            let (level, rest) = match has_default {
-                true => (Level::Info, ", and has a default"),
-                false => (Level::Error, ""),
-            };
-            let message = format!("`{}` is now required{rest}", within(name));
-            self.push(pair, &codes::SCHEMA_REQUIRED_ADDED, "required", "required", message);
-            if let Some(change) = self.changes.last_mut() {
-                change.level = level;
+            // Where it is missing, it gets its default.
+            if property(pair.new, name).is_some_and(|new| field(new, "default").is_some()) {
+                continue;
             }
+            let message = format!("`{}` is now required", within(name));
+            self.push(pair, &codes::SCHEMA_REQUIRED_ADDED, "required", "required", message);
         }
         for name in from.difference(&to) {
             if property(pair.new, name).is_some() {
@@ -420,7 +432,7 @@ impl<'b> Walk<'b> {
 
     fn properties(&mut self, pair: Pair<'b, '_>) {
         let required = texts(pair.new, "required");
-        let keeps = is_true(pair.new, PRESERVE) || field(pair.new, "additionalProperties").is_some();
+        let keeps = keeps_unknown(pair.new);
         for entry in entries(pair.old, "properties") {
             let segment = Segment::Property(&entry.key);
             let next = field(pair.new, "properties").and_then(|map| map.as_mapping()?.entry(&entry.key));
@@ -434,8 +446,15 @@ impl<'b> Walk<'b> {
                 self.below(segment, pair, required.contains(&entry.key.as_ref()));
                 continue;
             }
-            // Kubernetes adds these to every schema.
-            if self.path.is_empty() && ROOT_FIELDS.contains(&entry.key.as_ref()) {
+            // Kubernetes adds these to every schema, and logic does not say which fields there are.
+            if self.path.is_empty() && ROOT_FIELDS.contains(&entry.key.as_ref()) || self.in_logic {
+                continue;
+            }
+            // It is one of the keys of a map now.
+            if let Additional::Schema(new) = Additional::of(pair.new) {
+                let new_key = key_of(pair.new, "additionalProperties");
+                let pair = Pair { old: &entry.value, old_key: entry.key_span, new, new_key };
+                self.below(segment, pair, false);
                 continue;
             }
             self.path.push(segment);
@@ -465,6 +484,7 @@ impl<'b> Walk<'b> {
             // Objects may have had the field already.
             let before = match Additional::of(pair.old) {
                 Additional::Schema(schema) => Some(schema),
+                _ if self.in_logic => anything(),
                 _ => implied(&self.path, &entry.key),
             };
             if let Some(old) = before {
@@ -495,6 +515,27 @@ impl<'b> Walk<'b> {
         }
     }
 
+    /// A default that is filled in counts among the keys of its object.
+    fn filled_in(&mut self, pair: Pair<'b, '_>) {
+        let name = "maxProperties";
+        let (Some(from), Some(to)) = (Bound::of(pair.old, name), Bound::of(pair.new, name)) else { return };
+        let is_filled_in = |entry: &&Entry<'_>| {
+            property(pair.old, &entry.key).is_none_or(|old| field(old, "default").is_none())
+                && field(&entry.value, "default").is_some()
+        };
+        let filled: Vec<_> = entries(pair.new, "properties").filter(is_filled_in).collect();
+        if let [first, ..] = filled[..]
+            && to.value < from.value + filled.len() as f64
+        {
+            let path = self.here();
+            let message = format!(
+                "`{path}` has {} fields at most, and one of them is now filled in: the default of `{}`",
+                to.value, first.key
+            );
+            self.push(pair, &codes::SCHEMA_BOUND_NARROWED, "properties", "", message);
+        }
+    }
+
     fn maps(&mut self, pair: Pair<'b, '_>) {
         let path = self.here();
         match (is_true(pair.old, PRESERVE), is_true(pair.new, PRESERVE)) {
@@ -509,8 +550,16 @@ impl<'b> Walk<'b> {
             _ => {}
         }
         let name = "additionalProperties";
-        let (from, to) = (Additional::of(pair.old), Additional::of(pair.new));
+        let (mut from, mut to) = (Additional::of(pair.old), Additional::of(pair.new));
+        // What is kept as unknown is as good as any key.
+        if matches!(to, Additional::None) && is_true(pair.new, PRESERVE) {
+            to = Additional::Any;
+        } else if matches!(from, Additional::None) && is_true(pair.old, PRESERVE) {
+            from = Additional::Any;
+        }
         let (code, message) = match (from, to) {
+            (Additional::Any, Additional::None) if is_true(pair.old, PRESERVE) => return,
+            (Additional::None, Additional::Any) if is_true(pair.new, PRESERVE) => return,
             (Additional::Schema(old), Additional::Schema(new)) => {
                 let (old_key, new_key) = (key_of(pair.old, name), key_of(pair.new, name));
                 return self.below(Segment::Word(name), Pair { old, old_key, new, new_key }, false);
@@ -546,6 +595,17 @@ fn implied(path: &[Segment<'_>], name: &str) -> Option<&'static Node<'static>> {
         _ => return None,
     };
     document.as_ref().map(|document| &document.root)
+}
+
+/// The schema that says nothing.
+fn anything() -> Option<&'static Node<'static>> {
+    static ANYTHING: LazyLock<Option<Document<'static>>> = LazyLock::new(|| first_document("{}").ok());
+    ANYTHING.as_ref().map(|document| &document.root)
+}
+
+/// Whether fields that a schema does not name are kept.
+fn keeps_unknown(schema: &Node<'_>) -> bool {
+    is_true(schema, PRESERVE) || field(schema, "additionalProperties").is_some()
 }
 
 /// A bound of a schema, as far as it limits anything.
@@ -596,9 +656,9 @@ fn branches<'b, 'a>(schema: &'b Node<'a>, name: &str) -> Vec<&'b Node<'a>> {
     if is_spelled_out { Vec::new() } else { branches }
 }
 
-/// Whether `new` admits every value that `old` does, as far as that is known.
+/// Whether a branch of logic admits every value that another one does, as far as that is known.
 fn admits_all(old: &Node<'_>, new: &Node<'_>) -> bool {
-    changes(old, new).iter().all(|change| change.level == Level::Info)
+    walked(old, new, true).iter().all(|change| change.level == Level::Info)
 }
 
 /// Whether a branch of `allOf` only repeats what the schema around it says.

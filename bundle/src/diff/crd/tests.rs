@@ -214,7 +214,12 @@ const CHANGES: &[Change] = &[
     ("another pattern", "'^[a-z]+$'", "'^[a-z]*$'", "schema-pattern-narrowed*"),
     ("no pattern", ", pattern: '^[a-z]+$'", "", "schema-widened*"),
     ("another format", "format: uri", "format: email", "schema-format-narrowed*"),
-    ("a wider format", "format: int32", "format: int64", "schema-widened*"),
+    (
+        "a wider format of a number, which is never checked",
+        "format: int32",
+        "format: int64",
+        "crd-upgrade-refused*",
+    ),
     ("no null", "nullable: true, ", "", "schema-nullable-removed*"),
     ("null", "{type: string, maxLength", "{nullable: true, type: string, maxLength", "schema-widened*"),
     ("another default", "default: iron", "default: glass", "schema-default-changed*"),
@@ -471,4 +476,98 @@ spec:
     assert_eq!(of, crate::finding::Level::Error);
     assert!(message.contains("`b` is removed"), "{message}");
     assert_eq!(level("Webhook").0, crate::finding::Level::Warning);
+}
+
+/// The codes of a change of `spec.much`, without what OLM v1 alone refuses.
+fn field(old: &str, new: &str) -> String {
+    let with = |field: &str| {
+        let kind = "kind: {type: string, enum: [iron, glass], default: iron}";
+        CRD.replacen(kind, &format!("{kind}\n              much: {field}"), 1)
+    };
+    let all = codes(&with(old), &with(new)).replace('*', "");
+    all.split(' ').filter(|code| *code != "crd-upgrade-refused").collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_default_that_is_filled_in_counts_against_the_bound_of_its_object() {
+    let with = |most: u8, more: &str| {
+        format!("{{type: object, maxProperties: {most}, properties: {{a: {{type: string}}{more}}}}}")
+    };
+    let filled = ", n: {type: string, default: x}";
+    assert_eq!(field(&with(1, ""), &with(1, filled)), "schema-bound-narrowed schema-field-added");
+    assert_eq!(field(&with(1, ""), &with(2, filled)), "schema-field-added schema-widened");
+    assert_eq!(field(&with(1, ""), &with(1, ", n: {type: string}")), "schema-field-added");
+}
+
+#[test]
+fn a_branch_of_one_of_that_stands_twice_fits_nothing() {
+    let of = |name: &str, times: usize| {
+        format!("{{type: string, {name}: [{}]}}", vec!["{maxLength: 3}"; times].join(", "))
+    };
+    assert_eq!(field(&of("oneOf", 1), &of("oneOf", 2)), "schema-combination-narrowed");
+    assert_eq!(field(&of("anyOf", 1), &of("anyOf", 2)), "");
+}
+
+#[test]
+fn what_is_no_object_any_more_loses_what_every_object_has() {
+    let of = |more: &str| format!("{{type: object, {more}properties: {{spec: {{type: object}}}}}}");
+    let embedded = "x-kubernetes-embedded-resource: true, ";
+    assert_eq!(field(&of(embedded), &of("")), "schema-field-removed");
+    let keeps = "x-kubernetes-preserve-unknown-fields: true, ";
+    assert_eq!(field(&of(&format!("{embedded}{keeps}")), &of(keeps)), "schema-widened");
+}
+
+/// Logic says what holds of fields, not which fields there are.
+#[test]
+fn an_exclusion_that_says_less_excludes_more() {
+    let not = |properties: &str| {
+        format!(
+            "{{type: object, properties: {{a: {{type: string}}}}, not: {{properties: {{{properties}}}}}}}"
+        )
+    };
+    assert_eq!(field(&not("a: {maxLength: 3}"), &not("")), "schema-combination-narrowed");
+    assert_eq!(field(&not("a: {maxLength: 3}"), &not("a: {maxLength: 2}")), "schema-widened");
+}
+
+#[test]
+fn keys_that_are_kept_as_unknown_are_kept() {
+    let map = "{type: object, additionalProperties: {type: string}}";
+    let kept = "{type: object, x-kubernetes-preserve-unknown-fields: true}";
+    let named = "{type: object, properties: {a: {type: string}}}";
+    assert_eq!(field(map, kept), "schema-widened schema-widened");
+    assert_eq!(field(kept, map), "schema-map-narrowed schema-unknown-fields-pruned");
+    assert_eq!(field(named, map), "schema-widened");
+}
+
+#[test]
+fn a_required_field_with_a_default_is_never_missing() {
+    let of = |more: &str| format!("{{type: object, properties: {{a: {{type: string, default: x}}}}{more}}}");
+    assert_eq!(field(&of(""), &of(", required: [a]")), "");
+}
+
+#[test]
+fn formats_that_clusters_do_not_check_say_nothing() {
+    for (of, from, to) in [
+        ("integer", ", format: int64", ", format: int32"),
+        ("string", "", ", format: password"),
+        ("string", ", format: quantity", ", format: foo"),
+        ("string", ", format: date-time", ", format: datetime"),
+    ] {
+        let with = |format: &str| format!("{{type: {of}{format}}}");
+        assert_eq!(field(&with(from), &with(to)), "", "{from}{to}");
+    }
+    assert_eq!(field("{type: string}", "{type: string, format: uuid}"), "schema-format-narrowed");
+    assert_eq!(field("{type: string, format: uri}", "{type: string, format: foo}"), "schema-widened");
+}
+
+#[test]
+fn what_a_cluster_fills_into_a_conversion_is_no_change() {
+    let saved = CRD.replacen(
+        "service: {name: w, namespace: n}",
+        "service: {name: w, namespace: n, port: 443}, caBundle: eA==",
+        1,
+    );
+    assert_eq!(codes(CRD, &saved), "");
+    let moved = CRD.replacen("service: {name: w,", "service: {name: x,", 1);
+    assert!(codes(CRD, &moved).contains("crd-conversion-changed"));
 }

@@ -108,9 +108,14 @@ impl Removed {
         self.field.iter().any(|step| {
             let Some(below) = below(schema, step) else { return false };
             schema = below;
-            schema.text("description").to_lowercase().contains("deprecated")
+            schema.text("description").lines().any(says_deprecated)
         })
     }
+}
+
+/// Whether a line says so itself, as `Deprecated: use x` does, and `This is not deprecated` does not.
+fn says_deprecated(line: &str) -> bool {
+    line.trim_start().to_lowercase().starts_with("deprecated")
 }
 
 fn below<'b, 'a>(schema: Schema<'b, 'a>, step: &str) -> Option<Schema<'b, 'a>> {
