@@ -30,7 +30,7 @@ spec:
   - name: v1
     served: true
     storage: true
-    schema: {openAPIV3Schema: {type: object, description: Says it again.}}
+    schema: {openAPIV3Schema: {type: object, description: Says it again., x-kubernetes-preserve-unknown-fields: true}}
 status: {conditions: []}
 ";
 

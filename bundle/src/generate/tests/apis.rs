@@ -37,7 +37,7 @@ fn examples(generated: &Outcome) -> Vec<String> {
 
 #[test]
 fn samples_of_one_name_and_several_versions_are_all_kept() {
-    let crd = CRD.replace("  versions:\n", "  versions:\n  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n");
+    let crd = CRD.replace("  versions:\n", "  versions:\n  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n");
     let older = SAMPLE.replace("example.com/v1", "example.com/v1beta1");
     let generated =
         Input { texts: &[&crd, DEPLOYMENT], samples: &[SAMPLE, &older], ..Input::default() }.run();
@@ -84,4 +84,26 @@ fn an_operator_without_crds_is_a_finding() {
     assert_eq!(said(&from_chart(&[CRD, DEPLOYMENT]), "generate-no-api"), "");
     assert_eq!(said(&run(&[DEPLOYMENT]), "generate-no-api"), "");
     assert_eq!(said(&run(&[CRD, DEPLOYMENT, RBAC]), "generate-no-api"), "");
+}
+
+/// What `bundle validate --suite schema` says of the examples, said of the samples.
+#[test]
+fn samples_are_held_against_their_schema_as_examples_are() {
+    let schema = "type: object, properties: {spec: {type: object, properties: {step: {type: integer, multipleOf: 2}, \
+                  data: {type: string, format: byte}, word: {type: string, pattern: '^a'}}}}";
+    let crd = CRD.replace(
+        "type: object, description: Says it again., x-kubernetes-preserve-unknown-fields: true",
+        schema,
+    );
+    assert!(crd.contains(schema));
+    let sample = "apiVersion: example.com/v1\nkind: Echo\nmetadata: {name: a}\nspec: {step: 3, data: '?', word: b, wrod: a}\n";
+    let said = outcome(&[&crd, DEPLOYMENT, RBAC, sample]);
+    for expected in [
+        "at `spec.step`: 3 is not a multiple of 2",
+        "at `spec.data`: `?` is not base64",
+        "at `spec.word`: `b` does not match `^a`",
+        "`wrod` is not a field of the schema: it would be dropped (did you mean `word`?)",
+    ] {
+        assert!(said.contains(expected), "{said}");
+    }
 }

@@ -9,7 +9,10 @@ fn with(manifest: &str) -> String {
 
 /// A CRD with this schema.
 fn crd(schema: &str) -> String {
-    CRD.replace("{type: object, description: Says it again.}", schema)
+    CRD.replace(
+        "{type: object, description: Says it again., x-kubernetes-preserve-unknown-fields: true}",
+        schema,
+    )
 }
 
 #[test]
@@ -37,7 +40,7 @@ fn a_schema_that_no_api_server_takes_is_an_error() {
         assert!(!found.contains("+ manifests/"), "{schema}: {found}");
     }
     let without =
-        CRD.replace("    schema: {openAPIV3Schema: {type: object, description: Says it again.}}\n", "");
+        CRD.replace("    schema: {openAPIV3Schema: {type: object, description: Says it again., x-kubernetes-preserve-unknown-fields: true}}\n", "");
     let found = with(&without);
     assert!(
         found.starts_with("error[schema-not-structural] 1.yaml:9:11: the version `v1` has no schema"),
