@@ -13,10 +13,11 @@ mod tests;
 
 use serde::de::DeserializeOwned;
 
+use crate::crd::{self, Crd};
 use crate::parse::Object;
 use crate::refused::{Check, Refused};
 use crate::source::Span;
-use crate::yaml::{Node, Step, Value, decode};
+use crate::yaml::{Node, Step, Value, decode, fit};
 
 /// Everything that Kubernetes refuses of an object, whatever else is there; nothing of kinds that are not known here.
 pub(crate) fn refused<'n>(object: Object<'n, '_>) -> Vec<Refused<'n>> {
@@ -28,6 +29,11 @@ pub(crate) fn refused<'n>(object: Object<'n, '_>) -> Vec<Refused<'n>> {
         ("networking.k8s.io/v1", "NetworkPolicy") => typed(&mut check, object.root, network_policy::check),
         ("policy/v1", "PodDisruptionBudget") => typed(&mut check, object.root, disruption::check),
         ("scheduling.k8s.io/v1", "PriorityClass") => typed(&mut check, object.root, priority::check),
+        (crd::V1, "CustomResourceDefinition") => {
+            // Its types are held in tables, and what does not fit them is said elsewhere.
+            let noted = fit::fit(object.root, Crd::from(object).of());
+            check.unquoted(object.root, &noted.as_text.into_iter().collect());
+        }
         _ => {}
     }
     check.refused

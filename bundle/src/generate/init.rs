@@ -174,10 +174,7 @@ pub fn package_file(found: &Found<'_>) -> Initial {
             },
             (None, Some(of_crate)) => text += &format!("# {key}: {of_crate}\n"),
             (None, None) if key == "descriptors" && !found.kinds.is_empty() => {
-                text += &format!(
-                    "# descriptors: [{{kind: {}, spec: [{{path: size, displayName: Size}}]}}]\n",
-                    found.kinds[0]
-                );
+                text += &format!("# {key}: {}\n", example.replacen("Thing", &found.kinds[0], 1));
             }
             (None, None) => text += &format!("# {key}: {example}\n"),
         }
@@ -375,6 +372,11 @@ spec:
         let whole: String = lines.map(|line| format!("{line}\n")).collect();
         let file = PackageFile::parse(Source::new("olmkit.yaml", &whole)).unwrap();
         assert_eq!((file.settings.package.as_str(), file.settings.allow.len()), ("my-operator", 1));
+        // Of an operator with custom resources, an example is about one of them.
+        let found = Found { kinds: vec!["Echo".into()], ..Found::default() };
+        let own =
+            "# descriptors: [{kind: Echo, spec: [{path: size, displayName: Size}], hide: [spec.debug]}]\n";
+        assert!(package_file(&found).text.contains(own));
     }
 
     #[test]

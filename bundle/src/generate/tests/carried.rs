@@ -48,6 +48,17 @@ fn a_schema_that_no_api_server_takes_is_an_error() {
     );
 }
 
+/// YAML reads `n`, `off` and the like as booleans.
+#[test]
+fn a_word_that_yaml_takes_for_a_boolean_is_an_error() {
+    let crd = crd("{type: object, required: [n], properties: {n: {type: integer}}}");
+    let found = said(&run(&[DEPLOYMENT, &crd]), "manifest-content-invalid");
+    assert!(
+        found.contains("expected a string in `spec.versions[0].schema.openAPIV3Schema.required[0]`"),
+        "{found}"
+    );
+}
+
 #[test]
 fn a_schema_that_is_refused_can_be_allowed() {
     let broken = crd("{type: object, x-kubernetes-validations: [{rule: self.size > 0}]}");
