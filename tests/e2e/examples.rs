@@ -1,4 +1,4 @@
-//! The operators of `examples/` on a cluster: as their pages show them, and from the bundles that olmkit makes.
+//! The operators of `examples/` on a cluster: as their pages show them, from the bundles that olmkit makes, and under OLM.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,13 @@ use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
 use olmkit::image::Config;
+use serde_json::Value;
 
 use crate::cluster::{Cluster, Namespace, finished};
 use crate::etcd;
-use crate::harness::{Company, trial_with};
-use crate::images::olmkit;
+use crate::harness::{Company, results, trial_with};
+use crate::images::{olmkit, pushed};
+use crate::olm::{self, Told, push_catalog, serve};
 use crate::pages::{Page, walked};
 use crate::program;
 use crate::support::{Part, find};
@@ -92,8 +94,16 @@ pub(crate) fn trials() -> Vec<Trial> {
     let memcached = || Some(Part::program("memcached"));
     let with_helm = || Some(Part::new("helm", helm().is_none().then(|| "helm is not installed".into())));
     let etcd = || Some(Part::new("etcd", etcd::missing()));
+    // In company: nobody else touches its CRD but the tests that are alone.
+    let under_olm = |name, example: &'static Example, needed: Option<Part>| {
+        let needed = needed.into_iter().chain([olm::needed()]);
+        trial_with(name, Company::Any, needed, |namespace| example.under_olm(namespace))
+    };
     // Alone: they bring CRDs and namespaces.
     vec![
+        under_olm("the_memcached_example_upgrades_under_olm", &MEMCACHED, memcached()),
+        under_olm("the_echo_example_upgrades_under_olm", &ECHO, with_helm()),
+        under_olm("the_etcd_example_upgrades_under_olm", &ETCD, etcd()),
         trial_with("the_memcached_example_as_its_page_shows_it", Company::Alone, memcached(), |namespace| {
             MEMCACHED.page(namespace)
         }),
@@ -200,18 +210,81 @@ impl Example {
         outcome
     }
 
-    fn release(&self, namespace: &Namespace, dir: &Path, release: &str) -> Result<(), Failed> {
-        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(self.name);
-        let file = |path: String| example.join(path).display().to_string();
-        let (operator, namespace_name) = (self.operator(), &namespace.name);
+    /// Installs the first release with its bundle, catalog and Subscription, upgrades to the next, and removes it.
+    fn under_olm(&self, namespace: &Namespace) -> Result<(), Failed> {
+        self.images(namespace.cluster)?;
+        let dir = tempfile::tempdir()?;
+        let dir = dir.path();
+        for release in self.releases {
+            self.bundle(namespace, dir, release)?;
+            let reference = namespace.image(&format!("{}-bundle:v{release}", self.operator()));
+            let bundle = pushed(dir, &["bundle", "push", release, &reference])?;
+            olmkit(dir, &["catalog", "add", "catalog", &bundle, "--policy", "semver"])?;
+        }
+        serve(namespace, self.name, &push_catalog(dir, &namespace.image("catalog:v1"))?)?;
+        let mut told = Told { namespace, dir, text: String::new() };
+        let outcome = self.life(&mut told);
+        fs::create_dir_all(results())?;
+        fs::write(results().join(format!("{}.txt", self.operator())), &told.text)?;
+        self.clean(namespace.cluster)?;
+        outcome
+    }
+
+    fn life(&self, told: &mut Told<'_>) -> Result<(), Failed> {
+        let (operator, namespace) = (self.operator(), told.namespace);
+        let [first, next] = self.releases;
+        told.operator(&["install", &operator, "--version", first])?;
+        self.succeeded(told, first)?;
+        let samples = self.samples(first);
+        namespace.kubectl(&["apply", "--filename", &samples])?;
+        namespace.wait(self.sample, self.ready)?;
+        told.operator(&["upgrade", &operator])?;
+        self.succeeded(told, next)?;
+        // What was there is there, and the new release says so.
+        namespace.wait(self.sample, self.ready)?;
+        told.operator(&["doctor", &operator])?;
+        namespace.kubectl(&["delete", "--filename", &samples, "--timeout=60s"])?;
+        told.operator(&["uninstall", &operator, "--delete-crds"])?;
+        let left =
+            namespace.cluster.kubectl(&["get", "crd", self.crd, "--ignore-not-found", "--output=name"])?;
+        assert_eq!(left, "");
+        Ok(())
+    }
+
+    fn succeeded(&self, told: &Told<'_>, release: &str) -> Result<(), Failed> {
+        let words = ["operator", "status", &self.operator(), "-n", &told.namespace.name, "--output", "json"];
+        let status: Value = serde_json::from_str(&olmkit(told.dir, &words)?)?;
+        let found = |key: &str| status[key].as_str().unwrap_or_default();
+        let csv = format!("{}.v{release}", self.operator());
+        assert_eq!((found("installedCSV"), found("csvPhase")), (&*csv, "Succeeded"), "{status}");
+        Ok(())
+    }
+
+    /// Where a file of the example is.
+    fn file(&self, path: &str) -> String {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("examples")
+            .join(self.name)
+            .join(path)
+            .display()
+            .to_string()
+    }
+
+    /// Where the custom resources of a release are.
+    fn samples(&self, release: &str) -> String {
+        self.file(&if self.chart { "samples".into() } else { format!("deploy/{release}/samples") })
+    }
+
+    /// Makes the bundle of a release, in a directory of its name.
+    fn bundle(&self, namespace: &Namespace, dir: &Path, release: &str) -> Result<(), Failed> {
+        let operator = self.operator();
         let image = format!(
             "registry.example.com/{operator}:{release}={}/{}",
             namespace.cluster.registry,
             self.image()
         );
-        let (package, tag) = (file("olmkit.yaml".into()), format!("image.tag={release}"));
-        let manifests = file(format!("deploy/{release}/install"));
-        let samples = file(if self.chart { "samples".into() } else { format!("deploy/{release}/samples") });
+        let (package, tag) = (self.file("olmkit.yaml"), format!("image.tag={release}"));
+        let (manifests, samples) = (self.file(&format!("deploy/{release}/install")), self.samples(release));
         let mut words = vec!["bundle", "generate", "--package-file", &package, "--version", release];
         words.extend(["--image", &image, "--output-dir", release]);
         if self.chart {
@@ -229,6 +302,12 @@ impl Example {
             .output()?;
         finished(&words, &output)?;
         olmkit(dir, &["bundle", "validate", release])?;
+        Ok(())
+    }
+
+    fn release(&self, namespace: &Namespace, dir: &Path, release: &str) -> Result<(), Failed> {
+        self.bundle(namespace, dir, release)?;
+        let namespace_name = &namespace.name;
         let mut words = vec!["bundle", "manifests", release, "--namespace", namespace_name];
         if !self.chart {
             words.extend(["--watch-namespace", namespace_name]);
@@ -237,9 +316,9 @@ impl Example {
         let objects = dir.join("objects.yaml").display().to_string();
         namespace.kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", &objects])?;
         namespace.wait(&format!("crd/{}", self.crd), "condition=Established")?;
-        let deployment = format!("deployment/{operator}");
+        let deployment = format!("deployment/{}", self.operator());
         namespace.kubectl(&["rollout", "status", &deployment, "--timeout=120s"])?;
-        namespace.kubectl(&["apply", "--filename", &samples])?;
+        namespace.kubectl(&["apply", "--filename", &self.samples(release)])?;
         namespace.wait(self.sample, self.ready)
     }
 

@@ -56,11 +56,11 @@ pub(crate) fn trial(
     trial_with(name, company, None, test)
 }
 
-/// A test on the cluster that needs one more part of the machine.
+/// A test on the cluster that needs more parts of the machine.
 pub(crate) fn trial_with(
     name: &'static str,
     company: Company,
-    needed: Option<Part>,
+    needed: impl IntoIterator<Item = Part>,
     test: impl FnOnce(&Namespace) -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
     let run = move || {

@@ -114,6 +114,14 @@ fn what_is_well_passes() {
     assert_eq!(check("", None), "");
 }
 
+/// OLM 0.46 went from Succeeded to Failed and back within a second, when the rights of the predecessor went, and left the list as
+/// it was in between.
+#[test]
+fn what_was_missing_for_a_moment_is_not_missing() {
+    let stale = json!([{"kind": "ServiceAccount", "name": "op", "status": "PresentNotSatisfied"}]);
+    assert_eq!(check("csv", Some(json!({"status": {"requirementStatus": stale}}))), "");
+}
+
 #[test]
 fn each_fault_is_named() {
     let old = json!({"metadata": {"labels": {"olm.owner": "op.v1"}}});
@@ -121,7 +129,7 @@ fn each_fault_is_named() {
         check("csv", Some(json!({"status": {"phase": "Installing"}}))),
         check(
             "csv",
-            Some(json!({"status": {"requirementStatus": [
+            Some(json!({"status": {"phase": "Failed", "requirementStatus": [
                 {"kind": "PolicyRule", "name": "r", "status": "NotSatisfied"},
             ]}})),
         ),
@@ -148,7 +156,7 @@ fn each_fault_is_named() {
     ];
     insta::assert_snapshot!(said.join("\n"), @"
     the ClusterServiceVersion succeeded: `op.v2` is Installing
-    its requirements are met: PolicyRule `r` is NotSatisfied
+    the ClusterServiceVersion succeeded: `op.v2` is Failed; its requirements are met: PolicyRule `r` is NotSatisfied
     its deployments run its images: deployment/op does not exist
     its deployments run its images: deployment/op belongs to `op.v1`; nothing of its predecessor is left: deployment/op still belongs to `op.v1`
     its deployments run its images: 0 of 1 pods of deployment/op are available
