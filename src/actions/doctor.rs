@@ -204,10 +204,12 @@ fn refused(path: &Path, start: &[u8]) -> Result<(), Failure> {
     Err(Failure::unknown(error).help(format!("unpack it: {command}")))
 }
 
-/// Whether a text is a recording: a file says so by its name.
+/// Whether a text is a recording: a file says so by its name. Its first line may be cut off.
 fn is_recording(text: &str) -> bool {
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
-    serde_json::from_str::<serde_json::Value>(first).is_ok_and(|line| line["t"].is_i64())
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).take(2);
+    lines.any(|line| {
+        serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line["t"].is_i64())
+    })
 }
 
 /// The text of a recording.

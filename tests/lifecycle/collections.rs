@@ -145,7 +145,7 @@ fn a_collection_that_was_cut_off_is_not_progressing() {
         let codes: Vec<&str> = causes.iter().filter_map(|cause| cause["code"].as_str()).collect();
         assert_eq!(codes, ["not-collected"], "{cut}: {found:#}");
         assert!(
-            causes[0]["sentence"].as_str().unwrap().contains("`objects.json` could not be read to its end")
+            causes[0]["sentence"].as_str().unwrap().contains("only a part of `objects.json` could be read")
         );
         states.push(found["state"].clone());
     }

@@ -7,7 +7,7 @@ use olmkit::report::json::DiagnosisReport;
 use serde_json::Value;
 
 /// The recordings, by name.
-fn recordings() -> Vec<(String, String)> {
+pub(crate) fn recordings() -> Vec<(String, String)> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces");
     let mut all: Vec<(String, String)> = std::fs::read_dir(root)
         .unwrap()
@@ -243,7 +243,7 @@ const EXPERT: &[(&str, i64, &str, &str, &[&str])] = &[
     ("35", 100_000, "image-pull", "pod/demo-controller-", &["no-such-image:v0.2.0", "not found"]),
 ];
 
-fn recording(number: &str) -> String {
+pub(crate) fn recording(number: &str) -> String {
     let mut all = recordings().into_iter();
     all.find(|(name, _)| name.starts_with(&format!("{number}-")))
         .unwrap_or_else(|| panic!("no recording {number}"))
@@ -251,7 +251,7 @@ fn recording(number: &str) -> String {
 }
 
 /// The events of a recording without the lines of its administrator.
-fn events_of(text: &str) -> String {
+pub(crate) fn events_of(text: &str) -> String {
     text.lines().filter(|line| line.contains("\"type\":\"")).collect::<Vec<_>>().join("\n")
 }
 

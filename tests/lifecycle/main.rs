@@ -8,6 +8,7 @@ mod channel_test_command;
 mod checks;
 mod collections;
 mod command;
+mod cut;
 mod dead;
 mod decisions;
 mod disturbed;

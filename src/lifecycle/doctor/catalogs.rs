@@ -64,7 +64,7 @@ fn pods<'o>(seen: &'o Observation, catalog: Doc<'o>) -> Vec<Doc<'o>> {
 pub(super) fn is_changing(seen: &Observation, catalog: Doc<'_>) -> bool {
     let own = pods(seen, catalog);
     let is_up = |pod: &Doc<'_>| pods::is_ready(*pod) && runs_image(catalog, *pod);
-    let has_pod = catalog.text("/spec/address").is_empty() && seen.looked_at("Pod");
+    let has_pod = catalog.text("/spec/address").is_empty() && (seen.looked_at("Pod") || !own.is_empty());
     has_pod && !own.iter().any(is_up)
 }
 
@@ -135,7 +135,8 @@ fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
 /// A catalog that OLM has not reached for a while, though nothing is wrong with its pod.
 fn unreachable(seen: &Observation, catalog: Doc<'_>, has_pod: bool) -> Option<Cause> {
     let state = catalog.text("/status/connectionState/lastObservedState");
-    if state == "READY" {
+    // A recording without its beginning may show only a part of the status.
+    if state == "READY" || state.is_empty() && seen.is_late() && catalog.created().is_none() {
         return None;
     }
     let own = pods(seen, catalog);

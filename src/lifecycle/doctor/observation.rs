@@ -26,6 +26,9 @@ pub(super) const KINDS: [&str; 11] = [
     "Event",
 ];
 
+/// The kinds besides that mean something by being absent.
+const ALSO_COMPLETE: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
+
 /// Something that could not be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +46,8 @@ pub struct Observation {
     now: i64,
     /// When a recording began.
     origin: i64,
+    /// The moment of the first line of a recording without its beginning: what existed before may not be in it.
+    known_since: Option<i64>,
     /// The times that were mentioned by what is not kept whole.
     clock: Clock,
     /// Whether somebody collected it once: nobody can look again.
@@ -67,7 +72,7 @@ impl Observation {
     pub fn complete(objects: impl IntoIterator<Item = Value>, now: &str) -> Self {
         let mut seen = Self::new();
         objects.into_iter().for_each(|object| seen.add(object));
-        KINDS.iter().chain(&["CustomResourceDefinition", "Namespace"]).for_each(|kind| seen.look_at(*kind));
+        KINDS.iter().chain(&ALSO_COMPLETE).for_each(|kind| seen.look_at(*kind));
         seen.now = moment::parse(now).unwrap_or_default();
         seen
     }
@@ -148,6 +153,24 @@ impl Observation {
         (self.now, self.origin) = (now, origin);
     }
 
+    /// Says that the beginning of a recording is missing, up to a moment in milliseconds since 1970: nothing is concluded from an
+    /// object that is absent.
+    pub(super) fn lacks_beginning(&mut self, known_since: i64) {
+        if self.known_since.replace(known_since).is_none() {
+            self.cut_off("the recording", &BTreeSet::new());
+            self.miss(
+                "the beginning of the recording",
+                "it is missing, for an object is changed that was never added: an object that is not in the recording may exist, \
+and nothing is concluded from its absence",
+            );
+        }
+    }
+
+    /// Whether the beginning of the recording is missing.
+    pub(super) fn is_late(&self) -> bool {
+        self.known_since.is_some()
+    }
+
     /// Sets the moment to the newest time that objects mention: what was collected is as old as that.
     pub fn at_newest(&mut self) {
         let mut clock = self.clock.clone();
@@ -194,9 +217,10 @@ impl Observation {
         self.now
     }
 
-    /// The milliseconds that have passed since a moment; a long time when it is not known.
+    /// The milliseconds that have passed since a moment. A long time when it is not known; in a recording without its beginning, the
+    /// time for which it is known.
     pub(super) fn age(&self, since: Option<i64>) -> i64 {
-        since.map_or(i64::MAX, |since| self.now - since)
+        since.or(self.known_since).map_or(i64::MAX, |since| self.now - since)
     }
 
     /// Whether a state has lasted for longer than a limit; one of unknown age has not.
@@ -214,9 +238,9 @@ impl Observation {
         self.looked_at.contains(kind) && !self.cut.contains_key(kind)
     }
 
-    /// Says that objects of some kinds are missing, because a file was not read to its end; of none for any kind.
+    /// Says that objects of some kinds are missing, because only a part of a file was read; of none for any kind.
     pub fn cut_off(&mut self, file: &str, kinds: &BTreeSet<String>) {
-        let all = KINDS.iter().map(|kind| (*kind).to_owned());
+        let all = KINDS.iter().chain(&ALSO_COMPLETE).map(|kind| (*kind).to_owned());
         let doubtful: Vec<String> =
             if kinds.is_empty() { all.collect() } else { kinds.iter().cloned().collect() };
         for kind in doubtful {
@@ -230,7 +254,7 @@ impl Observation {
     }
 
     pub(super) fn not_seen(&self) -> Vec<NotSeen> {
-        let missing = KINDS.iter().filter(|kind| !self.looked_at(kind));
+        let missing = KINDS.iter().filter(|kind| !self.looked_at(kind) && !self.is_late());
         let missing = missing.map(|kind| NotSeen {
             what: (*kind).to_owned(),
             why: match self.objects.get(*kind).is_some_and(|all| !all.is_empty()) {

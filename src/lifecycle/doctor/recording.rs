@@ -3,7 +3,14 @@
 //! A line is `{"t": MS, "type": "ADDED"|"MODIFIED"|"DELETED", "object": …}`. An object that was modified holds the fields that
 //! changed, two levels deep; `removed` lists paths that are gone, `appended` lists that hold only their new last elements, and
 //! `steps` the statuses of a plan's steps. Other lines are ignored.
+//!
+//! An object begins with ADDED. One that is modified or deleted without that was there before the first line: the beginning of the
+//! recording is missing, and that an object is not in it means nothing.
 
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::Observation;
@@ -23,7 +30,7 @@ pub struct RecordingError {
 }
 
 /// The cluster as a recording shows it at a moment, inclusive; none for its end. One that was cut off in the middle of its last line is
-/// played up to there, and the observation says so.
+/// played up to there, one without its beginning from there, and the observation says so.
 ///
 /// # Errors
 /// Another line cannot be read, or not even the first one.
@@ -36,7 +43,16 @@ pub fn replay<'t>(
     while let Some((at, text)) = lines.next() {
         match recorder.feed(text, until) {
             Ok(true) => {}
-            Ok(false) => return Ok(recorder.seen),
+            Ok(false) => {
+                // Whether the beginning is missing may show only later.
+                recorder.look_ahead(std::iter::once(text).chain(lines.map(|(_, text)| text)));
+                return Ok(recorder.seen);
+            }
+            Err(_)
+                if at == 0 && is_end_of_line(text) && lines.peek().is_some_and(|(_, next)| is_line(next)) =>
+            {
+                recorder.is_late = true;
+            }
             Err(_) if at > 0 && lines.peek().is_none() && is_cut(text) => {
                 let why = format!(
                     "the recording ends in the middle of this line: nothing is known of what came later than {} ms",
@@ -59,6 +75,38 @@ fn is_cut(line: &str) -> bool {
     serde_json::from_str::<Value>(line).is_err_and(|error| error.is_eof())
 }
 
+/// Whether a line is the end of a JSON object.
+fn is_end_of_line(line: &str) -> bool {
+    line.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(line).is_err()
+}
+
+/// Whether a line is of a recording.
+fn is_line(line: &str) -> bool {
+    serde_json::from_str::<Line>(line).is_ok_and(|line| line.t.is_some())
+}
+
+/// A line, as far as it names its object.
+#[derive(Deserialize)]
+struct Line {
+    t: Option<i64>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    object: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    kind: String,
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    namespace: String,
+    name: String,
+}
+
 /// A recording that is played line by line.
 #[derive(Debug)]
 pub struct Recorder {
@@ -66,6 +114,10 @@ pub struct Recorder {
     /// When it began, by the clock of the cluster: times of creation are whole seconds, and seen a little later.
     origin: Option<i64>,
     last: i64,
+    /// The time of the first line.
+    first: Option<i64>,
+    /// Whether objects were there before the first line.
+    is_late: bool,
 }
 
 impl Default for Recorder {
@@ -77,7 +129,7 @@ impl Default for Recorder {
 impl Recorder {
     /// A recording of which nothing was played yet.
     pub fn new() -> Self {
-        Self { seen: Observation::complete([], ""), origin: None, last: 0 }
+        Self { seen: Observation::complete([], ""), origin: None, last: 0, first: None, is_late: false }
     }
 
     /// The cluster as it is now.
@@ -99,6 +151,7 @@ impl Recorder {
             self.turn_to(until);
             return Ok(false);
         }
+        self.first.get_or_insert(time);
         let kind = line["type"].as_str().unwrap_or("").to_owned();
         if !kind.is_empty() {
             let object = line["object"].take();
@@ -108,10 +161,32 @@ impl Recorder {
         Ok(true)
     }
 
+    /// Looks in lines that are not played for objects that were there before the first line.
+    fn look_ahead<'t>(&mut self, lines: impl Iterator<Item = &'t str>) {
+        let mut added = BTreeSet::new();
+        for text in lines {
+            let Ok(Line { kind: Some(kind), object: Some(object), .. }) = serde_json::from_str(text) else {
+                continue;
+            };
+            let Named { kind: of, metadata: Metadata { namespace, name } } = object;
+            if kind != "ADDED"
+                && self.seen.get(&of, &namespace, &name).is_none()
+                && !added.contains(&(of.clone(), namespace.clone(), name.clone()))
+            {
+                self.is_late = true;
+                return self.turn_to(self.last);
+            }
+            added.insert((of, namespace, name));
+        }
+    }
+
     fn turn_to(&mut self, time: i64) {
         self.last = time;
         let origin = self.origin.unwrap_or(0);
         self.seen.at(origin + time, origin);
+        if self.is_late {
+            self.seen.lacks_beginning(origin + self.first.unwrap_or(time));
+        }
     }
 
     fn play(&mut self, kind: &str, object: Value, line: &Value, time: i64) -> Result<(), String> {
@@ -131,9 +206,17 @@ impl Recorder {
             }
             "MODIFIED" => match self.seen.document_mut(&of, &namespace, &name) {
                 Some(known) => put(known, object, line)?,
-                None => self.seen.add(object),
+                None => {
+                    self.is_late = true;
+                    self.seen.add(object);
+                }
             },
-            "DELETED" => self.seen.remove(&of, &namespace, &name),
+            "DELETED" => {
+                if self.seen.get(&of, &namespace, &name).is_none() {
+                    self.is_late = true;
+                }
+                self.seen.remove(&of, &namespace, &name);
+            }
             other => return Err(format!("unknown type `{other}`")),
         }
         Ok(())

@@ -46,11 +46,13 @@ impl Step {
 impl<'o> Subject<'o> {
     /// How the operator is doing.
     pub(super) fn examine(&self) -> Verdict {
-        match self.follow() {
-            Verdict::Progressing => uncollected::cause(self.seen, self.subscription)
-                .map_or(Verdict::Progressing, |cause| Verdict::Found(vec![cause])),
-            verdict => verdict,
-        }
+        let verdict = self.follow();
+        let unknown = match verdict {
+            Verdict::Healthy => uncollected::resolution(self.seen, self.subscription),
+            Verdict::Progressing => uncollected::cause(self.seen, self.subscription),
+            Verdict::Found(_) => None,
+        };
+        unknown.map_or(verdict, |cause| Verdict::Found(vec![cause]))
     }
 
     /// Follows the Subscription.

@@ -34,7 +34,12 @@ fn told(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     };
     let code =
         if pods::is_pull_reason(found.message) { &codes::BUNDLE_IMAGE_PULL } else { &codes::UNPACK_FAILED };
-    let (name, home) = (subscription.name(), subscription.text("/spec/sourceNamespace"));
+    let name = subscription.name();
+    // A recording without its beginning may not have the spec.
+    let home = match subscription.text("/spec/sourceNamespace") {
+        "" => subscription.namespace(),
+        home => home,
+    };
     let text = format!("the bundle for the Subscription `{name}` cannot be unpacked: {}", found.message);
     let field = format!("status.conditions[{}].message", found.kind);
     Some(

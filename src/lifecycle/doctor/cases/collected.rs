@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Diagnosis, Observation, Scope, State, catalog, catalog_pod, csv, deployment, diagnose, group, installed,
-    installing, look, object, pod, subscription,
+    Diagnosis, Observation, Scope, State, available, catalog, catalog_pod, csv, deployment, diagnose, group,
+    installed, installing, look, object, pod, subscription,
 };
 use crate::lifecycle::doctor::read;
 
@@ -128,4 +128,37 @@ fn what_was_not_collected_is_not_progress() {
         vec![deployment(json!([])), waiting, event("2026-01-01T00:58:10Z", "2026-01-01T00:58:10Z")],
     ];
     assert_eq!(collect(&all.concat()).state, State::Progressing);
+}
+
+/// OLM leaves the condition behind, but only the objects that it resolves show that it is over.
+#[test]
+fn a_failed_resolution_without_the_install_plans_is_not_healthy() {
+    let failed = |message: &str| {
+        let condition = json!({"type": "ResolutionFailed", "status": "True", "reason": "ConstraintsNotSatisfiable", "message": message});
+        let mut subscription = installed();
+        subscription["status"]["conditions"] = json!([condition]);
+        subscription
+    };
+    let stale = "constraints not satisfiable: clusterserviceversion demo.v0 exists and is not referenced by a subscription";
+    let around = |subscription: Value| {
+        let running = csv("Succeeded", "InstallSucceeded", "install strategy completed");
+        let serving = catalog_pod(
+            json!({"phase": "Running", "containerStatuses": [{"name": "registry-server", "ready": true}]}),
+        );
+        let mut objects = vec![subscription, group(), catalog("READY"), running, serving, available()];
+        objects.push(object("batch/v1", "Job", "backup", json!({})));
+        objects
+    };
+    let partial = collect(&around(failed(stale)));
+    let [cause] = &partial.causes[..] else { panic!("{partial:#?}") };
+    assert_eq!((cause.code, partial.state), ("not-collected", State::Waiting), "{partial:#?}");
+    assert!(cause.sentence.contains("demo.v0 exists"), "{}", cause.sentence);
+    assert!(cause.sentence.ends_with("no object of kind InstallPlan was collected, which would tell"));
+    let command = &cause.repair[1].command;
+    assert!(command.contains("/apis/operators.coreos.com/v1alpha1/installplans"), "{command}");
+    // Where everything was collected, the objects show that it is over; and without the condition nothing is in doubt.
+    let plan = json!({"spec": {"clusterServiceVersionNames": ["demo.v1"]}, "status": {"phase": "Complete"}});
+    let plan = object("operators.coreos.com/v1alpha1", "InstallPlan", "install-1", plan);
+    assert_eq!(collect(&[around(failed(stale)), vec![plan]].concat()).state, State::Healthy);
+    assert_eq!(collect(&around(installed())).state, State::Healthy);
 }
