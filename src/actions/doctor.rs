@@ -207,9 +207,7 @@ fn refused(path: &Path, start: &[u8]) -> Result<(), Failure> {
 /// Whether a text is a recording: a file says so by its name. Its first line may be cut off.
 fn is_recording(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).take(2);
-    lines.any(|line| {
-        serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line["t"].is_i64())
-    })
+    lines.any(|line| serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line["t"].is_i64()))
 }
 
 /// The text of a recording.
