@@ -275,7 +275,7 @@ impl<'b, 'a> Comparison<'b, 'a> {
         for field in fields(old, version).difference(&fields(new, next)) {
             let path = steps!("selectableFields");
             let (from, to) = (version.node.locate(path), next.node.locate(path));
-            let message = format!("`{field}` can no longer be selected by");
+            let message = format!("`{field}` can no longer be used in field selectors");
             self.push(&codes::CRD_SELECTABLE_FIELD_REMOVED, "", message, from, to);
         }
         for found in &mut self.changes[before..] {

@@ -63,7 +63,13 @@ pub(super) fn sample(
     };
     for Fault { path, message, is_pruned } in faults {
         match is_pruned {
-            true => push(&codes::SAMPLE_PRUNED, format!("`{}/{name}` loses a field: {message}", gvk.kind)),
+            true => {
+                let within = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
+                push(
+                    &codes::SAMPLE_PRUNED,
+                    format!("`{}/{name}` loses a field{within}: {message}", gvk.kind),
+                );
+            }
             false => push(
                 &codes::SAMPLE_REFUSED,
                 format!("`{}/{name}` is no longer valid: `{path}`: {message}", gvk.kind),

@@ -85,7 +85,7 @@ impl Comparison<'_, '_, '_> {
         if old.spec.replicas.unwrap_or(1) != new.spec.replicas.unwrap_or(1) {
             let (from, count) = (old.spec.replicas.unwrap_or(1), new.spec.replicas.unwrap_or(1));
             let rest = ["replicas".into()];
-            let message = format!("the Deployment `{name}` had {from} replicas, and now has {count}");
+            let message = format!("the replicas of the Deployment `{name}` were {from}, and are now {count}");
             self.push(&codes::DEPLOYMENT_CHANGED, message, &below(at, &rest), &below(to, &rest));
         }
         if differs(&old.spec.strategy, &new.spec.strategy) {
