@@ -152,6 +152,33 @@ fn a_collection_that_was_cut_off_is_not_progressing() {
     assert!(states.len() > 10, "{states:?}");
 }
 
+/// `tail -n +40 objects.json`: the OperatorGroup may have been before that.
+#[test]
+fn a_collection_without_its_beginning_blames_nothing_that_is_absent() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut objects = installing();
+    let group = objects.iter().position(|object| object["kind"] == "OperatorGroup").unwrap();
+    let group = objects.remove(group);
+    objects.insert(0, group);
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let json = serde_json::to_string_pretty(&list).unwrap();
+    let yaml = olmkit_bundle::yaml::write::to_string(&list).unwrap();
+    for (name, text) in [("objects.json", json), ("objects.yaml", yaml)] {
+        let begins = text.find("OperatorGroup").unwrap();
+        let cut = begins + text[begins..].find('\n').unwrap() + 1;
+        fs::write(directory.path().join(name), &text[cut..]).unwrap();
+        let output = olmkit(directory.path(), &["doctor", "--from", name, "--output", "json"]);
+        let found: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+        let codes: Vec<&str> =
+            found["causes"].as_array().unwrap().iter().filter_map(|cause| cause["code"].as_str()).collect();
+        assert_eq!(codes, ["not-collected"], "{found:#}");
+        let told = found["notSeen"].as_array().unwrap().iter();
+        let mut told = told.filter(|one| one["what"] == name && one["why"] == "its beginning is missing");
+        assert!(told.next().is_some(), "{found:#}");
+    }
+}
+
 #[test]
 fn a_recording_that_was_cut_off_is_diagnosed_up_to_there() {
     let directory = tempfile::tempdir().unwrap();

@@ -102,7 +102,42 @@ pub fn kinds_in_path(path: &str) -> BTreeSet<String> {
 /// Reads the objects of a text in JSON or YAML.
 pub fn read(seen: &mut Observation, text: &str) -> Read {
     let text = text.trim_start_matches('\u{feff}');
-    if text.trim_start().starts_with('{') { json(seen, text) } else { yaml(seen, text) }
+    if text.trim_start().starts_with('{') {
+        return json(seen, text);
+    }
+    let mut read = yaml(seen, text);
+    if read.objects == 0 && is_end_of_json(text) {
+        loose_items(seen, text, &mut read);
+    }
+    read
+}
+
+/// What is said of a text that begins in the middle of an object.
+const WITHOUT_BEGINNING: &str = "its beginning is missing";
+
+/// Whether a text may be the end of a list in JSON.
+fn is_end_of_json(text: &str) -> bool {
+    text.trim_end().ends_with('}') && text.contains("\"apiVersion\"")
+}
+
+/// The whole items of a list in JSON that has no beginning. Each begins with its version, as the API server writes it.
+fn loose_items(seen: &mut Observation, mut text: &str, read: &mut Read) {
+    read.problem = Some(WITHOUT_BEGINNING.into());
+    while let Some(found) = text.find('{') {
+        text = &text[found..];
+        let begins = text[1..].trim_start().starts_with("\"apiVersion\"");
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+        match begins.then(|| stream.next()).flatten() {
+            // What an object names, such as its owner, has a version too.
+            Some(Ok(item)) => {
+                if serde_json::from_str::<Value>(item.get()).is_ok_and(|item| item["metadata"].is_object()) {
+                    json_object(seen, item, read);
+                }
+                text = &text[stream.byte_offset()..];
+            }
+            _ => text = &text[1..],
+        }
+    }
 }
 
 /// Objects one after another; what is between them, such as logs, is passed over.
@@ -129,6 +164,10 @@ fn json(seen: &mut Observation, mut text: &str) -> Read {
             return read;
         }
         let rest = text.get(stream.byte_offset()..).unwrap_or("");
+        if rest.trim_start().starts_with([',', ']', '}']) {
+            loose_items(seen, rest, &mut read);
+            return read;
+        }
         let Some(next) = rest.find("\n{") else {
             if read.objects == 0 {
                 read.problem = Some("it is not JSON".into());
@@ -202,7 +241,15 @@ fn named(mut value: Value, kind: &str, api_version: Option<&str>) -> Value {
 
 fn yaml(seen: &mut Observation, text: &str) -> Read {
     let mut read = Read::default();
-    for document in yaml::documents(text) {
+    let mut begins_late = begins_inside(text);
+    let mut text = text;
+    if begins_late {
+        // The parser would take the rest of the first object for the whole document.
+        let first = document_at(text, 0);
+        whole_items(first).into_iter().for_each(|item| loose_item(seen, item, &mut read));
+        text = &text[first.len()..];
+    }
+    for (number, document) in yaml::documents(text).enumerate() {
         let document = match document {
             Ok(document) => document,
             Err(error) => {
@@ -210,6 +257,7 @@ fn yaml(seen: &mut Observation, text: &str) -> Read {
                 let damaged = document_at(text, error.span.start as usize);
                 whole_items(damaged).into_iter().for_each(|item| loose_item(seen, item, &mut read));
                 read.problem = Some(match read.objects > known {
+                    true if !damaged.lines().any(is_list) => WITHOUT_BEGINNING.into(),
                     true => format!("it is cut off or damaged, and is read as far as it goes: {error}"),
                     false => error.to_string(),
                 });
@@ -224,11 +272,16 @@ fn yaml(seen: &mut Observation, text: &str) -> Read {
                 whole.iter().for_each(|item| yaml_item(seen, item, ("", None), &mut read));
                 read.problem = Some("it ends in the middle of a list".into());
             }
+            begins_late |= number == 0;
+            for item in root.as_sequence().into_iter().flatten() {
+                yaml_item(seen, item, ("", None), &mut read);
+            }
             continue;
         };
         let of_list = root.get("apiVersion").and_then(yaml::Node::as_str);
         let Some(items) = items else {
             read.objects += 1;
+            begins_late |= number == 0 && kind == "List" && root.get("items").is_none();
             if is_wanted(kind, of_list) {
                 keep(seen, root.to_json(), &mut read);
             }
@@ -240,7 +293,19 @@ fn yaml(seen: &mut Observation, text: &str) -> Read {
         }
         items.iter().for_each(|item| yaml_item(seen, item, (of, of_list), &mut read));
     }
+    // Other files have no kind either, but no objects after that.
+    if begins_late && read.objects > 0 {
+        read.problem = Some(WITHOUT_BEGINNING.into());
+    }
     read
+}
+
+/// Whether a text begins in the middle of a document: what follows is indented less.
+fn begins_inside(text: &str) -> bool {
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let mut lines = text.lines().take_while(|line| !line.starts_with("---")).filter(is_content).map(indent);
+    lines.next().is_some_and(|first| first > 0 && lines.any(|other| other < first))
 }
 
 /// An item of a list of a kind and version.
@@ -275,18 +340,30 @@ fn document_at(text: &str, at: usize) -> &str {
     &text[start..end]
 }
 
+/// Whether the items of a list follow a line.
+fn is_list(line: &str) -> bool {
+    line.trim_end() == "items:"
+}
+
 /// The items of a list that were written whole: what follows them has begun. They are indented alike, and all in them more.
 fn whole_items(document: &str) -> Vec<&str> {
     let mut whole = Vec::new();
-    let mut lines = document.split_inclusive('\n').scan(0, |end, line| {
-        *end += line.len();
-        Some((*end - line.len(), line))
-    });
-    if !lines.any(|(_, line)| line.trim_end() == "items:") {
+    let lines = || {
+        document.split_inclusive('\n').scan(0, |end, line| {
+            *end += line.len();
+            Some((*end - line.len(), line))
+        })
+    };
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let list = lines().find(|(_, line)| is_list(line)).map(|(start, line)| start + line.len());
+    // Where the beginning of the list is missing, its items are indented least.
+    let loose = || lines().filter(|(_, line)| line.trim_start().starts_with("- apiVersion:"));
+    let Some(from) = list.or_else(|| loose().min_by_key(|(_, line)| indent(line)).map(|(start, _)| start))
+    else {
         return whole;
-    }
+    };
     let mut begun: Option<(usize, usize)> = None;
-    for (start, line) in lines {
+    for (start, line) in lines().filter(|(start, _)| *start >= from) {
         let content = line.trim_start_matches(' ');
         let indent = line.len() - content.len();
         let is_item = content.starts_with("- ") && begun.is_none_or(|(_, known)| known == indent);
@@ -368,6 +445,44 @@ mod tests {
         let broken = text.replace("name: b", "name: \"b");
         assert!(read(&mut seen, &broken).problem.unwrap().contains("as far as it goes"));
         assert_eq!(names(&seen, "Pod"), ["a", "c"]);
+    }
+
+    #[test]
+    fn a_text_without_its_beginning_is_read_from_there_and_says_so() {
+        let item = |name: &str| {
+            serde_json::json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r"}]},
+                "spec": {"containers": [{"name": "x", "image": "i"}]},
+            })
+        };
+        let all = ["a", "b", "c"];
+        let items = all.map(item);
+        let list = serde_json::json!({"apiVersion": "v1", "items": items, "kind": "List"});
+        let yaml = |value: &serde_json::Value| yaml::write::to_string(value).unwrap();
+        let stream = items.each_ref().map(yaml).join("---\n");
+        let pretty = serde_json::to_string_pretty(&list).unwrap();
+        let lines = items.each_ref().map(|item| serde_json::to_string_pretty(item).unwrap()).join("\n");
+        for text in [pretty, lines, list.to_string(), yaml(&list), stream] {
+            let mut counts = [0; 4];
+            for cut in 1..text.len() {
+                let rest = &text[cut..];
+                let mut seen = Observation::new();
+                let found = read(&mut seen, rest);
+                let names = names(&seen, "Pod");
+                assert_eq!(names, all[3 - names.len()..], "{rest}: {found:?}");
+                // Without an object there is nothing that could be taken for all. An object that begins in time is whole.
+                let is_told = found.problem.is_some() || found.objects == 0;
+                let start = rest.trim_start().trim_start_matches('-').trim_start();
+                let first = start.lines().next().unwrap_or_default();
+                let is_whole = "apiVersion: v1".ends_with(first)
+                    || first == "kind: Pod"
+                    || start.starts_with("{\n  \"apiVersion\": \"v1\",");
+                assert!(is_told || is_whole || names.len() == 3, "{rest}");
+                counts[names.len()] += 1;
+            }
+            assert!(counts[1] > 0 && counts[2] > 0, "{counts:?}: {text}");
+        }
     }
 
     #[test]
