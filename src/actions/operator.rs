@@ -708,7 +708,7 @@ fn check_namespace(cluster: &mut dyn Cluster, namespace: &str) -> Result<(), Fai
 }
 
 /// What is said when a verb did something and did not get to its end.
-const RESUME: &str = "changes were kept; run the same command again to resume";
+const RESUME: &str = "run the same command again to resume";
 
 /// The writes that were done, as a sentence says them.
 fn done_so_far(done: &[Planned]) -> String {
@@ -773,10 +773,7 @@ pub(super) fn failure(error: EngineError, done: &[Planned], awaited: &str, resum
         }
     }
     match (done.is_empty(), exit) {
-        (false, _) => also.push(resume.map_or_else(
-            || RESUME.to_owned(),
-            |name| format!("changes were kept; run the command again with `{name}` to resume"),
-        )),
+        (false, _) => also.push(format!("changes were kept; {}", resume.unwrap_or(RESUME))),
         (true, Exit::Interrupted) => also.push("run the same command again to start over".to_owned()),
         (true, _) => {}
     }

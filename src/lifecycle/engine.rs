@@ -220,7 +220,7 @@ pub struct Engine<'e> {
     told: Option<Vec<Row>>,
     /// What was waited for last.
     awaited: String,
-    /// How the operator is named in the command that resumes, where it is not the same command again.
+    /// What is to be done after the verb has failed half-way, where it is not to run the same command again.
     resume: Option<String>,
     /// How many writes of others came in between, one after another.
     overtaken: u32,
@@ -277,7 +277,14 @@ impl<'e> Engine<'e> {
 
     /// Says that the verb resumes with another name, since the one that was given goes.
     pub(super) fn resume_as(&mut self, name: &str, namespace: &str) {
-        self.resume = Some(format!("{name} -n {namespace}"));
+        self.resume = Some(format!("run the command again with `{name} -n {namespace}` to resume"));
+    }
+
+    /// Says that OLM resumes by itself, and with which command to see it.
+    pub(super) fn olm_resumes(&mut self, name: &str, namespace: &str) {
+        self.resume = Some(format!(
+            "approving it again does nothing: see how far OLM is with `olmkit operator doctor {name} -n {namespace}`"
+        ));
     }
 
     /// When the verb has to be over: there is one deadline for all that it does.

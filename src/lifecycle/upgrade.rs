@@ -230,6 +230,7 @@ impl Engine<'_> {
                     format!("see `olmkit operator status {name} -n {namespace}`"),
                 ));
             };
+            all_carried(accept, plan, &current)?;
             let way = vec![current.clone()];
             let goal = Goal { way, approve: true, channel: None, accept: accept.clone() };
             if let Some(policy) = policy {
@@ -241,7 +242,6 @@ impl Engine<'_> {
                 break goal;
             }
             let csvs = &plan.spec.cluster_service_version_names;
-            self.say_unused(accept, csvs, &plan.key().to_string());
             if let Decision::Stuck(stuck) = decide::approve(&goal, plan, &current) {
                 return Err(EngineError::Stuck(stuck));
             }
@@ -255,6 +255,8 @@ impl Engine<'_> {
                 done => break done.map(|()| goal)?,
             }
         };
+        // Approving it again does nothing.
+        self.olm_resumes(name, namespace);
         if self.options.wait && !self.options.dry_run {
             let goal = Goal { approve: false, ..goal };
             self.reach(namespace, name, &goal)?;
@@ -356,13 +358,25 @@ impl Engine<'_> {
         }
         Ok(())
     }
+}
 
-    /// Names what was accepted and nothing carries, which is most likely misspelt.
-    fn say_unused(&self, accept: &Accept, csvs: &[String], plan: &str) {
-        for name in accept.csvs.iter().filter(|name| !csvs.contains(name)) {
-            self.say(format!("--accept {name}: {plan} does not carry it; it carries {}", csvs.join(" ")));
-        }
+/// Refuses names that a plan does not carry, which are most likely misspelt.
+fn all_carried(accept: &Accept, plan: &Object<InstallPlan>, current: &str) -> Result<(), EngineError> {
+    let carried = &plan.spec.cluster_service_version_names;
+    let unknown: Vec<&str> =
+        accept.csvs.iter().filter(|name| !carried.contains(name)).map(String::as_str).collect();
+    if unknown.is_empty() {
+        return Ok(());
     }
+    let besides: Vec<&str> = carried.iter().map(String::as_str).filter(|name| *name != current).collect();
+    let help = match besides.is_empty() {
+        true => format!("it carries `{current}` alone, which needs no --accept: leave it out"),
+        false => format!("it carries besides `{current}`: accept that with `--accept {}`", besides.join(",")),
+    };
+    Err(EngineError::refused_help(
+        format!("--accept names `{}`, which {} does not carry", unknown.join("`, `"), plan.key()),
+        help,
+    ))
 }
 
 /// The bundles from what is installed to the destination.

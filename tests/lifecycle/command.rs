@@ -230,6 +230,8 @@ fn a_simulated_plan_that_has_failed_does_not_succeed_by_itself() {
     let approve = ["approve", "demo", "-n", "ns", "--simulate", "c.json"];
     let told = run(root.path(), &approve, 1);
     assert!(told.contains("updated validation is too restrictive"), "{told}");
+    let next = "changes were kept; approving it again does nothing: see how far OLM is with `olmkit operator doctor demo -n ns --simulate c.json`";
+    assert!(told.contains(next) && !told.contains("the same command"), "{told}");
     edit(&|objects| {
         let demo = objects.iter_mut().find(|object| object["kind"] == "Demo").unwrap();
         demo["spec"]["size"] = serde_json::json!(3);

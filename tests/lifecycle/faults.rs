@@ -423,12 +423,32 @@ fn a_namespace_that_is_being_deleted_is_said_before_anything() {
 }
 
 #[test]
-fn what_was_accepted_and_nothing_carries_is_named() {
+fn what_is_accepted_and_not_carried_is_refused() {
     let mut world = waiting();
-    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["nope"])).unwrap());
-    let said = world.said.borrow().join("\n");
-    assert!(said.contains("--accept nope: installplan/install-"), "{said}");
-    assert!(said.contains("does not carry it; it carries demo.v0.2.0"), "{said}");
+    let before = world.cluster.save();
+    for names in [&["nope"][..], &["demo.v0.2.0", "nope"]] {
+        let error = world.run(|engine, _| engine.approve("demo", Some(NS), &accept(names)).unwrap_err());
+        let said = told(error);
+        assert!(said.starts_with("--accept names `nope`, which installplan/install-"), "{said}");
+        let help = "does not carry\nit carries `demo.v0.2.0` alone, which needs no --accept: leave it out";
+        assert!(said.ends_with(help), "{said}");
+        assert_eq!(world.cluster.save(), before, "something was changed");
+    }
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["demo.v0.2.0"])).unwrap());
+}
+
+/// A plan that was approved is not approved again: OLM goes on with it, or says why not.
+#[test]
+fn after_an_approval_the_next_command_is_not_the_same_again() {
+    let mut world = World::of("01");
+    world.limit_size("demo.v0.2.0", 9);
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.make_demo("01", 50);
+    world.run(|engine, _| {
+        engine.approve("demo", Some(NS), &Accept::default()).unwrap_err();
+        let resume = engine.resume().unwrap();
+        assert!(resume.contains("`olmkit operator doctor demo -n ns`"), "{resume}");
+    });
 }
 
 /// Repairs everything with an engine whose rights are as they are in the cluster with faults.

@@ -248,7 +248,7 @@ fn uninstall_that_is_cut_off_says_the_name_that_goes_on() {
         engine.uninstall(&request).unwrap();
         engine.resume().map(str::to_owned)
     });
-    assert_eq!(resume.as_deref(), Some("demo -n ns"));
+    assert_eq!(resume.as_deref(), Some("run the command again with `demo -n ns` to resume"));
 }
 
 /// Custom resources that wait for an operator that is gone would be waited for in vain.
