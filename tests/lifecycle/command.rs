@@ -183,8 +183,19 @@ fn a_rollback_does_not_go_forward() {
 fn the_next_command_of_a_simulated_cluster_reaches_no_other_one() {
     let root = installed();
     let doctor = olmkit(root.path(), &["doctor", "-n", "ns", "--simulate", "c.json", "--output", "json"]);
-    let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
-    assert!(!text.contains("kubectl"), "{text}");
+    let found: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let repairs: Vec<_> = found["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|one| one["repair"].as_array().unwrap())
+        .collect();
+    assert!(!repairs.is_empty(), "{found:#}");
+    for repair in repairs {
+        let (command, effect) = (repair["command"].as_str().unwrap(), repair["effect"].as_str().unwrap());
+        let is_of_kubectl = command.contains("kubectl");
+        assert_eq!(is_of_kubectl, effect.starts_with("on a real cluster: "), "{found:#}");
+    }
     let told = run(root.path(), &["upgrade", "demo", "--simulate", "c.json", "--to", "0.2.0"], 0);
     assert!(!told.contains("kubectl"), "{told}");
     let command = "`olmkit operator plan demo -n ns --simulate c.json`";
@@ -192,6 +203,26 @@ fn the_next_command_of_a_simulated_cluster_reaches_no_other_one() {
     let words = ["approve", "demo", "-n", "ns", "--simulate", "c.json", "--policy", "policy.yaml"];
     let told = run(root.path(), &words, 1);
     assert!(told.contains(command), "{told}");
+}
+
+/// What is not fixed refers to the commands that are printed.
+#[test]
+fn repairs_that_cost_something_are_printed_for_a_simulated_cluster() {
+    let root = installed();
+    let state = root.path().join("c.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+    let objects = json["store"]["objects"].as_array_mut().unwrap();
+    objects.retain(|object| object["kind"] != "OperatorGroup");
+    fs::write(&state, json.to_string()).unwrap();
+    let words = ["doctor", "demo", "-n", "ns", "--simulate", "c.json", "--fix"];
+    for words in [&words[..], &[&words[..], &["--dry-run"]].concat()] {
+        let output = olmkit(root.path(), words);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (before, after) =
+            told.split_once("not fixed[no-operator-group]: ").unwrap_or_else(|| panic!("{told}"));
+        assert!(after.contains("run one of the commands above"), "{told}");
+        assert!(before.contains("  repair: on a real cluster: ") && before.contains("\n    echo "), "{told}");
+    }
 }
 
 #[test]

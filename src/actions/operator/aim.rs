@@ -174,16 +174,23 @@ impl Aim {
             let is_it =
                 |one: &&OperatorState| one.code == Some(cause.code) && one.subscription == cause.subscription;
             let operator = diagnosis.operators.iter().find(is_it);
-            let fix = operator.filter(|_| FIXABLE.contains(&cause.code)).map(|operator| {
+            let is_fixable = FIXABLE.contains(&cause.code);
+            let fix = operator.filter(|_| is_fixable).map(|operator| {
                 let name =
                     Some(format!(" {}", cause.subscription)).filter(|_| !cause.subscription.is_empty());
                 let (name, flags) = (name.unwrap_or_default(), &self.flags);
                 format!("olmkit operator doctor{name} -n {} --fix{flags}", operator.namespace)
             });
             let aimed = std::mem::take(&mut cause.repair).into_iter().filter_map(|repair| {
-                let command = self.command(&repair.command);
-                let command = command.or_else(|| fix.clone().filter(|_| repair.safe))?;
-                Some(Repair { command, effect: self.text(&repair.effect), ..repair })
+                let effect = self.text(&repair.effect);
+                match self.command(&repair.command) {
+                    Some(command) => Some(Repair { command, effect, ..repair }),
+                    // Where it was applied, it is not named again.
+                    None if repair.safe && is_fixable => {
+                        Some(Repair { command: fix.clone()?, effect, ..repair })
+                    }
+                    None => Some(Repair { effect: format!("on a real cluster: {effect}"), ..repair }),
+                }
             });
             cause.repair = aimed.collect();
             cause.repair.dedup_by(|one, other| one.command == other.command);
