@@ -5,15 +5,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
+mod stream;
 
 use crate::exit::Failure;
 use crate::files;
 use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose};
-use crate::shell::quoted;
+use crate::shell::{command, quoted};
+use stream::{Compression, Stream, damaged};
 
 /// The largest file in an archive or a directory that is read, in bytes.
 const MAX_FILE: u64 = 256 << 20;
@@ -55,6 +56,18 @@ pub enum DoctorError {
     NoTrace {
         /// The file.
         path: PathBuf,
+    },
+    /// A moment that no recording has.
+    #[error("a recorded trace has no moment {at} ms: the events of `{path}` are at {first} to {last} ms")]
+    NoMoment {
+        /// The file.
+        path: PathBuf,
+        /// The moment, in milliseconds.
+        at: i64,
+        /// The first event, in milliseconds.
+        first: i64,
+        /// The last event, in milliseconds.
+        last: i64,
     },
     /// Standard input, more than once.
     #[error("standard input can be read only once")]
@@ -118,21 +131,12 @@ fn collect() -> String {
 /// # Errors
 /// A file cannot be read, or none of them holds anything of OLM.
 pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<Diagnosis, Failure> {
-    let is_trace =
-        |path: &PathBuf| !is_pipe(path) && path.extension().is_some_and(|ending| ending == "jsonl");
     let seen = match paths {
-        [path] if is_trace(path) => trace(path, &text_of(path)?, at)?,
-        [path] if is_pipe(path) => {
-            let bytes = piped(path)?;
-            match std::str::from_utf8(&bytes) {
-                Ok(text) if is_recording(text) => trace(path, text, at)?,
-                _ => collected(paths, Some(bytes), at)?,
-            }
-        }
+        [path] if is_pipe(path) || path.is_file() => alone(path, at)?,
         paths if paths.iter().filter(|path| is_stdin(path)).count() > 1 => {
             return Err(Failure::misuse(DoctorError::Twice).help("pass `--from -` once"));
         }
-        paths if paths.iter().any(is_trace) => {
+        paths if paths.iter().any(|path| !is_pipe(path) && is_named_trace(path)) => {
             return Err(Failure::misuse(DoctorError::Mixed).help("pass one `--from`"));
         }
         paths => collected(paths, None, at)?,
@@ -142,6 +146,58 @@ pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<D
     }
     found(&seen, scope)?;
     Ok(diagnose(&seen, scope))
+}
+
+/// What one file or pipe holds, which may be a recording.
+fn alone(path: &Path, at: Option<i64>) -> Result<Observation, Failure> {
+    let stream = open(path)?;
+    if is_named_trace(path) && stream.compression == Compression::None && !is_pipe(path) {
+        return trace(path, &text_of(path)?, at);
+    }
+    if stream.is_tar() && at.is_some() {
+        let tar = if is_stdin(path) { command!("tar -x") } else { command!("tar -xf {}", path.display()) };
+        return Err(no_trace(path).help(format!(
+            "unpack it with `{}`, and pass --at with a recorded trace (.jsonl) from it",
+            tar.as_str()
+        )));
+    }
+    if stream.is_tar() || stream.compression == Compression::None && !is_pipe(path) {
+        return collected(&[path.to_owned()], Some(Content::Stream(stream)), at);
+    }
+    let is_plain = stream.compression == Compression::None;
+    let (bytes, read) = stream.into_bytes();
+    match bytes.as_deref().map(std::str::from_utf8) {
+        None if is_plain => Err(too_large(path)),
+        Some(Ok(text)) if is_recording(text) => trace(path, text, at),
+        _ => collected(&[path.to_owned()], Some(Content::Bytes(bytes, read)), at),
+    }
+}
+
+/// What was read of a file already.
+enum Content {
+    Stream(Stream),
+    /// As [`Stream::into_bytes`] has it.
+    Bytes(Option<Vec<u8>>, io::Result<()>),
+}
+
+/// Opens a file or a pipe of a format that is read.
+fn open(path: &Path) -> Result<Stream, Failure> {
+    let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.to_owned(), source });
+    let stream = Stream::open(path).map_err(unreadable)?;
+    refused(path, &stream.raw)?;
+    Ok(stream)
+}
+
+/// Whether a file is called as a recording is, compressed or not.
+fn is_named_trace(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    name.ends_with(".jsonl")
+}
+
+/// A moment for what is no recording.
+fn no_trace(path: &Path) -> Failure {
+    Failure::misuse(DoctorError::NoTrace { path: path.to_owned() })
 }
 
 /// Whether anything is in a namespace.
@@ -169,18 +225,6 @@ fn is_stdin(path: &Path) -> bool {
 fn is_pipe(path: &Path) -> bool {
     let is_stream = |found: std::fs::Metadata| !found.is_file() && !found.is_dir();
     is_stdin(path) || std::fs::metadata(path).is_ok_and(is_stream)
-}
-
-/// What comes from standard input or a pipe.
-fn piped(path: &Path) -> Result<Vec<u8>, Failure> {
-    let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.to_owned(), source });
-    let mut bytes = Vec::new();
-    let read = match is_stdin(path) {
-        true => io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut bytes),
-        false => File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)),
-    };
-    read.map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE { Err(too_large(path)) } else { Ok(bytes) }
 }
 
 /// An archive that is not read, and the command that turns it into what is.
@@ -267,43 +311,53 @@ fn trace(path: &Path, text: &str, at: Option<i64>) -> Result<Observation, Failur
         let what = format!("`{}`, which is empty", path.display());
         return Err(Failure::unknown(DoctorError::Nothing { what }).help("record the cluster again"));
     }
+    if let Some(at) = at.filter(|at| *at < 0)
+        && let Some((first, last)) = doctor::moments(text.lines())
+    {
+        let error = DoctorError::NoMoment { path: path.to_owned(), at, first, last };
+        return Err(Failure::misuse(error)
+            .help(format!("pass --at {first} to --at {last}, or leave it out for the end")));
+    }
     doctor::replay(text.lines(), at).map_err(|source| {
         Failure::unknown(DoctorError::Recording { path: path.to_owned(), source })
             .help("a recorded trace has a JSON object with `t`, `type` and `object` in each line")
     })
 }
 
-/// What some files hold together; `bytes` are those of the only one, if it was read already.
-fn collected(paths: &[PathBuf], mut bytes: Option<Vec<u8>>, at: Option<i64>) -> Result<Observation, Failure> {
+/// What some files hold together; `first` is what was read of the only one already.
+fn collected(paths: &[PathBuf], mut first: Option<Content>, at: Option<i64>) -> Result<Observation, Failure> {
     if let Some(path) = paths.first().filter(|_| at.is_some()) {
-        return Err(Failure::misuse(DoctorError::NoTrace { path: path.clone() })
-            .help("pass --at with a recorded trace (.jsonl) only"));
+        return Err(no_trace(path).help("pass --at with a recorded trace (.jsonl) only"));
     }
     let mut gathered = Gathered::default();
     for path in paths {
-        if is_pipe(path) {
-            let bytes = match bytes.take() {
-                Some(bytes) => bytes,
-                None => piped(path)?,
-            };
-            refused(path, &bytes)?;
-            let name = if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() };
-            gathered.stream(&name, &bytes);
+        let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source });
+        if path.is_dir() {
+            gathered.directory(path).map_err(unreadable)?;
             continue;
         }
-        let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source });
-        let kind = std::fs::metadata(path).map_err(unreadable)?;
-        if kind.is_file() {
-            refused(path, &start_of(path).map_err(unreadable)?)?;
-        }
-        if kind.is_dir() {
-            gathered.directory(path).map_err(unreadable)?;
-        } else if let Some(archive) = Archive::of(path) {
-            gathered.archive(path, archive).map_err(unreadable)?;
+        let name = if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() };
+        let stream = match first.take() {
+            Some(Content::Bytes(bytes, read)) => {
+                gathered.bytes(&name, bytes, read);
+                continue;
+            }
+            Some(Content::Stream(stream)) => stream,
+            None => open(path)?,
+        };
+        let is_plain = stream.compression == Compression::None;
+        if stream.is_tar() || is_named_tar(path) {
+            gathered.tar(&name, stream.into_reader());
+        } else if !is_plain || is_pipe(path) {
+            let (bytes, read) = stream.into_bytes();
+            if bytes.is_none() && is_plain {
+                return Err(too_large(path));
+            }
+            gathered.bytes(&name, bytes, read);
         } else if is_named_gzip(path) {
             let error = io::Error::other("it is not a gzip archive, whatever its name says");
             return Err(unreadable(error).help(collect()));
-        } else if kind.len() > MAX_FILE {
+        } else if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE {
             return Err(too_large(path));
         } else {
             gathered.given(&path.display().to_string(), &whole_letters(path)?);
@@ -337,37 +391,9 @@ fn collected(paths: &[PathBuf], mut bytes: Option<Vec<u8>>, at: Option<i64>) -> 
     Ok(seen)
 }
 
-/// How an archive is packed.
-#[derive(Clone, Copy)]
-enum Archive {
-    Tar,
-    Gzip,
-    Zstd,
-}
-
-impl Archive {
-    fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_string_lossy().to_lowercase();
-        let start = start_of(path).unwrap_or_default();
-        if start.starts_with(&GZIP) {
-            return Some(Self::Gzip);
-        }
-        if start.starts_with(&ZSTD) {
-            return Some(Self::Zstd);
-        }
-        name.ends_with(".tar").then_some(Self::Tar)
-    }
-}
-
-/// How everything begins that gzip has compressed.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-/// How everything begins that zstd has compressed.
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// Whether bytes are the beginning of a tar.
-fn is_tar(bytes: &[u8]) -> bool {
-    bytes.get(257..262) == Some(b"ustar")
+/// Whether a file is called as a tar is.
+fn is_named_tar(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tar"))
 }
 
 /// Whether a file is called as an archive is that was compressed.
@@ -474,61 +500,22 @@ impl Gathered {
         }
         if recordings > 0 {
             self.problem(
-                &format!("{recordings} recorded traces"),
+                &format!("recorded traces ({recordings} file{})", if recordings == 1 { "" } else { "s" }),
                 "each is diagnosed alone: pass one with --from",
             );
         }
         Ok(())
     }
 
-    fn archive(&mut self, path: &Path, archive: Archive) -> io::Result<()> {
-        let name = path.display().to_string();
-        let file = BufReader::new(File::open(path)?);
-        let is_tar = path.file_name().is_some_and(|name| {
-            let name = name.to_string_lossy().to_lowercase();
-            name.ends_with(".tgz") || name.ends_with(".tzst") || name.contains(".tar")
-        });
-        match archive {
-            Archive::Tar => self.tar(&name, file.take(MAX_UNPACKED)),
-            Archive::Gzip => self.unpacked(&name, MultiGzDecoder::new(file), is_tar),
-            Archive::Zstd => self.unpacked(&name, zstd::Decoder::with_buffer(file)?, is_tar),
-        }
-        Ok(())
-    }
-
-    /// Reads what has no name that says how it is packed.
-    fn stream(&mut self, name: &str, bytes: &[u8]) {
-        if bytes.starts_with(&GZIP) {
-            self.unpacked(name, MultiGzDecoder::new(bytes), false);
-        } else if bytes.starts_with(&ZSTD) {
-            match zstd::Decoder::with_buffer(bytes) {
-                Ok(text) => self.unpacked(name, text, false),
-                Err(error) => self.lost(name, format!("it is damaged: {error}"), &BTreeSet::new()),
-            }
-        } else if is_tar(bytes) {
-            self.tar(name, bytes);
-        } else if files::is_utf16(bytes) {
-            self.problem(name, "it is UTF-16: write it as UTF-8");
-        } else {
-            self.given(name, &String::from_utf8_lossy(bytes));
-        }
-    }
-
-    /// Reads a tar or a text that was compressed.
-    fn unpacked(&mut self, name: &str, file: impl io::Read, is_called_tar: bool) {
-        let mut text = BufReader::new(file.take(MAX_UNPACKED));
-        if is_called_tar || text.fill_buf().is_ok_and(is_tar) {
-            return self.tar(name, text);
-        }
-        let mut bytes = Vec::new();
-        let read = text.by_ref().take(MAX_FILE + 1).read_to_end(&mut bytes);
+    /// Reads what [`Stream::into_bytes`] gave.
+    fn bytes(&mut self, name: &str, bytes: Option<Vec<u8>>, read: io::Result<()>) {
         if let Err(error) = read {
-            self.lost(name, format!("it ends early or is damaged: {error}"), &BTreeSet::new());
+            self.lost(name, damaged(&error), &BTreeSet::new());
         }
-        if bytes.len() as u64 > MAX_FILE {
-            self.lost(name, format!("it is larger than {} MiB", MAX_FILE >> 20), &BTreeSet::new());
-        } else {
-            self.given(name, &String::from_utf8_lossy(&bytes));
+        match bytes {
+            None => self.lost(name, format!("it is larger than {} MiB", MAX_FILE >> 20), &BTreeSet::new()),
+            Some(bytes) if files::is_utf16(&bytes) => self.problem(name, "it is UTF-16: write it as UTF-8"),
+            Some(bytes) => self.given(name, &String::from_utf8_lossy(&bytes)),
         }
     }
 
@@ -539,12 +526,12 @@ impl Gathered {
             Ok(entries) => entries,
             Err(error) => return self.problem(name, format!("it is not an archive: {error}")),
         };
+        let mut recordings = 0;
         for entry in entries {
             let mut entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
-                    let why = format!("it ends early or is damaged: {error}");
-                    return self.lost(name, why, &BTreeSet::new());
+                    return self.lost(name, damaged(&error), &BTreeSet::new());
                 }
             };
             self.files += 1;
@@ -552,6 +539,7 @@ impl Gathered {
                 return self.lost(name, format!("it has more than {MAX_FILES} files"), &BTreeSet::new());
             }
             let inner = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            recordings += usize::from(inner.ends_with(".jsonl"));
             if !entry.header().entry_type().is_file() || !holds_objects(&inner) {
                 continue;
             }
@@ -566,10 +554,15 @@ impl Gathered {
                 Err(error) => {
                     // What was read of it is an object, or several.
                     self.text(&within, &String::from_utf8_lossy(&bytes));
-                    let why = format!("it ends early or is damaged: {error}");
-                    return self.lost(name, why, &BTreeSet::new());
+                    return self.lost(name, damaged(&error), &BTreeSet::new());
                 }
             }
+        }
+        if recordings > 0 {
+            self.problem(
+                &format!("recorded traces ({recordings} file{})", if recordings == 1 { "" } else { "s" }),
+                "each is diagnosed alone: unpack them with `tar -xf`, and pass one with --from",
+            );
         }
     }
 }

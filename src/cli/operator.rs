@@ -622,7 +622,7 @@ pub struct Doctor {
     #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate", "catalog_from", "bundles_from"])]
     from: Vec<PathBuf>,
     /// Moment of a recorded trace, in milliseconds, inclusive [default: its end]
-    #[arg(long, value_name = "MS", requires = "from", conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, requires = "from", conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]
     at: Option<i64>,
     /// Apply the repairs that interrupt nothing and lose nothing: unpack a bundle again, retry an InstallPlan once its cause is gone,
     /// adopt an orphaned ClusterServiceVersion, recreate a stuck Subscription, carry a failed upgrade on

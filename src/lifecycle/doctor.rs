@@ -49,7 +49,7 @@ pub use codes::{CODES, Code};
 pub use documents::{Read, kinds_in_path, read};
 pub use moment::{format as format_time, parse as parse_time};
 pub use observation::{Doc, NotSeen, Observation};
-pub use recording::{Recorder, RecordingError, replay};
+pub use recording::{Recorder, RecordingError, moments, replay};
 pub use uncollected::COLLECT;
 
 use subject::{Subject, Verdict};

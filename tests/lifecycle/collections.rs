@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -241,6 +242,120 @@ fn what_comes_from_a_pipe_is_read() {
     std::os::unix::fs::symlink("a.gz", directory.path().join("link.gz")).unwrap();
     let output = olmkit(directory.path(), &["doctor", "--from", "link.gz"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 progressing"), "{}", said(&output));
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+#[test]
+fn a_compressed_recording_is_diagnosed_like_the_recording() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces");
+    let trace = fs::read(root.join("18b-channel-not-found.jsonl")).unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
+    write("trace.jsonl", &trace);
+    write("trace.jsonl.gz", &gzip(&trace));
+    write("trace.jsonl.zst", &zstd::encode_all(&trace[..], 1).unwrap());
+    write("trace.zst", &zstd::encode_all(&trace[..], 1).unwrap());
+    for at in [&["--at", "45000"][..], &["--at", "5000"], &[]] {
+        let ask = |name: &str| {
+            let output = olmkit(directory.path(), &[&["doctor", "--from", name], at].concat());
+            (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), said(&output))
+        };
+        let whole = ask("trace.jsonl");
+        assert!(whole.2.is_empty(), "{whole:?}");
+        for name in ["trace.jsonl.gz", "trace.jsonl.zst", "trace.zst"] {
+            assert_eq!(ask(name), whole, "{name} {at:?}");
+        }
+        let output = piped(directory.path(), &[&["--from", "-"], at].concat(), &gzip(&trace));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), whole.1);
+    }
+    // Of several recordings in a tar nobody knows which one is meant.
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_ustar();
+    header.set_size(trace.len() as u64);
+    tar.append_data(&mut header, "trace.jsonl", &trace[..]).unwrap();
+    let tar = gzip(&tar.into_inner().unwrap());
+    write("all traces.tar.gz", &tar);
+    let output = olmkit(directory.path(), &["doctor", "--from", "all traces.tar.gz", "--at", "45000"]);
+    let help =
+        "unpack it with `tar -xf 'all traces.tar.gz'`, and pass --at with a recorded trace (.jsonl) from it";
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains(help), "{}", said(&output));
+    let output = olmkit(directory.path(), &["doctor", "--from", "all traces.tar.gz"]);
+    let help = "recorded traces (1 file): each is diagnosed alone: unpack them with `tar -xf`, and pass one with --from";
+    assert!(said(&output).contains(help), "{}", said(&output));
+}
+
+#[test]
+fn a_moment_before_a_recording_is_refused_with_those_that_there_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/olm-traces");
+    fs::copy(root.join("18b-channel-not-found.jsonl"), directory.path().join("trace.jsonl")).unwrap();
+    for words in [&["--at", "-5"][..], &["--at=-5"]] {
+        let output = olmkit(directory.path(), &[&["doctor", "--from", "trace.jsonl"], words].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let told = said(&output);
+        assert!(
+            told.contains("a recorded trace has no moment -5 ms: the events of `trace.jsonl` are at 94 to "),
+            "{told}"
+        );
+        assert!(told.contains("pass --at 94 to --at "), "{told}");
+    }
+}
+
+/// What is refused for its size is never held in memory as a whole.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_too_large_after_decompression_takes_little_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}).to_string();
+    let text = pod.repeat((1 << 20) / pod.len());
+    let write = |name: &str, says_length: bool| {
+        let file = fs::File::create(directory.path().join(name)).unwrap();
+        let mut encoder = zstd::Encoder::new(file, 1).unwrap();
+        if says_length {
+            encoder.set_pledged_src_size(Some(600 * text.len() as u64)).unwrap();
+            encoder.include_contentsize(true).unwrap();
+        }
+        encoder.long_distance_matching(true).unwrap();
+        encoder.window_log(27).unwrap();
+        (0..600).for_each(|_| encoder.write_all(text.as_bytes()).unwrap());
+        encoder.finish().unwrap();
+    };
+    write("says.zst", true);
+    write("silent.zst", false);
+    for (name, mebibytes) in [("says.zst", 200), ("silent.zst", 520)] {
+        let mut olmkit = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+            .args(["operator", "doctor", "--from", name])
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The kernel keeps the peak while the process is there, and it only grows.
+        let (status, mut peak) = (format!("/proc/{}/status", olmkit.id()), 0);
+        while olmkit.try_wait().unwrap().is_none() {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix(" kB"));
+            peak = line.map_or(peak, |kibibytes| kibibytes.trim().parse::<u64>().unwrap());
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        let output = olmkit.wait_with_output().unwrap();
+        assert!(peak >> 10 < mebibytes, "{name}: {} MiB", peak >> 10);
+        assert_eq!(output.status.code(), Some(3), "{name}: {}", said(&output));
+        assert!(said(&output).contains(": it is larger than 256 MiB"), "{name}: {}", said(&output));
+    }
+    // A larger window is refused before it is made.
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(30).unwrap();
+    encoder.write_all(text.as_bytes()).unwrap();
+    fs::write(directory.path().join("window.zst"), encoder.finish().unwrap()).unwrap();
+    let output = olmkit(directory.path(), &["doctor", "--from", "window.zst"]);
+    assert!(said(&output).contains("decompress it with `zstd -d --long=31`"), "{}", said(&output));
 }
 
 #[test]

@@ -70,6 +70,16 @@ pub fn replay<'t>(
     Ok(recorder.seen)
 }
 
+/// The times of the first and the last event of a recording, in milliseconds since it began.
+pub fn moments<'t>(lines: impl Iterator<Item = &'t str>) -> Option<(i64, i64)> {
+    let mut all = lines.filter_map(|line| {
+        let line = serde_json::from_str::<Line>(line).ok()?;
+        line.kind.and(line.t)
+    });
+    let first = all.next()?;
+    Some((first, all.last().unwrap_or(first)))
+}
+
 /// Whether a line is the beginning of a JSON object.
 fn is_cut(line: &str) -> bool {
     serde_json::from_str::<Value>(line).is_err_and(|error| error.is_eof())

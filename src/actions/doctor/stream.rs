@@ -1,0 +1,128 @@
+//! What a file or a pipe holds, decompressed while it is read, in bounded memory.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use super::{MAX_FILE, MAX_UNPACKED, is_stdin};
+
+/// How everything begins that gzip has compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// How everything begins that zstd has compressed.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The largest window of zstd, as a power of two: 128 MiB, what `zstd` itself takes without a flag.
+const WINDOW_LOG: u32 = 27;
+/// Enough of a beginning to tell what it is: a tar says so after 257 bytes.
+const START: u64 = 512;
+/// How much is read at once, in bytes.
+const PIECE: u64 = 8 << 20;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+/// A file or a pipe that is read once, from its beginning.
+pub(super) struct Stream {
+    reader: Box<dyn Read>,
+    /// How it is compressed.
+    pub(super) compression: Compression,
+    /// Its first bytes as they stand in the file.
+    pub(super) raw: Vec<u8>,
+    /// Its first bytes after decompression.
+    start: Vec<u8>,
+    /// Why not even these can be read.
+    error: Option<io::Error>,
+    /// How long it is after decompression, in bytes, if it says so.
+    length: Option<u64>,
+}
+
+impl Stream {
+    /// Opens a file, or standard input for `-`.
+    ///
+    /// # Errors
+    /// It cannot be opened or read.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let mut file: Box<dyn Read> = match is_stdin(path) {
+            true => Box::new(io::stdin().lock()),
+            false => Box::new(BufReader::new(File::open(path)?)),
+        };
+        let raw = start_of(&mut file)?;
+        let file = Cursor::new(raw.clone()).chain(file);
+        let (compression, mut reader): (_, Box<dyn Read>) = if raw.starts_with(&GZIP) {
+            (Compression::Gzip, Box::new(MultiGzDecoder::new(file).take(MAX_UNPACKED)))
+        } else if raw.starts_with(&ZSTD) {
+            let mut decoder = zstd::Decoder::new(file)?;
+            decoder.window_log_max(WINDOW_LOG)?;
+            (Compression::Zstd, Box::new(decoder.take(MAX_UNPACKED)))
+        } else {
+            (Compression::None, Box::new(file))
+        };
+        let length = match compression {
+            Compression::Zstd => zstd::zstd_safe::get_frame_content_size(&raw).ok().flatten(),
+            _ => None,
+        };
+        let mut start = Vec::new();
+        let error = reader.by_ref().take(START).read_to_end(&mut start).err();
+        Ok(Self { reader, compression, raw, start, error, length })
+    }
+
+    /// Whether it is a tar.
+    pub(super) fn is_tar(&self) -> bool {
+        self.start.get(257..262) == Some(b"ustar")
+    }
+
+    /// What it holds, to be read in pieces.
+    pub(super) fn into_reader(self) -> impl Read {
+        Cursor::new(self.start).chain(self.reader)
+    }
+
+    /// What it holds as far as it can be read, and why not to its end; nothing at all of what is larger than [`MAX_FILE`].
+    pub(super) fn into_bytes(mut self) -> (Option<Vec<u8>>, io::Result<()>) {
+        if let Some(error) = self.error.take() {
+            return (Some(self.start), Err(error));
+        }
+        if self.length.is_some_and(|length| length > MAX_FILE) {
+            return (None, Ok(()));
+        }
+        let mut reader = self.into_reader();
+        // In pieces: a vector that grows is copied, and takes twice the limit before it is known to be too large.
+        let (mut pieces, mut length) = (Vec::new(), 0);
+        loop {
+            let mut piece = Vec::new();
+            let read = reader.by_ref().take(PIECE).read_to_end(&mut piece);
+            length += piece.len() as u64;
+            if length > MAX_FILE {
+                return (None, Ok(()));
+            }
+            let is_end = piece.is_empty();
+            pieces.push(piece);
+            if is_end || read.is_err() {
+                return (Some(pieces.concat()), read.map(drop));
+            }
+        }
+    }
+}
+
+/// The first bytes.
+fn start_of(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    reader.take(START).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// Why something that was compressed, or a tar, cannot be read to its end.
+pub(super) fn damaged(error: &io::Error) -> String {
+    match error.to_string() {
+        text if text.contains("too much memory") => format!(
+            "it needs more than {} MiB of memory to be decompressed: decompress it with `zstd -d --long=31`",
+            (1_u64 << WINDOW_LOG) >> 20
+        ),
+        text => format!("it ends early or is damaged: {text}"),
+    }
+}
