@@ -12,7 +12,7 @@ pub(crate) mod parts;
 pub(crate) mod signal;
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, OnceLock, PoisonError, RwLock},
@@ -102,7 +102,9 @@ pub(crate) struct Suite {
 }
 
 impl Suite {
+    /// `program` is the debug build, unless the variable names another, as `tests/bench/examples` does.
     pub(crate) fn new(program: &'static str, manifests: fn() -> String) -> Self {
+        let program = env::var("EXAMPLE_OPERATOR").map_or(program, |other| &*other.leak());
         Self { program, manifests, parts: vec![], servers: Arc::default(), company: Arc::default() }
     }
 

@@ -245,11 +245,26 @@ pub(crate) fn plan(cluster: &str, goal: &Goal, seen: &Observed) -> Step {
     }
 }
 
-/// No quorum answers.
+/// No quorum answers. Where a pod does not end, only the user knows whether its Kubernetes node comes back.
 fn without_members(cluster: &str, seen: &Observed, evidence: &str) -> Step {
+    let overdue = seen.pods.iter().find(|pod| pod.state == PodState::Overdue);
+    let force = overdue.map(|pod| {
+        let name = &pod.name;
+        format!("{name} does not end: `kubectl delete pod {name} --force` if its Kubernetes node is gone")
+    });
     if seen.bootstrapped {
-        let message = format!("no quorum of members answers, so nothing is changed: {evidence}");
+        let message = match force {
+            Some(force) => format!("no quorum of members answers, and {force}"),
+            None if seen.pods.is_empty() => {
+                "no pod is left, and the data went with them: restore a snapshot into another EtcdCluster"
+                    .into()
+            }
+            None => format!("no quorum of members answers, so nothing is changed: {evidence}"),
+        };
         return wait("QuorumLost", message, true);
+    }
+    if let Some(force) = force {
+        return wait("PodOverdue", force, true);
     }
     match seen.pods.first() {
         None => Step::Act(Action::Bootstrap { name: numbered(cluster, 0) }),

@@ -172,4 +172,26 @@ fn a_cluster_is_made_once() {
     assert_eq!(without("0f", false), "deleted pod e-0");
     assert_eq!(without("0 1 2", true), "QuorumLost");
     assert_eq!(without("", true), "QuorumLost");
+    // Its node is lost before the cluster was made: nothing was lost with it, but only the user knows that the node is gone.
+    assert_eq!(without("0D", false), "PodOverdue");
+}
+
+#[test]
+fn a_lost_cluster_says_what_only_its_user_can_do() {
+    let message = |words: &str| {
+        let observed = Observed { members: Err("0 of 1 pods answer".into()), ..seen(words) };
+        match plan("e", &Goal { size: 1, image: "new".into() }, &observed) {
+            Step::Wait(wait) => wait.message,
+            step => panic!("{step:?}"),
+        }
+    };
+    assert_eq!(message("0"), "no quorum of members answers, so nothing is changed: 0 of 1 pods answer");
+    assert_eq!(
+        message("0D"),
+        "no quorum of members answers, and e-0 does not end: `kubectl delete pod e-0 --force` if its Kubernetes node is gone"
+    );
+    assert_eq!(
+        message(""),
+        "no pod is left, and the data went with them: restore a snapshot into another EtcdCluster"
+    );
 }
