@@ -9,7 +9,7 @@ ifneq ($(words $(CURDIR)),1)
 export CARGO_TARGET_DIR := $(shell tests/target-dir)
 endif
 
-.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench docs generate
+.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench docs book generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -74,6 +74,9 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 
 docs: ## the documentation of the code
 	$(CARGO) doc --workspace --no-deps --locked --open
+
+book: ## build the book of docs/ with mdBook, and print its first page
+	@docs/make-book
 
 generate: ## renew the checked-in files that are made from code
 	release=$$($(CARGO) run --quiet -p redis-operator -- --version) && \
