@@ -5,6 +5,7 @@
 mod commands;
 mod links;
 mod package_file;
+mod security;
 mod upgrades;
 
 use std::fmt::Write as _;
