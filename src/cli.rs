@@ -14,6 +14,7 @@ mod source;
 
 use std::ffi::OsString;
 
+use clap::builder::FalseyValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, Parser, Subcommand};
 use olmkit_bundle::version::Version;
@@ -36,6 +37,9 @@ pub struct Cli {
     /// Show answers, warnings and errors only: no progress, no next command
     #[arg(short, long, global = true, help_heading = "Output")]
     pub quiet: bool,
+    /// Show each request to a registry or a cluster on standard error: method, URL, status and duration, without secrets
+    #[arg(short, long, global = true, env = "OLMKIT_LOG", hide_env_values = true, value_parser = FalseyValueParser::new(), help_heading = "Output")]
+    pub verbose: bool,
     /// Subject of the command.
     #[command(subcommand)]
     pub noun: Noun,

@@ -16,6 +16,7 @@ pub mod input;
 pub mod interrupt;
 pub mod lifecycle;
 pub mod report;
+pub mod requests;
 pub mod shell;
 
 use std::ffi::OsString;
@@ -44,6 +45,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     };
     if cli.quiet {
         report::progress::hide();
+    }
+    if cli.verbose {
+        requests::show(report::progress::request);
     }
     let mut printer = report::Printer::new(cli.output, cli.color, cli.quiet);
     if cli.output.is_for_findings() && !cli.noun.reports_in(cli.output) {

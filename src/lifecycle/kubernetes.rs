@@ -9,6 +9,7 @@ mod answer;
 mod bounded;
 mod clock;
 mod renew;
+mod shown;
 mod watch;
 
 use std::cell::RefCell;
@@ -36,6 +37,7 @@ use crate::interrupt;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
 use bounded::Bound;
 use clock::{ReadsTime, ServerClock};
+use shown::Shown;
 use watch::{Watched, lock};
 
 /// How many objects are asked for at once.
@@ -77,6 +79,16 @@ pub enum ConnectError {
     /// The machine gives us no threads.
     #[error("cannot start the client")]
     Runtime(#[source] std::io::Error),
+}
+
+/// An address without the user and password that a kubeconfig may have put in it.
+fn without_user(server: &str) -> String {
+    match server.split_once("://") {
+        Some((scheme, rest)) => {
+            format!("{scheme}://{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
+        }
+        None => server.to_owned(),
+    }
 }
 
 /// Whether nothing says where a cluster is: no variable, no file, and no account of a pod.
@@ -138,7 +150,11 @@ impl Kubernetes {
         let _inside = runtime.enter();
         let client = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
         let clock = Arc::new(ServerClock::default());
-        let client = client.with_layer(&Bound).with_layer(&ReadsTime(Arc::clone(&clock))).build();
+        let client = client
+            .with_layer(&Bound)
+            .with_layer(&ReadsTime(Arc::clone(&clock)))
+            .with_layer(&Shown(without_user(&server)))
+            .build();
         let (changes, seen) = tokio::sync::watch::channel(0);
         drop(_inside);
         Ok(Self {

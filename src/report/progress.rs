@@ -62,6 +62,14 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
+/// Shows a request, above the bars where there are any; also where progress is hidden, since the user asked for it.
+pub fn request(line: &str) {
+    match screen() {
+        Some(bars) => drop(bars.println(printable(line))),
+        None => say(line),
+    }
+}
+
 /// Shows transfers in the way that standard error asks for.
 pub fn transfers(dry_run: bool) -> Arc<dyn Progress> {
     Arc::new(Transfers { bars: screen().filter(|_| !dry_run), open: Mutex::default() })

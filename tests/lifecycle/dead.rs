@@ -569,3 +569,28 @@ fn ctrl_c_while_any_verb_waits_for_the_cluster_is_answered() {
         assert!(said(&output).contains("nothing was changed"), "{verb:?}: {}", said(&output));
     });
 }
+
+#[test]
+fn verbose_shows_each_request_and_no_secret() {
+    let server = StandIn::start(|_| {
+        Answer::Json(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}))
+    });
+    let (dir, path) = kubeconfig(server.port);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replace("\"user\":{}", "\"user\":{\"token\":\"s3cret\"}");
+    assert!(text.contains("s3cret"));
+    std::fs::write(&path, text).unwrap();
+    let run = |more: &[&str], log: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        command.args(["operator", "list", "--kubeconfig"]).arg(&path).args(more).env("OLMKIT_LOG", log);
+        said(&command.current_dir(dir.path()).output().unwrap())
+    };
+    let line = format!("request: GET http://127.0.0.1:{}/apis/operators.coreos.com/v1alpha1/", server.port);
+    for told in [run(&["-v"], ""), run(&["--quiet", "--verbose"], ""), run(&[], "1")] {
+        assert!(told.lines().any(|told| told.starts_with(&line) && told.contains(" 200 ")), "{told}");
+        assert!(!told.contains("s3cret"), "{told}");
+    }
+    for told in [run(&[], ""), run(&[], "0"), run(&[], "off")] {
+        assert!(!told.contains("request:"), "{told}");
+    }
+}

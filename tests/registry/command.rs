@@ -173,6 +173,11 @@ pub(crate) fn trials() -> Vec<Trial> {
                 check(&output, 0);
                 says_nothing(&output);
             }
+            let verbose =
+                run(dir.path(), &["bundle", "push", "bundle", &reference, "--creds", &given[0], "-v"]);
+            check(&verbose, 0);
+            assert!(text(&verbose.stderr).contains("request: "), "{}", text(&verbose.stderr));
+            says_nothing(&verbose);
             for wrong in
                 [format!("{host}={USER}:x{PASSWORD}"), format!("{host}:{PASSWORD}"), PASSWORD.to_owned()]
             {

@@ -38,6 +38,25 @@ pub(crate) fn trials() -> Vec<Trial> {
             assert_eq!(loaded.digest(), root.digest());
             Ok(())
         }),
+        trial("verbose_shows_redirections_without_their_signatures", &[], || {
+            let other = StandIn::start(|_, stream| say(stream, "404 Nothing", &[], b""));
+            let there = format!("http://{}/blob?X-Signature=s3cret", other.host);
+            let home = StandIn::unfriendly(move |request, stream| match &*request.path {
+                "/v2/" => say(stream, "200 OK", &[], b""),
+                _ => say(stream, "307 There", &[("Location", &there)], b""),
+            });
+            let reference = format!("{}/team/app:v1", home.host);
+            let output = run(workplace().path(), &["image", "digest", &reference, "-v"]);
+            let told = text(&output.stderr);
+            for line in [
+                format!("http://{}/v2/team/app/manifests/v1 307 ", home.host),
+                format!("http://{}/blob?… 404 ", other.host),
+            ] {
+                assert!(told.contains(&line), "no `{line}`: {told}");
+            }
+            assert!(told.contains("request: ") && !told.contains("X-Signature"), "{told}");
+            Ok(())
+        }),
         trial("the_greeting_may_be_elsewhere", &[], || {
             let root = one();
             let known = contents(&root);

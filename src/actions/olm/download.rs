@@ -1,13 +1,14 @@
 //! The manifests of an OLM release, fetched from where it is published, with their checksums.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::{Client, Url};
 use sha2::{Digest as _, Sha256};
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
+use crate::requests;
 
 /// Where OLM's releases are.
 pub const RELEASES: &str =
@@ -94,7 +95,11 @@ async fn get(client: &Client, address: Url) -> Result<Option<Vec<u8>>, Failure> 
         Failure::unknown(Unfetched { address: address.to_string(), source: error.without_url() })
             .help("check the network, or fetch the files elsewhere and pass --manifests")
     };
-    let mut answer = client.get(address.clone()).send().await.map_err(failed)?;
+    let begun = Instant::now();
+    let answer = client.get(address.clone()).send().await;
+    let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+    requests::tell(&"GET", &requests::without_secrets(&address), status, begun.elapsed());
+    let mut answer = answer.map_err(failed)?;
     if answer.status() == reqwest::StatusCode::NOT_FOUND {
         return Ok(None);
     }

@@ -20,6 +20,7 @@ use super::error::{Fault, RegistryError};
 use super::pulse::Pulse;
 use super::trust;
 use crate::image::progress::{Event, Progress};
+use crate::requests;
 
 /// How often and how long to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,10 +181,15 @@ impl Http {
         }
         let silence = self.patience.silence;
         let pulse = Pulse::of(&mut request);
-        let mut response = tokio::select! {
-            answer = client.execute(request) => answer.map_err(|error| fault(host, error))?,
-            () = pulse.stops(silence) => return Err(RegistryError::Silent { host }),
+        let (method, url, begun) =
+            (request.method().clone(), requests::without_secrets(request.url()), Instant::now());
+        let answer = tokio::select! {
+            answer = client.execute(request) => answer.map_err(|error| fault(host, error)),
+            () = pulse.stops(silence) => Err(RegistryError::Silent { host }),
         };
+        let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+        requests::tell(&method, &url, status, begun.elapsed());
+        let mut response = answer?;
         response.extensions_mut().insert(Pace::new(silence));
         Ok(response)
     }
