@@ -9,7 +9,7 @@ ifneq ($(words $(CURDIR)),1)
 export CARGO_TARGET_DIR := $(shell tests/target-dir)
 endif
 
-.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench docs book generate
+.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench dist dist-check docs book generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -71,6 +71,12 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	tests/bench/serve "$$server" "$$multiply" "$$probe" $(CATALOG) && \
 	tests/bench/catalogs "$$olmkit"
 	tests/bench/redis
+
+dist: ## what a release publishes, in target/dist: static programs, checksums, bills of materials, an image
+	@dist/build
+
+dist-check: ## two release builds in two directories are the same, byte for byte
+	@dist/check
 
 docs: ## the documentation of the code
 	$(CARGO) doc --workspace --no-deps --locked --open

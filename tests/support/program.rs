@@ -17,7 +17,8 @@ pub(crate) fn push(reference: &str, program: &Path, arguments: &[String]) -> Res
     push_several(reference, &[(name, program)], &Config { entrypoint, ..Config::default() })
 }
 
-/// Makes an image of several programs, each at a path of its own without the leading `/`, and puts it into a registry.
+/// Makes an image of several programs, each at a path of its own without the leading `/`, and puts it into a registry, or
+/// into the archive of `oci-archive:PATH:NAME:TAG`.
 pub(crate) fn push_several(
     reference: &str,
     programs: &[(&str, &Path)],
@@ -39,7 +40,9 @@ pub(crate) fn push_several(
     // It runs on this machine or one like it.
     let platform = format!("linux/{}", env::consts::ARCH).parse()?;
     let image = Image::new(&platform, config, &[Layer::build_with(&tree, Compression::Zstd)?]);
-    let place: Place = format!("docker://{reference}").parse()?;
+    let is_archive = reference.starts_with("oci-archive:");
+    let place: Place =
+        if is_archive { reference.parse()? } else { format!("docker://{reference}").parse()? };
     place.store(&Root::from(image), &Access::default())?;
     Ok(())
 }
