@@ -4,6 +4,7 @@ mod bundle;
 mod catalog;
 mod diff;
 mod image;
+mod impersonation;
 mod levels;
 mod manifests;
 mod olm;

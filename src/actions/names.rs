@@ -61,7 +61,7 @@ impl Line {
     /// The names of a kind of object on the cluster of the line.
     fn objects(&self, kind: &Resource, namespace: Option<&str>) -> Vec<String> {
         let context = self.flag(&["--context"]).map(str::to_owned);
-        let choice = Choice { kubeconfig: self.kubeconfig(), context };
+        let choice = Choice { kubeconfig: self.kubeconfig(), context, ..Choice::default() };
         let Ok(cluster) = Kubernetes::connect(&choice) else { return Vec::new() };
         let found = cluster.within(PATIENCE).list(kind, namespace).unwrap_or_default();
         let name = |object: &Value| Some(object["metadata"]["name"].as_str()?.to_owned());

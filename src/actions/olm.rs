@@ -84,7 +84,7 @@ pub fn run(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    let aim = Aim::context(choice.kubeconfig.as_deref(), choice.context.as_deref());
+    let aim = Aim::context(choice);
     let mut done = done(choice, verb, options, &Aimed { aim: &aim, progress });
     match &mut done {
         Ok(Outcome::Installed(status) | Outcome::Status(status)) => {

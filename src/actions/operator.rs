@@ -22,7 +22,7 @@ use crate::lifecycle::decide::{Accept, Stuck};
 use crate::lifecycle::doctor::{self, Diagnosis, Scope, diagnose};
 use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
-use crate::lifecycle::kubernetes::{self, Choice, Kubernetes};
+use crate::lifecycle::kubernetes::{self, Choice, Impersonation, Kubernetes};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
 use crate::lifecycle::policy::{Policy, Violation};
@@ -49,6 +49,8 @@ pub struct Target {
     pub all_namespaces: bool,
     /// The kubeconfig; none for the usual places.
     pub kubeconfig: Option<PathBuf>,
+    /// Who asks, where it is not the user of the context.
+    pub impersonation: Impersonation,
     /// Files with the states of simulated clusters; none for real ones.
     pub simulate: Vec<PathBuf>,
     /// The catalog, where it is read from another place than the CatalogSource names.
@@ -58,6 +60,15 @@ pub struct Target {
 }
 
 impl Target {
+    /// The cluster of one of its contexts.
+    fn choice(&self, context: Option<&String>) -> Choice {
+        Choice {
+            kubeconfig: self.kubeconfig.clone(),
+            context: context.cloned(),
+            impersonation: self.impersonation.clone(),
+        }
+    }
+
     /// Each cluster once: the same verb twice on one at the same time would be in its own way.
     fn check(&self) -> Result<(), Failure> {
         let mut seen = BTreeSet::new();
@@ -493,8 +504,7 @@ impl Progress for Within<'_> {
 
 /// A client for a real cluster.
 fn connect_to(target: &Target, context: Option<&String>) -> Result<Kubernetes, Failure> {
-    let choice = Choice { kubeconfig: target.kubeconfig.clone(), context: context.cloned() };
-    connect(&choice, ", or --simulate FILE")
+    connect(&target.choice(context), ", or --simulate FILE")
 }
 
 /// A verb on a real cluster.

@@ -7,12 +7,13 @@ use clap::Args;
 use olmkit_bundle::diff::codes;
 use olmkit_bundle::finding::Level;
 
+use super::impersonation::ImpersonationFlags;
 use super::levels::LevelFlags;
 use super::registry::{RegistryFlags, duration};
 use crate::actions::diff;
 use crate::exit::Failure;
 use crate::input::{Input, Side};
-use crate::lifecycle::kubernetes::Choice;
+use crate::lifecycle::kubernetes::{Choice, Impersonation};
 use crate::report::{Answer, ChangelogAnswer, Format};
 
 /// Flags of `bundle diff`.
@@ -50,6 +51,8 @@ pub struct Diff {
     /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE", requires = "live", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    impersonation: ImpersonationFlags,
     /// Timeout for everything that is asked of the cluster: seconds, or a number with `s`, `m` or `h` [default: 5m]
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "live", help_heading = "Cluster")]
     live_timeout: Option<Duration>,
@@ -99,7 +102,12 @@ impl Diff {
             let error = "--changelog prints Markdown, and no other --output";
             return Err(Failure::misuse(error).help("leave --output or --changelog out"));
         }
-        let choice = Choice { kubeconfig: self.kubeconfig, context: self.context };
+        let impersonation = Impersonation::from(self.impersonation);
+        if impersonation.user.is_some() && !self.live {
+            let error = "--as has no effect without --live: no cluster is asked";
+            return Err(Failure::misuse(error).help("pass --live, or leave --as out"));
+        }
+        let choice = Choice { kubeconfig: self.kubeconfig, context: self.context, impersonation };
         let timeout = self.live_timeout.unwrap_or(diff::live::TIMEOUT);
         let live = self.live.then_some(diff::live::Request { choice, timeout });
         let breaking = codes::ALL.iter().filter(|code| code.level == Level::Error);

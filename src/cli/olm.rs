@@ -7,6 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use olmkit_bundle::version::Version;
 
+use super::impersonation::ImpersonationFlags;
 use super::registry::duration;
 use crate::actions::olm::{self, Download, RELEASES, Request, Source};
 use crate::exit::Failure;
@@ -42,7 +43,11 @@ impl Verb {
                 (olm::Verb::Uninstall(uninstall::Uninstall { with_operators }), cluster, options)
             }
         };
-        let choice = Choice { kubeconfig: cluster.kubeconfig, context: cluster.context };
+        let choice = Choice {
+            kubeconfig: cluster.kubeconfig,
+            context: cluster.context,
+            impersonation: cluster.impersonation.into(),
+        };
         let progress = report::operators();
         let outcome = olm::run(&choice, &verb, &options, progress.as_ref())?;
         Ok(Box::new(report::OlmAnswer { outcome }))
@@ -59,6 +64,8 @@ struct ClusterFlags {
     /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    impersonation: ImpersonationFlags,
 }
 
 /// Waiting and dry runs.

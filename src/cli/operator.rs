@@ -10,6 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use olmkit_bundle::names::{why_not_label, why_not_subdomain};
 use serde_json::Value;
 
+use super::impersonation::ImpersonationFlags;
 use super::registry::{ConnectionFlags, duration, duration_or_zero};
 use crate::actions::doctor;
 use crate::actions::operator::{self, NewBundle, Target};
@@ -187,8 +188,10 @@ pub(super) struct ClusterFlags {
     /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    impersonation: ImpersonationFlags,
     /// Simulate OLM in memory instead of using a cluster; the file keeps the state between commands. Repeat for several clusters
-    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "as_user")]
     pub(super) simulate: Vec<PathBuf>,
     /// Directory or image to read the catalog from, if not the image of the CatalogSource. A simulated cluster gets a
     /// CatalogSource for it
@@ -207,6 +210,7 @@ impl ClusterFlags {
             contexts: if self.contexts.is_empty() { self.context } else { self.contexts },
             all_namespaces: false,
             kubeconfig: self.kubeconfig,
+            impersonation: self.impersonation.into(),
             simulate: self.simulate,
             catalog_from: self.catalog_from,
             bundles_from: self.bundles_from,
@@ -619,7 +623,7 @@ pub struct Doctor {
     name: Option<String>,
     /// Diagnose files instead of a cluster: output of `kubectl get -o yaml|json`, a directory or archive from `oc adm must-gather` or
     /// `kubectl cluster-info dump`, or a recorded trace (.jsonl); `-` for standard input; repeat for several
-    #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate", "catalog_from", "bundles_from"])]
+    #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "contexts", "kubeconfig", "as_user", "simulate", "catalog_from", "bundles_from"])]
     from: Vec<PathBuf>,
     /// Moment of a recorded trace, in milliseconds, inclusive [default: its end]
     #[arg(long, value_name = "MS", allow_negative_numbers = true, requires = "from", conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]

@@ -64,6 +64,17 @@ pub struct Choice {
     pub kubeconfig: Option<PathBuf>,
     /// The context; none for the current one.
     pub context: Option<String>,
+    /// Who asks, where it is not the user of the context.
+    pub impersonation: Impersonation,
+}
+
+/// Whom the API server is to take the user for, as `kubectl --as` has it. The user of the context needs the right to `impersonate`.
+#[derive(Clone, Debug, Default)]
+pub struct Impersonation {
+    /// The user, such as `system:serviceaccount:NAMESPACE:NAME`; none for that of the context.
+    pub user: Option<String>,
+    /// The groups of this user.
+    pub groups: Vec<String>,
 }
 
 /// A cluster that cannot be reached, before anything was asked of it.
@@ -146,6 +157,13 @@ impl Kubernetes {
         let (mut config, namespace) = runtime.block_on(config(choice))?;
         // What may pass by itself is tried again here, where it is known for a message what was heard last.
         config.default_retry = false;
+        if let Some(user) = &choice.impersonation.user {
+            // A kubeconfig may impersonate somebody else, and nothing of that may be left.
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_uid = None;
+            config.auth_info.impersonate_groups = Some(choice.impersonation.groups.clone());
+            config.auth_info.impersonate_user_extra = None;
+        }
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let _inside = runtime.enter();
         let client = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;

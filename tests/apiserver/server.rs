@@ -50,5 +50,5 @@ fn ready(kubeconfig: &Path) -> bool {
 }
 
 pub(crate) fn connect(kubeconfig: &Path) -> Kubernetes {
-    Kubernetes::connect(&Choice { kubeconfig: Some(kubeconfig.into()), context: None }).unwrap()
+    Kubernetes::connect(&Choice { kubeconfig: Some(kubeconfig.into()), ..Choice::default() }).unwrap()
 }

@@ -594,3 +594,46 @@ fn verbose_shows_each_request_and_no_secret() {
         assert!(!told.contains("request:"), "{told}");
     }
 }
+
+/// The head of the first request of a command to a server that then hangs up.
+fn first_request(words: &[&str]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (dir, path) = kubeconfig(listener.local_addr().unwrap().port());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+    command.args(words).args(["--timeout", "2", "--kubeconfig"]).arg(path).current_dir(dir.path());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let (mut stream, _) = listener.accept().unwrap();
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
+        head.push(byte[0]);
+    }
+    drop((stream, listener));
+    child.unwrap().wait().unwrap();
+    String::from_utf8(head).unwrap()
+}
+
+#[test]
+fn requests_are_made_as_the_user_and_groups_that_are_given() {
+    let given = ["--as", "jo", "--as-group", "a", "--as-group", "b"];
+    for verb in [&["operator", "list"][..], &["source", "list"], &["olm", "status"]] {
+        let head = first_request(&[verb, &given].concat());
+        for line in ["impersonate-user: jo\r\n", "impersonate-group: a\r\n", "impersonate-group: b\r\n"] {
+            assert!(head.contains(line), "{verb:?}: {head}");
+        }
+        assert!(!first_request(verb).contains("impersonate"), "{verb:?}");
+    }
+}
+
+#[test]
+fn impersonation_that_has_no_effect_is_refused() {
+    for words in [
+        &["operator", "list", "--as-group", "a"][..],
+        &["operator", "list", "--as", "jo", "--simulate", "x.json"],
+        &["operator", "doctor", "--as", "jo", "--from", "x"],
+        &["bundle", "diff", "old", "new", "--as", "jo"],
+        &["operator", "list", "--as", ""],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_olmkit")).args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
+    }
+}

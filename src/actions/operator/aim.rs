@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Outcome, Target};
+use super::{Choice, Outcome, Target};
 use crate::exit::Failure;
 use crate::lifecycle::decide::Stuck;
 use crate::lifecycle::doctor::{Diagnosis, FIXABLE, OperatorState, Repair};
@@ -31,15 +31,18 @@ const VERBS: [&str; 3] = ["operator", "source", "olm"];
 
 impl Aim {
     /// At the cluster of a context, as a command line chose it.
-    pub(in crate::actions) fn context(kubeconfig: Option<&Path>, context: Option<&str>) -> Self {
-        let context = context.map(|context| format!(" --context {}", quoted(context)));
-        let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", quoted(&path.to_string_lossy())));
-        Self { flags: [context, kubeconfig].into_iter().flatten().collect(), simulated: false }
+    pub(in crate::actions) fn context(choice: &Choice) -> Self {
+        let flag = |name: &str, value: &str| format!(" --{name} {}", quoted(value));
+        let context = choice.context.iter().map(|context| flag("context", context));
+        let kubeconfig = choice.kubeconfig.iter().map(|path| flag("kubeconfig", &path.to_string_lossy()));
+        let user = choice.impersonation.user.iter().map(|user| flag("as", user));
+        let groups = choice.impersonation.groups.iter().map(|group| flag("as-group", group));
+        Self { flags: context.chain(kubeconfig).chain(user).chain(groups).collect(), simulated: false }
     }
 
     /// As [`Aim::context`], of one of the contexts of a target.
     pub(super) fn at(target: &Target, context: Option<&String>) -> Self {
-        Self::context(target.kubeconfig.as_deref(), context.map(String::as_str))
+        Self::context(&target.choice(context))
     }
 
     /// At a simulated cluster in a file.
@@ -272,11 +275,16 @@ fn parts(line: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lifecycle::kubernetes::Impersonation;
 
     #[test]
     fn every_command_of_a_line_acts_on_the_cluster_that_it_was_printed_for() {
-        let aim = Aim::context(Some(Path::new("my config")), Some("team"));
-        let flags = "--context team --kubeconfig 'my config'";
+        let aim = Aim::context(&Choice {
+            kubeconfig: Some("my config".into()),
+            context: Some("team".into()),
+            impersonation: Impersonation { user: Some("jo".into()), groups: vec!["a b".into(), "c".into()] },
+        });
+        let flags = "--context team --kubeconfig 'my config' --as jo --as-group 'a b' --as-group c";
         for (line, expected) in [
             ("kubectl -n ns get pods", format!("kubectl {flags} -n ns get pods")),
             (

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
+use super::super::impersonation::ImpersonationFlags;
 use super::super::registry::{ConnectionFlags, duration, duration_or_zero};
 use super::{catalog_source, image_reference, input, namespace};
 use crate::actions::operator::Target;
@@ -67,7 +68,7 @@ struct ClusterFlags {
     #[arg(long, value_name = "CATALOG", value_parser = input)]
     catalog_from: Option<Input>,
     /// Test in seconds with OLM simulated in memory; needs --catalog-from
-    #[arg(long, requires = "catalog_from")]
+    #[arg(long, requires = "catalog_from", conflicts_with = "as_user")]
     simulate: bool,
     /// Bundles of the simulated registry, a directory with a subdirectory for each [default: pulled from their registries]
     #[arg(long, value_name = "DIR", requires = "simulate")]
@@ -81,6 +82,8 @@ struct ClusterFlags {
     /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    impersonation: ImpersonationFlags,
     #[command(flatten)]
     registry: ConnectionFlags,
 }
@@ -189,6 +192,7 @@ impl Test {
         let target = Target {
             contexts: cluster.context.into_iter().collect(),
             kubeconfig: cluster.kubeconfig,
+            impersonation: cluster.impersonation.into(),
             catalog_from: cluster.catalog_from,
             bundles_from: cluster.bundles_from,
             ..Target::default()
