@@ -176,8 +176,8 @@ pub struct Layer {
     pub size: u64,
 }
 
-/// Each version's way to the head of its channel: `catalog path`. The list is printed by [`olmkit_catalog::path::Paths`],
-/// one way at a time.
+/// The upgrade path of each version to the head of its channel: `catalog path`.
+// The list is printed by `olmkit_catalog::path::Paths`, one path at a time.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Paths<'p> {
     /// `olmkit.path/v1`

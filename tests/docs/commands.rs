@@ -28,7 +28,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
         "two bundles or CRDs: directories, git revisions, layouts, registries; with `--live` a cluster",
         "nothing",
     ),
-    ("bundle manifests", "a bundle", "standard output, or the directory of the flag that names one"),
+    ("bundle manifests", "a bundle", "standard output, or the directory of `--kustomize` or `--helm-chart`"),
     ("bundle build", "a bundle", "an OCI layout, an archive or a registry: the place of `--to`"),
     ("bundle push", "a bundle", "a repository of a registry"),
     ("bundle unpack", "a bundle image", "the directory of `--output-dir`"),
@@ -61,7 +61,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("catalog resolve", "catalogs", "nothing"),
     (
         "catalog build",
-        "a catalog; a base image, unless `--data-only`",
+        "a catalog; the image of `--base`, or a static server",
         "an OCI layout, an archive or a registry: the place of `--to`",
     ),
     ("catalog build-index", "a catalog", "the file of `--to`"),

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Edges, Plan};
 
-/// `olmkit.added/v1`: what [`super::add`] did.
+/// `olmkit.added/v1`: what `catalog add` did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
