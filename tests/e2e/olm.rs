@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use libtest_mimic::{Failed, Trial};
@@ -19,7 +20,7 @@ use crate::catalogs::{catalog_image, server};
 use crate::cluster::{Cluster, Namespace, PATIENCE, within};
 use crate::harness::{Company, enabled, results, trial_with};
 use crate::images::{olmkit, pushed};
-use crate::redis::{Served, push_operator};
+use crate::redis::{Killer, Served, push_operator};
 use crate::support::Part;
 
 /// The releases, oldest first; the last one is in the channel `fast` alone.
@@ -101,8 +102,18 @@ fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
     let upgrade = told.operator(&["upgrade", "redis-operator", "--to", "0.2.1"])?;
     assert!(upgrade.contains("1 hop: "), "{upgrade}");
     told.expect("redis-operator.v0.2.1")?;
-    told.operator(&["upgrade", "redis-operator"])?;
+    // Whoever leads is killed while OLM replaces the operator.
+    let killer = Killer::of(told.namespace)?;
+    let (upgraded, killed) = thread::scope(|scope| {
+        let killing = scope.spawn(|| killer.kill_while_installing("redis-operator.v0.3.0"));
+        let upgraded = told.operator(&["upgrade", "redis-operator"]);
+        (upgraded, killing.join().unwrap_or_else(|_| Err("the killer panicked".into())))
+    });
+    upgraded?;
+    let killed = killed?;
+    let _ = writeln!(told.text, "# the leader {killed} was killed during this upgrade\n");
     told.expect("redis-operator.v0.3.0")?;
+    told.namespace.kubectl(&["delete", "pod", "hand", "--wait=false"])?;
     told.operator(&["upgrade", "redis-operator", "--channel", "fast"])?;
     told.expect("redis-operator.v0.4.0")?;
     // There is no way back, and nothing is changed for it.

@@ -31,7 +31,12 @@ impl<'a> Hand<'a> {
 
     /// Sends a signal to a replica of the operator.
     pub(super) fn operator(&self, signal: &str, pod: &str) -> Result<(), Failed> {
-        self.signal(signal, "redis-operator", OPERATOR, pod)
+        self.operator_in(OPERATOR, signal, pod)
+    }
+
+    /// The same to an operator in another namespace.
+    pub(super) fn operator_in(&self, namespace: &str, signal: &str, pod: &str) -> Result<(), Failed> {
+        self.signal(signal, "redis-operator", namespace, pod)
     }
 
     fn signal(&self, signal: &str, program: &str, namespace: &str, pod: &str) -> Result<(), Failed> {

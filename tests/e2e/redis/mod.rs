@@ -21,7 +21,7 @@ use libtest_mimic::{Failed, Trial};
 use self::operator::Operator;
 use self::rediscluster::Redis;
 use self::writer::Writer;
-use crate::cluster::{Namespace, message};
+use crate::cluster::{Namespace, PATIENCE, message, within};
 use crate::harness::{Company, part, trial};
 use crate::pages::{self, Page};
 
@@ -49,6 +49,33 @@ impl<'a> Served<'a> {
         self.redis.ready()?;
         self.redis.namespace.kubectl(&["delete", "pod", "client", "--wait=false"])?;
         Ok(written.count)
+    }
+}
+
+/// What ends an operator that leads in this namespace, as a crash does: it hands nothing over.
+pub(crate) struct Killer<'a> {
+    namespace: &'a Namespace,
+    hand: hand::Hand<'a>,
+}
+
+impl<'a> Killer<'a> {
+    pub(crate) fn of(namespace: &'a Namespace) -> Result<Self, Failed> {
+        Ok(Self { namespace, hand: hand::Hand::of(namespace)? })
+    }
+
+    /// Kills the leader as soon as a ClusterServiceVersion is being installed; the name of its pod.
+    pub(crate) fn kill_while_installing(&self, csv: &str) -> Result<String, Failed> {
+        let phase = ["get", "clusterserviceversions.operators.coreos.com", csv, "--ignore-not-found"];
+        let words = [&phase[..], &["--output=jsonpath={.status.phase}"]].concat();
+        let installing = within(PATIENCE, || {
+            let phase = self.namespace.kubectl(&words)?;
+            Ok(matches!(phase.as_str(), "InstallReady" | "Installing").then_some(()))
+        })?;
+        installing.ok_or_else(|| format!("{csv} was never being installed"))?;
+        let holder = "--output=jsonpath={.spec.holderIdentity}";
+        let leader = self.namespace.kubectl(&["get", "lease/redis-operator", holder])?;
+        self.hand.operator_in(&self.namespace.name, "KILL", &leader)?;
+        Ok(leader)
     }
 }
 
