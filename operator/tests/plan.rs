@@ -718,6 +718,13 @@ fn the_receiver_of_half_a_slot_is_lost_with_the_operator() {
     Story { shards: 1, replicas: 1, persistent: false, target: 4, accepts_loss: false, faults }.ends_well();
 }
 
+/// Its replica was elected meanwhile, and goes with half of the pods in the round in which it is heard again.
+#[test]
+fn a_node_that_missed_a_failover_is_heard_when_its_successor_is_scaled_away() {
+    let faults = vec![(12, Fault::CutOff(0, 3)), (15, Fault::Scale(3))];
+    Story { shards: 3, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults }.ends_well();
+}
+
 /// It is forgotten and reset, then cut off before its pod is gone.
 #[test]
 fn a_node_that_has_left_is_not_waited_for_while_its_pod_is_deleted() {

@@ -230,8 +230,11 @@ fn absent(
                 Some(pod) if pod.redis.is_some() => Absence::Gone,
                 Some(_) => Absence::MayReturn,
                 None => match name.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse::<u32>().ok()) {
-                    // The pod of an owner that somebody else scaled away comes back with its volume.
-                    Some(ordinal) if ordinal < replicas || owned.contains_key(&peer.id) => Absence::MayReturn,
+                    // A pod that somebody else scaled away comes back with its volume, and its node may have been elected
+                    // without the others knowing it yet.
+                    Some(ordinal) if ordinal < replicas.max(goal.size) || owned.contains_key(&peer.id) => {
+                        Absence::MayReturn
+                    }
                     _ => Absence::Gone,
                 },
             },
