@@ -72,7 +72,7 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	tests/bench/catalogs "$$olmkit"
 	tests/bench/redis
 
-dist: ## what a release publishes, in target/dist: static programs, checksums, bills of materials, an image
+dist: ## what a release publishes, in target/published: static programs, checksums, bills of materials, an image
 	@dist/build
 
 dist-check: ## two release builds in two directories are the same, byte for byte

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::error::Error;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let tree = Tree::read(&String::from_utf8(output.stdout)?)?;
     let checksums = checksums(&fs::read_to_string(root.join("Cargo.lock"))?)?;
-    println!("{:#}", bill(&tree, &checksums));
+    writeln!(io::stdout(), "{:#}", bill(&tree, &checksums))?;
     Ok(())
 }
 
