@@ -725,6 +725,13 @@ fn a_node_that_missed_a_failover_is_heard_when_its_successor_is_scaled_away() {
     Story { shards: 3, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults }.ends_well();
 }
 
+/// The operator dies between two keys of a slot, and the slot's owner is away until its successor is elected.
+#[test]
+fn the_other_half_of_a_slot_is_not_sent_to_its_former_owner() {
+    let faults = vec![(5, Fault::KillOperator(27)), (6, Fault::CutOff(2, 4)), (6, Fault::Resize(1))];
+    Story { shards: 3, replicas: 1, persistent: false, target: 4, accepts_loss: false, faults }.ends_well();
+}
+
 /// It is forgotten and reset, then cut off before its pod is gone.
 #[test]
 fn a_node_that_has_left_is_not_waited_for_while_its_pod_is_deleted() {

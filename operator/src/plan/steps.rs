@@ -305,20 +305,23 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
     if owner.node.importing.contains_key(&slot) {
         actions.extend(stable(&owner));
     }
-    let importers: Vec<_> = others().filter(|member| member.node.importing.contains_key(&slot)).collect();
     let keys = topology.observed.open_keys.get(&slot);
     let holds =
         |member: &Member<'_>| keys.and_then(|keys| keys.get(&member.node.id)).is_some_and(|count| *count > 0);
     let target = owner.node.migrating.get(&slot);
+    // A former owner that was away still claims the slot: gossip will make it a replica, and its keys are copies.
+    let receivers = || others().filter(|member| member.is_primary() && !member.node.slots().contains(slot));
+    let imports = |member: &&Member<'_>| member.node.importing.contains_key(&slot);
     // Where keys are already; otherwise the intended destination.
-    let to = others()
-        .find(|member| member.is_primary() && holds(member))
-        .or_else(|| others().find(|member| member.is_primary() && Some(&member.node.id) == target))
-        .or_else(|| importers.iter().copied().find(|member| member.is_primary()));
+    let to = receivers()
+        .find(|member| imports(member) && holds(member))
+        .or_else(|| receivers().find(|member| holds(member)))
+        .or_else(|| receivers().find(|member| Some(&member.node.id) == target))
+        .or_else(|| receivers().find(imports));
     match (to, target) {
         (Some(to), _) => {
-            let rest = importers.iter().filter(|member| member.node.id != to.node.id);
-            actions.extend(rest.filter_map(|member| stable(member)));
+            let rest = others().filter(|member| imports(member) && member.node.id != to.node.id);
+            actions.extend(rest.filter_map(stable));
             let (Some(from), Some(address)) = (owner.address(), to.address()) else { return };
             // After a failover of the source, the destination still has the old owner.
             if to.node.peer(owner.node.id).is_none_or(|peer| !peer.slots.contains(slot)) {
