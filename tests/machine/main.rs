@@ -1,4 +1,4 @@
-//! Tests that need something of the machine that not every machine has: a small disk to fill, helm, kustomize.
+//! Tests that need something of the machine that not every machine has: a small disk to fill, helm, kustomize, valgrind.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,6 +8,7 @@ mod browser;
 mod fixture;
 mod full_disk;
 mod installed;
+mod instructions;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -17,5 +18,6 @@ fn main() {
     let mut trials = full_disk::trials();
     trials.extend(installed::trials());
     trials.extend(browser::trials());
+    trials.extend(instructions::trials());
     support::run(&Arguments::from_args(), trials).exit();
 }

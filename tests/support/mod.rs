@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 /// The names that `OLMKIT_REQUIRE` may list. ARCHITECTURE.md says what each one stands for.
-const PARTS: [&str; 25] = [
+const PARTS: [&str; 27] = [
     "apiserver",
     "awk",
     "bash",
@@ -37,6 +37,8 @@ const PARTS: [&str; 25] = [
     "redis-server",
     "registry-collect",
     "skopeo",
+    "taskset",
+    "valgrind",
 ];
 
 /// Tests that are not run, by the reason.
