@@ -69,7 +69,7 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	tests/bench/diff "$$olmkit" && \
 	tests/bench/edits "$$olmkit" && \
 	tests/bench/serve "$$server" "$$multiply" "$$probe" $(CATALOG) && \
-	tests/bench/catalogs "$$olmkit"
+	tests/bench/peers "$$olmkit" "$$probe"
 	tests/bench/redis
 
 dist: ## what a release publishes, in target/published: static programs, checksums, bills of materials, an image
