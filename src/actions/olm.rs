@@ -158,6 +158,17 @@ fn done(
     })
 }
 
+/// Whether a request can be done as far as its manifests go.
+///
+/// # Errors
+/// They cannot be read, or are no release of OLM.
+pub(super) fn check(request: &Request, timeout: Duration) -> Result<(), Failure> {
+    match request.source {
+        Source::Disk(_) => release(request, timeout).map(drop),
+        Source::Release(_) => Ok(()),
+    }
+}
+
 /// What a release is, in a line.
 fn what(release: &Release) -> String {
     let version = if release.version.is_empty() { "of unknown version" } else { &release.version };

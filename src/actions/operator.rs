@@ -4,6 +4,7 @@ mod aim;
 mod catalog_source;
 pub mod channel_test;
 mod held;
+pub mod kind;
 mod made;
 mod simulated;
 mod sources;

@@ -153,7 +153,7 @@ impl Install {
 }
 
 /// A version of OLM, with or without a `v`.
-fn release(text: &str) -> Result<String, String> {
+pub(super) fn release(text: &str) -> Result<String, String> {
     let version = text.strip_prefix('v').unwrap_or(text);
     Version::parse(version)
         .map(|_| version.to_owned())

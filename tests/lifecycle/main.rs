@@ -17,6 +17,7 @@ mod engine;
 mod faults;
 mod fix;
 mod install;
+mod kind;
 mod live;
 mod olm;
 mod pod_config;

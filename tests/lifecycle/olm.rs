@@ -178,7 +178,7 @@ impl Progress for Told {
     }
 }
 
-fn manifests(version: &str) -> String {
+pub(crate) fn manifests(version: &str) -> String {
     let crds = [
         "catalogsources",
         "clusterserviceversions",

@@ -8,6 +8,7 @@ use olmkit_bundle::names::why_not_subdomain;
 use olmkit_catalog::fbc::Catalog;
 use serde_json::Value;
 
+use super::kind::{Kind, on_cluster};
 use super::sources::{Sources, registry_image};
 use super::{Aim, Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
@@ -17,7 +18,7 @@ use crate::image::{Access, Image};
 use crate::input::{CONFIGS_LABEL, Input, Side};
 use crate::lifecycle::channel_test::{Samples, Settings, Spectator, prepare, run as run_tests};
 use crate::lifecycle::cluster::Cluster;
-use crate::lifecycle::engine::{Catalogs as _, ContentError};
+use crate::lifecycle::engine::{Catalogs as _, ContentError, Progress};
 use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
 use crate::lifecycle::simulate::{Registry, Simulation};
 use crate::report::{ChannelTestAnswer, is_junit};
@@ -31,6 +32,8 @@ pub struct ChannelTest {
     pub simulate: bool,
     /// The cluster, where it is not; and where the catalog and the bundles are read.
     pub target: Target,
+    /// A cluster that is made for the test and deleted after it.
+    pub kind: Option<Kind>,
     /// An older catalog, to test only what has changed.
     pub against: Option<Side>,
     /// A file or directory of custom resources, in place of those of the bundles.
@@ -54,7 +57,7 @@ struct Unread {
     source: ContentError,
 }
 
-/// Tests the channels of a package.
+/// Tests the channels of a package. `making` hears how a cluster is made for it.
 ///
 /// # Errors
 /// The cluster is not free for it, or something that is needed cannot be read; nothing was changed then. What ends a run that has
@@ -63,6 +66,7 @@ pub fn run(
     mut request: ChannelTest,
     access: &Access,
     spectator: &dyn Spectator,
+    making: &dyn Progress,
 ) -> Result<ChannelTestAnswer, Failure> {
     let begun = Instant::now();
     let junit = request.junit.as_deref();
@@ -82,7 +86,6 @@ pub fn run(
         read_bundles(&mut cluster, &mut sources, &request, access)?;
         Aim::nowhere().around_test(test(&mut cluster, &sources, &request, spectator))?
     } else {
-        let context = request.target.contexts.first();
         if let Some(image) = &request.settings.catalog_image {
             let input = Input::Image(registry_image(image).map_err(Failure::misuse)?);
             // One that cannot be read from here is served as it is.
@@ -90,15 +93,30 @@ pub fn run(
             let image = root.as_ref().and_then(|root| root.image(None).ok());
             request.settings.catalog_dir = image.and_then(dir_of_data).map(str::to_owned);
         }
-        let mut cluster = connect_to(&request.target, context)?.within(left);
-        let sources = Sources::new(request.target.catalog_from.clone(), access.clone());
-        let aim = Aim::at(&request.target, context);
-        aim.around_test(test(&mut cluster, &sources, &request, spectator))?
+        match request.kind.clone() {
+            Some(kind) => on_cluster(&kind, left, making, |kubeconfig, left| {
+                request.target.kubeconfig = Some(kubeconfig.to_owned());
+                on_real_cluster(&request, access, spectator, left)
+            })?,
+            None => on_real_cluster(&request, access, spectator, left)?,
+        }
     };
     if let Some(file) = junit.filter(|_| !request.dry_run) {
         answer.unwritten = file.write(answer.junit().as_bytes()).err().map(Failure::from);
     }
     Ok(answer)
+}
+
+fn on_real_cluster(
+    request: &ChannelTest,
+    access: &Access,
+    spectator: &dyn Spectator,
+    left: Duration,
+) -> Result<ChannelTestAnswer, Failure> {
+    let context = request.target.contexts.first();
+    let mut cluster = connect_to(&request.target, context)?.within(left);
+    let sources = Sources::new(request.target.catalog_from.clone(), access.clone());
+    Aim::at(&request.target, context).around_test(test(&mut cluster, &sources, request, spectator))
 }
 
 /// Where the catalog is in an image that has no program to serve it; none for an image that has one.

@@ -1,5 +1,6 @@
 //! `olmkit operator test`
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,10 +8,13 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 use super::super::impersonation::ImpersonationFlags;
+use super::super::olm::release;
 use super::super::registry::{ConnectionFlags, duration, duration_or_zero};
 use super::{catalog_source, image_reference, input, namespace};
+use crate::actions::olm::{Download, RELEASES, Request, Source};
 use crate::actions::operator::Target;
 use crate::actions::operator::channel_test::{self, ChannelTest, TIMEOUT};
+use crate::actions::operator::kind::Kind;
 use crate::exit::Failure;
 use crate::input::{Input, Side};
 use crate::lifecycle::channel_test::{Edges, Samples, Settings};
@@ -51,6 +55,8 @@ pub struct Test {
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
+    kind: KindFlags,
+    #[command(flatten)]
     waiting: Waiting,
 }
 
@@ -86,6 +92,44 @@ struct ClusterFlags {
     impersonation: ImpersonationFlags,
     #[command(flatten)]
     registry: ConnectionFlags,
+}
+
+/// A cluster that is made for the test.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cluster of its own")]
+struct KindFlags {
+    /// Test on a cluster that is made by kind, with OLM, and deleted afterwards
+    #[arg(long, requires = "catalog_image", conflicts_with_all = ["simulate", "context", "kubeconfig", "catalog", "adopt", "dry_run", "as_user"])]
+    kind: bool,
+    /// kind's configuration, such as for a registry on this machine
+    #[arg(long, value_name = "FILE", requires = "kind")]
+    kind_config: Option<PathBuf>,
+    /// OLM release to install on it
+    #[arg(long, value_name = "VERSION", requires = "kind", value_parser = release, default_value = "0.46.0")]
+    olm_version: String,
+    /// Manifests of OLM instead of a download: files, or directories with files
+    #[arg(long, value_name = "FILE|DIR", requires = "kind", num_args = 1.., conflicts_with = "olm_version")]
+    olm_manifests: Vec<PathBuf>,
+    /// Keep the cluster
+    #[arg(long, requires = "kind")]
+    keep: bool,
+}
+
+impl KindFlags {
+    fn kind(self) -> Option<Kind> {
+        let source = if self.olm_manifests.is_empty() {
+            Source::Release(Download {
+                version: self.olm_version,
+                address: RELEASES.to_owned(),
+                checksums: BTreeMap::new(),
+            })
+        } else {
+            Source::Disk(self.olm_manifests)
+        };
+        // Other catalogs would only take time, and their packages would be in the way of resolution.
+        let olm = Request { source, images: vec![], without_catalogs: true, adopt: false, keep: true };
+        self.kind.then_some(Kind { config: self.kind_config, olm, keep: self.keep })
+    }
 }
 
 /// How long things may take.
@@ -146,6 +190,7 @@ Examples:
   olmkit operator test redis-operator --simulate --catalog-from catalog --bundles-from bundles
   olmkit operator test redis-operator --catalog olm/redis-catalog --junit report.xml
   olmkit operator test redis-operator --catalog-image registry.example.com/team/catalog:v2 --channel stable,fast
+  olmkit operator test redis-operator --catalog-image registry.example.com/team/catalog:v2 --kind
   olmkit operator test redis-operator --simulate --catalog-from catalog --against git:main:catalog --output markdown";
 
 /// The longest name of a namespace.
@@ -201,6 +246,7 @@ impl Test {
             settings,
             simulate: cluster.simulate,
             target,
+            kind: self.kind.kind(),
             against: self.against,
             samples: self.samples,
             junit: self.junit,
@@ -208,6 +254,7 @@ impl Test {
             timeout: waiting.timeout,
         };
         let spectator = report::channel_tests();
-        Ok(Box::new(channel_test::run(request, &access, spectator.as_ref())?))
+        let making = report::operators();
+        Ok(Box::new(channel_test::run(request, &access, spectator.as_ref(), making.as_ref())?))
     }
 }
