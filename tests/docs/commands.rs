@@ -280,3 +280,31 @@ fn effects_are_of_commands_that_exist() {
         assert!(names.contains(*words), "`{words}` in EFFECTS is no command");
     }
 }
+
+/// The words of a line as a shell would take them, where nothing but quotes is special.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(letter),
+        }
+    }
+    words
+}
+
+/// kind is not on every machine that runs the tests; that its page names real commands and flags can be seen everywhere.
+#[test]
+fn the_page_about_kind_has_commands_that_exist() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kind.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let lines: Vec<&str> = page.lines().filter(|line| line.starts_with("olmkit ")).collect();
+    assert!(lines.len() > 15, "{lines:?}");
+    for line in lines {
+        if let Err(error) = Cli::command().try_get_matches_from(words(line)) {
+            panic!("{line}\n{error}");
+        }
+    }
+}
