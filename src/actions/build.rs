@@ -20,10 +20,12 @@ use crate::report::ImageAnswer;
 
 /// Where catalogs stand in their image.
 const CONFIGS_DIR: &str = "configs";
+/// The same as a path of the image.
+pub const CONFIGS: &str = "/configs";
 /// The port that a catalog's server listens on, and what it is told: <https://github.com/operator-framework/operator-registry>,
 /// `opm generate dockerfile`.
 const SERVE_PORT: u16 = 50051;
-const SERVE_ARGUMENTS: [&str; 3] = ["serve", "/configs", "--cache-dir=/tmp/cache"];
+const SERVE_ARGUMENTS: [&str; 3] = ["serve", CONFIGS, "--cache-dir=/tmp/cache"];
 
 /// The program of a base that understands these.
 const BASE_SERVER: &str = "opm";

@@ -30,12 +30,13 @@ use crate::lifecycle::policy::{Policy, Violation};
 use crate::lifecycle::preview::Preview;
 use crate::lifecycle::rights::Right;
 use crate::lifecycle::rollback::Rollback;
-use crate::lifecycle::sources::{Add, Source};
+use crate::lifecycle::sources::{Add, Origin, Source};
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
 use crate::report::{ClusterOutcome, OperatorAnswer};
 
 pub(super) use aim::{Aim, Aimed};
+use catalog_source::served;
 pub use catalog_source::{NewCatalog, SourceVerb, is_on_disk};
 use made::Made;
 pub use made::NewBundle;
@@ -653,6 +654,8 @@ fn one(
                 } else {
                     catalog.push(by_tag, options.dry_run, errand.access, progress)?
                 };
+            } else if let (Origin::Image(image), false) = (&wanted.origin, sources.simulated) {
+                wanted.origin = served(image, errand.access);
             }
             engine.add_source(&wanted).map(Outcome::Source)
         }

@@ -29,7 +29,12 @@ pub enum Origin {
     /// An image that OLM starts a pod of.
     Image(String),
     /// An image of a catalog alone, which OLM serves with its own server.
-    Data(String),
+    Data {
+        /// The image.
+        image: String,
+        /// The directory of the image that holds the catalog.
+        directory: String,
+    },
     /// A server that runs somewhere, as `HOST:PORT`.
     Address(String),
 }
@@ -95,7 +100,9 @@ impl Add {
                 "a catalog at an address has no pod",
                 "leave --secret and --pod-config out: whoever runs the server sees to them",
             ),
-            Origin::Image(image) | Origin::Data(image) if self.poll.is_some() && image.contains('@') => {
+            Origin::Image(image) | Origin::Data { image, .. }
+                if self.poll.is_some() && image.contains('@') =>
+            {
                 refused(
                     "an image that is named by its digest never changes, so there is nothing to poll",
                     "leave --poll out, or name the image by a tag",
@@ -118,7 +125,7 @@ impl Add {
             Origin::Address(_) => {
                 ["image", "updateStrategy", "secrets", "grpcPodConfig"].into_iter().for_each(remove);
             }
-            Origin::Image(image) | Origin::Data(image) => {
+            Origin::Image(image) | Origin::Data { image, .. } => {
                 remove("address");
                 if image.contains('@') {
                     remove("updateStrategy");
@@ -139,7 +146,7 @@ impl Add {
         if self.pod.is_none() {
             config.as_object_mut().map(|fields| fields.remove(EXTRACT));
         }
-        if let Origin::Data(_) = self.origin {
+        if let Origin::Data { .. } = self.origin {
             config[EXTRACT] = self.document()["spec"]["grpcPodConfig"][EXTRACT].clone();
         }
         if config == json!({}) {
@@ -153,9 +160,9 @@ impl Add {
         let mut spec = json!({"sourceType": "grpc"});
         match &self.origin {
             Origin::Image(image) => spec["image"] = json!(image),
-            Origin::Data(image) => {
+            Origin::Data { image, directory } => {
                 spec["image"] = json!(image);
-                spec["grpcPodConfig"] = json!({"extractContent": {"catalogDir": "/configs"}});
+                spec["grpcPodConfig"] = json!({"extractContent": {"catalogDir": directory}});
             }
             Origin::Address(address) => spec["address"] = json!(address),
         }
@@ -218,7 +225,7 @@ impl Engine<'_> {
             ));
         }
         self.namespace_exists(&key.namespace)?;
-        if let Origin::Image(image) | Origin::Data(image) = &wanted.origin {
+        if let Origin::Image(image) | Origin::Data { image, .. } = &wanted.origin {
             self.image_exists(image, wanted.accept_missing_image)?;
         }
         let verb = if existing.is_none() { Some("create") } else { changes.then_some("patch") };

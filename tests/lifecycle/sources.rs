@@ -83,7 +83,10 @@ fn a_second_add_with_other_flags_keeps_what_the_first_one_set() {
         })
     );
     // How the image is served comes and goes with the image; what a server at an address has no use for goes, and is named.
-    let data = Add { origin: Origin::Data("r/data:v1".into()), ..add("mine", "") };
+    let data = Add {
+        origin: Origin::Data { image: "r/data:v1".into(), directory: "/configs".into() },
+        ..add("mine", "")
+    };
     assert_eq!(
         spec(data)["grpcPodConfig"],
         json!({"nodeSelector": {"kubernetes.io/os": "linux"}, "extractContent": {"catalogDir": "/configs"}})

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use crate::actions::{build, image};
 use crate::exit::Failure;
-use crate::image::{Access, Place};
-use crate::input::Input;
+use crate::image::{Access, Image, Place};
+use crate::input::{CONFIGS_LABEL, Input};
 use crate::lifecycle::engine::Progress;
 use crate::lifecycle::sources::{Add, Origin};
+
+use super::sources::registry_image;
 
 /// What is done with CatalogSources.
 #[derive(Clone, Debug)]
@@ -99,7 +101,8 @@ impl NewCatalog {
             )?;
             progress.said(Duration::ZERO, &format!("{place}: pushed"));
         }
-        Ok(Origin::Data(if by_tag { place.to_string() } else { format!("{repository}@{digest}") }))
+        let image = if by_tag { place.to_string() } else { format!("{repository}@{digest}") };
+        Ok(Origin::Data { image, directory: build::CONFIGS.to_owned() })
     }
 
     /// The same for a simulated registry, which reads catalogs from disk.
@@ -108,7 +111,49 @@ impl NewCatalog {
     }
 }
 
+/// How OLM serves an image: by itself, or, if the image has no program, with OLM's server. An image that cannot be read from here is taken
+/// to have one.
+pub(super) fn served(image: &str, access: &Access) -> Origin {
+    let directory = data_directory(image, access);
+    let image = image.to_owned();
+    match directory {
+        Some(directory) => Origin::Data { image, directory },
+        None => Origin::Image(image),
+    }
+}
+
+/// Where the catalog is in an image of a registry that has no program to serve it; none for an image that has one, or that cannot be
+/// read from here.
+pub(super) fn data_directory(image: &str, access: &Access) -> Option<String> {
+    let input = Input::Image(registry_image(image).ok()?);
+    let (_, root) = input.image(access).ok()?;
+    in_image(root.image(None).ok()?).map(str::to_owned)
+}
+
+fn in_image(image: &Image) -> Option<&str> {
+    let runs = image.run().is_some_and(|run| !run.entrypoint.is_empty() || !run.cmd.is_empty());
+    image.label(CONFIGS_LABEL).filter(|_| !runs)
+}
+
 /// Whether a text names a directory or file with a catalog, and not an image.
 pub fn is_on_disk(text: &str) -> bool {
     Path::new(text).exists() || text.starts_with("./") || text.starts_with('/') || text.starts_with("../")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Config, Platform};
+
+    #[test]
+    fn a_catalog_is_taken_out_of_an_image_that_runs_nothing() {
+        let labels = || [(CONFIGS_LABEL.to_owned(), "/configs".to_owned())].into();
+        let image = |entrypoint: &[&str]| {
+            let entrypoint = entrypoint.iter().map(|word| (*word).to_owned()).collect();
+            let config = Config { entrypoint, labels: labels(), ..Config::default() };
+            Image::new(&Platform::default(), &config, &[])
+        };
+        assert_eq!(in_image(&image(&[])), Some("/configs"));
+        assert_eq!(in_image(&image(&["/bin/opm"])), None);
+    }
 }

@@ -8,14 +8,15 @@ use olmkit_bundle::names::why_not_subdomain;
 use olmkit_catalog::fbc::Catalog;
 use serde_json::Value;
 
+use super::catalog_source::data_directory;
 use super::kind::{Kind, on_cluster};
 use super::sources::{Sources, registry_image};
 use super::{Aim, Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, ReportFile};
-use crate::image::{Access, Image};
-use crate::input::{CONFIGS_LABEL, Input, Side};
+use crate::image::Access;
+use crate::input::Side;
 use crate::lifecycle::channel_test::{Samples, Settings, Spectator, prepare, run as run_tests};
 use crate::lifecycle::cluster::Cluster;
 use crate::lifecycle::engine::{Catalogs as _, ContentError, Progress};
@@ -87,11 +88,8 @@ pub fn run(
         Aim::nowhere().around_test(test(&mut cluster, &sources, &request, spectator))?
     } else {
         if let Some(image) = &request.settings.catalog_image {
-            let input = Input::Image(registry_image(image).map_err(Failure::misuse)?);
-            // One that cannot be read from here is served as it is.
-            let root = input.image(access).ok().map(|(_, root)| root);
-            let image = root.as_ref().and_then(|root| root.image(None).ok());
-            request.settings.catalog_dir = image.and_then(dir_of_data).map(str::to_owned);
+            registry_image(image).map_err(Failure::misuse)?;
+            request.settings.catalog_dir = data_directory(image, access);
         }
         match request.kind.clone() {
             Some(kind) => on_cluster(&kind, left, making, |kubeconfig, left| {
@@ -117,12 +115,6 @@ fn on_real_cluster(
     let mut cluster = connect_to(&request.target, context)?.within(left);
     let sources = Sources::new(request.target.catalog_from.clone(), access.clone());
     Aim::at(&request.target, context).around_test(test(&mut cluster, &sources, request, spectator))
-}
-
-/// Where the catalog is in an image that has no program to serve it; none for an image that has one.
-fn dir_of_data(image: &Image) -> Option<&str> {
-    let runs = image.run().is_some_and(|run| !run.entrypoint.is_empty() || !run.cmd.is_empty());
-    image.label(CONFIGS_LABEL).filter(|_| !runs)
 }
 
 fn test(
@@ -264,23 +256,5 @@ fn check_sample(object: &Value) -> Result<(), String> {
     match why_not_subdomain(name) {
         Some(why) => Err(format!("named `{name}`: {why}")),
         None => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::image::{Config, Platform};
-
-    #[test]
-    fn a_catalog_is_taken_out_of_an_image_that_runs_nothing() {
-        let labels = || [(CONFIGS_LABEL.to_owned(), "/configs".to_owned())].into();
-        let image = |entrypoint: &[&str]| {
-            let entrypoint = entrypoint.iter().map(|word| (*word).to_owned()).collect();
-            let config = Config { entrypoint, labels: labels(), ..Config::default() };
-            Image::new(&Platform::default(), &config, &[])
-        };
-        assert_eq!(dir_of_data(&image(&[])), Some("/configs"));
-        assert_eq!(dir_of_data(&image(&["/bin/opm"])), None);
     }
 }
