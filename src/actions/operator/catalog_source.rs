@@ -10,7 +10,7 @@ use crate::input::{CONFIGS_LABEL, Input};
 use crate::lifecycle::engine::Progress;
 use crate::lifecycle::sources::{Add, Origin};
 
-use super::sources::registry_image;
+use super::sources::{PATIENCE, registry_image};
 
 /// What is done with CatalogSources.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ pub(super) fn served(image: &str, access: &Access) -> Origin {
 /// read from here.
 pub(super) fn data_directory(image: &str, access: &Access) -> Option<String> {
     let input = Input::Image(registry_image(image).ok()?);
-    let (_, root) = input.image(access).ok()?;
+    let (_, root) = input.image(&access.with_patience(PATIENCE)).ok()?;
     in_image(root.image(None).ok()?).map(str::to_owned)
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Sources {
 }
 
 /// How long a registry is asked about images at most: what it does not say keeps nobody from installing.
-const PATIENCE: Patience = Patience {
+pub(super) const PATIENCE: Patience = Patience {
     attempts: 1,
     first_pause: Duration::ZERO,
     longest_pause: Duration::ZERO,
