@@ -13,8 +13,6 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::plan::ControllerKind;
-
 const SECONDS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 const COMMAND_SECONDS: [f64; 8] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0];
 
@@ -25,9 +23,8 @@ macro_rules! labels {
     };
 }
 
-labels!(Reconcile: controller, result);
-labels!(Failure: controller, error);
-labels!(Controller: controller);
+labels!(Reconcile: result);
+labels!(Failure: error);
 labels!(Phases: phase);
 labels!(PerCluster: namespace, name, state);
 labels!(PerCondition: namespace, name, r#type);
@@ -55,8 +52,8 @@ pub struct Metrics {
     reconcile_duration: Seconds<Reconcile>,
     reconciles: Family<Reconcile, Counter>,
     reconcile_errors: Family<Failure, Counter>,
-    in_flight: Family<Controller, Gauge>,
-    queue_depth: Family<Controller, Gauge>,
+    in_flight: Gauge,
+    queue_depth: Gauge,
     clusters: Family<Phases, Gauge>,
     nodes: Family<PerCluster, Gauge>,
     slots: Family<PerCluster, Gauge>,
@@ -85,8 +82,8 @@ impl Default for Metrics {
             reconcile_duration: Family::new_with_constructor(seconds),
             reconciles: Family::default(),
             reconcile_errors: Family::default(),
-            in_flight: Family::default(),
-            queue_depth: Family::default(),
+            in_flight: Gauge::default(),
+            queue_depth: Gauge::default(),
             clusters: Family::default(),
             nodes: Family::default(),
             slots: Family::default(),
@@ -160,14 +157,8 @@ impl Metrics {
         for kind in REPAIRS {
             drop(self.repairs.get_or_create(&Kind { kind: kind.into() }));
         }
-        for controller in ["topology", "health"] {
-            let controller = controller.to_owned();
-            drop(self.in_flight.get_or_create(&Controller { controller: controller.clone() }));
-            drop(self.queue_depth.get_or_create(&Controller { controller: controller.clone() }));
-            for result in ["ok", "error"] {
-                let labels = Reconcile { controller: controller.clone(), result: result.into() };
-                drop(self.reconciles.get_or_create(&labels));
-            }
+        for result in ["ok", "error"] {
+            drop(self.reconciles.get_or_create(&Reconcile { result: result.into() }));
         }
         self
     }
@@ -181,26 +172,24 @@ impl Metrics {
     }
 
     /// A reconcile begins.
-    pub fn reconcile_started(&self, controller: ControllerKind) {
-        self.in_flight.get_or_create(&Controller { controller: name(controller).into() }).inc();
+    pub fn reconcile_started(&self) {
+        self.in_flight.inc();
     }
 
     /// A reconcile ended, well or with an error of this class.
-    pub fn reconcile_ended(&self, controller: ControllerKind, time: Duration, error: Option<&str>) {
-        let controller = name(controller).to_owned();
-        let result = if error.is_some() { "error" } else { "ok" }.to_owned();
-        self.in_flight.get_or_create(&Controller { controller: controller.clone() }).dec();
-        let labels = Reconcile { controller: controller.clone(), result };
+    pub fn reconcile_ended(&self, time: Duration, error: Option<&str>) {
+        self.in_flight.dec();
+        let labels = Reconcile { result: if error.is_some() { "error" } else { "ok" }.into() };
         self.reconcile_duration.get_or_create(&labels).observe(time.as_secs_f64());
         self.reconciles.get_or_create(&labels).inc();
         if let Some(error) = error {
-            self.reconcile_errors.get_or_create(&Failure { controller, error: error.into() }).inc();
+            self.reconcile_errors.get_or_create(&Failure { error: error.into() }).inc();
         }
     }
 
     /// How many objects wait.
-    pub fn queue_depth(&self, controller: ControllerKind, depth: i64) {
-        self.queue_depth.get_or_create(&Controller { controller: name(controller).into() }).set(depth);
+    pub fn queue_depth(&self, depth: usize) {
+        self.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 
     /// How many clusters are in each phase.
@@ -318,13 +307,6 @@ pub struct ClusterGauges {
     pub lost: i64,
     /// Whether each condition is True.
     pub conditions: Vec<(String, bool)>,
-}
-
-fn name(controller: ControllerKind) -> &'static str {
-    match controller {
-        ControllerKind::Health => "health",
-        ControllerKind::Topology => "topology",
-    }
 }
 
 fn failovers(namespace: &str, name: &str, kind: &str) -> Failovers {

@@ -52,7 +52,7 @@ pub struct RunArgs {
     #[arg(long, env = "REDIS_OPERATOR_NO_LEADER_ELECTION")]
     no_leader_election: bool,
 
-    /// Clusters that each controller reconciles concurrently
+    /// Clusters to reconcile concurrently
     #[arg(long, env = "REDIS_OPERATOR_CONCURRENCY", default_value_t = 8, value_name = "N")]
     concurrency: u16,
 
@@ -191,7 +191,7 @@ async fn operate(args: RunArgs) -> Result<(), RunError> {
     led
 }
 
-/// What the controllers share.
+/// What every reconcile needs.
 fn context(args: &RunArgs, client: &Client, leadership: Leadership, metrics: Arc<Metrics>) -> Context {
     Context {
         client: client.clone(),
@@ -208,7 +208,7 @@ fn context(args: &RunArgs, client: &Client, leadership: Leadership, metrics: Arc
     }
 }
 
-/// Runs the controllers of the leader.
+/// Reconciles as the leader.
 async fn reconcile(
     args: &RunArgs,
     context: Arc<Context>,

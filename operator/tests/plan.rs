@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use model::Model;
 use proptest::{prelude::*, test_runner::RngSeed};
-use redis_operator::plan::{Action, ControllerKind, Plan, Step, Topology, Wait};
+use redis_operator::plan::{Action, Plan, Step, Topology, Wait};
 
 /// Slots of the model: few, so that thousands of clusters can be run; odd, so that they do not divide evenly.
 const SLOTS: u16 = 61;
@@ -568,14 +568,14 @@ fn slots_wait_for_memory_or_the_old_size() {
 }
 
 #[test]
-fn repairs_are_the_business_of_health() {
+fn repairs_come_before_slot_moves() {
     let mut model = formed(6, 1, true);
     for ordinal in 0..6 {
         model.replace(ordinal, 1);
     }
     model.step();
     let plan = model.plan();
-    assert_eq!((plan.step, plan.step.controller()), (Step::HealAddresses, ControllerKind::Health));
+    assert_eq!((plan.step, plan.step.is_repair()), (Step::HealAddresses, true));
     assert_eq!(plan.actions.len(), 5, "N - 1 from one node: {:?}", plan.actions);
 }
 

@@ -1,13 +1,15 @@
 //! Caches of the watched objects: the RedisClusters of one or all namespaces, and everything they own.
 //!
-//! Every replica of the operator keeps them up to date, so that a new leader can start at once.
+//! Every replica of the operator keeps them up to date, so that a new leader can start at once. Each kind is watched once:
+//! its stream fills the cache and tells the queue. The handles of kube's `store_shared` do not tell of deleted objects, and hold
+//! up the watch where nobody reads them, as in a replica that does not lead.
 
 use std::{
     collections::{BTreeSet, HashMap},
     fmt::Debug,
     future::Future,
     hash::Hash,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -36,7 +38,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
 
 use super::children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL};
-use crate::{crd::RedisCluster, metrics::Metrics, plan::ControllerKind, telemetry::chain};
+use crate::{crd::RedisCluster, metrics::Metrics, telemetry::chain};
 
 /// A RedisCluster by namespace and name.
 pub type Key = (String, String);
@@ -46,10 +48,9 @@ pub fn key(object: &impl ResourceExt) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Clusters that wait for a controller. A cluster is queued at most once.
+/// Clusters that wait to be reconciled. A cluster is queued at most once.
 #[derive(Debug)]
 pub struct Queue {
-    controller: ControllerKind,
     metrics: Arc<Metrics>,
     waiting: Mutex<BTreeSet<Key>>,
     sender: mpsc::UnboundedSender<Key>,
@@ -57,26 +58,35 @@ pub struct Queue {
 }
 
 impl Queue {
-    fn new(controller: ControllerKind, metrics: Arc<Metrics>) -> Self {
+    fn new(metrics: Arc<Metrics>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        Self { controller, metrics, waiting: Mutex::default(), sender, receiver: Mutex::new(Some(receiver)) }
+        Self { metrics, waiting: Mutex::default(), sender, receiver: Mutex::new(Some(receiver)) }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a cluster.
     pub fn add(&self, key: &Key) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         if waiting.insert(key.clone()) {
             // The receiver lives as long as the process.
             let _ = self.sender.send(key.clone());
         }
-        self.metrics.queue_depth(self.controller, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
+        self.metrics.queue_depth(waiting.len());
     }
 
     /// Marks a cluster as no longer waiting.
     pub fn taken(&self, key: &Key) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         waiting.remove(key);
-        self.metrics.queue_depth(self.controller, i64::try_from(waiting.len()).unwrap_or(i64::MAX));
+        self.metrics.queue_depth(waiting.len());
+    }
+
+    /// Whether a cluster waits: something about it changed since its last reconcile began.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.waiting().contains(key)
     }
 
     /// The queued clusters. There is one stream; further ones are empty.
@@ -111,10 +121,8 @@ pub struct Caches {
     pub policies: Store<NetworkPolicy>,
     /// The claims of their volumes.
     pub claims: Store<PersistentVolumeClaim>,
-    /// Queue of the topology controller.
-    pub topology: Queue,
-    /// Queue of the health controller.
-    pub health: Queue,
+    /// The clusters about which something changed.
+    pub queue: Queue,
 }
 
 impl Caches {
@@ -144,21 +152,17 @@ impl Caches {
             budgets,
             policies,
             claims,
-            topology: Queue::new(ControllerKind::Topology, metrics.clone()),
-            health: Queue::new(ControllerKind::Health, metrics.clone()),
+            queue: Queue::new(metrics.clone()),
         });
         tasks.spawn(watch_clusters(api(client, namespace), clusters_writer, caches.clone()));
-        let both: &[ControllerKind] = &[ControllerKind::Health, ControllerKind::Topology];
-        let topology: &[ControllerKind] = &[ControllerKind::Topology];
-        let pods = watch_children(api(client, namespace), pods_writer, &caches, both, prune_pod);
-        tasks.spawn(pods);
-        tasks.spawn(watch_children(api(client, namespace), sets_writer, &caches, topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), services_writer, &caches, topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), maps_writer, &caches, topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), secrets_writer, &caches, topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), budgets_writer, &caches, topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), policies_writer, &caches, topology, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), claims_writer, &caches, topology, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), pods_writer, &caches, prune_pod));
+        tasks.spawn(watch_children(api(client, namespace), sets_writer, &caches, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), services_writer, &caches, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), maps_writer, &caches, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), secrets_writer, &caches, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), budgets_writer, &caches, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), policies_writer, &caches, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), claims_writer, &caches, |_| {}));
         caches
     }
 
@@ -176,14 +180,6 @@ impl Caches {
             self.policies.wait_until_ready(),
             self.claims.wait_until_ready(),
         );
-    }
-
-    /// The queue of a controller.
-    pub fn queue(&self, controller: ControllerKind) -> &Queue {
-        match controller {
-            ControllerKind::Health => &self.health,
-            ControllerKind::Topology => &self.topology,
-        }
     }
 
     /// A child of a cluster, by its name.
@@ -220,10 +216,7 @@ fn watch_clusters(
         .predicate_filter(changes, predicates_config());
     touched.for_each(move |cluster| {
         match cluster {
-            Ok(cluster) => {
-                caches.topology.add(&key(&cluster));
-                caches.health.add(&key(&cluster));
-            }
+            Ok(cluster) => caches.queue.add(&key(&cluster)),
             Err(error) => warn!(error = chain(&error), "watching RedisClusters"),
         }
         std::future::ready(())
@@ -329,7 +322,6 @@ fn watch_children<K>(
     api: Api<K>,
     writer: Writer<K>,
     caches: &Arc<Caches>,
-    controllers: &'static [ControllerKind],
     keep: fn(&mut K),
 ) -> impl Future<Output = ()> + use<K>
 where
@@ -348,11 +340,7 @@ where
         .reflect(writer);
     events.for_each(move |event| {
         match event {
-            Ok(event) => {
-                for cluster in known.changed_by(&event) {
-                    controllers.iter().for_each(|controller| caches.queue(*controller).add(&cluster));
-                }
-            }
+            Ok(event) => known.changed_by(&event).iter().for_each(|cluster| caches.queue.add(cluster)),
             Err(error) => {
                 let kind = K::kind(&());
                 warn!(kind = %kind, error = chain(&error), "watching children");
@@ -364,6 +352,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
 
     use super::*;
@@ -385,6 +374,21 @@ mod tests {
         woken
             .map(|clusters| clusters.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("+"))
             .collect()
+    }
+
+    /// That is what interrupts the migration of slots.
+    #[test]
+    fn a_change_during_a_reconcile_is_seen_at_once() {
+        let (queue, key) = (Queue::new(Arc::default()), ("shop".to_owned(), "a".to_owned()));
+        queue.add(&key);
+        queue.taken(&key);
+        assert!(!queue.contains(&key), "its reconcile began");
+        queue.add(&key);
+        queue.add(&key);
+        assert!(queue.contains(&key));
+        let mut queued = Box::pin(queue.stream());
+        let next = || queued.next().now_or_never().flatten();
+        assert_eq!(std::iter::from_fn(next).count(), 2, "once for each reconcile");
     }
 
     #[test]

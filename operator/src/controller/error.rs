@@ -71,6 +71,7 @@ impl ReconcileError {
             Self::ApiTimeout { .. } => "api_timeout",
             Self::Act(ActError::NotLeading) => "not_leading",
             Self::Act(ActError::Replaced { .. }) => "member_replaced",
+            Self::Act(ActError::Changed { .. }) => "member_changed",
             Self::Act(ActError::Unreachable { .. }) => "redis_unreachable",
             Self::Act(_) => "redis_refused",
             Self::Encode { .. } => "encode",
@@ -81,7 +82,9 @@ impl ReconcileError {
     /// take a moment later, so that is short.
     pub fn longest_wait(&self) -> Duration {
         match self {
-            Self::Act(ActError::Replaced { .. } | ActError::Refused { .. }) => FIRST,
+            Self::Act(ActError::Replaced { .. } | ActError::Changed { .. } | ActError::Refused { .. }) => {
+                FIRST
+            }
             Self::Act(_) | Self::ApiTimeout { .. } => LONGEST_UNAVAILABLE,
             Self::Api { .. } => match self.answer() {
                 Some((409, _)) => FIRST,

@@ -1,8 +1,7 @@
-//! The controllers: observe, plan, act, update the status.
+//! The controller: observe, plan, act, update the status.
 //!
-//! Two controllers manage every RedisCluster. Topology creates its objects, and forms and scales it; health repairs it.
-//! Each has its own queue and workers, so that repairs do not wait for scaling. A lock per cluster keeps them from
-//! working on it at once, and a repair interrupts slot migration. Start at
+//! One queue has every RedisCluster about which something changed, whichever watched object it was. If that is one whose slots
+//! are migrating, the migration stops after the current batch of keys, so that repairs do not wait. Start at
 //! `reconcile`, and go on in `reconciler.rs`.
 
 pub mod cache;
@@ -15,10 +14,10 @@ pub mod status;
 pub mod upgradeable;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -47,12 +46,11 @@ use self::{
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
     metrics::Metrics,
-    plan::ControllerKind,
     server::{Password, act::ActError},
     telemetry::chain,
 };
 
-/// Shared by all controllers.
+/// What every reconcile needs.
 pub struct Context {
     /// The API server.
     pub client: Client,
@@ -82,10 +80,9 @@ pub struct Scope {
 /// In-memory state of a cluster. A new leader starts without it.
 #[derive(Default)]
 struct Object {
+    /// Locked by its reconcile; there is one at a time.
     memory: tokio::sync::Mutex<Memory>,
-    health: Backoff,
-    topology: Backoff,
-    repair_waits: AtomicBool,
+    backoff: Backoff,
 }
 
 #[derive(Default)]
@@ -102,6 +99,8 @@ struct Memory {
     drained: Option<Instant>,
     /// Why the last migration skipped slots.
     skipped: Option<String>,
+    /// The slots that it left open when it was interrupted.
+    left_open: BTreeSet<u16>,
     /// Whether the Event about another installation that manages this cluster was published.
     told_of_other: bool,
 }
@@ -115,42 +114,28 @@ fn lasts(since: &mut Option<Instant>, holds: bool) -> Duration {
     since.get_or_insert_with(Instant::now).elapsed()
 }
 
-/// One of the two controllers of a scope.
-struct Worker {
-    scope: Arc<Scope>,
-    controller: ControllerKind,
-}
-
 impl Scope {
     /// A scope over watched objects.
     pub fn new(context: Arc<Context>, caches: Arc<Caches>) -> Arc<Self> {
         Arc::new(Self { context, caches, objects: Mutex::default() })
     }
 
-    /// Runs both controllers until they are to stop and running reconciles have ended.
+    /// Reconciles clusters until it is to stop and running reconciles have ended.
     pub async fn run(self: Arc<Self>, concurrency: u16, stop: Stop) {
-        for cluster in self.caches.clusters.state() {
-            self.caches.topology.add(&key(&*cluster));
-            self.caches.health.add(&key(&*cluster));
+        let caches = self.caches.clone();
+        for cluster in caches.clusters.state() {
+            caches.queue.add(&key(&*cluster));
         }
-        tokio::join!(
-            self.clone().control(ControllerKind::Topology, concurrency, stop.clone()),
-            self.clone().control(ControllerKind::Health, concurrency, stop),
-        );
-    }
-
-    async fn control(self: Arc<Self>, controller: ControllerKind, concurrency: u16, stop: Stop) {
-        let worker = Arc::new(Worker { scope: self.clone(), controller });
-        Controller::for_stream(stream::pending(), self.caches.clusters.clone())
+        Controller::for_stream(stream::pending(), caches.clusters.clone())
             .with_config(Config::default().concurrency(concurrency))
-            .reconcile_on(self.caches.queue(controller).stream())
+            .reconcile_on(caches.queue.stream())
             .graceful_shutdown_on(stop.stopped())
-            .run(reconcile, retry, worker)
+            .run(reconcile, retry, self)
             .for_each(|result| {
                 match result {
                     Err(ControllerError::ObjectNotFound(gone)) => {
                         let gone = (gone.namespace.clone().unwrap_or_default(), gone.name.clone());
-                        self.caches.queue(controller).taken(&gone);
+                        caches.queue.taken(&gone);
                     }
                     // Logged where it happened.
                     Err(ControllerError::ReconcilerFailed(..)) | Ok(_) => {}
@@ -199,35 +184,19 @@ impl Scope {
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// Reconciles one cluster. Every call starts by observing the cluster, whatever an earlier call was doing.
-async fn reconcile(cluster: Arc<RedisCluster>, worker: Arc<Worker>) -> Result<Action, ReconcileError> {
-    let (scope, controller) = (&worker.scope, worker.controller);
+async fn reconcile(cluster: Arc<RedisCluster>, scope: Arc<Scope>) -> Result<Action, ReconcileError> {
     let key = key(&*cluster);
-    scope.caches.queue(controller).taken(&key);
+    scope.caches.queue.taken(&key);
     if !scope.context.leadership.leads() {
         return Ok(Action::await_change());
     }
     let object = scope.object(&key);
-    if controller == ControllerKind::Health {
-        object.repair_waits.store(true, Ordering::Relaxed);
-    }
     let mut memory = object.memory.lock().await;
-    if controller == ControllerKind::Health {
-        object.repair_waits.store(false, Ordering::Relaxed);
-    }
-    // The object may have changed while it was queued.
-    let cluster = Caches::child(&scope.caches.clusters, &key, &key.1).unwrap_or(cluster);
-
-    let name = if controller == ControllerKind::Health { "health" } else { "topology" };
-    let span = info_span!(
-        "reconcile",
-        controller = name,
-        namespace = key.0,
-        name = key.1,
-        id = NEXT_ID.fetch_add(1, Ordering::Relaxed)
-    );
+    let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    let span = info_span!("reconcile", namespace = key.0, name = key.1, id);
     let started = Instant::now();
-    scope.context.metrics.reconcile_started(controller);
-    let reconciler = Reconciler { scope, controller, cluster: &cluster, key: &key, object: &object };
+    scope.context.metrics.reconcile_started();
+    let reconciler = Reconciler { scope: &scope, cluster: &cluster, key: &key };
     let result = async {
         let result = reconciler.reconcile(&mut memory).await;
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -242,23 +211,20 @@ async fn reconcile(cluster: Arc<RedisCluster>, worker: Arc<Worker>) -> Result<Ac
     }
     .instrument(span)
     .await;
-    scope.context.metrics.reconcile_ended(
-        controller,
-        started.elapsed(),
-        result.as_ref().err().map(ReconcileError::class),
-    );
+    scope
+        .context
+        .metrics
+        .reconcile_ended(started.elapsed(), result.as_ref().err().map(ReconcileError::class));
     if result.is_ok() {
-        reconciler.backoff().clear();
+        object.backoff.clear();
     }
     result
 }
 
 /// When to retry after an error.
-fn retry(cluster: Arc<RedisCluster>, error: &ReconcileError, worker: Arc<Worker>) -> Action {
+fn retry(cluster: Arc<RedisCluster>, error: &ReconcileError, scope: Arc<Scope>) -> Action {
     if matches!(error, ReconcileError::Act(ActError::NotLeading)) {
         return Action::await_change();
     }
-    let object = worker.scope.object(&key(&*cluster));
-    let backoff = if worker.controller == ControllerKind::Health { &object.health } else { &object.topology };
-    Action::requeue(backoff.failed(error.longest_wait()))
+    Action::requeue(scope.object(&key(&*cluster)).backoff.failed(error.longest_wait()))
 }

@@ -1,10 +1,7 @@
-//! One reconcile of one cluster: observe everything, plan, do this controller's part, and update the status.
+//! One reconcile of one cluster: observe everything, plan, act, and update the status.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -23,14 +20,14 @@ use kube::{
     runtime::{controller::Action, reflector::Store},
 };
 use operator_lease::Leadership;
-use operator_process::backoff::{Backoff, jittered};
+use operator_process::backoff::jittered;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tracing::info;
 
 use super::{
-    Memory, Object, Scope,
-    cache::{Caches, Key},
+    Memory, Scope,
+    cache::{Caches, Key, Queue},
     children::{self, DRAINED_ANNOTATION, IN_SYNC, Names},
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
@@ -43,7 +40,7 @@ use crate::{
         RedisCluster,
         v1::{LostSlots, QuorumLoss, RedisClusterStatus},
     },
-    plan::{self, ControllerKind, Goal, Observed, Plan, SLOTS, Step, Topology, Wait},
+    plan::{self, Goal, Observed, Plan, SLOTS, Step, Topology, Wait},
     server::{
         Access, Password,
         act::{ActError, Done, Permit, act},
@@ -62,10 +59,11 @@ const STEADY: Duration = Duration::from_secs(30);
 /// How often the status is updated while slots migrate.
 const STATUS_PACE: Duration = Duration::from_secs(2);
 
-/// Permits actions as long as the lease is held; a pending repair interrupts slot migration.
+/// Permits actions as long as the lease is held. Slot migration is interrupted as soon as something about the cluster changed.
 struct Leading<'a> {
     leadership: &'a Leadership,
-    repair_waits: Option<&'a AtomicBool>,
+    queue: &'a Queue,
+    key: &'a Key,
 }
 
 impl Permit for Leading<'_> {
@@ -74,24 +72,18 @@ impl Permit for Leading<'_> {
     }
 
     fn should_yield(&self) -> bool {
-        self.repair_waits.is_some_and(|waits| waits.load(Ordering::Relaxed))
+        self.queue.contains(self.key)
     }
 }
 
-/// One reconcile of one cluster by one controller.
+/// One reconcile of one cluster.
 pub(super) struct Reconciler<'a> {
     pub(super) scope: &'a Scope,
-    pub(super) controller: ControllerKind,
     pub(super) cluster: &'a RedisCluster,
     pub(super) key: &'a Key,
-    pub(super) object: &'a Object,
 }
 
 impl Reconciler<'_> {
-    pub(super) fn backoff(&self) -> &Backoff {
-        if self.controller == ControllerKind::Health { &self.object.health } else { &self.object.topology }
-    }
-
     pub(super) async fn reconcile(&self, memory: &mut Memory) -> Result<Action, ReconcileError> {
         if let Some(other) = self.other_installation() {
             if !std::mem::replace(&mut memory.told_of_other, true) {
@@ -101,18 +93,13 @@ impl Reconciler<'_> {
         }
         memory.told_of_other = false;
         if self.cluster.metadata.deletion_timestamp.is_some() {
-            return match self.controller {
-                ControllerKind::Health => Ok(Action::await_change()),
-                ControllerKind::Topology => finalize(self.scope, self.cluster, self.key).await,
-            };
+            return finalize(self.scope, self.cluster, self.key).await;
         }
         let claimed = self.cluster.annotations().contains_key(OPERATED_BY)
             && self.cluster.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
         if !claimed {
             // The watch brings the claimed object back; from then on only this installation acts.
-            if self.controller == ControllerKind::Topology {
-                self.claim().await?;
-            }
+            self.claim().await?;
             return Ok(Action::await_change());
         }
 
@@ -129,7 +116,8 @@ impl Reconciler<'_> {
             metrics: self.scope.context.metrics.clone(),
         };
         let leadership = &self.scope.context.leadership;
-        let open_keys = observe(&access, &Leading { leadership, repair_waits: None }, &mut pods).await;
+        let permit = Leading { leadership, queue: &self.scope.caches.queue, key: self.key };
+        let open_keys = observe(&access, &permit, &mut pods).await;
         // An operator that lost the lease meanwhile stopped asking, so what it observed is incomplete.
         if !leadership.leads() {
             return Err(ActError::NotLeading.into());
@@ -137,7 +125,9 @@ impl Reconciler<'_> {
         let old = memory.status.clone().or_else(|| self.cluster.status.clone()).unwrap_or_default();
         let replicas = set.as_ref().and_then(|set| u32::try_from(set.spec.as_ref()?.replicas?).ok());
         let last_owners = status::last_owners(&old);
-        let mut observed = Observed { pods, replicas, open_keys, last_owners, ..Observed::default() };
+        let left_open = std::mem::take(&mut memory.left_open);
+        let mut observed =
+            Observed { pods, replicas, open_keys, last_owners, left_open, ..Observed::default() };
         let spec = &self.cluster.spec;
         let recovery = spec.recovery.unwrap_or_default();
         let goal = Goal {
@@ -158,7 +148,6 @@ impl Reconciler<'_> {
         let topology = Topology::of(goal, &observed);
         let plan = plan::plan(&topology);
 
-        let mut done = Ok(Done::default());
         let rejecting = observed.pods.iter().filter(|pod| pod.password_rejected).count();
         if rejecting > 0 && topology.core.is_empty() {
             let name = Names::of(self.cluster).auth.0;
@@ -167,25 +156,31 @@ impl Reconciler<'_> {
         if spec.paused {
             problem = problem.or(Some(Problem::Paused));
         }
-        if problem.is_none() && self.controller == ControllerKind::Topology {
+        // A repair waits for no other object, whatever the API server says of those.
+        let mut done = Ok(Done::default());
+        let repairs = plan.step.is_repair();
+        if problem.is_none() {
+            if repairs {
+                done = self.carry_out(&access, &permit, &plan).await;
+            }
             problem = self.make_children(set.as_ref(), &topology, &plan).await?;
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
         // Also while a problem stops other changes: pods come and go anyway.
         self.set_readiness(&topology).await?;
         if problem.is_none() {
-            done = self.carry_out(&access, &plan).await;
-            if self.controller == ControllerKind::Topology {
-                self.restart_stuck(&observed, update_revision).await?;
+            if !repairs {
+                done = self.carry_out(&access, &permit, &plan).await;
             }
+            self.restart_stuck(&observed, update_revision).await?;
         }
-        let acted = done.as_ref().ok().filter(|done| done.actions > 0);
-        memory.skipped = match acted {
-            _ if plan.step != Step::Move => None,
-            Some(done) => done.skipped.as_ref().map(ToString::to_string),
-            // The other controller migrates them.
-            None => memory.skipped.take(),
-        };
+        // An interrupted migration did not come to every slot.
+        let whole = done.as_ref().is_ok_and(|done| !done.interrupted);
+        let skipped = memory.skipped.take().filter(|_| plan.step == Step::Move && !whole);
+        if let Ok(done) = &mut done {
+            memory.left_open = std::mem::take(&mut done.left_open);
+            memory.skipped = done.skipped.as_ref().map(ToString::to_string).or(skipped);
+        }
         problem = problem.or(memory.skipped.clone().map(Problem::KeyTooLarge));
         let now = Time(Timestamp::now());
         let view = View {
@@ -199,7 +194,8 @@ impl Reconciler<'_> {
         };
         self.update_status(memory, &old, &view).await?;
         // The other slots continue to migrate.
-        let waits = if done?.slots > 0 { None } else { problem.as_ref() };
+        let done = done?;
+        let waits = if done.slots > 0 || done.interrupted { None } else { problem.as_ref() };
         Ok(self.next(&plan, waits))
     }
 
@@ -584,20 +580,19 @@ impl Reconciler<'_> {
         Ok(())
     }
 
-    /// Executes the plan if it is for this controller, and queues the cluster for the other controller if not.
-    async fn carry_out(&self, access: &Access, plan: &Plan) -> Result<Done, ReconcileError> {
+    /// Executes the plan.
+    async fn carry_out(
+        &self,
+        access: &Access,
+        permit: &Leading<'_>,
+        plan: &Plan,
+    ) -> Result<Done, ReconcileError> {
         let moving = matches!(plan.step, Step::Move | Step::Shrink | Step::Roles | Step::CloseSlots);
         self.scope.context.upgradeable.set(self.key, moving);
         if plan.actions.is_empty() {
             return Ok(Done::default());
         }
-        if plan.step.controller() != self.controller {
-            self.scope.caches.queue(plan.step.controller()).add(self.key);
-            return Ok(Done::default());
-        }
-        let repair_waits = (self.controller == ControllerKind::Topology).then_some(&self.object.repair_waits);
-        let permit = Leading { leadership: &self.scope.context.leadership, repair_waits };
-        let result = act(access, &permit, &plan.actions).await;
+        let result = act(access, permit, &plan.actions).await;
         let carried_out = result.as_ref().map_or(0, |done| done.actions);
         info!(step = ?plan.step, actions = plan.actions.len(), carried_out, "acted");
         if result.is_ok() {
@@ -719,7 +714,6 @@ impl Reconciler<'_> {
 
     /// When to reconcile again if nothing changes before.
     fn next(&self, plan: &Plan, problem: Option<&Problem>) -> Action {
-        let other = plan.step.controller() != self.controller;
         let wait = match (problem, plan.step) {
             (Some(_), _) => jittered(STEADY),
             (None, Step::Settled) => jittered(STEADY),
@@ -727,8 +721,6 @@ impl Reconciler<'_> {
                 jittered(STEADY)
             }
             (None, Step::Wait(Wait::Quorum)) => Duration::from_secs(1),
-            // The cluster is in the other controller's queue.
-            (None, _) if other => jittered(Duration::from_secs(5)),
             (None, Step::Wait(Wait::Pods)) => jittered(Duration::from_secs(3)),
             (None, Step::Wait(_)) => Duration::from_millis(300),
             (None, _) => Duration::from_millis(20),

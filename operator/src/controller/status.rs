@@ -12,7 +12,7 @@ use crate::{
         v1::{Member, Phase, RedisClusterStatus, Role},
     },
     metrics::ClusterGauges,
-    plan::{ControllerKind, Link, NodeId, Observed, Plan, Pod, Slots, Step, Topology, Wait},
+    plan::{Link, NodeId, Observed, Plan, Pod, Slots, Step, Topology, Wait},
 };
 
 /// The conditions, in the order of the status.
@@ -156,7 +156,7 @@ fn phase(view: &View<'_>, initialized: bool) -> Phase {
         _ if !initialized => Phase::Creating,
         Step::Settled => Phase::Ready,
         Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) => Phase::Healing,
-        step if step.controller() == ControllerKind::Health => Phase::Healing,
+        step if step.is_repair() => Phase::Healing,
         Step::Wait(_) if scaling(view.topology) => Phase::Scaling,
         Step::Wait(Wait::Pods) => Phase::Degraded,
         Step::Wait(_) => Phase::Healing,

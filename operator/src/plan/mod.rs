@@ -39,7 +39,7 @@ impl Goal {
     }
 }
 
-/// The address of a node, and the id that must answer there.
+/// The address of a node, and what must be found there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeAddress {
     /// The pod.
@@ -49,6 +49,10 @@ pub struct NodeAddress {
     /// The id of its Redis. An address can be reused by another pod, even of another cluster, so the id is checked
     /// before each command that could do harm.
     pub id: NodeId,
+    /// Its primary, if it is a replica.
+    pub primary: Option<NodeId>,
+    /// Its config epoch; of a replica, that of its primary.
+    pub epoch: u64,
 }
 
 /// An action on a node. Every action is idempotent.
@@ -159,6 +163,21 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The node that must still have the role and the epoch of the observation: if it was promoted or demoted since, a reset
+    /// or another promotion could lose data.
+    pub fn precondition(&self) -> Option<&NodeAddress> {
+        match self {
+            Self::Replicate { node, .. }
+            | Self::Reset { node }
+            | Self::Failover { node }
+            | Self::Elect { node }
+            | Self::TakeOver { node } => Some(node),
+            _ => None,
+        }
+    }
+}
+
 /// A migration of slots from one primary to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
@@ -250,27 +269,18 @@ pub enum Wait {
     Memory,
 }
 
-/// Which of the two controllers executes a plan: repairs do not wait for scaling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ControllerKind {
-    /// Repairs.
-    Health,
-    /// Forming and scaling.
-    Topology,
-}
-
 impl Step {
-    /// The controller that executes it.
-    pub fn controller(self) -> ControllerKind {
-        match self {
+    /// Whether it repairs the cluster. Repairs come before everything else that a reconcile does.
+    pub fn is_repair(self) -> bool {
+        matches!(
+            self,
             Self::HealAddresses
-            | Self::Relink
-            | Self::CloseSlots
-            | Self::Forget
-            | Self::TakeOver
-            | Self::Elect => ControllerKind::Health,
-            _ => ControllerKind::Topology,
-        }
+                | Self::Relink
+                | Self::CloseSlots
+                | Self::Forget
+                | Self::TakeOver
+                | Self::Elect
+        )
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Observed {
     pub election_due: bool,
     /// Whether drained nodes have redirected clients for long enough to be removed.
     pub leave_due: bool,
+    /// Open slots whose migration this operator interrupted itself.
+    pub left_open: BTreeSet<u16>,
     /// For each open slot, how many of its keys each responding node holds.
     pub open_keys: BTreeMap<u16, BTreeMap<NodeId, u64>>,
 }

@@ -288,11 +288,13 @@ fn close_slots(topology: &Topology<'_>) -> Found {
     for member in &topology.core {
         open.extend(member.node.migrating.keys().chain(member.node.importing.keys()));
     }
+    // If nobody but this operator interrupted the migration, it simply continues.
+    let step = if open.is_subset(&topology.observed.left_open) { Step::Move } else { Step::CloseSlots };
     let mut actions = vec![];
     for slot in open {
         close_slot(topology, slot, &mut actions);
     }
-    act(Step::CloseSlots, actions)
+    act(step, actions)
 }
 
 fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {

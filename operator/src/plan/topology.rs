@@ -19,7 +19,8 @@ pub struct Member<'a> {
 impl Member<'_> {
     /// Its address and id.
     pub fn address(&self) -> Option<NodeAddress> {
-        Some(NodeAddress { pod: self.pod.name.clone(), ip: self.pod.ip?, id: self.node.id })
+        let (primary, epoch) = (self.node.primary(), self.node.epoch());
+        Some(NodeAddress { pod: self.pod.name.clone(), ip: self.pod.ip?, id: self.node.id, primary, epoch })
     }
 
     /// Whether it is a primary.

@@ -1,8 +1,8 @@
-//! Executes a plan. The id of each node is checked first, and the lease before every command. The first error ends the
-//! plan, since the cluster is then not what the plan was made for.
+//! Executes a plan. The id of each node is checked first, its role and epoch before commands that could do harm, and the lease
+//! before every command. The first error ends the plan, since the cluster is then not what the plan was made for.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     time::{Duration, Instant},
 };
@@ -10,7 +10,7 @@ use std::{
 use futures_util::future::join_all;
 use redis::{Cmd, cmd, pipe};
 
-use super::{Access, COMMAND_DEADLINE, CommandError, Connection};
+use super::{Access, COMMAND_DEADLINE, CommandError, Connection, parse};
 use crate::plan::{Action, Move, NodeAddress, NodeId};
 
 /// Maximum number of keys in a batch.
@@ -26,8 +26,9 @@ const MIGRATE_DEADLINE: Duration = Duration::from_secs(5);
 const BYTES_PER_SECOND: u64 = 20 << 20;
 /// Timeout for replicas of the destination to acknowledge a batch.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
-/// How long a plan may migrate slots before the cluster is observed again.
-const MOVE_BUDGET: Duration = Duration::from_secs(5);
+/// How long a plan may migrate slots before the cluster is observed again: a fault that no watched object shows waits for as
+/// long, and for a batch of keys.
+const MOVE_BUDGET: Duration = Duration::from_secs(1);
 
 /// Why a plan was interrupted.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,16 @@ pub enum ActError {
         /// The node that the plan was made for.
         expected: NodeId,
         /// The node that responded.
+        found: String,
+    },
+    /// The node was promoted or demoted since it was observed.
+    #[error("the node of pod `{pod}` was {expected} when it was observed, and is {found} now")]
+    Changed {
+        /// The pod.
+        pod: String,
+        /// Role and epoch that the plan was made for.
+        expected: String,
+        /// Role and epoch now.
         found: String,
     },
     /// The replicas of a receiver do not keep up.
@@ -90,7 +101,7 @@ pub enum ActError {
 pub trait Permit: Send + Sync {
     /// Whether this replica is the leader for at least this long.
     fn holds_for(&self, time: Duration) -> bool;
-    /// Whether a repair is pending for this cluster.
+    /// Whether to stop after the current batch of keys: something about the cluster changed, and perhaps needs a repair.
     fn should_yield(&self) -> bool {
         false
     }
@@ -115,21 +126,20 @@ pub struct Done {
     pub slots: u64,
     /// Why slots were skipped, if any: [`ActError::KeyTooLarge`]. The others were migrated.
     pub skipped: Option<ActError>,
+    /// Whether slots are left that were to be migrated: the time was up, or the permit said so.
+    pub interrupted: bool,
+    /// Slots that were left open by that.
+    pub left_open: BTreeSet<u16>,
 }
 
 impl Done {
-    fn add(&mut self, moved: Moved) {
-        self.actions += 1;
-        self.slots += moved.slots;
-        self.skipped = moved.skipped.or(self.skipped.take());
+    fn add(&mut self, other: Self) {
+        self.actions += other.actions;
+        self.slots += other.slots;
+        self.skipped = other.skipped.or(self.skipped.take());
+        self.interrupted |= other.interrupted;
+        self.left_open.extend(other.left_open);
     }
-}
-
-/// The result of one [`Move`].
-#[derive(Default)]
-struct Moved {
-    slots: u64,
-    skipped: Option<ActError>,
 }
 
 /// Carries out the actions in their order.
@@ -153,12 +163,14 @@ pub async fn act(access: &Access, permit: &dyn Permit, actions: &[Action]) -> Re
     }
     let mut actor = actor();
     for action in actions {
-        match action {
-            Action::Move(moving) => done.add(actor.slots(moving).await?),
-            action => {
-                actor.one(action).await?;
-                done.actions += 1;
-            }
+        if let Action::Move(moving) = action {
+            done.add(actor.slots(moving).await?);
+        } else {
+            actor.one(action).await?;
+            done.actions += 1;
+        }
+        if done.interrupted {
+            break;
         }
     }
     Ok(done)
@@ -204,7 +216,29 @@ impl Actor<'_> {
         connection.send::<()>(name, command).await.map_err(refused)
     }
 
+    /// Whether the node has still the role and the epoch that the plan was made for.
+    async fn is_unchanged(&mut self, address: &NodeAddress) -> Result<(), ActError> {
+        let mut connection = self.at(address).await?;
+        self.still_leads(COMMAND_DEADLINE)?;
+        let refused = |source| ActError::Refused { pod: address.pod.clone(), source };
+        let table: String = connection.send("NODES", cmd("CLUSTER").arg("NODES")).await.map_err(refused)?;
+        // Without a line of its own, it is not the node that was observed.
+        let own = parse::node(&table, "", "", 0).map_or((None, 0), |node| (node.primary(), node.epoch()));
+        let expected = (address.primary, address.epoch);
+        if own == expected {
+            return Ok(());
+        }
+        let words = |(primary, epoch): (Option<NodeId>, u64)| match primary {
+            None => format!("a primary with epoch {epoch}"),
+            Some(primary) => format!("a replica of {primary} with epoch {epoch}"),
+        };
+        Err(ActError::Changed { pod: address.pod.clone(), expected: words(expected), found: words(own) })
+    }
+
     async fn one(&mut self, action: &Action) -> Result<(), ActError> {
+        if let Some(node) = action.precondition() {
+            self.is_unchanged(node).await?;
+        }
         let cluster = || cmd("CLUSTER");
         let setslot = |slot: u16, what: &str| cluster().arg("SETSLOT").arg(slot).arg(what).take();
         match action {
@@ -262,32 +296,46 @@ impl Actor<'_> {
             Action::Export { node, slot, to } => {
                 self.send(node, "SETSLOT", setslot(*slot, "MIGRATING").arg(to.to_string())).await
             }
-            Action::Keys { from, to, slot, copies } => self.keys(from, to, *slot, *copies).await,
-            Action::Move(moving) => self.slots(moving).await.map(|_| ()),
+            Action::Keys { from, to, slot, copies } => {
+                self.keys(from, to, *slot, *copies, &|| false).await.map(drop)
+            }
+            Action::Move(moving) => self.slots(moving).await.map(drop),
         }
     }
 
-    /// Moves slots until they are moved, time is up or something more urgent waits.
-    async fn slots(&mut self, moving: &Move) -> Result<Moved, ActError> {
+    /// Moves slots until they are moved, time is up or something more urgent waits; then it stops after the current batch of
+    /// keys, also in the middle of a slot.
+    async fn slots(&mut self, moving: &Move) -> Result<Done, ActError> {
         let started = Instant::now();
-        let mut moved = Moved::default();
-        for slot in moving.slots.iter() {
+        let permit = self.permit;
+        let ends = || started.elapsed() > MOVE_BUDGET || permit.should_yield();
+        let mut done = Done { actions: 1, ..Done::default() };
+        for (index, slot) in moving.slots.iter().enumerate() {
+            if index > 0 && ends() {
+                done.interrupted = true;
+                break;
+            }
             let slot_started = Instant::now();
             let too_large = if moving.open { None } else { self.too_large_key(&moving.from, slot).await? };
             if too_large.is_some() {
-                moved.skipped = too_large;
-            } else {
-                for step in moving.steps(slot) {
+                done.skipped = too_large;
+                continue;
+            }
+            for step in moving.steps(slot) {
+                if let Action::Keys { from, to, slot, copies } = &step {
+                    if !self.keys(from, to, *slot, *copies, &ends).await? {
+                        done.interrupted = true;
+                        done.left_open.insert(*slot);
+                        return Ok(done);
+                    }
+                } else {
                     Box::pin(self.one(&step)).await?;
                 }
-                self.access.metrics.slot_moved(slot_started.elapsed());
-                moved.slots += 1;
             }
-            if started.elapsed() > MOVE_BUDGET || self.permit.should_yield() {
-                break;
-            }
+            self.access.metrics.slot_moved(slot_started.elapsed());
+            done.slots += 1;
         }
-        Ok(moved)
+        Ok(done)
     }
 
     /// A key of a slot that is too large to be moved, if there is one.
@@ -319,14 +367,15 @@ impl Actor<'_> {
     }
 
     /// Moves the keys of an open slot in batches. Each has to be at the receiver's replicas before the next is moved: the
-    /// source has deleted it by then.
+    /// source has deleted it by then. Whether all are moved: it stops after a batch when `ends` says so.
     async fn keys(
         &mut self,
         from: &NodeAddress,
         to: &NodeAddress,
         slot: u16,
         copies: usize,
-    ) -> Result<(), ActError> {
+        ends: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool, ActError> {
         let mut receiver = self.at(to).await?;
         let mut source = self.at(from).await?;
         let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
@@ -336,7 +385,7 @@ impl Actor<'_> {
             self.still_leads(COMMAND_DEADLINE)?;
             let mut keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
             if keys.is_empty() {
-                return Ok(());
+                return Ok(true);
             }
             let sizes = self.sizes(&mut source, &keys).await.map_err(refused)?;
             let (count, bytes) = batch(&sizes);
@@ -362,6 +411,9 @@ impl Actor<'_> {
                     let (pod, expected) = (to.pod.clone(), copies);
                     return Err(ActError::ReplicasBehind { pod, acknowledged, expected });
                 }
+            }
+            if ends() {
+                return Ok(false);
             }
         }
     }

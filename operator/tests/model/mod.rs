@@ -633,6 +633,7 @@ impl Model {
             takeover_due: self.without_quorum >= 3,
             election_due: self.electing >= 3,
             leave_due: true,
+            left_open: BTreeSet::new(),
             open_keys: open.into_iter().map(|slot| (slot, keys(slot))).collect(),
         }
     }
@@ -702,6 +703,12 @@ impl Model {
     /// Does one thing, as Redis would.
     pub(crate) fn act(&mut self, action: &Action) -> Result<(), Refused> {
         let round = self.round;
+        if let Some(node) = action.precondition() {
+            let redis = self.redis(node)?;
+            if (redis.primary, redis.epoch) != (node.primary, node.epoch) {
+                return Err(Refused("promoted or demoted since it was observed"));
+            }
+        }
         match action {
             Action::SetEpoch { node, epoch } => {
                 let redis = self.redis(node)?;

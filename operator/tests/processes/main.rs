@@ -42,6 +42,8 @@ fn main() {
         trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
         trial("what_a_lost_receiver_was_given_is_kept", what_a_lost_receiver_was_given_is_kept),
         trial("a_key_too_large_to_move_is_named_before_its_slot_is_opened", a_key_too_large_to_move),
+        trial("a_slot_move_yields_after_a_batch", a_slot_move_yields_after_a_batch),
+        trial("what_was_promoted_meanwhile_is_left_alone", what_was_promoted_meanwhile_is_left_alone),
         trial("keys_are_moved_only_while_replicas_keep_up", keys_are_moved_only_while_replicas_keep_up),
         trial("the_last_replica_of_two_shards_takes_over", the_last_replica_of_two_shards_takes_over),
         trial("a_replica_without_its_first_copy_is_not_elected", a_replica_without_its_first_copy),
@@ -276,6 +278,96 @@ async fn meet_a_large_key(servers: &mut Servers) {
     source.send::<()>("DEL", cmd("DEL").arg(&key)).await.unwrap();
 }
 
+/// Lets a batch pass, and no more.
+struct Urgent;
+
+impl Permit for Urgent {
+    fn holds_for(&self, _: Duration) -> bool {
+        true
+    }
+
+    fn should_yield(&self) -> bool {
+        true
+    }
+}
+
+/// A repair waits for no more than that: here for eight of 64 values of 1 MiB.
+async fn a_slot_move_yields_after_a_batch() {
+    let mut servers = formed(2, 0, false).await;
+    servers.goal.size = 3;
+    let moving = next_move(&mut servers).await;
+    let mut source = servers.access.connect(moving.from.ip).await.unwrap();
+    let (slot, tag) = tag_of(&mut source, &moving.slots).await;
+    for number in 0..64 {
+        let set = cmd("SET").arg(format!("{{{tag}}}{number}")).arg("x".repeat(1_000_000)).take();
+        source.send::<()>("SET", &set).await.unwrap();
+    }
+    let one = Move { slots: Slots::range(slot, slot), ..moving };
+    let started = Instant::now();
+    let done = act(&servers.access, &Urgent, &[Action::Move(one.clone())]).await.unwrap();
+    let took = started.elapsed();
+    assert!(done.interrupted && done.left_open == [slot].into() && done.slots == 0, "{done:?}");
+    assert!(took < Duration::from_secs(6), "one batch and its acknowledgement took {took:?}");
+    let observed = servers.observe().await;
+    let left = observed.open_keys[&slot][&one.from.id];
+    assert!((55..64).contains(&left), "{left} of 64 keys are left");
+
+    // The same operator simply goes on; to another it is an interrupted migration.
+    let mut observed = Observed { left_open: done.left_open, ..observed };
+    assert_eq!(plan(&Topology::of(servers.goal, &observed)).step, Step::Move);
+    observed.left_open.clear();
+    assert_eq!(plan(&Topology::of(servers.goal, &observed)).step, Step::CloseSlots);
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.keys().await, 64);
+}
+
+/// Between the observation and the command, its shard failed over, and perhaps back.
+async fn what_was_promoted_meanwhile_is_left_alone() {
+    let servers = formed(6, 1, false).await;
+    fill(&servers, 300).await;
+    let (primary, replica) = pair(&servers).await;
+    let observed = servers.observe().await;
+    let topology = Topology::of(servers.goal, &observed);
+    let address = |ordinal: u32| topology.core[ordinal as usize].address().unwrap();
+    let stale = [
+        Action::Reset { node: address(replica) },
+        Action::Failover { node: address(replica) },
+        Action::Elect { node: address(replica) },
+        Action::TakeOver { node: address(replica) },
+        Action::Replicate { node: address(replica), primary: address(primary).id },
+    ];
+    let is_refused = async || {
+        for action in &stale {
+            let error = act(&servers.access, &Always, std::slice::from_ref(action)).await.unwrap_err();
+            assert!(matches!(error, ActError::Changed { .. }), "{action:?}: {error}");
+        }
+    };
+    fail_over(&servers, replica).await;
+    is_refused().await;
+    fail_over(&servers, primary).await;
+    is_refused().await;
+    assert_eq!(servers.keys().await, 300);
+}
+
+/// Promotes a replica, and waits until all have heard of it.
+async fn fail_over(servers: &Servers, replica: u32) {
+    let deadline = Instant::now() + A_WHILE;
+    loop {
+        assert!(Instant::now() < deadline, "{:#?}", servers.observe().await);
+        let observed = servers.observe().await;
+        let topology = Topology::of(servers.goal, &observed);
+        let member = topology.core[replica as usize];
+        if member.is_primary() && topology.tables_agree() {
+            return;
+        }
+        if let Some(node) = member.address().filter(|_| member.node.link == Link::Up) {
+            // Refused until the others know it as a replica.
+            let _ = act(&servers.access, &Always, &[Action::Failover { node }]).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// The source deletes a key once the receiver has it: if that is lost then, its replica alone has it.
 async fn keys_are_moved_only_while_replicas_keep_up() {
     let mut servers = formed(4, 1, false).await;
@@ -487,6 +579,8 @@ async fn a_foreign_node_is_not_met() {
             pod: pod.name.clone(),
             ip: pod.ip.unwrap(),
             id: pod.redis.as_ref().unwrap().id,
+            primary: None,
+            epoch: pod.redis.as_ref().unwrap().epoch(),
         })
         .collect();
     // The address passed to a node of another cluster after it was looked at.

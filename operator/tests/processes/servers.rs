@@ -67,6 +67,8 @@ pub(crate) struct Servers {
     quorum_lost: Option<Instant>,
     /// Ordinals of those that owned slots at the last look.
     last_owners: BTreeSet<u32>,
+    /// Slots whose migration the operator interrupted.
+    left_open: BTreeSet<u16>,
     /// Ordinals of pods that the kubelet reports as not ready, or whose Kubernetes node is lost.
     pub(crate) unready: BTreeSet<u32>,
 }
@@ -90,6 +92,7 @@ impl Servers {
             electing: None,
             quorum_lost: None,
             last_owners: BTreeSet::new(),
+            left_open: BTreeSet::new(),
             unready: BTreeSet::new(),
         }
     }
@@ -261,6 +264,7 @@ impl Servers {
         observed.takeover_due = lasts(&mut self.quorum_lost, quorum_lost) >= 3 * NODE_TIMEOUT;
         observed.election_due = lasts(&mut self.electing, electing) >= 3 * NODE_TIMEOUT;
         observed.leave_due = lasts(&mut self.drained, drained) >= Duration::from_secs(2);
+        observed.left_open = std::mem::take(&mut self.left_open);
         let topology = Topology::of(self.goal, &observed);
         let plan = plan(&topology);
         if topology.serves() {
@@ -270,7 +274,11 @@ impl Servers {
             self.last_owners = topology.owners().map(|owner| owner.pod.ordinal).collect();
         }
         let done = act(&self.access, permit, &plan.actions).await;
-        (plan, done.and_then(|done| done.skipped.map_or(Ok(()), Err)))
+        let skipped = done.map(|done| {
+            self.left_open = done.left_open;
+            done.skipped
+        });
+        (plan, skipped.and_then(|skipped| skipped.map_or(Ok(()), Err)))
     }
 
     /// Reconciles until nothing is to be done. Returns the steps that it took, without repetitions.
