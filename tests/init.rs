@@ -262,6 +262,37 @@ fn one_kustomization_is_the_operator() {
     }
 }
 
+/// `make bundle` of operator-sdk's projects builds `config/manifests`, which may name another kustomization than `config/default`.
+#[test]
+fn what_the_project_makes_its_bundle_of_is_chosen() {
+    let manifests =
+        "resources: [bases/echo.clusterserviceversion.yaml, ../deployments/default, ../samples]\n";
+    let scaffold = "resources: [bases/echo.clusterserviceversion.yaml, ../samples, ../scorecard]\n";
+    for (text, kustomize, samples) in [
+        (manifests, "config/manifests", Vec::new()),
+        (scaffold, "config/default", vec!["config/samples".to_owned()]),
+    ] {
+        let files = [
+            ("config/manifests/kustomization.yaml", text),
+            ("config/default/kustomization.yaml", "resources: [all.yaml]\n"),
+            ("config/default/all.yaml", DEPLOYMENT),
+            ("config/crd/crd.yaml", CRD),
+            ("config/deployments/default/kustomization.yaml", "resources: [all.yaml]\n"),
+            ("config/deployments/default/all.yaml", DEPLOYMENT),
+            ("config/samples/kustomization.yaml", "resources: [hello.yaml]\n"),
+            ("config/samples/hello.yaml", SAMPLE),
+            ("config/scorecard/kustomization.yaml", "resources: []\n"),
+            ("e2e-tests/hello/hello.yaml", SAMPLE),
+            ("demos/hello.yaml", SAMPLE),
+        ];
+        let (_keep, at) = project("echo", &files);
+        let said = olmkit(&at, &["bundle", "init"]);
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        assert_eq!((listed(&at, "kustomize"), listed(&at, "samples")), (vec![kustomize.to_owned()], samples));
+        assert!(!String::from_utf8_lossy(&said.stderr).contains("e2e-tests"));
+    }
+}
+
 #[test]
 fn of_two_bases_none_is_taken_in_silence() {
     let base = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}\nspec: {}\n";

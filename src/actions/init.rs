@@ -58,6 +58,8 @@ const STOCK_SAMPLES: &str = "config/samples";
 const TOOLS_AND_TEXTS: [&str; 4] = ["doc", "docs", "hack", "scripts"];
 /// With more files than this they are the snippets of a handbook, with values that nobody can apply.
 const MOST_TEXTS: usize = 10;
+/// What operator-sdk's projects make their bundle of.
+const STOCK_MANIFESTS: &str = "config/manifests";
 /// Parts of the paths of kustomizations that do not make the whole operator.
 const PARTS: [&str; 8] = ["samples", "crd", "rbac", "scorecard", "manifests", "examples", "test", "e2e"];
 /// Names of kustomizations that others add something with; they come last where there is another.
@@ -92,6 +94,8 @@ struct Survey {
     parts: BTreeSet<String>,
     /// Those that name no other directory.
     alone: BTreeSet<String>,
+    /// The directories that `config/manifests` builds, where one of them is the operator's: then the project makes its bundle of it.
+    stock: BTreeSet<String>,
     helm: BTreeSet<String>,
     /// Charts with CRDs.
     helm_with_crds: BTreeSet<String>,
@@ -421,12 +425,14 @@ impl Survey {
         only.parse::<PackageName>().is_ok().then(|| only.clone())
     }
 
-    /// One source of manifests, never two of the same operator: `config/default`, a chart, another kustomization, or else the
-    /// files themselves.
+    /// One source of manifests, never two of the same operator: what the project makes its bundle of today, `config/default`, a
+    /// chart, another kustomization, or else the files themselves.
     fn choose(&self) -> Chosen {
-        let stock = "config/default".to_owned();
-        let (key, paths) = if self.kustomize.contains(&stock) {
-            ("kustomize", vec![stock])
+        let default = "config/default".to_owned();
+        let (key, paths) = if !self.stock.is_empty() {
+            ("kustomize", vec![STOCK_MANIFESTS.to_owned()])
+        } else if self.kustomize.contains(&default) {
+            ("kustomize", vec![default])
         } else if !self.helm.is_empty() && !self.is_manifests_before_chart() {
             ("helm", self.charts())
         } else if let Some(path) = self.kustomize.iter().min_by_key(|path| likelihood(path)) {
@@ -504,7 +510,7 @@ impl Survey {
             is_one
         };
         let all = files::below(directory, is_bundle).map_err(list)?;
-        let is_ours = |path: &&PathBuf| !name(path).split('/').any(|part| NOT_OURS.contains(&part));
+        let is_ours = |path: &&PathBuf| !name(path).split('/').any(is_not_ours);
         let (ours, others): (Vec<_>, Vec<_>) = all.iter().partition(is_ours);
         let mut others: BTreeSet<_> =
             others.into_iter().filter(|path| output::is_manifest(path)).map(|path| name(path)).collect();
@@ -527,12 +533,21 @@ impl Survey {
                     others.insert(name(path));
                     survey.kustomized.insert(parent.clone());
                     let content = read_yaml(path).unwrap_or_default();
-                    let mut named = ["resources", "bases", "components"].into_iter().flat_map(|key| {
-                        content[key].as_array().into_iter().flatten().filter_map(Json::as_str)
-                    });
                     let beside = path.with_file_name("");
-                    if !named.any(|own| own.contains("://") || beside.join(own).is_dir()) {
+                    let named: Vec<_> = ["resources", "bases", "components"]
+                        .into_iter()
+                        .flat_map(|key| {
+                            content[key].as_array().into_iter().flatten().filter_map(Json::as_str)
+                        })
+                        .filter(|own| own.contains("://") || beside.join(own).is_dir())
+                        .collect();
+                    if named.is_empty() {
                         survey.alone.insert(parent.clone());
+                    }
+                    let built: BTreeSet<_> = named.iter().map(|own| normal(&parent, own)).collect();
+                    let is_operator = |own: &String| !own.split('/').any(|part| PARTS.contains(&part));
+                    if parent == STOCK_MANIFESTS && built.iter().any(is_operator) {
+                        survey.stock = built;
                     }
                     // A component builds nothing by itself.
                     if content["kind"] != "Component" {
@@ -661,7 +676,15 @@ impl Survey {
     }
 
     /// The samples that the project keeps as such: those of `config/samples`, else those that are not of its tools and texts.
+    /// Where `config/manifests` builds samples, they are the project's.
     fn choose_samples(&mut self) {
+        if self.stock.iter().any(|directory| is_samples(directory)) {
+            let is_built =
+                |path: &String| self.stock.iter().any(|own| own == path || sources::is_below(path, own));
+            self.more_samples = self.samples.iter().filter(|path| !is_built(path)).cloned().collect();
+            self.samples.clear();
+            return;
+        }
         let is_stock = |path: &String| path == STOCK_SAMPLES || sources::is_below(path, STOCK_SAMPLES);
         let is_own = |path: &String| !path.split('/').any(|part| TOOLS_AND_TEXTS.contains(&part));
         let own: BTreeSet<_> = match self.samples.iter().any(is_stock) {
@@ -701,6 +724,25 @@ fn listed(paths: &[String]) -> Option<String> {
 /// Whether one of these files is at a path, or below it.
 fn holds(files: &BTreeSet<String>, path: &str) -> bool {
     files.iter().any(|file| file == path || sources::is_below(file, path))
+}
+
+/// Whether a directory of this name holds tests or what others made.
+fn is_not_ours(name: &str) -> bool {
+    let is_of_tests = ["-test", "-tests", "_test", "_tests"].iter().any(|end| name.ends_with(end));
+    NOT_OURS.contains(&name) || is_of_tests
+}
+
+/// Where a path leads that a kustomization in a directory names, as a path in the project.
+fn normal(directory: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = directory.split('/').collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// Whether a directory is one of examples.

@@ -3,6 +3,8 @@
 //! Who has the say, first to last: the command line, the package file, the manifests, the base, Chart.yaml, Cargo.toml, our
 //! own defaults. What the manifests decide (what runs, what it may do, which APIs it brings) the base can add to, never change.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value as Json, json};
 
 use super::api::{Api, Known};
@@ -19,6 +21,7 @@ use super::workload::{self, Workload};
 use super::{Compat, Request, codes};
 use crate::csv::{API_VERSION, KIND, annotation};
 use crate::finding::{Finding, Findings, Level};
+use crate::parse::Object;
 use crate::yaml::steps;
 
 /// The annotation for the licence, an SPDX expression.
@@ -99,8 +102,16 @@ pub(super) fn csv<'m>(
     let mut assembly = Assembly { request, csv: rest, findings };
     assembly.identity();
     assembly.deployments(parts.workload, deployments);
-    assembly.permissions("permissions", &parts.rbac.permissions, permissions);
-    assembly.permissions("clusterPermissions", &parts.rbac.cluster_permissions, cluster_permissions);
+    let deployed = parts.workload.accounts.iter().map(|account| account.name.as_str());
+    let accounts: BTreeSet<_> =
+        deployed.chain(parts.objects.service_accounts.iter().map(Object::name)).collect();
+    assembly.permissions("permissions", &accounts, &parts.rbac.permissions, permissions);
+    assembly.permissions(
+        "clusterPermissions",
+        &accounts,
+        &parts.rbac.cluster_permissions,
+        cluster_permissions,
+    );
     assembly.webhooks(parts.workload, parts.webhooks.definitions, webhooks);
     assembly.examples(&parts.api.examples);
     assembly.apis(parts.api.owned, parts.api.owned_services);
@@ -165,13 +176,29 @@ impl<'m> Assembly<'_, 'm> {
         self.csv.set(&["spec", "install", "strategy"], strategy);
     }
 
-    /// What the manifests grant; to accounts that they grant nothing, what the base grants.
-    fn permissions(&mut self, key: &str, derived: &[Draft<'m>], base: Vec<Draft<'m>>) {
+    /// What the manifests grant; to `accounts` that they grant nothing, what the base grants. A base often still has the
+    /// account of an older operator, whose rights nothing would use.
+    fn permissions(
+        &mut self,
+        key: &str,
+        accounts: &BTreeSet<&str>,
+        derived: &[Draft<'m>],
+        base: Vec<Draft<'m>>,
+    ) {
         let mut all = derived.to_vec();
         for entry in base.into_iter().filter(|_| self.request.compat.is_none()) {
             let account = entry.text("serviceAccountName");
             match derived.iter().find(|own| own.text("serviceAccountName") == account) {
-                None => all.push(entry),
+                None if accounts.contains(account) => all.push(entry),
+                None => {
+                    let message = format!(
+                        "the base grants rights to `{account}`, which is no service account of the manifests: they are left out"
+                    );
+                    let finding = entry.finding(&codes::BASE_OVERRULED, message);
+                    self.findings.push(finding.help(format!(
+                        "to keep them, add `{account}` to `extraServiceAccounts` in the package file"
+                    )));
+                }
                 Some(own)
                     if own.get("rules").map(Draft::to_json) == entry.get("rules").map(Draft::to_json) => {}
                 Some(_) => {

@@ -243,14 +243,30 @@ fn standard_input() -> Result<String, Failure> {
         .map_err(|error| fail(format!("it is not text in UTF-8 (byte {})", error.utf8_error().valid_up_to())))
 }
 
+/// What kustomize says of a file outside of the kustomization's directory.
+const FILE_OUTSIDE: &str = "is not in or below";
+
 /// What kustomize builds; kubectl has one built in.
 fn kustomize(directory: &Path, time: &Time) -> Result<String, Failure> {
     let what = format!("cannot build the kustomization `{}`", directory.display());
-    if let Some(text) = output(Command::new("kustomize").arg("build").arg(directory), &what, time)? {
-        return Ok(text);
-    }
-    if let Some(text) = output(Command::new("kubectl").arg("kustomize").arg(directory), &what, time)? {
-        return Ok(text);
+    for words in [["kustomize", "build"], ["kubectl", "kustomize"]] {
+        let [program, verb] = words;
+        // kustomize's own rule, which projects lift for their bundles.
+        let help = |failure: Failure| match failure.error.to_string().contains(FILE_OUTSIDE) {
+            true => {
+                let render = format!(
+                    "{program} {verb} --load-restrictor LoadRestrictionsNone {}",
+                    quoted(&directory.to_string_lossy())
+                );
+                failure.help(format!("render it yourself: `{render} | olmkit bundle generate -`"))
+            }
+            false => failure,
+        };
+        if let Some(text) =
+            output(Command::new(program).arg(verb).arg(directory), &what, time).map_err(help)?
+        {
+            return Ok(text);
+        }
     }
     Err(Failure::unknown(format!("{what}: neither kustomize nor kubectl is installed"))
         .help("install one of them, or give what `kustomize build` prints"))

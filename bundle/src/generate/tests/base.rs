@@ -8,12 +8,15 @@ fn a_bundle_instead_of_manifests_is_named() {
     error[generate-no-deployment] 1.yaml:4:9: no Deployment among the manifests: there would be nothing to install (`echo.v0.0.0` is a bundle already: give the manifests that it was made from, and it as `--base`)
     warning[generate-base-overruled] 1.yaml:18:7: the base owns `gone.example.com v1`, for which there is no CRD among the manifests: it is left out (add the CRD to the manifests, or move the entry to `required`)
     warning[generate-base-overruled] 1.yaml:20:56: the base has a Deployment `former`, and the manifests have none: it is left out (add it to the manifests)
+    warning[generate-base-overruled] 1.yaml:20:97: the base grants rights to `helper`, which is no service account of the manifests: they are left out (to keep them, add `helper` to `extraServiceAccounts` in the package file)
     ");
 }
 
 #[test]
 fn a_base_is_kept_where_the_manifests_do_not_know_better() {
-    let input = Input { texts: &[CRD, DEPLOYMENT, RBAC, SAMPLE], base: Some(BASE), ..Input::default() };
+    let package = Some("{package: echo, version: 0.1.0, extraServiceAccounts: [helper]}");
+    let input =
+        Input { texts: &[CRD, DEPLOYMENT, RBAC, SAMPLE], base: Some(BASE), package, ..Input::default() };
     let generated = input.run();
     insta::assert_snapshot!(generated.lines(), @r"
     warning[generate-base-overruled] base.yaml:18:7: the base owns `gone.example.com v1`, for which there is no CRD among the manifests: it is left out (add the CRD to the manifests, or move the entry to `required`)
@@ -74,4 +77,33 @@ fn the_catalog_has_the_say_over_edges() {
     assert_eq!(edges(None), ("echo.v0.1.0".into(), "<0.1.0".into()));
     let edge = Edge { replaces: Some("echo.v0.1.5".into()), ..Edge::default() };
     assert_eq!(edges(Some(edge)), ("echo.v0.1.5".into(), serde_json::Value::Null));
+}
+
+#[test]
+fn rights_of_an_account_that_only_the_base_has_are_left_out_and_said() {
+    let base = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: echo.v0.0.0}
+spec:
+  install:
+    strategy: deployment
+    spec:
+      deployments: null
+      clusterPermissions:
+      - {serviceAccountName: former, rules: [{apiGroups: [example.com], resources: [echoes], verbs: null}]}
+";
+    let run = |package| {
+        let package = Some(package);
+        Input { texts: &[CRD, DEPLOYMENT, RBAC], base: Some(base), package, ..Input::default() }.run()
+    };
+    let left_out = run("{package: echo, version: 0.1.0}");
+    let lines = left_out.lines();
+    assert!(lines.contains(
+        "warning[generate-base-overruled] base.yaml:11:9: the base grants rights to `former`, which is no service account of \
+         the manifests: they are left out (to keep them, add `former` to `extraServiceAccounts` in the package file)"
+    ), "{lines}");
+    assert!(!left_out.csv().to_string().contains("former"));
+    let kept = run("{package: echo, version: 0.1.0, extraServiceAccounts: [former]}").lines();
+    assert!(!kept.contains("`former`, which") && kept.contains("has no verbs"), "{kept}");
 }
