@@ -115,6 +115,7 @@ fn asked(source: impl Fn(&str) -> String) -> BTreeSet<String> {
     let resource = |kind: &str| match kind {
         "ConfigMap" => "configmaps",
         "NetworkPolicy" => "networkpolicies.networking.k8s.io",
+        "Node" => "nodes",
         "PersistentVolumeClaim" => "persistentvolumeclaims",
         "Pod" => "pods",
         "Pod/status" => "pods/status",
@@ -127,7 +128,7 @@ fn asked(source: impl Fn(&str) -> String) -> BTreeSet<String> {
         other => panic!("no resource is known for {other}"),
     };
     let mut asked = BTreeSet::new();
-    for file in ["controller/reconciler.rs", "controller/finalize.rs"] {
+    for file in ["controller/mod.rs", "controller/reconciler.rs", "controller/finalize.rs"] {
         // However rustfmt broke the lines.
         let text: String = source(file).split_whitespace().collect();
         for call in text.split("call(\"").skip(1) {

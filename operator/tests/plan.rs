@@ -148,6 +148,16 @@ impl Model {
             .collect();
         copies.dedup();
         assert_eq!(copies, [self.goal.replicas_per_shard as usize]);
+        // No two replicas could change places so that fewer copies share a Kubernetes node.
+        let shards = self.shards();
+        let crowding = self.crowding(&shards).0;
+        for (one, other) in (0..shards.len()).flat_map(|one| (0..one).map(move |other| (one, other))) {
+            for (a, b) in (1..shards[one].len()).flat_map(|a| (1..shards[other].len()).map(move |b| (a, b))) {
+                let mut swapped = shards.clone();
+                (swapped[one][a], swapped[other][b]) = (shards[other][b], shards[one][a]);
+                assert!(self.crowding(&swapped).0 >= crowding, "{shards:?} on {:?}", self.hosts);
+            }
+        }
     }
 }
 
@@ -567,6 +577,102 @@ fn slots_wait_for_memory_or_the_old_size() {
     }
 }
 
+/// Pods on these Kubernetes nodes, which are in these zones.
+fn on_hosts(hosts: &[u32], zones: &[u32]) -> Vec<(u32, Option<u32>)> {
+    hosts.iter().enumerate().map(|(index, host)| (*host, zones.get(index).copied())).collect()
+}
+
+#[test]
+fn replicas_are_on_other_kubernetes_nodes_than_their_primaries() {
+    let layouts: [(u32, u32, &[u32]); 8] = [
+        (6, 1, &[0, 1, 2, 0, 1, 2]),
+        (6, 1, &[0, 0, 1, 1, 2, 2]),
+        (6, 1, &[0, 0, 0, 1, 1, 1]),
+        (6, 1, &[2, 1, 0, 0, 1, 2]),
+        (6, 1, &[0, 1, 1, 0, 0, 1]),
+        (9, 2, &[0, 1, 2, 0, 1, 2, 0, 1, 2]),
+        (9, 2, &[0, 0, 0, 1, 1, 1, 2, 2, 2]),
+        (12, 1, &[0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3]),
+    ];
+    for (size, replicas, hosts) in layouts {
+        let mut model = Model::new(size, replicas, SLOTS, false);
+        model.hosts = on_hosts(hosts, &[]);
+        model.settle(&mut Operator::immortal(), 60);
+        let shards = model.shards();
+        assert_eq!(model.crowding(&shards).0, 0, "{shards:?} on {hosts:?}");
+    }
+}
+
+#[test]
+fn replicas_are_in_other_zones_where_there_are_zones() {
+    let layouts: [&[u32]; 4] =
+        [&[0, 0, 0, 1, 1, 1], &[0, 1, 2, 0, 1, 2], &[0, 1, 0, 1, 0, 1], &[0, 0, 1, 1, 2, 2]];
+    for zones in layouts {
+        let mut model = Model::new(6, 1, SLOTS, false);
+        model.hosts = on_hosts(&[0, 1, 2, 3, 4, 5], zones);
+        model.settle(&mut Operator::immortal(), 60);
+        let shards = model.shards();
+        assert_eq!(model.crowding(&shards), (0, 0), "{shards:?} in {zones:?}");
+    }
+}
+
+/// Pods were recreated on other Kubernetes nodes, and now both copies of a shard are on one.
+fn crowded(replicas: u32) -> Model {
+    let per_shard = 1 + replicas;
+    let mut model = formed(3 * per_shard, replicas, true);
+    let shards = model.shards();
+    model.hosts = vec![(0, None); (3 * per_shard) as usize];
+    for (index, shard) in shards.iter().enumerate() {
+        for (copy, ordinal) in shard.iter().enumerate() {
+            // Two of the first shard and two of the second are together.
+            let host = if index < 2 && copy < 2 { index } else { 10 * (1 + copy) + index };
+            model.hosts[*ordinal as usize].0 = host as u32;
+        }
+    }
+    assert_eq!(model.crowding(&shards).0, 2);
+    model
+}
+
+/// Wherever the operator dies: and no shard has copies on fewer Kubernetes nodes than before, not even for a moment.
+#[test]
+fn replicas_change_places_when_copies_share_a_kubernetes_node() {
+    for replicas in [1, 2] {
+        for dies_after in 1..60 {
+            let mut model = crowded(replicas);
+            let spread = |model: &Model| {
+                let distinct = |shard: &Vec<u32>| {
+                    let hosts = shard.iter().map(|ordinal| model.hosts[*ordinal as usize].0);
+                    (shard[0], hosts.collect::<BTreeSet<_>>().len())
+                };
+                model.shards().iter().map(distinct).collect::<Vec<_>>()
+            };
+            let before = spread(&model);
+            let mut operator = Operator { dies_after: Some(dies_after), acted: 0 };
+            for _ in 0..80 {
+                operator.reconcile(&mut model);
+                model.step();
+                assert_eq!(model.missing_keys(), []);
+                for (was, now) in before.iter().zip(spread(&model)) {
+                    assert!(was.0 == now.0 && now.1 >= was.1, "{before:?} became {now:?}");
+                }
+            }
+            model.settle(&mut operator, 1);
+            assert_eq!(model.crowding(&model.shards()).0, 0, "{:?}", model.shards());
+        }
+    }
+}
+
+/// Nobody can change places for the better: nothing is moved for nothing.
+#[test]
+fn replicas_stay_where_moving_does_not_help() {
+    let mut model = formed(6, 1, true);
+    model.hosts = vec![(0, None); 6];
+    for _ in 0..5 {
+        assert_eq!(Operator::immortal().reconcile(&mut model).step, Step::Settled);
+        model.step();
+    }
+}
+
 #[test]
 fn repairs_come_before_slot_moves() {
     let mut model = formed(6, 1, true);
@@ -622,13 +728,20 @@ struct Story {
     /// Its user accepted that lost slots are served without their keys: nothing else may be lost by it.
     accepts_loss: bool,
     faults: Vec<(usize, Fault)>,
+    /// How many Kubernetes nodes there are, and how pods are spread over them.
+    hosts: (u32, u32),
 }
 
 impl Story {
     /// Thirty rounds with the faults; then quiet. It settles, and no key is lost.
     fn ends_well(&self) {
         let per_shard = 1 + self.replicas;
-        let mut model = formed(self.shards * per_shard, self.replicas, self.persistent);
+        let mut model = Model::new(self.shards * per_shard, self.replicas, SLOTS, self.persistent);
+        let (hosts, stride) = self.hosts;
+        let zone = |ordinal: u32| (stride % 2 == 1).then_some(ordinal % 2);
+        model.hosts = (0..40).map(|ordinal| (ordinal * stride / 2 % hosts, zone(ordinal))).collect();
+        model.settle(&mut Operator::immortal(), 60);
+        model.fill();
         model.goal.size = self.target * per_shard;
         model.goal.accept_data_loss = self.accepts_loss;
         let mut operator = Operator::immortal();
@@ -709,52 +822,114 @@ impl Story {
 #[test]
 fn a_node_that_missed_a_failover_hears_of_it() {
     let faults = vec![(4, Fault::CutOff(0, 3)), (7, Fault::CutOff(4, 1))];
-    Story { shards: 2, replicas: 1, persistent: false, target: 3, accepts_loss: false, faults }.ends_well();
+    Story {
+        shards: 2,
+        replicas: 1,
+        persistent: false,
+        target: 3,
+        accepts_loss: false,
+        faults,
+        hosts: (3, 2),
+    }
+    .ends_well();
 }
 
 #[test]
 fn the_receiver_of_half_a_slot_is_lost_with_the_operator() {
     let faults = vec![(2, Fault::KillOperator(6)), (4, Fault::Replace(2, 1))];
-    Story { shards: 1, replicas: 1, persistent: false, target: 4, accepts_loss: false, faults }.ends_well();
+    Story {
+        shards: 1,
+        replicas: 1,
+        persistent: false,
+        target: 4,
+        accepts_loss: false,
+        faults,
+        hosts: (3, 2),
+    }
+    .ends_well();
 }
 
 /// Its replica was elected meanwhile, and goes with half of the pods in the round in which it is heard again.
 #[test]
 fn a_node_that_missed_a_failover_is_heard_when_its_successor_is_scaled_away() {
     let faults = vec![(12, Fault::CutOff(0, 3)), (15, Fault::Scale(3))];
-    Story { shards: 3, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults }.ends_well();
+    Story { shards: 3, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults, hosts: (3, 2) }
+        .ends_well();
 }
 
 /// The operator dies between two keys of a slot, and the slot's owner is away until its successor is elected.
 #[test]
 fn the_other_half_of_a_slot_is_not_sent_to_its_former_owner() {
     let faults = vec![(5, Fault::KillOperator(27)), (6, Fault::CutOff(2, 4)), (6, Fault::Resize(1))];
-    Story { shards: 3, replicas: 1, persistent: false, target: 4, accepts_loss: false, faults }.ends_well();
+    Story {
+        shards: 3,
+        replicas: 1,
+        persistent: false,
+        target: 4,
+        accepts_loss: false,
+        faults,
+        hosts: (3, 2),
+    }
+    .ends_well();
 }
 
 /// It is forgotten and reset, then cut off before its pod is gone.
 #[test]
 fn a_node_that_has_left_is_not_waited_for_while_its_pod_is_deleted() {
     let faults = vec![(6, Fault::Terminate(4, 2)), (8, Fault::CutOffTwo(4, 1, 5))];
-    Story { shards: 4, replicas: 1, persistent: false, target: 1, accepts_loss: false, faults }.ends_well();
+    Story {
+        shards: 4,
+        replicas: 1,
+        persistent: false,
+        target: 1,
+        accepts_loss: false,
+        faults,
+        hosts: (3, 2),
+    }
+    .ends_well();
 }
 
 /// A replica that is still bound to its primary's old address hears nothing of what moves, and is elected next.
 #[test]
 fn slots_wait_for_replicas_that_hear_nothing() {
     let giver = vec![(0, Fault::Replace(2, 1)), (2, Fault::Replace(2, 2))];
-    Story { shards: 3, replicas: 1, persistent: true, target: 2, accepts_loss: false, faults: giver }
-        .ends_well();
+    Story {
+        shards: 3,
+        replicas: 1,
+        persistent: true,
+        target: 2,
+        accepts_loss: false,
+        faults: giver,
+        hosts: (3, 2),
+    }
+    .ends_well();
     let taker = vec![(3, Fault::Replace(4, 1)), (5, Fault::Replace(4, 2))];
-    Story { shards: 2, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults: taker }
-        .ends_well();
+    Story {
+        shards: 2,
+        replicas: 1,
+        persistent: true,
+        target: 3,
+        accepts_loss: false,
+        faults: taker,
+        hosts: (3, 2),
+    }
+    .ends_well();
 }
 
 /// A primary that was drained becomes a replica of another and waits for its first copy: it must not succeed that one.
 #[test]
 fn a_replica_that_has_nothing_yet_is_not_elected() {
     let faults = vec![(0, Fault::Sync(2, 2)), (2, Fault::Replace(0, 1))];
-    Story { shards: 4, replicas: 1, persistent: false, target: 2, accepts_loss: false, faults }.ends_well();
+    Story {
+        shards: 4,
+        replicas: 1,
+        persistent: false,
+        target: 2,
+        accepts_loss: false,
+        faults,
+        hosts: (3, 2),
+    }
+    .ends_well();
 }
 
 /// It has what its primary had before both restarted, but was not connected to it since, and does not stand for election.
@@ -794,8 +969,9 @@ proptest! {
         target in 1u32..5,
         accepts_loss in any::<bool>(),
         faults in prop::collection::vec((0usize..25, fault()), 0..5),
+        hosts in (1u32..6, 1u32..5),
     ) {
-        Story { shards, replicas, persistent, target, accepts_loss, faults }.ends_well();
+        Story { shards, replicas, persistent, target, accepts_loss, faults, hosts }.ends_well();
     }
 }
 

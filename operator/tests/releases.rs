@@ -181,6 +181,7 @@ fn releases_only_add() {
     0.5.0
       .spec.recovery
       ClusterRole patch pods/status
+      ClusterRole get nodes
       ClusterRole create networkpolicies.networking.k8s.io
       ClusterRole get networkpolicies.networking.k8s.io
       ClusterRole list networkpolicies.networking.k8s.io

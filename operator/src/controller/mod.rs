@@ -23,8 +23,9 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, Client, Resource,
+    Api, Client, Resource, ResourceExt,
     runtime::{
         Controller,
         controller::{Action, Config, Error as ControllerError},
@@ -39,6 +40,7 @@ pub use self::error::ReconcileError;
 use self::{
     cache::{Caches, Key, key},
     children::Defaults,
+    error::call,
     reconciler::Reconciler,
     status::Notice,
     upgradeable::Upgradeable,
@@ -75,6 +77,8 @@ pub struct Scope {
     context: Arc<Context>,
     caches: Arc<Caches>,
     objects: Mutex<HashMap<Key, Arc<Object>>>,
+    /// The zones of Kubernetes nodes, and when they were read.
+    zones: Mutex<HashMap<String, (Instant, Option<String>)>>,
 }
 
 /// In-memory state of a cluster. A new leader starts without it.
@@ -105,6 +109,11 @@ struct Memory {
     told_of_other: bool,
 }
 
+/// The label of a Kubernetes node that names its zone.
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+/// How long the zone of a Kubernetes node is taken for granted.
+const ZONE_AGE: Duration = Duration::from_secs(600);
+
 /// For how long `holds` has been true, given when that was first observed.
 fn lasts(since: &mut Option<Instant>, holds: bool) -> Duration {
     if !holds {
@@ -117,7 +126,7 @@ fn lasts(since: &mut Option<Instant>, holds: bool) -> Duration {
 impl Scope {
     /// A scope over watched objects.
     pub fn new(context: Arc<Context>, caches: Arc<Caches>) -> Arc<Self> {
-        Arc::new(Self { context, caches, objects: Mutex::default() })
+        Arc::new(Self { context, caches, objects: Mutex::default(), zones: Mutex::default() })
     }
 
     /// Reconciles clusters until it is to stop and running reconciles have ended.
@@ -155,6 +164,24 @@ impl Scope {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.context.metrics.cluster_gone(&key.0, &key.1, &status::CONDITIONS);
         self.context.upgradeable.set(key, false);
+    }
+
+    /// The zone of a Kubernetes node, from its label. Without one, or without the right to read nodes, placement does without.
+    async fn zone(&self, node: Option<&str>) -> Option<String> {
+        let node = node?;
+        let known = |zones: &HashMap<String, (Instant, Option<String>)>| {
+            zones.get(node).filter(|(read, _)| read.elapsed() < ZONE_AGE).map(|(_, zone)| zone.clone())
+        };
+        let zones = || self.zones.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(zone) = known(&zones()) {
+            return zone;
+        }
+        let api: Api<Node> = Api::all(self.context.client.clone());
+        let found = call("get", "Node", api.get_metadata_opt(node), &self.context.leadership).await;
+        let found = found.inspect_err(|error| debug!(node, error = chain(error), "no zone"));
+        let zone = found.ok().flatten().and_then(|found| found.labels().get(ZONE_LABEL).cloned());
+        zones().insert(node.to_owned(), (Instant::now(), zone.clone()));
+        zone
     }
 
     fn api<K>(&self, key: &Key) -> Api<K>

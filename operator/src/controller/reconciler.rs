@@ -110,6 +110,11 @@ impl Reconciler<'_> {
         }
         let set = self.stateful_set().await?;
         let mut pods = self.pods(set.as_ref());
+        if self.cluster.spec.replicas_per_shard > 0 {
+            for pod in &mut pods {
+                pod.zone = self.scope.zone(pod.host.as_deref()).await;
+            }
+        }
         let access = Access {
             port: self.scope.context.port,
             password: memory.password.clone(),
@@ -587,7 +592,8 @@ impl Reconciler<'_> {
         permit: &Leading<'_>,
         plan: &Plan,
     ) -> Result<Done, ReconcileError> {
-        let moving = matches!(plan.step, Step::Move | Step::Shrink | Step::Roles | Step::CloseSlots);
+        let moving =
+            matches!(plan.step, Step::Move | Step::Shrink | Step::Roles | Step::Spread | Step::CloseSlots);
         self.scope.context.upgradeable.set(self.key, moving);
         if plan.actions.is_empty() {
             return Ok(Done::default());
@@ -635,6 +641,10 @@ impl Reconciler<'_> {
                 metrics.failover(&self.key.0, &self.key.1, "forced");
                 Notice::warning("ElectionForced", "forced an election that Redis did not start by itself")
             }
+            Step::Spread => Notice::normal(
+                "ReplicaMoved",
+                "moving a replica to another shard because two copies of its shard are on one Kubernetes node",
+            ),
             Step::AcceptLoss => Notice::warning(
                 "LostSlotsAssigned",
                 "spec.recovery.lostSlots is AcceptDataLoss: assigning lost slots to other nodes, without their keys",
@@ -781,6 +791,7 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         containers_ready: is_true("ContainersReady") && (is_true("Ready") || waits_for_gate),
         password_rejected: false,
         host: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+        zone: None,
         trouble: trouble.map(|(reason, message)| {
             format!(
                 "{}: {}",

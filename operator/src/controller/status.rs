@@ -156,6 +156,7 @@ fn phase(view: &View<'_>, initialized: bool) -> Phase {
         _ if !initialized => Phase::Creating,
         Step::Settled => Phase::Ready,
         Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) => Phase::Healing,
+        Step::Spread => Phase::Healing,
         step if step.is_repair() => Phase::Healing,
         Step::Wait(_) if scaling(view.topology) => Phase::Scaling,
         Step::Wait(Wait::Pods) => Phase::Degraded,
@@ -227,6 +228,29 @@ fn trouble(observed: &Observed) -> Option<String> {
     Some(format!("pod {}: {}", pod.name, pod.trouble.as_deref().unwrap_or_default()))
 }
 
+/// The shards that one Kubernetes node could take with it, in a sentence.
+fn copies_on_one_node(topology: &Topology<'_>) -> Option<String> {
+    let together: Vec<(String, &String)> = topology
+        .owners()
+        .filter_map(|owner| {
+            let host = owner.pod.host.as_ref()?;
+            let replicas = topology.replicas_of(owner.node.id);
+            let copies: Vec<_> =
+                std::iter::once(owner).chain(replicas.filter(|copy| copy.node.link == Link::Up)).collect();
+            let names: Vec<_> = copies.iter().map(|copy| copy.pod.name.as_str()).collect();
+            copies
+                .iter()
+                .all(|copy| copy.pod.host.as_ref() == Some(host))
+                .then(|| (names.join(" and "), host))
+        })
+        .collect();
+    let (pods, host) = together.first()?;
+    Some(format!(
+        "{} shards have all copies on one Kubernetes node, for example {pods} on `{host}`: add Kubernetes nodes and delete one of the pods, or accept that this node can take both copies with it",
+        together.len()
+    ))
+}
+
 fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Vec<Condition> {
     let topology = view.topology;
     let goal = topology.goal;
@@ -278,6 +302,8 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
         (false, "SlotsNotServed", format!("{} of {all} slots have no responding owner", all - covered))
     } else if short > 0 {
         (false, "ReplicasMissing", format!("{short} shards have fewer replicas in sync than configured"))
+    } else if let Some(together) = copies_on_one_node(topology) {
+        (false, "CopiesOnOneNode", together)
     } else if goal.shards() < 3 {
         (false, "NoFailoverQuorum", "with fewer than three shards Redis cannot fail over by itself; the operator promotes replicas instead".into())
     } else {
@@ -383,6 +409,10 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Roles => ("AssigningRoles", "assigning primaries and replicas"),
         Step::Move => ("MovingSlots", "migrating slots"),
         Step::Shrink => ("RemovingMembers", "removing drained nodes"),
+        Step::Spread => (
+            "SpreadingReplicas",
+            "moving a replica to another shard because two copies of its shard are on one Kubernetes node",
+        ),
         Step::TakeOver => {
             ("TakingOver", "promoting replicas without a vote because the majority of primaries is down")
         }
@@ -620,6 +650,68 @@ mod tests {
             "rc-0 a replica",
             "rc-0 a primary",
             &["FailoverCompleted rc-0 is now the primary of its shard"],
+        );
+    }
+
+    /// One shard of two copies, on these Kubernetes nodes.
+    #[track_caller]
+    fn check_hosts(hosts: [&str; 2], expected: &str) {
+        let id = |digit: &str| digit.repeat(40);
+        let table = |own: &str| {
+            ["a", "b"]
+                .map(|node| {
+                    let flags = if node == own { "myself," } else { "" };
+                    let role = if node == "a" { "master -".into() } else { format!("slave {}", id("a")) };
+                    let slots = if node == "a" { "0-16383" } else { "" };
+                    let address = format!("10.0.0.{}:6379@16379,rc-{node}", u32::from(node == "b"));
+                    format!("{} {address} {flags}{role} 0 0 1 connected {slots}\n", id(node))
+                })
+                .concat()
+        };
+        let pod = |ordinal: u32, own: &str, info: &str| Pod {
+            ordinal,
+            name: format!("rc-{ordinal}"),
+            uid: ordinal.to_string(),
+            ip: format!("10.0.0.{ordinal}").parse().ok(),
+            host: Some(hosts[ordinal as usize].into()),
+            redis: Some(crate::server::parse::node(&table(own), "cluster_state:ok", info, 1).unwrap()),
+            ..Pod::default()
+        };
+        let pods = vec![
+            pod(0, "a", "role:master"),
+            pod(1, "b", "role:slave\nmaster_link_status:up\nmaster_host:10.0.0.0"),
+        ];
+        let goal =
+            Goal { size: 2, replicas_per_shard: 1, slots: 16384, initialized: true, ..Goal::default() };
+        let observed = Observed { pods, replicas: Some(2), ..Observed::default() };
+        let topology = Topology::of(goal, &observed);
+        let object = serde_json::json!({
+            "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+            "spec": {"size": 2, "replicasPerShard": 1},
+        });
+        let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+        let plan = crate::plan::plan(&topology);
+        let view = View {
+            cluster: &cluster,
+            topology: &topology,
+            plan: &plan,
+            problem: None,
+            update_revision: None,
+            volume_size: None,
+            now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
+        };
+        let made = status(&RedisClusterStatus::default(), &view).conditions;
+        let redundant = made.iter().find(|condition| condition.type_ == "Redundant").unwrap();
+        let text = format!("{} {}: {}", redundant.status, redundant.reason, redundant.message);
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn both_copies_of_a_shard_on_one_kubernetes_node() {
+        check_hosts(["a", "b"], "False NoFailoverQuorum: ");
+        check_hosts(
+            ["a", "a"],
+            "False CopiesOnOneNode: 1 shards have all copies on one Kubernetes node, for example rc-0 and rc-1 on `a`: ",
         );
     }
 

@@ -35,6 +35,8 @@ pub(super) fn cluster_role() -> ClusterRole {
             rule("", &["pods"], &["delete", "list", "watch"]),
             // Whether their nodes are in sync with their shards is part of their readiness.
             rule("", &["pods/status"], &["patch"]),
+            // Their zones: the copies of a shard belong in different ones.
+            rule("", &["nodes"], &["get"]),
             // Kept with a label, or deleted, when their cluster is; deleted when their node was drained.
             rule("", &["persistentvolumeclaims"], &["delete", "list", "patch", "watch"]),
             rule("networking.k8s.io", &["networkpolicies"], &["create", "get", "list", "patch", "watch"]),

@@ -5,6 +5,7 @@
 //! progress is stored in Redis and Kubernetes, so an interrupted plan is simply computed again.
 
 mod observed;
+mod placement;
 mod slots;
 mod steps;
 mod topology;
@@ -238,6 +239,8 @@ pub enum Step {
     Move,
     /// Removing drained nodes.
     Shrink,
+    /// Moving a replica to another shard, because two copies of its shard are on one Kubernetes node.
+    Spread,
     /// Promoting replicas without a vote, because the majority of primaries is lost.
     TakeOver,
     /// Forcing an election.

@@ -92,6 +92,8 @@ pub struct Pod {
     pub password_rejected: bool,
     /// The Kubernetes node that it runs on.
     pub host: Option<String>,
+    /// The zone of that Kubernetes node.
+    pub zone: Option<String>,
     /// Why its container cannot start, as Kubernetes reports it: `ErrImagePull: not found`.
     pub trouble: Option<String>,
     /// Revision of its pod template.

@@ -8,7 +8,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Absence, Action, Link, Member, Move, NodeAddress, NodeId, Pod, Slots, Step, Topology, Wait};
+use super::{
+    Absence, Action, Link, Member, Move, NodeAddress, NodeId, Pod, Slots, Step, Topology, Wait,
+    placement::{self, Shard, Shards},
+};
 
 /// A replica whose link is down for longer gets its primary again: Redis does not retry with a new address.
 const LINK_PATIENCE_SECONDS: u64 = 10;
@@ -22,7 +25,7 @@ pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 14] = [
+    let steps: [fn(&Topology<'_>) -> Found; 15] = [
         nothing_left,
         heal_addresses,
         relink,
@@ -37,6 +40,7 @@ pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
         moves,
         shrink,
         wait_for_the_rest,
+        spread,
     ];
     steps.iter().find_map(|step| step(topology)).unwrap_or((Step::Settled, vec![]))
 }
@@ -590,8 +594,11 @@ fn roles(topology: &Topology<'_>) -> Found {
     }
 
     let per_shard = goal.replicas_per_shard as usize;
-    let mut replicas: BTreeMap<NodeId, Vec<Member<'_>>> =
-        shape.primaries.iter().map(|primary| (primary.node.id, vec![])).collect();
+    let mut shards: Shards<'_> = shape
+        .primaries
+        .iter()
+        .map(|primary| (primary.node.id, Shard { primary: *primary, replicas: vec![] }))
+        .collect();
     let mut idle = vec![];
     for member in topology.core.iter().filter(|member| stays(topology, member)) {
         match member.node.primary() {
@@ -599,22 +606,18 @@ fn roles(topology: &Topology<'_>) -> Found {
             // Its slots are still being migrated away.
             None if topology.owned.contains_key(&member.node.id) => {}
             None => idle.push(*member),
-            Some(primary) => match replicas.get_mut(&primary) {
-                Some(list) => list.push(*member),
+            Some(primary) => match shards.get_mut(&primary) {
+                Some(shard) => shard.replicas.push(*member),
                 // Its primary still owns slots, and until these are migrated it needs the replica.
                 None if topology.owned.contains_key(&primary) => {}
                 None => idle.push(*member),
             },
         }
     }
-    // Surplus replicas of one shard go to another that lacks them.
-    let lacking: usize = replicas.values().map(|list| per_shard.saturating_sub(list.len())).sum();
-    let mut spare = lacking.saturating_sub(idle.len());
-    for list in replicas.values_mut() {
-        while spare > 0 && list.len() > per_shard {
-            idle.extend(list.pop());
-            spare -= 1;
-        }
+    // Surplus replicas of one shard go to another that lacks them, one at a time.
+    let lacking: usize = shards.values().map(|shard| per_shard.saturating_sub(shard.replicas.len())).sum();
+    if lacking > idle.len() {
+        idle.extend(placement::surplus(&shards, per_shard));
     }
     // With data of another shard it could be elected before its first sync with the new primary.
     let starts_afresh = idle.iter().find(|member| member.node.primary().is_some());
@@ -622,21 +625,33 @@ fn roles(topology: &Topology<'_>) -> Found {
         return act(Step::Roles, vec![Action::Reset { node }]);
     }
     let mut actions = vec![];
-    for member in idle {
-        let best = shape.primaries.iter().min_by_key(|primary| {
-            let copies = replicas.get(&primary.node.id);
-            let together = primary.pod.host.is_some() && primary.pod.host == member.pod.host;
-            (copies.map_or(0, Vec::len), together, primary.pod.ordinal)
-        });
-        let (Some(primary), Some(node)) = (best, member.address()) else { continue };
+    for (member, primary) in placement::assign(&mut shards, idle, per_shard) {
+        let Some(node) = member.address() else { continue };
         // Until it knows the primary, it would answer "Unknown node".
-        if member.node.peer(primary.node.id).is_none_or(|peer| peer.primary.is_some()) {
+        if member.node.peer(primary).is_none_or(|peer| peer.primary.is_some()) {
             return wait(Wait::Gossip);
         }
-        replicas.entry(primary.node.id).or_default().push(member);
-        actions.push(Action::Replicate { node, primary: primary.node.id });
+        actions.push(Action::Replicate { node, primary });
     }
     act(Step::Roles, actions)
+}
+
+/// Once everything is in sync: if two copies of a shard are on one Kubernetes node, one of them changes places with a replica of
+/// another shard, if that helps. It is reset, and [`roles`] gives it the other shard. Only then does that shard's replica follow,
+/// so that no shard has copies on fewer Kubernetes nodes than before.
+fn spread(topology: &Topology<'_>) -> Found {
+    let pods = &topology.observed.pods;
+    // While pods are being replaced, they change their Kubernetes nodes anyway.
+    if pods.iter().any(|pod| pod.terminating || pod.revision != pods[0].revision) {
+        return None;
+    }
+    let shards = topology.owners().map(|primary| {
+        let replicas = topology.replicas_of(primary.node.id).collect();
+        (primary.node.id, Shard { primary, replicas })
+    });
+    let shards = shards.collect();
+    let node = placement::misplaced(&shards)?.address()?;
+    act(Step::Spread, vec![Action::Reset { node }])
 }
 
 /// Desired members are missing: waits for gossip if all their nodes respond, and for pods otherwise.

@@ -76,6 +76,8 @@ pub(crate) struct Model {
     pub(crate) silent: bool,
     /// Ordinals of replicas that are being filled, and have nothing yet.
     pub(crate) syncing: BTreeSet<u32>,
+    /// The Kubernetes node of each pod, and its zone; three nodes without zones for those that are not listed.
+    pub(crate) hosts: Vec<(u32, Option<u32>)>,
     /// The most memory that each node may use; 0 without a limit.
     pub(crate) memory_limit: u64,
     /// The volumes of pods that were scaled away, by ordinal.
@@ -124,6 +126,7 @@ impl Model {
             cut_off: BTreeSet::new(),
             silent: false,
             syncing: BTreeSet::new(),
+            hosts: vec![],
             memory_limit: 0,
             volumes: BTreeMap::new(),
             without_quorum: 0,
@@ -593,6 +596,39 @@ impl Model {
             .all(|owner| owner.is_some_and(|owner| owner == redis.id || self.connected(ordinal, owner)))
     }
 
+    fn place(&self, ordinal: u32) -> (u32, Option<u32>) {
+        self.hosts.get(ordinal as usize).copied().unwrap_or((ordinal % 3, None))
+    }
+
+    /// The ordinals of each shard's copies, its primary first.
+    pub(crate) fn shards(&self) -> Vec<Vec<u32>> {
+        let redis = |ordinal: &u32| &self.pods[ordinal].redis;
+        let owns = |ordinal: &u32| redis(ordinal).owner.contains(&Some(redis(ordinal).id));
+        let primaries = self.pods.keys().filter(|ordinal| redis(ordinal).primary.is_none() && owns(ordinal));
+        let copies = |primary: &u32| {
+            let id = redis(primary).id;
+            let replicas = self.pods.keys().filter(move |ordinal| redis(ordinal).primary == Some(id));
+            std::iter::once(primary).chain(replicas).copied().collect()
+        };
+        primaries.map(copies).collect()
+    }
+
+    /// How many pairs of copies of a shard are on one Kubernetes node, and how many in one zone.
+    pub(crate) fn crowding(&self, shards: &[Vec<u32>]) -> (usize, usize) {
+        let pairs = |shard: &Vec<u32>| {
+            let all = shard.clone();
+            let pair = move |(index, one): (usize, u32)| {
+                all[index + 1..].iter().map(|other| (one, *other)).collect::<Vec<_>>()
+            };
+            shard.clone().into_iter().enumerate().flat_map(pair).collect::<Vec<_>>()
+        };
+        let pairs: Vec<(u32, u32)> = shards.iter().flat_map(pairs).collect();
+        let hosts = pairs.iter().filter(|(a, b)| self.place(*a).0 == self.place(*b).0).count();
+        let zone = |ordinal: u32| self.place(ordinal).1;
+        let zones = pairs.iter().filter(|(a, b)| zone(*a).is_some() && zone(*a) == zone(*b)).count();
+        (hosts, zones)
+    }
+
     /// What an operator sees.
     pub(crate) fn observe(&self) -> Observed {
         let pods: Vec<Pod> = self
@@ -607,7 +643,8 @@ impl Model {
                 terminating: pod.ends_in.is_some(),
                 // The kubelet reaches a pod that is cut off from all others.
                 containers_ready: pod.starts_in == 0,
-                host: Some(format!("host-{}", ordinal % 3)),
+                host: Some(format!("host-{}", self.place(ordinal).0)),
+                zone: self.place(ordinal).1.map(|zone| format!("zone-{zone}")),
                 redis: (self.up(ordinal) && !self.silent).then(|| self.node(ordinal)),
                 ..Pod::default()
             })

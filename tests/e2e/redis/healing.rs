@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::hand::Hand;
 use super::operator::{NODE_TIMEOUT_MS, Operator};
-use super::rediscluster::{Redis, is, members, since};
+use super::rediscluster::{Redis, condition, is, members};
 use crate::cluster::{Namespace, PATIENCE, within};
 
 /// Keys in a cluster before something happens to it.
@@ -19,7 +19,7 @@ pub(super) fn without_volumes(operator: &Operator, namespace: &Namespace) -> Res
     redis.create("size: 6, replicasPerShard: 1")?;
     redis.ready()?;
     redis.fill(KEYS)?;
-    assert!(is(&redis.status()?, "Redundant"));
+    assert!(in_sync(&redis.status()?));
     let hand = Hand::of(namespace)?;
     // The second is one that the first kill made a primary.
     let mut last = String::new();
@@ -72,6 +72,11 @@ pub(super) fn without_volumes(operator: &Operator, namespace: &Namespace) -> Res
     Ok(())
 }
 
+/// Whether every shard has its replica in sync. Here all of them are on one Kubernetes node.
+fn in_sync(status: &Value) -> bool {
+    condition(status, "Redundant").is_some_and(|redundant| redundant["reason"] == "CopiesOnOneNode")
+}
+
 /// On volumes: one pod is lost with its volume, then all pods at once without.
 pub(super) fn with_volumes(namespace: &Namespace) -> Result<(), Failed> {
     let redis = Redis { namespace, name: "rc" };
@@ -79,21 +84,22 @@ pub(super) fn with_volumes(namespace: &Namespace) -> Result<(), Failed> {
     redis.ready()?;
     redis.fill(KEYS)?;
     in_step(&redis)?;
-    let status = redis.status()?;
-    assert!(is(&status, "Redundant"));
-    let redundant = since(&status, "Redundant");
+    assert!(in_sync(&redis.status()?));
 
     let old = members(&redis.status()?).find(|member| member["pod"] == "rc-1").cloned().ok_or("no rc-1")?;
     let old = old["nodeId"].as_str().ok_or("no id")?.to_owned();
     let started = Instant::now();
     namespace.kubectl(&["delete", "persistentvolumeclaim/data-rc-1", "--wait=false"])?;
     namespace.kubectl(&["delete", "pod/rc-1", "--wait=false"])?;
-    // Seconds may be all that it takes: not to have been redundant is seen by the time of being it again.
+    // Seconds may be all that it takes: that something was missing is seen by the id of the node.
     let again = within(PATIENCE, || {
         let status = redis.status()?;
-        Ok((is(&status, "Redundant") && since(&status, "Redundant") != redundant).then_some(()))
+        let joined = members(&status).any(|member| {
+            member["pod"] == "rc-1" && member["nodeId"] != old.as_str() && member["role"] == "Replica"
+        });
+        Ok((joined && in_sync(&status)).then_some(()))
     })?;
-    assert!(again.is_some(), "redundant since {redundant}: {:#}", redis.status()?);
+    assert!(again.is_some(), "{old} was not replaced: {:#}", redis.status()?);
     redis.ready()?;
     let replaced = started.elapsed();
     redis.wait_event("MemberReplaced")?;

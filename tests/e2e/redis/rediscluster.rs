@@ -188,12 +188,6 @@ pub(super) fn is(status: &Value, kind: &str) -> bool {
     condition(status, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Since when a condition is as it is, in whole seconds; empty without it.
-pub(super) fn since(status: &Value, kind: &str) -> String {
-    let since = condition(status, kind).and_then(|condition| condition["lastTransitionTime"].as_str());
-    since.unwrap_or_default().to_owned()
-}
-
 /// The pod that owns each slot, as the status has it.
 pub(super) fn owners(status: &Value) -> Vec<Option<String>> {
     let mut owners = vec![None; 16384];
