@@ -284,6 +284,279 @@ fn a_cluster_is_scaled_and_its_volumes_stay() {
     assert_snapshot!(updated("{size: 3, storage: {size: 1Gi}}", "{size: 5, storage: {size: 1Gi}}"), @"accepted");
 }
 
+/// What is said to a new RedisCluster with this spec: by the schema, or else by the webhook and the condition InvalidSpec.
+fn refusal(spec: &str) -> String {
+    let object = cluster("example", spec);
+    let mut wrong = misfits("spec", &schema()["properties"]["spec"], &object["spec"]);
+    if wrong.is_empty() {
+        wrong.extend(Some(verdict(&object, None)).filter(|verdict| verdict != "accepted"));
+    }
+    if wrong.is_empty() {
+        let typed: RedisCluster = serde_json::from_value(object).unwrap();
+        wrong = redis_operator::crd::check::wrong_values(&typed.spec);
+    }
+    wrong.join("\n")
+}
+
+/// Where a value has not the type or the bounds of its schema. Rules are for [`verdict`].
+fn misfits(path: &str, schema: &Value, value: &Value) -> Vec<String> {
+    let wrong = |what: String| vec![format!("{path} in body {what}")];
+    if value.is_null() && schema["nullable"] == json!(true) {
+        return vec![];
+    }
+    let fits = match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64(),
+        Some("boolean") => value.is_boolean(),
+        _ => schema["x-kubernetes-int-or-string"] == json!(true) && (value.is_i64() || value.is_string()),
+    };
+    if !fits {
+        return wrong(format!("must be of type {}", schema["type"]));
+    }
+    let outside = |low: &str, high: &str, found: f64| {
+        schema[low].as_f64().is_some_and(|low| found < low)
+            || schema[high].as_f64().is_some_and(|high| found > high)
+    };
+    if value.as_f64().is_some_and(|number| outside("minimum", "maximum", number)) {
+        return wrong(format!("should be between {} and {}", schema["minimum"], schema["maximum"]));
+    }
+    if let Some(text) = value.as_str() {
+        if outside("minLength", "maxLength", text.chars().count() as f64) {
+            return wrong("has too few or too many characters".into());
+        }
+        if schema["enum"].as_array().is_some_and(|values| !values.contains(value)) {
+            return wrong(format!("should be one of {}", schema["enum"]));
+        }
+        let pattern = schema["pattern"].as_str();
+        if pattern.is_some_and(|pattern| !regex::Regex::new(pattern).unwrap().is_match(text)) {
+            return wrong(format!("should match {}", schema["pattern"]));
+        }
+    }
+    let Some(fields) = value.as_object() else { return vec![] };
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let missing = required.filter(|field| !fields.contains_key(*field));
+    let mut all: Vec<String> =
+        missing.map(|field| format!("{path}.{field}: Required value, it is missing")).collect();
+    for (name, value) in fields {
+        let inner = schema["properties"].get(name).or_else(|| schema.get("additionalProperties"));
+        match inner {
+            Some(inner) => all.extend(misfits(&format!("{path}.{name}"), inner, value)),
+            None => panic!("{path} has no field {name}"),
+        }
+    }
+    all
+}
+
+/// Only the cluster's own pods reach the bus, and everybody reaches Redis: a restored copy cannot join.
+#[test]
+fn the_bus_is_closed_to_other_clusters() {
+    let object = cluster("example", "{size: 3}");
+    let typed: RedisCluster = serde_json::from_value(object).unwrap();
+    let policy = redis_operator::controller::children::network_policy(&typed);
+    let spec = serde_json::to_value(policy.spec.unwrap()).unwrap();
+    let own = &spec["podSelector"]["matchLabels"];
+    assert_eq!(own["app.kubernetes.io/instance"], "example");
+    assert_eq!(spec["policyTypes"], json!(["Ingress"]));
+    let port = |number: u16| json!([{"port": number, "protocol": "TCP"}]);
+    let rules = json!([
+        {"ports": port(6379)},
+        {"ports": port(16379), "from": [{"podSelector": {"matchLabels": own}}]},
+    ]);
+    assert_eq!(spec["ingress"], rules);
+}
+
+/// Every field that a user writes, each with values that cannot work. Each is refused with a sentence that names the field.
+#[test]
+fn every_wrong_value_is_refused() {
+    let long = "x".repeat(600);
+    let cases: Vec<(&str, Vec<String>)> = vec![
+        (
+            "spec.size",
+            ["0", "-1", "501", "1.5", "three", "'3'", "null", "[3]"]
+                .map(|size| format!("{{size: {size}}}"))
+                .into(),
+        ),
+        (
+            "spec.replicasPerShard",
+            ["-1", "6", "0.5", "one", "'1'"]
+                .map(|count| format!("{{size: 6, replicasPerShard: {count}}}"))
+                .into(),
+        ),
+        ("spec.size", vec!["{size: 5, replicasPerShard: 1}".into(), "{size: 4, replicasPerShard: 5}".into()]),
+        (
+            "spec.image",
+            [
+                "''",
+                "' '",
+                "'redis 7'",
+                "Redis:7",
+                "'redis:'",
+                "'redis:7 '",
+                "'redis:-7'",
+                "'redis@sha256:123'",
+                "'redis:7@7'",
+                "'/redis'",
+                "'redis/'",
+                "'a//b'",
+                "'https://example.com/redis'",
+                "7",
+                "[redis]",
+                &long,
+            ]
+            .map(|image| format!("{{size: 3, image: {image}}}"))
+            .into(),
+        ),
+        (
+            "spec.config",
+            [
+                "{MaxMemory: 1gb}",
+                "{'max memory': 1gb}",
+                "{'': x}",
+                "{cluster-enabled: 'no'}",
+                "{requirepass: x}",
+                "{tls-port: '1'}",
+                "{dir: /tmp}",
+                "{save: '1 1'}",
+                "{include: /etc/passwd}",
+                "{maxmemory: 1}",
+                "{maxmemory: ''}",
+                "{maxmemory: ' '}",
+                "{maxmemory: lots}",
+                "{maxmemory: -1gb}",
+                "{maxmemory: 1 gb}",
+                "{maxmemory: 1tb}",
+                "{maxmemory-policy: lru}",
+                "{appendfsync: sometimes}",
+                "{maxclients: many}",
+                "{timeout: 5s}",
+                "{min-replicas-to-write: one}",
+                "{min-replicas-max-lag: '1.5'}",
+                r#"{loglevel: "notice\nrequirepass x"}"#,
+                r#"{loglevel: "notice\0"}"#,
+                r#"{notify-keyspace-events: '"KEA'}"#,
+                r#"{notify-keyspace-events: '"KEA"x'}"#,
+                "[maxmemory]",
+                "maxmemory",
+            ]
+            .map(|config| format!("{{size: 3, config: {config}}}"))
+            .into(),
+        ),
+        (
+            "spec.resources",
+            [
+                "{limits: {memory: lots}}",
+                "{limits: {memory: -1Gi}}",
+                "{limits: {memory: 1 Gi}}",
+                "{limits: {memory: 1GiB}}",
+                "{limits: {cpus: '1'}}",
+                "{requests: {ram: 1Gi}}",
+                "{requests: {cpu: [1]}}",
+                "{limits: 1}",
+                "{requests: {memory: 2Gi}, limits: {memory: 1Gi}}",
+                "{requests: {cpu: '2'}, limits: {cpu: 1500m}}",
+            ]
+            .map(|resources| format!("{{size: 3, resources: {resources}}}"))
+            .into(),
+        ),
+        (
+            "spec.storage",
+            [
+                "{}",
+                "{size: 0}",
+                "{size: 0Gi}",
+                "{size: -1Gi}",
+                "{size: big}",
+                "{size: 1GiB}",
+                "{size: 1 Gi}",
+                "{size: 100m}",
+                "1Gi",
+                "{size: 1Gi, storageClassName: ''}",
+                "{size: 1Gi, storageClassName: Fast}",
+                "{size: 1Gi, storageClassName: a_b}",
+                "{size: 1Gi, storageClassName: -a}",
+                "{size: 1Gi, storageClassName: 'a b'}",
+                "{size: 1Gi, storageClassName: 7}",
+                "{size: 1Gi, deletionPolicy: Keep}",
+                "{size: 1Gi, deletionPolicy: retain}",
+                "{size: 1Gi, deletionPolicy: ''}",
+            ]
+            .map(|storage| format!("{{size: 3, storage: {storage}}}"))
+            .into(),
+        ),
+        (
+            "spec.auth",
+            [
+                "{}",
+                "{key: password}",
+                "{secretName: ''}",
+                "{secretName: My_Secret}",
+                "{secretName: other/secret}",
+                "{secretName: .a}",
+                "{secretName: 7}",
+                "{secretName: a, key: ''}",
+                "{secretName: a, key: 'a b'}",
+                "{secretName: a, key: ..}",
+                "{secretName: a, key: .}",
+                "{secretName: a, key: a/b}",
+                "secret",
+            ]
+            .map(|auth| format!("{{size: 3, auth: {auth}}}"))
+            .into(),
+        ),
+        (
+            "spec.recovery",
+            [
+                "{quorumLoss: automatic}",
+                "{quorumLoss: ''}",
+                "{quorumLoss: true}",
+                "{lostSlots: Accept}",
+                "{lostSlots: Automatic}",
+                "{lostSlots: 1}",
+                "Manual",
+            ]
+            .map(|recovery| format!("{{size: 3, recovery: {recovery}}}"))
+            .into(),
+        ),
+        ("spec.paused", ["'yes'", "1", "[]"].map(|paused| format!("{{size: 3, paused: {paused}}}")).into()),
+    ];
+    let mut accepted = vec![];
+    for (field, specs) in cases {
+        for spec in specs {
+            let said = refusal(&spec);
+            if !said.contains(field) || said.len() < field.len() + 10 {
+                accepted.push(format!("{spec}: {said:?}"));
+            }
+        }
+    }
+    assert_eq!(accepted, [""; 0]);
+}
+
+/// Beside each rule, what it must not refuse.
+#[test]
+fn values_that_work_are_accepted() {
+    let digest = format!("redis@sha256:{}", "a1".repeat(32));
+    for spec in [
+        "{size: 1}",
+        "{size: 500}",
+        "{size: 6, replicasPerShard: 5}",
+        "{size: 3, image: redis}",
+        "{size: 3, image: 'localhost:5000/team/redis_7.2--x:v7.2_a-b'}",
+        "{size: 3, image: 'registry.example.com/Team:7'}",
+        &format!("{{size: 3, image: '{digest}'}}"),
+        "{size: 3, config: {maxmemory: '0', timeout: '0', appendfsync: ALWAYS, maxmemory-policy: allkeys-lru}}",
+        r#"{size: 3, config: {notify-keyspace-events: '""', client-output-buffer-limit: 'normal 0 0 0', proc-title-template: '"{title} \" x"'}}"#,
+        "{size: 3, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: '1', memory: 1024Mi, example.com/gpu: 1, hugepages-2Mi: 2Mi}}}",
+        "{size: 3, storage: {size: 1.5Gi, storageClassName: fast.example-1, deletionPolicy: Delete}}",
+        "{size: 3, auth: {secretName: my.secret, key: .dot_Key-1}}",
+        "{size: 3, paused: true, recovery: {}}",
+    ] {
+        // Path components of an image are in lower case.
+        let expected = spec.contains("Team");
+        assert_eq!(!refusal(spec).is_empty(), expected, "{spec}: {}", refusal(spec));
+    }
+}
+
 #[test]
 fn samples_are_valid_and_survive_the_types() {
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");

@@ -662,6 +662,29 @@ fn replicas_change_places_when_copies_share_a_kubernetes_node() {
     }
 }
 
+#[test]
+fn slots_of_different_pairs_move_side_by_side() {
+    let mut model = formed(4, 0, false);
+    model.goal.size = 8;
+    let mut most = 0;
+    for _ in 0..40 {
+        let plan = Operator::immortal().reconcile(&mut model);
+        let ends = |action: &Action| match action {
+            Action::Move(moving) => vec![moving.from.pod.clone(), moving.to.pod.clone()],
+            _ => vec![],
+        };
+        let nodes: Vec<String> = plan.actions.iter().flat_map(ends).collect();
+        assert_eq!(
+            nodes.iter().collect::<BTreeSet<_>>().len(),
+            nodes.len(),
+            "each node is in one pair: {plan:?}"
+        );
+        most = most.max(nodes.len() / 2);
+        model.step();
+    }
+    assert_eq!(most, 4);
+}
+
 /// Nobody can change places for the better: nothing is moved for nothing.
 #[test]
 fn replicas_stay_where_moving_does_not_help() {

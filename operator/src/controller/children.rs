@@ -555,7 +555,7 @@ pub fn contains(wanted: &Value, found: &Value) -> bool {
 }
 
 /// A quantity in thousandths, if the text is one and exact in that unit.
-fn amount(text: &str) -> Option<i128> {
+pub(crate) fn amount(text: &str) -> Option<i128> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor: i128 = match unit {

@@ -48,9 +48,9 @@ pub enum Problem {
         /// What the API server said.
         message: String,
     },
-    /// The stored spec is invalid: it was stored before the schema had this rule.
+    /// The stored spec is invalid: it was stored while no webhook was there to refuse it, or before there was this rule.
     #[error("invalid spec: {0}")]
-    InvalidSpec(&'static str),
+    InvalidSpec(String),
     /// Redis rejects the password.
     #[error(
         "Redis in {pods} pods rejects the password in Secret `{name}`: restore the password that the pods were started with"

@@ -38,6 +38,7 @@ use super::{
 use crate::{
     crd::{
         RedisCluster,
+        check::wrong_values,
         v1::{LostSlots, QuorumLoss, RedisClusterStatus},
     },
     plan::{self, Goal, Observed, Plan, SLOTS, Step, Topology, Wait},
@@ -260,20 +261,21 @@ impl Reconciler<'_> {
         call("get", "StatefulSet", api.get_opt(&self.key.1), leadership).await
     }
 
-    /// A spec that breaks today's schema may have been stored under an older one.
+    /// A spec that breaks today's rules may have been stored under older ones.
     fn invalid(&self) -> Option<Problem> {
         let spec = &self.cluster.spec;
-        if !(1..=500).contains(&spec.size) {
-            Some(Problem::InvalidSpec("spec.size must be between 1 and 500"))
+        let wrong = if !(1..=500).contains(&spec.size) {
+            "spec.size must be between 1 and 500".into()
         } else if !(0..=5).contains(&spec.replicas_per_shard) {
-            Some(Problem::InvalidSpec("spec.replicasPerShard must be between 0 and 5"))
+            "spec.replicasPerShard must be between 0 and 5".into()
         } else if spec.size % (1 + spec.replicas_per_shard) != 0 {
-            Some(Problem::InvalidSpec("spec.size must be a multiple of 1 + spec.replicasPerShard"))
+            "spec.size must be a multiple of 1 + spec.replicasPerShard".into()
         } else if self.key.1.len() > 52 {
-            Some(Problem::InvalidSpec("metadata.name must have at most 52 characters"))
+            "metadata.name must have at most 52 characters".into()
         } else {
-            None
-        }
+            wrong_values(spec).into_iter().next()?
+        };
+        Some(Problem::InvalidSpec(wrong))
     }
 
     /// The password, or why there is none.

@@ -3,6 +3,7 @@
 //! The types are the source of the CRD: schema, defaults, bounds and CEL rules are derived from them,
 //! and a field's doc comment is its description. Start at [`v1::RedisClusterSpec`].
 
+pub mod check;
 pub mod convert;
 pub mod v1;
 pub mod v1alpha1;

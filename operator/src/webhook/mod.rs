@@ -23,7 +23,10 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::{crd::convert::convert, metrics::Metrics};
+use crate::{
+    crd::{check::wrong_values, convert::convert, v1::RedisClusterSpec},
+    metrics::Metrics,
+};
 
 /// Path of the conversion webhook.
 pub const CONVERT: &str = "/convert";
@@ -101,11 +104,18 @@ async fn validate(
     Json(response.into_review())
 }
 
-/// Checks what the schema cannot express: whether a name is taken, and warnings.
+/// Checks what the schema does not: wrong values, whether a name is taken, and warnings.
 async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) -> AdmissionResponse {
     let mut response = AdmissionResponse::from(request);
     let Some(object) = &request.object else { return response };
     response.warnings = warnings(&object.data["spec"]);
+    let wrong = newly_wrong(
+        &object.data["spec"],
+        request.old_object.as_ref().map_or(&Value::Null, |old| &old.data["spec"]),
+    );
+    if !wrong.is_empty() {
+        return response.deny(wrong.join("; "));
+    }
     if request.old_object.is_none() {
         let namespace = request.namespace.clone().unwrap_or_default();
         let sets: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
@@ -123,6 +133,17 @@ async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) ->
         }
     }
     response
+}
+
+/// The wrong values that were not there before: whoever changes something else is not kept from it.
+fn newly_wrong(spec: &Value, old: &Value) -> Vec<String> {
+    let wrong = |spec: &Value| {
+        serde_json::from_value::<RedisClusterSpec>(spec.clone())
+            .map(|spec| wrong_values(&spec))
+            .unwrap_or_default()
+    };
+    let before = wrong(old);
+    wrong(spec).into_iter().filter(|sentence| !before.contains(sentence)).collect()
 }
 
 fn warnings(spec: &Value) -> Option<Vec<String>> {
@@ -172,6 +193,17 @@ mod tests {
             json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}),
         );
         assert_eq!(converted(review.unwrap()).1, "invalid");
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_when_it_is_new() {
+        let spec = |image: &str, size: i32| json!({"size": size, "image": image});
+        let sentence = newly_wrong(&spec("Redis:7", 3), &Value::Null);
+        assert!(sentence[0].starts_with("spec.image must be an image reference"), "{sentence:?}");
+        assert_eq!(newly_wrong(&spec("Redis:7", 5), &spec("Redis:7", 3)), [""; 0]);
+        assert_eq!(newly_wrong(&spec("Redis:7", 3), &spec("redis:7", 3)).len(), 1);
+        // The older version has other fields.
+        assert_eq!(newly_wrong(&json!({"size": 3, "unknown": 1}), &Value::Null), [""; 0]);
     }
 
     #[test]

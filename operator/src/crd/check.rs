@@ -1,0 +1,189 @@
+//! Values that the schema accepts and nothing can work with.
+//!
+//! `v1` is released, so its schema gets no new rules: OLM refuses a CRD that has any. The webhook refuses these values when they
+//! are new, and the controller reports them as InvalidSpec.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::v1::RedisClusterSpec;
+use crate::controller::children::amount;
+
+/// One sentence for each wrong value, beginning with its field.
+pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
+    let mut wrong = vec![];
+    if !is_image(&spec.image) {
+        wrong.push(format!(
+            "spec.image must be an image reference such as `docker.io/library/redis:7.2.5`, found `{}`",
+            spec.image
+        ));
+    }
+    for (directive, value) in &spec.config {
+        if let Err(expected) = directive_value(directive, value) {
+            wrong.push(format!(
+                "spec.config.{directive} must be {expected}, found `{}`",
+                value.escape_debug()
+            ));
+        }
+    }
+    if let Some(resources) = &spec.resources {
+        for (field, amounts) in [("requests", &resources.requests), ("limits", &resources.limits)] {
+            for name in amounts.keys().filter(|name| !is_resource(name)) {
+                wrong.push(format!(
+                    "spec.resources.{field}.{name} is no resource of a container: use cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/NAME"
+                ));
+            }
+        }
+        wrong.extend(above_limit(&resources.requests, &resources.limits));
+    }
+    if let Some(class) = spec.storage.as_ref().and_then(|storage| storage.storage_class_name.as_ref())
+        && !is_name(class)
+    {
+        wrong.push(format!(
+            "spec.storage.storageClassName must be a name in lower case letters, digits, `-` and `.`, found `{class}`"
+        ));
+    }
+    if let Some(auth) = &spec.auth {
+        if !is_name(&auth.secret_name) {
+            wrong.push(format!(
+                "spec.auth.secretName must be a name in lower case letters, digits, `-` and `.`, found `{}`",
+                auth.secret_name
+            ));
+        }
+        if auth.key == "." || auth.key.starts_with("..") {
+            wrong.push(format!("spec.auth.key must be a key that a Secret can have, found `{}`", auth.key));
+        }
+    }
+    wrong
+}
+
+/// `[HOST[:PORT]/]PATH[:TAG][@ALGORITHM:DIGEST]`
+fn is_image(image: &str) -> bool {
+    let (rest, digest) = image.split_once('@').map_or((image, None), |(rest, digest)| (rest, Some(digest)));
+    let is_digest = |digest: &str| {
+        digest.split_once(':').is_some_and(|(algorithm, hex)| {
+            !algorithm.is_empty()
+                && algorithm.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+                && hex.len() >= 32
+                && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        })
+    };
+    let (host, path) = match rest.split_once('/') {
+        Some((first, path)) if first == "localhost" || first.contains(['.', ':', '[']) => (Some(first), path),
+        _ => (None, rest),
+    };
+    let (path, tag) = path.split_once(':').map_or((path, None), |(path, tag)| (path, Some(tag)));
+    let is_word = |word: &str, others: &[u8]| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+    };
+    let is_tag =
+        |tag: &str| (1..=128).contains(&tag.len()) && is_word(tag, b"_.-") && !tag.starts_with(['.', '-']);
+    let is_component = |part: &str| {
+        let ends =
+            |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        ends(part.bytes().next())
+            && ends(part.bytes().last())
+            && is_word(part, b"_.-")
+            && !part.bytes().any(|byte| byte.is_ascii_uppercase())
+    };
+    digest.is_none_or(is_digest)
+        && tag.is_none_or(is_tag)
+        && host.is_none_or(|host| is_word(host, b".-:[]"))
+        && path.split('/').all(is_component)
+}
+
+/// Whether Redis starts with the directive, as far as that can be known: or else what is expected.
+fn directive_value(directive: &str, value: &str) -> Result<(), &'static str> {
+    if value.trim().is_empty() {
+        return Err("a value (write `\"\"` where Redis takes an empty one)");
+    }
+    if value.chars().any(|letter| letter.is_control() && letter != '\t') {
+        return Err("without control characters");
+    }
+    if !has_closed_quotes(value) {
+        return Err("a value whose quotes are closed");
+    }
+    let number = value.parse::<u64>().is_ok();
+    let bytes = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = value[bytes.len()..].to_ascii_lowercase();
+    let is_bytes =
+        bytes.parse::<u64>().is_ok() && ["", "b", "k", "kb", "m", "mb", "g", "gb"].contains(&unit.as_str());
+    let policies = [
+        "volatile-lru",
+        "allkeys-lru",
+        "volatile-lfu",
+        "allkeys-lfu",
+        "volatile-random",
+        "allkeys-random",
+        "volatile-ttl",
+        "noeviction",
+    ];
+    match directive {
+        "maxmemory" if !is_bytes => Err("an amount of memory such as `512mb`"),
+        "maxmemory-policy" if !policies.contains(&value.to_ascii_lowercase().as_str()) => {
+            Err("a policy of Redis such as `allkeys-lru` or `noeviction`")
+        }
+        "appendfsync" if !["always", "everysec", "no"].contains(&value.to_ascii_lowercase().as_str()) => {
+            Err("`always`, `everysec` or `no`")
+        }
+        "maxclients" | "timeout" | "min-replicas-to-write" | "min-replicas-max-lag" if !number => {
+            Err("a whole number")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// By Redis' own rules: a quote ends where the word ends, and in double quotes a backslash takes the next character.
+fn has_closed_quotes(value: &str) -> bool {
+    let mut letters = value.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '"' && letter != '\'' {
+            continue;
+        }
+        loop {
+            match letters.next() {
+                None => return false,
+                Some('\\') => drop(letters.next()),
+                Some(end) if end == letter => break,
+                Some(_) => {}
+            }
+        }
+        if letters.peek().is_some_and(|next| !next.is_whitespace()) {
+            return false;
+        }
+    }
+    true
+}
+
+fn is_resource(name: &str) -> bool {
+    ["cpu", "memory", "ephemeral-storage"].contains(&name)
+        || name.starts_with("hugepages-")
+        || name.contains('/')
+}
+
+fn above_limit(
+    requests: &BTreeMap<String, Quantity>,
+    limits: &BTreeMap<String, Quantity>,
+) -> impl Iterator<Item = String> {
+    requests.iter().filter_map(|(name, request)| {
+        let limit = limits.get(name)?;
+        (amount(&request.0)? > amount(&limit.0)?).then(|| {
+            format!(
+                "spec.resources.requests.{name} must be at most spec.resources.limits.{name}, which is {}, found `{}`",
+                limit.0, request.0
+            )
+        })
+    })
+}
+
+/// A DNS subdomain, as names of Kubernetes are.
+fn is_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
