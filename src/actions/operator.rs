@@ -8,6 +8,7 @@ pub mod kind;
 mod made;
 mod simulated;
 mod sources;
+pub mod stock;
 
 use std::collections::BTreeSet;
 use std::error::Error;

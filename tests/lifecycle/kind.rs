@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::command::said;
-use crate::olm::manifests;
+use crate::release::manifests;
 use crate::signal;
 
 /// Writes a kubeconfig for an API server that is not there, unless told otherwise.

@@ -24,6 +24,8 @@ mod pod_config;
 mod preflight;
 mod preview;
 mod refusals;
+#[path = "../support/olm.rs"]
+mod release;
 mod replay;
 mod rollback;
 mod sequences;

@@ -14,6 +14,8 @@ use olmkit::lifecycle::olm::status;
 use olmkit::lifecycle::olm::uninstall::Uninstall;
 use serde_json::{Value, json};
 
+use crate::release::{GROUP, manifests};
+
 /// A cluster without OLM, and the controllers that an installation waits for.
 #[derive(Default)]
 struct Bare {
@@ -26,8 +28,6 @@ struct Bare {
     /// Deletions, in their order.
     deleted: Vec<String>,
 }
-
-const GROUP: &str = "operators.coreos.com";
 
 impl Bare {
     fn put(&mut self, object: Value) {
@@ -176,39 +176,6 @@ impl Progress for Told {
     fn said(&self, _: Duration, text: &str) {
         self.0.borrow_mut().push(text.to_owned());
     }
-}
-
-pub(crate) fn manifests(version: &str) -> String {
-    let crds = [
-        "catalogsources",
-        "clusterserviceversions",
-        "installplans",
-        "olmconfigs",
-        "operatorconditions",
-        "operatorgroups",
-        "subscriptions",
-    ];
-    let crd = |name| {
-        format!(
-            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}.{GROUP}}}\n---\n"
-        )
-    };
-    let deployment = |name| {
-        format!(
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: olm}}\n\
-             spec: {{replicas: 1, template: {{spec: {{containers: [{{image: 'olm:v{version}'}}]}}}}}}\n---\n"
-        )
-    };
-    [
-        crds.map(crd).concat(),
-        ["olm-operator", "catalog-operator"].map(deployment).concat(),
-        format!("apiVersion: {GROUP}/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: packageserver, namespace: olm}}\n---\n"),
-        format!("apiVersion: {GROUP}/v1\nkind: OLMConfig\nmetadata: {{name: cluster}}\n---\n"),
-        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: olm, namespace: olm}\n---\n".into(),
-        "apiVersion: v1\nkind: Namespace\nmetadata: {name: olm}\n---\n".into(),
-        "apiVersion: v1\nkind: Namespace\nmetadata: {name: operators}\n".into(),
-    ]
-    .concat()
 }
 
 fn request(version: &str) -> Install {

@@ -12,10 +12,13 @@ mod certificates;
 mod command;
 mod conformance;
 mod faults;
+mod kind;
 mod operators;
 mod places;
 mod proxy;
 mod redirects;
+#[path = "../support/olm.rs"]
+mod release;
 mod server;
 #[path = "../support/signal.rs"]
 mod signal;
@@ -39,6 +42,7 @@ fn main() {
     trials.extend(operators::trials());
     trials.extend(catalogs::trials());
     trials.extend(faults::trials());
+    trials.extend(kind::trials());
     trials.extend(uploads::trials());
     trials.extend(tokens::trials());
     trials.extend(surroundings::trials());

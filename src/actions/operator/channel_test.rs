@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::catalog_source::data_directory;
 use super::kind::{Kind, on_cluster};
 use super::sources::{Sources, registry_image};
+use super::stock::Stocked;
 use super::{Aim, Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
 use crate::exit::{Exit, Failure};
@@ -92,11 +93,17 @@ pub fn run(
             request.settings.catalog_dir = data_directory(image, access);
         }
         match request.kind.clone() {
-            Some(kind) => on_cluster(&kind, left, making, |kubeconfig, left| {
+            Some(kind) => on_cluster(&kind, left, access, making, |kubeconfig, stocked, left| {
                 request.target.kubeconfig = Some(kubeconfig.to_owned());
-                on_real_cluster(&request, access, spectator, left)
+                if let Some((image, directory)) = stocked.catalog.clone() {
+                    // It is read where it was pushed to.
+                    request.target.catalog_from = None;
+                    request.settings.catalog_image = Some(image);
+                    request.settings.catalog_dir = Some(directory);
+                }
+                on_real_cluster(&request, stocked, access, spectator, left)
             })?,
-            None => on_real_cluster(&request, access, spectator, left)?,
+            None => on_real_cluster(&request, &Stocked::default(), access, spectator, left)?,
         }
     };
     if let Some(file) = junit.filter(|_| !request.dry_run) {
@@ -107,13 +114,14 @@ pub fn run(
 
 fn on_real_cluster(
     request: &ChannelTest,
+    stocked: &Stocked,
     access: &Access,
     spectator: &dyn Spectator,
     left: Duration,
 ) -> Result<ChannelTestAnswer, Failure> {
     let context = request.target.contexts.first();
     let mut cluster = connect_to(&request.target, context)?.within(left);
-    let sources = Sources::new(request.target.catalog_from.clone(), access.clone());
+    let sources = Sources::new(request.target.catalog_from.clone(), access.clone()).with(stocked);
     Aim::at(&request.target, context).around_test(test(&mut cluster, &sources, request, spectator))
 }
 

@@ -1,6 +1,9 @@
-//! A cluster for one command: made by kind, given OLM, and deleted again.
+//! A cluster for one command: made by kind, given OLM, and a registry where images have to be pushed; and deleted again.
 
-use std::io::{self, Read as _};
+use std::env;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,9 +13,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::actions::olm;
 use crate::actions::program::{self, Ended, Output};
 use crate::exit::{Exit, Failure};
+use crate::image::Access;
 use crate::interrupt;
 use crate::lifecycle::engine::{Options, Progress};
 use crate::lifecycle::kubernetes::Choice;
+
+use super::stock::{Stock, Stocked};
 
 /// What the names of our clusters begin with.
 const PREFIX: &str = "olmkit-test-";
@@ -22,6 +28,25 @@ const LISTING: Duration = Duration::from_secs(60);
 const DELETING: Duration = Duration::from_secs(120);
 /// Names of clusters are short; this is what is read of them, in bytes.
 const MAX_NAMES: u64 = 1 << 20;
+/// How long a registry may take to answer after its container has started.
+const STARTING: Duration = Duration::from_secs(30);
+/// The port of a registry in its container.
+const PORT: u16 = 5000;
+/// The network that kind puts its nodes on.
+const NETWORK: &str = "kind";
+/// The registry, where nobody names another image.
+pub const REGISTRY: &str = "docker.io/library/registry:2";
+
+/// kind's configuration for nodes that look for registries in files. Newer ones do so without it.
+/// <https://kind.sigs.k8s.io/docs/user/local-registry/>
+const LOOKS_IN_FILES: &str = "\
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+containerdConfigPatches:
+  - |-
+    [plugins.\"io.containerd.grpc.v1.cri\".registry]
+      config_path = \"/etc/containerd/certs.d\"
+";
 
 /// What the cluster is made of.
 #[derive(Clone, Debug)]
@@ -32,41 +57,58 @@ pub struct Kind {
     pub olm: olm::Request,
     /// Whether the cluster stays.
     pub keep: bool,
+    /// What is pushed to a registry of its own; there is none when that is nothing.
+    pub stock: Stock,
+    /// The image of that registry.
+    pub registry_image: String,
 }
 
-/// A cluster that exists, or that kind was asked to make.
+/// What was made for a test, or asked for: a cluster or a registry.
 struct Made<'p> {
-    name: String,
+    /// What it is, and its name.
+    what: String,
+    /// How it is reached when it stays.
+    reach: String,
+    /// The command that removes it.
+    remove: Vec<String>,
     keep: bool,
     progress: &'p dyn Progress,
 }
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
-        let name = &self.name;
+        let Self { what, reach, .. } = self;
+        let remove = self.remove.join(" ");
         if self.keep {
-            self.progress.said(Duration::ZERO, &format!("the cluster stays: `kind export kubeconfig --name {name}` reaches it, `kind delete cluster --name {name}` removes it"));
-            return;
+            let text = format!("{what} stays: {reach}, `{remove}` removes it");
+            return self.progress.said(Duration::ZERO, &text);
         }
-        self.progress.said(Duration::ZERO, &format!("deleting the kind cluster {name}"));
-        if let Err(why) = delete(name) {
-            let text = format!(
-                "the kind cluster {name} could not be deleted ({why}); run `kind delete cluster --name {name}`"
-            );
+        self.progress.said(Duration::ZERO, &format!("deleting {what}"));
+        if let Err(why) = delete(&self.remove) {
+            let text = format!("{what} could not be deleted ({why}); run `{remove}`");
             self.progress.said(Duration::ZERO, &text);
         }
     }
 }
 
-/// Makes a cluster with OLM, works on it by its kubeconfig for the time that is left, and deletes it, however the work ends.
+/// A registry in a container, for the images of a test.
+struct Registry {
+    container: String,
+    /// Where it is reached from this machine.
+    address: String,
+}
+
+/// Makes a cluster with OLM, and a registry where there is something to push; works on it by its kubeconfig, with what was pushed, for the
+/// time that is left; and deletes both, however the work ends.
 ///
 /// # Errors
-/// kind is not there or fails, OLM cannot be installed, or the work fails.
-pub fn on_cluster<T>(
+/// kind is not there or fails, something cannot be pushed, OLM cannot be installed, or the work fails.
+pub(super) fn on_cluster<T>(
     kind: &Kind,
     limit: Duration,
+    access: &Access,
     progress: &dyn Progress,
-    work: impl FnOnce(&Path, Duration) -> Result<T, Failure>,
+    work: impl FnOnce(&Path, &Stocked, Duration) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     // Held until the cluster is deleted: a signal ends the work, and the process after that.
     let _work = interrupt::work();
@@ -91,33 +133,163 @@ pub fn on_cluster<T>(
     let directory = tempfile::tempdir().map_err(Failure::unknown)?;
     let kubeconfig = directory.path().join("kubeconfig");
 
+    // Before the cluster: what cannot be pushed is said before minutes are spent on it.
+    let mut stocked = Stocked::default();
+    let mut registry = None;
+    let mut registry_made = None;
+    if !kind.stock.is_empty() {
+        progress.said(begun.elapsed(), &format!("starting the registry {name}-registry"));
+        let (made, started) = start_registry(kind, &name, left(), progress)?;
+        stocked = kind.stock.push(&started.address, access, progress)?;
+        registry_made = Some(made);
+        registry = Some(started);
+    }
+
     progress.said(begun.elapsed(), &format!("making the kind cluster {name}"));
-    let cluster = Made { name: name.clone(), keep: kind.keep, progress };
+    let cluster = Made {
+        what: format!("the kind cluster {name}"),
+        reach: format!("`kind export kubeconfig --name {name}` reaches it"),
+        remove: ["kind", "delete", "cluster", "--name", &name].map(str::to_owned).to_vec(),
+        keep: kind.keep,
+        progress,
+    };
+    let own = directory.path().join("kind.yaml");
+    let config = match &kind.config {
+        None if registry.is_some() => {
+            fs::write(&own, LOOKS_IN_FILES).map_err(Failure::unknown)?;
+            Some(&own)
+        }
+        given => given.as_ref(),
+    };
     let mut words = vec!["create".as_ref(), "cluster".as_ref(), "--name".as_ref(), name.as_ref()];
     words.extend(["--wait".as_ref(), "5m".as_ref(), "--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
-    if let Some(config) = &kind.config {
+    if let Some(config) = config {
         words.extend(["--config".as_ref(), config.as_os_str()]);
     }
     kind_says(&words, left())?;
+    if let Some(registry) = &registry {
+        connect(registry, &name, left())?;
+    }
 
     progress.said(begun.elapsed(), "installing OLM on it");
     let choice = Choice { kubeconfig: Some(kubeconfig.clone()), ..Choice::default() };
     let options = Options { timeout: left(), wait: true, ..Options::default() };
     olm::run(&choice, &olm::Verb::Install(kind.olm.clone()), &options, progress)?;
-    let done = work(&kubeconfig, left());
+    let done = work(&kubeconfig, &stocked, left());
     drop(cluster);
+    drop(registry_made);
     done
+}
+
+/// The program that runs containers for kind.
+fn containers() -> String {
+    let given = env::var("KIND_EXPERIMENTAL_PROVIDER").unwrap_or_default();
+    if given.is_empty() { "docker".to_owned() } else { given }
+}
+
+/// Starts a registry at a free port of this machine, and waits until it answers.
+fn start_registry<'p>(
+    kind: &Kind,
+    name: &str,
+    limit: Duration,
+    progress: &'p dyn Progress,
+) -> Result<(Made<'p>, Registry), Failure> {
+    let end = Instant::now() + limit;
+    let left = || end.saturating_duration_since(Instant::now());
+    let container = format!("{name}-registry");
+    let made = Made {
+        what: format!("the registry {container}"),
+        reach: format!("`{} port {container}` tells its address", containers()),
+        remove: [&containers(), "rm", "--force", "--volumes", &container].map(str::to_owned).to_vec(),
+        keep: kind.keep,
+        progress,
+    };
+    let publish = format!("127.0.0.1::{PORT}");
+    let image = kind.registry_image.as_str();
+    containers_say(&["run", "--detach", "--name", &container, "--publish", &publish, image], left())?;
+    let said = containers_say(&["port", &container, &format!("{PORT}/tcp")], left())?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let address = said.lines().map(str::trim).find(|line| line.starts_with("127.0.0.1:"));
+    let Some(address) = address.map(str::to_owned) else {
+        return Err(Failure::unknown(format!(
+            "the registry {container} has no port on this machine: {said}"
+        )));
+    };
+    let begun = Instant::now();
+    while !answers(&address) {
+        if interrupt::was_signalled() {
+            return Err(Failure { exit: Exit::Interrupted, ..Failure::interrupted() });
+        }
+        if begun.elapsed() >= STARTING.min(limit) {
+            let help = format!("see `{} logs {container}`, with --keep", containers());
+            return Err(
+                Failure::unknown(format!("the registry {container} does not answer at {address}")).help(help)
+            );
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok((made, Registry { container, address }))
+}
+
+/// Whether a registry answers.
+fn answers(address: &str) -> bool {
+    let ask = || -> io::Result<Vec<u8>> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        write!(stream, "GET /v2/ HTTP/1.0\r\n\r\n")?;
+        let mut head = Vec::new();
+        stream.take(12).read_to_end(&mut head)?;
+        Ok(head)
+    };
+    ask().is_ok_and(|head| head.ends_with(b" 200"))
+}
+
+/// Lets the nodes of a cluster ask a registry for every image, before they ask the image's own.
+fn connect(registry: &Registry, name: &str, limit: Duration) -> Result<(), Failure> {
+    let end = Instant::now() + limit;
+    let left = || end.saturating_duration_since(Instant::now());
+    let Registry { container, .. } = registry;
+    containers_say(&["network", "connect", NETWORK, container], left())?;
+    let nodes = kind_says(&["get", "nodes", "--name", name], LISTING.min(left()))?;
+    let script = format!(
+        "mkdir -p /etc/containerd/certs.d/_default && echo '[host.\"http://{container}:{PORT}\"]' >/etc/containerd/certs.d/_default/hosts.toml"
+    );
+    for node in String::from_utf8_lossy(&nodes.stdout).split_whitespace() {
+        containers_say(&["exec", node, "sh", "-c", &script], left())?;
+    }
+    Ok(())
+}
+
+/// Runs docker, or what kind uses in its place, to its end.
+fn containers_say(words: &[&str], limit: Duration) -> Result<Output, Failure> {
+    let program = containers();
+    let help = format!(
+        "the registry of the test runs in a container: `{program} info` says whether {program} runs, and --registry-image names another image"
+    );
+    says(&program, words, limit).map_err(|failure| helped(failure, help))
 }
 
 /// Runs kind to its end.
 fn kind_says<S: AsRef<std::ffi::OsStr>>(words: &[S], limit: Duration) -> Result<Output, Failure> {
+    let help =
+        "kind needs Docker, Podman or nerdctl, and room on the disk; `docker info` says whether Docker runs";
+    says("kind", words, limit).map_err(|failure| helped(failure, help))
+}
+
+/// A failure with a way out, where it has none.
+fn helped(failure: Failure, help: impl Into<String>) -> Failure {
+    if failure.help.is_some() || failure.exit == Exit::Interrupted { failure } else { failure.help(help) }
+}
+
+/// Runs a program to its end.
+fn says<S: AsRef<std::ffi::OsStr>>(program: &str, words: &[S], limit: Duration) -> Result<Output, Failure> {
     let shown: Vec<_> = words.iter().map(|word| word.as_ref().to_string_lossy()).collect();
-    let shown = format!("kind {}", shown.join(" "));
-    let mut command = Command::new("kind");
+    let shown = format!("{program} {}", shown.join(" "));
+    let mut command = Command::new(program);
     command.args(words).stderr(Stdio::piped());
     let ended = program::run(&mut command, Instant::now().checked_add(limit), MAX_NAMES).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
-            Failure::unknown("kind is not installed").help(
+            Failure::unknown(format!("{program} is not installed")).help(
                 "install kind (https://kind.sigs.k8s.io) and Docker; or name a cluster with --context, or test in memory with --simulate",
             )
         } else {
@@ -130,8 +302,7 @@ fn kind_says<S: AsRef<std::ffi::OsStr>>(words: &[S], limit: Duration) -> Result<
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.trim();
             let why = if said.is_empty() { output.status.to_string() } else { said.to_owned() };
-            Err(Failure::unknown(format!("`{shown}` failed: {why}"))
-                .help("kind needs Docker, Podman or nerdctl, and room on the disk; `docker info` says whether Docker runs"))
+            Err(Failure::unknown(format!("`{shown}` failed: {why}")))
         }
         Ended::TimedOut => Err(Failure::unknown(format!("`{shown}` did not end in time"))
             .help("give more --timeout; pulling the node's image takes most of it the first time")),
@@ -142,10 +313,11 @@ fn kind_says<S: AsRef<std::ffi::OsStr>>(words: &[S], limit: Duration) -> Result<
     }
 }
 
-/// Deletes a cluster, also after a signal: in a process group that the terminal's Ctrl-C does not reach.
-fn delete(name: &str) -> Result<(), String> {
-    let mut command = Command::new("kind");
-    command.args(["delete", "cluster", "--name", name]).process_group(0);
+/// Deletes what was made, also after a signal: in a process group that the terminal's Ctrl-C does not reach.
+fn delete(words: &[String]) -> Result<(), String> {
+    let Some((program, words)) = words.split_first() else { return Ok(()) };
+    let mut command = Command::new(program);
+    command.args(words).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let end = Instant::now() + DELETING;

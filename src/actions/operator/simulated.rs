@@ -1,6 +1,5 @@
 //! A simulated cluster between two commands: a file with its objects, and a CatalogSource that names a catalog on disk.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::held::Held;
-use super::sources::{Sources, manifests};
+use super::sources::{Sources, bundles_below};
 use super::{Errand, SourceVerb, Target, Verb};
-use crate::actions::output;
 use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
@@ -220,39 +218,11 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
         })?;
         cluster.registry().catalogs.insert(catalog.spec.image.clone(), Arc::clone(&offer));
         if let Some(directory) = catalog.metadata.annotations.as_ref().and_then(|all| all.get(BUNDLES)) {
-            sources.bundles.append(&mut bundles(Path::new(directory), access)?);
+            let found = bundles_below(Path::new(directory), access)?;
+            sources.bundles.extend(found.into_iter().map(|(name, (_, manifests))| (name, manifests)));
         }
     }
     cluster.registry().bundles.clone_from(&sources.bundles);
     cluster.registry().is_complete = true;
     Ok(sources)
-}
-
-/// The bundles in the directories below a directory, by name.
-fn bundles(directory: &Path, access: &Access) -> Result<BTreeMap<String, Vec<Value>>, Failure> {
-    let failed = |source| files::FileError::Read { path: directory.into(), source };
-    let mut found = BTreeMap::new();
-    let paths = std::fs::read_dir(directory).map_err(failed)?.map(|entry| Ok(entry?.path()));
-    let mut paths = paths.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
-    if output::is_bundle(directory) {
-        return Err(Failure::misuse(format!("`{}` is a bundle itself", directory.display()))
-            .help("name the directory that has a subdirectory for each bundle"));
-    }
-    // So that of two bundles with one name the same one is taken on every machine.
-    paths.sort();
-    for path in paths {
-        if !path.is_dir() {
-            continue;
-        }
-        let manifests = manifests(&Input::Disk(path), access)?;
-        let csv = manifests.iter().find(|object| object["kind"] == olmkit_bundle::csv::KIND);
-        if let Some(name) = csv.map(|csv| Key::of(csv).name) {
-            found.insert(name, manifests);
-        }
-    }
-    if found.is_empty() {
-        return Err(Failure::misuse(format!("`{}` has no bundles", directory.display()))
-            .help("name the directory that has a subdirectory for each bundle"));
-    }
-    Ok(found)
 }

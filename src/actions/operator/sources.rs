@@ -11,12 +11,14 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use serde_json::Value;
 
+use super::stock::Stocked;
 use super::{Errand, Target};
+use crate::actions::output;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::image::{Access, LoadError, Patience, Place, PlaceError, RegistryError, present};
 use crate::input::Input;
-use crate::lifecycle::api::{CatalogSource, Object};
+use crate::lifecycle::api::{CatalogSource, Key, Object};
 use crate::lifecycle::engine::{Catalogs, ContentError};
 use crate::lifecycle::offer::{Offer, OfferedBundle};
 use crate::lifecycle::rollback::Archive;
@@ -36,7 +38,7 @@ pub(super) struct Sources {
     pub(super) simulated: bool,
     /// The same access with less patience, for questions about images.
     pub(super) quick: OnceLock<Access>,
-    /// Images that were looked for.
+    /// Images that were looked for, or that are known to be there.
     pub(super) asked: Mutex<BTreeSet<String>>,
 }
 
@@ -81,6 +83,13 @@ impl Sources {
             quick: OnceLock::new(),
             asked: Mutex::default(),
         }
+    }
+
+    /// With what a registry was given that nodes ask first, and nobody here.
+    pub(super) fn with(mut self, stocked: &Stocked) -> Self {
+        self.bundles.extend(stocked.bundles.clone());
+        self.asked.get_mut().unwrap_or_else(PoisonError::into_inner).extend(stocked.images.clone());
+        self
     }
 
     /// Asks a registry whether it has an image.
@@ -190,6 +199,38 @@ pub(super) fn registry_image(name: &str) -> Result<Place, PlaceError> {
 pub(super) fn manifests(input: &Input, access: &Access) -> Result<Vec<Value>, Failure> {
     let files = input.bundle(access)?;
     Ok(Bundle::parse(&files).objects().map(|object| object.root.to_json()).collect())
+}
+
+/// The bundles in the directories below a directory, by name: where they are, and their manifests.
+pub(super) fn bundles_below(
+    directory: &Path,
+    access: &Access,
+) -> Result<BTreeMap<String, (PathBuf, Vec<Value>)>, Failure> {
+    let failed = |source| files::FileError::Read { path: directory.into(), source };
+    let mut found = BTreeMap::new();
+    let paths = std::fs::read_dir(directory).map_err(failed)?.map(|entry| Ok(entry?.path()));
+    let mut paths = paths.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    if output::is_bundle(directory) {
+        return Err(Failure::misuse(format!("`{}` is a bundle itself", directory.display()))
+            .help("name the directory that has a subdirectory for each bundle"));
+    }
+    // So that of two bundles with one name the same one is taken on every machine.
+    paths.sort();
+    for path in paths {
+        if !path.is_dir() {
+            continue;
+        }
+        let manifests = manifests(&Input::Disk(path.clone()), access)?;
+        let csv = manifests.iter().find(|object| object["kind"] == olmkit_bundle::csv::KIND);
+        if let Some(name) = csv.map(|csv| Key::of(csv).name) {
+            found.insert(name, (path, manifests));
+        }
+    }
+    if found.is_empty() {
+        return Err(Failure::misuse(format!("`{}` has no bundles", directory.display()))
+            .help("name the directory that has a subdirectory for each bundle"));
+    }
+    Ok(found)
 }
 
 /// Where a rollback keeps custom resources.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::super::impersonation::ImpersonationFlags;
 use super::super::olm::release;
@@ -14,8 +14,10 @@ use super::{catalog_source, image_reference, input, namespace};
 use crate::actions::olm::{Download, RELEASES, Request, Source};
 use crate::actions::operator::Target;
 use crate::actions::operator::channel_test::{self, ChannelTest, TIMEOUT};
-use crate::actions::operator::kind::Kind;
+use crate::actions::operator::kind::{Kind, REGISTRY};
+use crate::actions::operator::stock::Stock;
 use crate::exit::Failure;
+use crate::image::Place;
 use crate::input::{Input, Side};
 use crate::lifecycle::channel_test::{Edges, Samples, Settings};
 use crate::lifecycle::engine::Options;
@@ -70,14 +72,16 @@ struct ClusterFlags {
     /// Catalog image to test; creates a CatalogSource for it and removes it afterwards
     #[arg(long, value_name = "REFERENCE", value_parser = image_reference, conflicts_with = "simulate")]
     catalog_image: Option<String>,
-    /// Directory or image to read the catalog from, if not the image of the CatalogSource
+    /// Directory or image to read the catalog from, if not the image of the CatalogSource; with --kind and without
+    /// --catalog-image, it is pushed to the registry of the test
     #[arg(long, value_name = "CATALOG", value_parser = input)]
     catalog_from: Option<Input>,
     /// Test in seconds with OLM simulated in memory; needs --catalog-from
     #[arg(long, requires = "catalog_from", conflicts_with = "as_user")]
     simulate: bool,
-    /// Bundles of the simulated registry, a directory with a subdirectory for each [default: pulled from their registries]
-    #[arg(long, value_name = "DIR", requires = "simulate")]
+    /// Directory with a subdirectory for each bundle: those of the simulated registry, or with --kind those that are pushed
+    /// [default: pulled from their registries]
+    #[arg(long, value_name = "DIR", requires = "catalog_from", requires = "at_hand")]
     bundles_from: Option<PathBuf>,
     /// Empty namespace to install into [default: `olmkit-test-PACKAGE`, which is created and removed]
     #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
@@ -97,9 +101,11 @@ struct ClusterFlags {
 /// A cluster that is made for the test.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cluster of its own")]
+#[command(group = ArgGroup::new("at_hand").args(["simulate", "kind"]))]
+#[command(group = ArgGroup::new("kind_catalog").multiple(true).args(["catalog_image", "catalog_from"]))]
 struct KindFlags {
-    /// Test on a cluster that is made by kind, with OLM, and deleted afterwards
-    #[arg(long, requires = "catalog_image", conflicts_with_all = ["simulate", "context", "kubeconfig", "catalog", "adopt", "dry_run", "as_user"])]
+    /// Test on a cluster that is made by kind, with OLM, and deleted afterwards; needs --catalog-image or --catalog-from
+    #[arg(long, requires = "kind_catalog", conflicts_with_all = ["simulate", "context", "kubeconfig", "catalog", "adopt", "dry_run", "as_user"])]
     kind: bool,
     /// kind's configuration, such as for a registry on this machine
     #[arg(long, value_name = "FILE", requires = "kind")]
@@ -110,13 +116,35 @@ struct KindFlags {
     /// Manifests of OLM instead of a download: files, or directories with files
     #[arg(long, value_name = "FILE|DIR", requires = "kind", num_args = 1.., conflicts_with = "olm_version")]
     olm_manifests: Vec<PathBuf>,
-    /// Keep the cluster
+    /// Push an image, such as that of an operator, to a registry of the test, where the nodes find it as REFERENCE; repeat for several
+    #[arg(long, value_name = "REFERENCE=IMAGE", requires = "kind", value_parser = stocked)]
+    push_image: Vec<(String, Place)>,
+    /// Image of that registry
+    #[arg(long, value_name = "REFERENCE", requires = "kind", default_value = REGISTRY)]
+    registry_image: String,
+    /// Keep the cluster and the registry
     #[arg(long, requires = "kind")]
     keep: bool,
 }
 
+/// A reference, and the image that is pushed for it.
+fn stocked(text: &str) -> Result<(String, Place), String> {
+    let Some((reference, place)) = text.split_once('=') else {
+        return Err(
+            "expected REFERENCE=IMAGE, such as `registry.example.com/app:v1=oci-archive:app.tar`".into()
+        );
+    };
+    let reference = image_reference(reference)?;
+    let place = place.parse::<Place>().map_err(|error| match error.help() {
+        Some(help) => format!("{error}; {help}"),
+        None => error.to_string(),
+    })?;
+    Ok((reference, place))
+}
+
 impl KindFlags {
-    fn kind(self) -> Option<Kind> {
+    /// The cluster, and what its registry gets besides the images that are named here.
+    fn kind(self, stock: Stock) -> Option<Kind> {
         let source = if self.olm_manifests.is_empty() {
             Source::Release(Download {
                 version: self.olm_version,
@@ -128,7 +156,9 @@ impl KindFlags {
         };
         // Other catalogs would only take time, and their packages would be in the way of resolution.
         let olm = Request { source, images: vec![], without_catalogs: true, adopt: false, keep: true };
-        self.kind.then_some(Kind { config: self.kind_config, olm, keep: self.keep })
+        let stock = Stock { images: self.push_image, ..stock };
+        let (config, keep, registry_image) = (self.kind_config, self.keep, self.registry_image);
+        self.kind.then_some(Kind { config, olm, keep, stock, registry_image })
     }
 }
 
@@ -191,6 +221,7 @@ Examples:
   olmkit operator test redis-operator --catalog olm/redis-catalog --junit report.xml
   olmkit operator test redis-operator --catalog-image registry.example.com/team/catalog:v2 --channel stable,fast
   olmkit operator test redis-operator --catalog-image registry.example.com/team/catalog:v2 --kind
+  olmkit operator test redis-operator --catalog-from catalog --bundles-from bundles --kind
   olmkit operator test redis-operator --simulate --catalog-from catalog --against git:main:catalog --output markdown";
 
 /// The longest name of a namespace.
@@ -234,6 +265,12 @@ impl Test {
             accept_missing_images: self.accept_missing_images,
             simulated: cluster.simulate,
         };
+        let stock = Stock {
+            catalog: cluster.catalog_from.clone(),
+            push_catalog: cluster.catalog_image.is_none(),
+            bundles: cluster.bundles_from.clone(),
+            images: Vec::new(),
+        };
         let target = Target {
             contexts: cluster.context.into_iter().collect(),
             kubeconfig: cluster.kubeconfig,
@@ -246,7 +283,7 @@ impl Test {
             settings,
             simulate: cluster.simulate,
             target,
-            kind: self.kind.kind(),
+            kind: self.kind.kind(stock),
             against: self.against,
             samples: self.samples,
             junit: self.junit,
