@@ -16,7 +16,8 @@ TARGET ?= $(shell uname -m)-unknown-linux-gnu
 # The operator's program: by default cargo builds and runs it.
 PROGRAM ?= $(CARGO) run --quiet --locked -p $(NAME) --
 OLMKIT ?= $(CARGO) run --quiet --locked -p olmkit --
-STATIC = RUSTFLAGS='-C target-feature=+crt-static' $(TOP)/tests/built --profile dist --target $(TARGET) -p $(NAME)
+# Builds it static, and prints where it is.
+STATIC ?= RUSTFLAGS='-C target-feature=+crt-static' $(TOP)/tests/built --profile dist --target $(TARGET) -p $(NAME)
 
 .PHONY: help manifests install uninstall run image
 help: ## list the targets

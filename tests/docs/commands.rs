@@ -300,7 +300,8 @@ fn words(line: &str) -> Vec<String> {
 fn the_page_about_kind_has_commands_that_exist() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kind.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let lines: Vec<&str> = page.lines().filter(|line| line.starts_with("olmkit ")).collect();
+    let lines = page.lines().map(|line| line.strip_prefix("$ ").unwrap_or(line));
+    let lines: Vec<&str> = lines.filter(|line| line.starts_with("olmkit ")).collect();
     assert!(lines.len() > 15, "{lines:?}");
     for line in lines {
         if let Err(error) = Cli::command().try_get_matches_from(words(line)) {

@@ -18,7 +18,7 @@ use crate::program;
 use crate::support::{Part, find};
 
 /// An operator of `examples/`.
-struct Example {
+pub(crate) struct Example {
     name: &'static str,
     /// Its releases, oldest first.
     releases: [&'static str; 2],
@@ -27,7 +27,7 @@ struct Example {
     /// The images of what it runs.
     operands: &'static [Operand],
     /// Its CRD.
-    crd: &'static str,
+    pub(crate) crd: &'static str,
     /// A custom resource, which its sample creates, and what `kubectl wait` is to wait for.
     sample: &'static str,
     ready: &'static str,
@@ -43,7 +43,7 @@ struct Operand {
     find: fn(&str) -> Option<PathBuf>,
 }
 
-const MEMCACHED: Example = Example {
+pub(crate) const MEMCACHED: Example = Example {
     name: "memcached",
     releases: ["0.1.0", "0.2.0"],
     chart: false,
@@ -145,7 +145,7 @@ impl Example {
     }
 
     /// The program as it was built beside this test.
-    fn built(&self) -> Result<PathBuf, Failed> {
+    pub(crate) fn built(&self) -> Result<PathBuf, Failed> {
         let here = std::env::current_exe()?;
         let built = here.ancestors().nth(2).ok_or("no target directory")?.join(self.operator());
         if built.is_file() {

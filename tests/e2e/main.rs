@@ -17,6 +17,7 @@ mod examples;
 mod harness;
 mod images;
 mod junit;
+mod kind;
 mod network;
 mod olm;
 mod operators;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     trials.extend(channels::trials());
     trials.extend(examples::trials());
     trials.extend(images::trials());
+    trials.extend(kind::trials());
     trials.extend(network::trials());
     trials.extend(olm::trials());
     trials.extend(operators::trials());

@@ -10,7 +10,7 @@ use crate::cluster::Namespace;
 use crate::walk::{self, Walk};
 
 /// How long a question is asked again.
-const PATIENCE: Duration = Duration::from_secs(150);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 /// What pages call the registry.
 const REGISTRY: &str = "registry.example.com";
 
@@ -32,35 +32,42 @@ pub(crate) struct Page<'a> {
     pub(crate) asks: &'a [&'a str],
 }
 
+/// What the reader of a page has, in a directory: olmkit, kubectl, and a kubeconfig, with a namespace or without.
+pub(crate) fn surroundings(
+    namespace: &Namespace,
+    dir: &Path,
+    current: Option<&str>,
+) -> Result<Vec<(&'static str, String)>, Failed> {
+    let kubectl = namespace.cluster.command(&[]).get_program().to_string_lossy().into_owned();
+    let kubectl = if kubectl.contains('/') { fs::canonicalize(&kubectl)? } else { kubectl.into() };
+    if kubectl.is_absolute() {
+        std::os::unix::fs::symlink(&kubectl, dir.join("kubectl"))?;
+    }
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_olmkit"), dir.join("olmkit"))?;
+    let config = dir.join("kubeconfig");
+    fs::write(&config, namespace.cluster.kubectl(&["config", "view", "--raw", "--flatten"])?)?;
+    let config = config.display().to_string();
+    let change = match current {
+        Some(name) => ["set-context".into(), "--current".into(), format!("--namespace={name}")],
+        None => {
+            let context = namespace.cluster.kubectl(&["config", "current-context"])?;
+            ["unset".to_owned(), format!("contexts.{}.namespace", context.trim()), String::new()]
+        }
+    };
+    let mut words = vec!["--kubeconfig", &config, "config"];
+    words.extend(change.iter().map(String::as_str).filter(|word| !word.is_empty()));
+    namespace.cluster.kubectl(&words)?;
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap_or_default());
+    Ok(vec![("PATH", path), ("KUBECONFIG", config), ("KUBECTL", "kubectl".into())])
+}
+
 /// Runs the commands of a page in this namespace.
 pub(crate) fn walked(namespace: &Namespace, page: Page<'_>) -> Result<(), Failed> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join(page.path))?;
-    // A kubectl of this name that means this namespace, as the page's reader has it.
     let dir = tempfile::tempdir()?;
-    let kubectl = namespace.cluster.command(&[]).get_program().to_string_lossy().into_owned();
-    let kubectl = if kubectl.contains('/') { fs::canonicalize(&kubectl)? } else { kubectl.into() };
-    if kubectl.is_absolute() {
-        std::os::unix::fs::symlink(&kubectl, dir.path().join("kubectl"))?;
-    }
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_olmkit"), dir.path().join("olmkit"))?;
-    let config = dir.path().join("kubeconfig");
-    fs::write(&config, namespace.cluster.kubectl(&["config", "view", "--raw", "--flatten"])?)?;
-    namespace.cluster.kubectl(&[
-        "--kubeconfig",
-        &config.display().to_string(),
-        "config",
-        "set-context",
-        "--current",
-        &format!("--namespace={}", namespace.name),
-    ])?;
-    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap_or_default());
     let mut environment = page.environment;
-    environment.extend([
-        ("PATH", path),
-        ("KUBECONFIG", config.display().to_string()),
-        ("KUBECTL", "kubectl".into()),
-    ]);
+    environment.extend(surroundings(namespace, dir.path(), Some(&namespace.name))?);
     let registry = &namespace.cluster.registry;
     let images =
         page.images.iter().map(|(name, here)| (format!("{REGISTRY}/{name}"), format!("{registry}/{here}")));
