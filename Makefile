@@ -9,7 +9,7 @@ ifneq ($(words $(CURDIR)),1)
 export CARGO_TARGET_DIR := $(shell tests/target-dir)
 endif
 
-.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench dist dist-check docs book generate
+.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench bench-cluster dist dist-check docs book generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -71,6 +71,9 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	tests/bench/serve "$$server" "$$multiply" "$$probe" $(CATALOG) && \
 	tests/bench/peers "$$olmkit" "$$probe"
 	tests/bench/redis
+
+bench-cluster: ## the seconds that olmkit adds to OLM's own, on a cluster with OLM: a Markdown table
+	@olmkit=$$(tests/built --release) && tests/bench/cluster "$$olmkit"
 
 dist: ## what a release publishes, in target/published: static programs, checksums, bills of materials, an image
 	@dist/build
