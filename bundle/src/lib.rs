@@ -9,6 +9,7 @@
 //! - [`validate`](mod@validate) checks it, rule by rule, and returns [`finding`]s; [`diff`](mod@diff) says what an upgrade changes;
 //! - [`generate`](mod@generate) makes bundles of an operator's manifests, [`convert`] of package manifests;
 //! - [`manifests`] renders a bundle as the objects that OLM v1 applies;
+//! - [`go`] is how Go matches names of fields and writes numbers;
 //! - [`names`] and [`version`] are what catalogs and clusters know bundles by, [`cel`] evaluates constraints and rules.
 //!
 //! Start at [`parse::Bundle`]; `examples/check.rs` is a whole program. Another version of Kubernetes' types than that of the default
@@ -34,6 +35,7 @@ pub mod diff;
 pub mod email;
 pub mod finding;
 pub mod generate;
+pub mod go;
 pub mod kinds;
 pub mod load;
 pub mod manifests;

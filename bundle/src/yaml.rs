@@ -21,9 +21,10 @@ pub mod write;
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::go;
 use crate::source::Span;
 
-pub use resolve::{as_plain_text, go_float};
+pub use resolve::as_plain_text;
 
 /// One YAML document.
 #[derive(Debug, Clone)]
@@ -225,7 +226,7 @@ impl<'a> Node<'a> {
             Value::Bool(value) => Some(Cow::Borrowed(if *value { "true" } else { "false" })),
             Value::Int(value) => Some(Cow::Owned(value.to_string())),
             Value::UInt(value) => Some(Cow::Owned(value.to_string())),
-            Value::Float(value) => Some(Cow::Owned(go_float(*value))),
+            Value::Float(value) => Some(Cow::Owned(go::float_as_text(*value))),
             Value::String(text) => Some(Cow::Borrowed(text)),
             Value::Sequence(_) | Value::Mapping(_) => None,
         }
@@ -425,16 +426,14 @@ impl<'a> Mapping<'a> {
         found.ok().map(|at| &self.entries[self.by_key[at] as usize])
     }
 
-    /// The value under `key`, or under a key that differs from it in case alone, as encoding/json matches fields.
+    /// The value under `key`, or under a key that differs from it in case alone, as [`go`] matches fields.
     pub fn get_folded(&self, key: &str) -> Option<&Node<'a>> {
         self.entry_folded(key).map(|entry| &entry.value)
     }
 
     /// The key as it stands, in whatever case, with its value.
     pub fn entry_folded(&self, key: &str) -> Option<&Entry<'a>> {
-        // Go sorts keys before it assigns fields, so the last in order wins, be it the field's own name or not.
-        let folded = self.entries.iter().filter(|entry| entry.key.eq_ignore_ascii_case(key));
-        folded.max_by(|a, b| a.key.cmp(&b.key))
+        go::entry_of(key, &self.entries, |entry| &entry.key)
     }
 
     /// Every entry, in the order of the file.

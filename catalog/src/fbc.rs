@@ -19,7 +19,6 @@ use olmkit_bundle::source::{Source, Span};
 use crate::load::CatalogFiles;
 use olmkit_bundle::parallel::in_parallel;
 
-pub(crate) use read::same_key;
 pub use value::{Member, Text, Value};
 
 /// The schemas that OLM gives a meaning to.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use olmkit_bundle::go;
 use serde_json::Value as Json;
 
 /// A value whose maps have an order of their own.
@@ -100,7 +101,7 @@ impl Out<'_> {
             Json::Bool(true) => self.text += "true",
             Json::Bool(false) => self.text += "false",
             Json::Number(number) => match number.as_f64() {
-                Some(float) if number.is_f64() => self.text += &float_text(float),
+                Some(float) if number.is_f64() => self.text += &go::float_as_json(float),
                 _ => self.text += &number.to_string(),
             },
             Json::String(text) => self.string(text),
@@ -206,19 +207,6 @@ pub(crate) fn push_text(out: &mut String, text: &str, escape_html: bool) {
     }
     out.push_str(rest);
     out.push('"');
-}
-
-/// A float with the fewest digits that say it; with an exponent when it is very large or very small.
-pub(crate) fn float_text(value: f64) -> String {
-    let size = value.abs();
-    if size == 0.0 || (1e-6..1e21).contains(&size) {
-        return value.to_string();
-    }
-    let text = format!("{value:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
-        _ => text,
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use olmkit_bundle::go;
 use olmkit_bundle::version::Version;
 use olmkit_bundle::yaml::{Node, Value};
 use serde::Deserialize;
@@ -45,12 +46,6 @@ pub(crate) fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)
             is_right.then_some((at, Package { name, version, release }))
         })
         .collect()
-}
-
-/// A member of a map, its key matched as Go matches fields.
-pub(crate) fn folded<'v>(value: &'v Json, key: &str) -> Option<&'v Json> {
-    // The keys are sorted, as opm sorts them; of two that differ in case, the last one sets the field.
-    value.as_object()?.iter().rfind(|(other, _)| fbc::same_key(other, key)).map(|(_, value)| value)
 }
 
 /// Whether the value of a property is surely right. It is looked at as it stands, and nothing is made of it.
@@ -170,11 +165,7 @@ impl<'de> Visitor<'de> for Key {
     fn visit_str<E>(self, key: &str) -> Result<Shape, E> {
         Ok(match self.0 {
             Shape::Map(shape) => *shape,
-            Shape::Fields(fields) => {
-                let same = fields.iter().find(|(name, _)| *name == key);
-                let found = same.or_else(|| fields.iter().find(|(name, _)| fbc::same_key(name, key)));
-                found.map_or(Shape::Any, |(_, shape)| *shape)
-            }
+            Shape::Fields(fields) => field(fields, key).map_or(Shape::Any, |(_, shape)| *shape),
             _ => Shape::Any,
         })
     }
@@ -191,6 +182,11 @@ enum Shape {
     /// A map whose keys are free.
     Map(&'static Self),
     Fields(&'static [(&'static str, Self)]),
+}
+
+/// The field that a key sets, with its shape.
+fn field(fields: &'static [(&'static str, Shape)], key: &str) -> Option<&'static (&'static str, Shape)> {
+    go::field(key, fields.iter().map(|(name, _)| *name)).map(|at| &fields[at])
 }
 
 const PACKAGE: Shape =
@@ -268,10 +264,9 @@ impl Shape {
             | (Self::Integer, Value::Int(_)) => true,
             (Self::List(shape), Value::Sequence(items)) => items.iter().all(|item| shape.fits(item)),
             (Self::Map(shape), Value::Mapping(map)) => map.iter().all(|entry| shape.fits(&entry.value)),
-            (Self::Fields(fields), Value::Mapping(map)) => map.iter().all(|entry| {
-                let field = fields.iter().find(|(name, _)| fbc::same_key(name, &entry.key));
-                field.is_none_or(|(_, shape)| shape.fits(&entry.value))
-            }),
+            (Self::Fields(fields), Value::Mapping(map)) => map
+                .iter()
+                .all(|entry| field(fields, &entry.key).is_none_or(|(_, shape)| shape.fits(&entry.value))),
             _ => false,
         }
     }
@@ -292,7 +287,7 @@ impl Shape {
                 map.iter().find_map(|(key, value)| shape.misfit(value, &inner(key)))
             }
             (Self::Fields(fields), Json::Object(map)) => map.iter().find_map(|(key, value)| {
-                let (name, shape) = fields.iter().find(|(name, _)| fbc::same_key(name, key))?;
+                let (name, shape) = field(fields, key)?;
                 shape.misfit(value, &inner(name))
             }),
             _ => {

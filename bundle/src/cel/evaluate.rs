@@ -7,9 +7,9 @@ use super::constraint::EvaluationError;
 use super::tree::{Expr, Item, Step};
 use super::types::TYPES;
 use super::value::{Value, find};
+use crate::go;
 use crate::pattern::Pattern;
 use crate::version::{parse_tolerant, precedence};
-use crate::yaml::go_float;
 
 /// More steps than any sensible expression needs by far.
 const MAX_STEPS: usize = 10_000_000;
@@ -393,7 +393,7 @@ fn printed(value: &Value) -> Option<String> {
         Value::Bool(value) => Some(value.to_string()),
         Value::Int(value) => Some(value.to_string()),
         Value::Uint(value) => Some(value.to_string()),
-        Value::Double(value) if value.is_finite() => Some(go_float(*value)),
+        Value::Double(value) if value.is_finite() => Some(go::float_as_text(*value)),
         Value::String(text) => Some(text.to_string()),
         _ => None,
     }

@@ -3,6 +3,7 @@
 //! cannot be pruned or merged is not there.
 
 use crate::crd::types::SCHEMA;
+use crate::go::same_field;
 use crate::pattern::Pattern;
 use crate::source::Span;
 use crate::yaml::{Mapping, Node, Value};
@@ -43,7 +44,7 @@ pub fn problems(schema: Schema<'_, '_>) -> Vec<Problem> {
 
 /// The first keyword at the root of a schema that cannot stand there beside a status subresource, with its place.
 pub fn problem_beside_status(schema: Schema<'_, '_>) -> Option<Problem> {
-    let allowed = |key: &str| BESIDE_STATUS.iter().any(|allowed| allowed.eq_ignore_ascii_case(key));
+    let allowed = |key: &str| BESIDE_STATUS.iter().any(|allowed| same_field(allowed, key));
     let mut entries = schema.0.as_mapping()?.iter();
     let entry = entries.find(|entry| {
         // An empty list or map stands there too.
@@ -57,7 +58,7 @@ pub fn problem_beside_status(schema: Schema<'_, '_>) -> Option<Problem> {
 
 /// Whether a key is one of a schema; clusters pass over others.
 fn is_keyword(key: &str) -> bool {
-    SCHEMA.fields.iter().any(|field| field.name.eq_ignore_ascii_case(key))
+    SCHEMA.fields.iter().any(|field| same_field(field.name, key))
 }
 
 /// What may stand at the root beside a status subresource.

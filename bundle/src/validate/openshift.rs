@@ -4,6 +4,7 @@
 use super::facts::Facts;
 use super::removals::{self, Table};
 use crate::csv::annotation::PROPERTIES;
+use crate::go;
 use crate::parse::Csv;
 use crate::version::{Version, parse_tolerant, precedence};
 
@@ -44,16 +45,13 @@ pub(super) fn max_version(csv: Csv<'_, '_>) -> MaxVersion {
     };
     let mut version = None;
     for property in properties.into_iter().flatten() {
-        let fields = match property {
+        match property {
             serde_json::Value::Null => continue,
-            serde_json::Value::Object(fields) => fields,
+            serde_json::Value::Object(_) => {}
             _ => return invalid("a property is not an object"),
-        };
-        // Go matches names without regard to case, and takes null for nothing.
-        let field = |name: &str| {
-            fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-        };
-        let text = |name: &str| match field(name) {
+        }
+        // Go takes null for nothing.
+        let text = |name: &str| match go::value_of(&property, name) {
             None | Some(serde_json::Value::Null) => Some(""),
             Some(serde_json::Value::String(text)) => Some(text.as_str()),
             Some(_) => None,

@@ -16,6 +16,7 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::{Entry, Mapping, Node, Value};
+use crate::go;
 use crate::source::Span;
 
 /// The type of `resources.limits`, which Kubernetes reads from a text or a number.
@@ -314,10 +315,7 @@ fn match_fields<'de>(
 ) -> Vec<(&'de str, &'de Entry<'de>)> {
     let mut matched: Vec<(&'de str, &'de Entry<'de>)> = Vec::with_capacity(mapping.len());
     for entry in mapping {
-        let exact = fields.iter().find(|field| **field == entry.key);
-        let Some(field) =
-            exact.or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(&entry.key)))
-        else {
+        let Some(field) = go::field(&entry.key, fields.iter().copied()).map(|at| fields[at]) else {
             noted.borrow_mut().unknown.push(UnknownField {
                 key: entry.key.to_string(),
                 span: entry.key_span,
@@ -329,7 +327,7 @@ fn match_fields<'de>(
             continue;
         }
         // Two spellings of one field: Go sorts the keys first, and the last one assigned stays.
-        match matched.iter_mut().find(|(name, _)| name == field) {
+        match matched.iter_mut().find(|(name, _)| *name == field) {
             Some((_, other)) if other.key < entry.key => *other = entry,
             Some(_) => {}
             None => matched.push((field, entry)),

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::{Node, Step, Value};
+use crate::go;
 use crate::source::Span;
 
 /// A type of Go.
@@ -83,9 +84,7 @@ impl Field {
 
 impl Struct {
     fn field(&self, key: &str) -> Option<&'static Field> {
-        let fields = self.fields;
-        let exact = fields.iter().find(|field| field.name == key);
-        exact.or_else(|| fields.iter().find(|field| field.name.eq_ignore_ascii_case(key)))
+        go::field(key, self.fields.iter().map(|field| field.name)).map(|at| &self.fields[at])
     }
 }
 

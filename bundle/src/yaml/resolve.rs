@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::{Node, SyntaxError, Value};
+use crate::go;
 
 /// The tags that go-yaml resolves; any other makes a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,34 +164,7 @@ pub(super) fn key(node: Node<'_>) -> Result<Cow<'_, str>, SyntaxError> {
         Value::String(text) => Ok(text),
         Value::Bool(value) => Ok(Cow::Borrowed(if value { "true" } else { "false" })),
         Value::Int(value) => Ok(Cow::Owned(value.to_string())),
-        Value::Float(value) => Ok(Cow::Owned(go_digits(&format!("{:e}", value as f32)))),
+        Value::Float(value) => Ok(Cow::Owned(go::float_as_text(value as f32))),
         value => Err(SyntaxError::new(format!("{value} cannot be a key"), node.span)),
     }
-}
-
-/// A float as Go's `strconv.FormatFloat(value, 'g', -1, 64)` prints it: `1.1`, `1e+06`.
-pub fn go_float(value: f64) -> String {
-    go_digits(&format!("{value:e}"))
-}
-
-/// Turns Rust's shortest `d.ddde-x` into Go's choice between plain and scientific notation.
-fn go_digits(scientific: &str) -> String {
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
-    let Ok(exponent) = exponent.parse::<i32>() else { return scientific.to_owned() };
-    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
-    if !(-4..6).contains(&exponent) {
-        return format!("{sign}{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
-    }
-    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
-    let plain = if exponent < 0 {
-        format!("0.{}{digits}", "0".repeat((-exponent - 1) as usize))
-    } else {
-        let whole = exponent as usize + 1;
-        if digits.len() <= whole {
-            format!("{digits}{}", "0".repeat(whole - digits.len()))
-        } else {
-            format!("{}.{}", &digits[..whole], &digits[whole..])
-        }
-    };
-    format!("{sign}{plain}")
 }

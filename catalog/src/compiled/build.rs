@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use olmkit_bundle::finding::{Finding, Level};
+use olmkit_bundle::go;
 use prost::Message as _;
 use serde_json::{Value as Json, json};
 
@@ -23,7 +24,6 @@ use crate::fbc::{self, At, Catalog, property, schema};
 use crate::index::{self, Index};
 use crate::json::compact;
 use crate::load::CatalogFiles;
-use crate::property::folded;
 use crate::validate;
 use olmkit_bundle::parallel::in_parallel;
 
@@ -420,7 +420,7 @@ fn dependency(kind: &str, value: &str) -> Option<api::Dependency> {
 /// The members of a map that are text, by their keys; a map without them when it is none.
 fn texts(json: &str) -> impl Fn(&str) -> String {
     let value: Json = serde_json::from_str(json).unwrap_or_default();
-    move |key| folded(&value, key).and_then(Json::as_str).unwrap_or("").to_owned()
+    move |key| go::value_of(&value, key).and_then(Json::as_str).unwrap_or("").to_owned()
 }
 
 fn deprecation(package: &index::Package<'_, '_>, schema: &str, name: &str) -> Option<api::Deprecation> {

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use olmkit_bundle::go;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::fbc::{Member, Value};
-use crate::json::{float_text, push_text};
+use crate::json::push_text;
 
 /// The text of a value.
 pub(super) fn text(value: &Value<'_>) -> String {
@@ -118,7 +119,7 @@ impl<'de> Visitor<'de> for Canonical<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.number(float_text(value));
+        self.number(go::float_as_json(value));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! A bundle's manifests as opm's server has them: those that stand in the catalog, else a ClusterServiceVersion made of what
 //! the catalog says of it (operator-registry `pkg/api/model_to_api.go`).
 
-use olmkit_bundle::{csv, yaml};
+use olmkit_bundle::{csv, go, yaml};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -10,7 +10,6 @@ use super::shown::Shown;
 use crate::base64;
 use crate::fbc::{Bundle, Package, RelatedImage, property};
 use crate::json::{marshal, push_text};
-use crate::property::folded;
 
 /// A bundle's manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl Manifests {
 /// A manifest from an `olm.bundle.object`: JSON as it stands, YAML as JSON.
 fn object(value: &str) -> Option<String> {
     let value: Json = serde_json::from_str(value).ok()?;
-    let data = folded(&value, "data").and_then(Json::as_str).unwrap_or("");
+    let data = go::value_of(&value, "data").and_then(Json::as_str).unwrap_or("");
     let text = String::from_utf8(base64::decode(data).ok()?).ok()?;
     if text.trim_start().starts_with('{') {
         return Some(text);

@@ -3,10 +3,10 @@
 
 use std::fmt;
 
+use olmkit_bundle::go;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::canonical::{Canonical, Key};
-use crate::fbc::same_key;
 use crate::json::push_text;
 
 /// The fields of an `olm.csv.metadata` as JSON text.
@@ -281,9 +281,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
         self.out.push('{');
         let mut places: Places = [None; METADATA.len()];
         while let Some(key) = entries.next_key_seed(Key)? {
-            let same = self.fields.iter().position(|field| field.name == key);
-            let Some(at) = same.or_else(|| self.fields.iter().position(|field| same_key(field.name, &key)))
-            else {
+            let Some(at) = go::field(&key, self.fields.iter().map(|field| field.name)) else {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             };

@@ -1,8 +1,7 @@
 //! The comments of a YAML document: what each of them speaks of, and where it goes when the document is written anew.
 
+use olmkit_bundle::go::same_field;
 use olmkit_bundle::yaml::{self, Node, Value};
-
-use crate::fbc::same_key;
 
 /// A comment, from its `#` to the end of its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,7 +293,7 @@ impl<'t> Layout<'t> {
 impl Step {
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Key(a), Self::Key(b)) => same_key(a, b),
+            (Self::Key(a), Self::Key(b)) => same_field(a, b),
             (a, b) => a == b,
         }
     }

@@ -6,10 +6,10 @@
 
 use std::collections::HashSet;
 
+use olmkit_bundle::go::same_field;
 use olmkit_bundle::yaml::{self, Node, Step, Value};
 use serde_json::Value as Json;
 
-use crate::fbc::same_key;
 use crate::json::{Layout, Tree};
 
 /// Changes to one text, by byte offsets, applied together.
@@ -88,7 +88,8 @@ impl<'t> Editor<'t> {
                     old.keys().filter(|key| !new.contains_key(*key)).map(String::as_str).collect();
                 if !gone.is_empty() {
                     let map = self.at(path)?.as_mapping()?;
-                    let is_gone = map.iter().map(|entry| gone.iter().any(|gone| same_key(&entry.key, gone)));
+                    let is_gone =
+                        map.iter().map(|entry| gone.iter().any(|gone| same_field(&entry.key, gone)));
                     let is_gone: Vec<bool> = is_gone.collect();
                     self.remove_parts(path, &is_gone)?;
                 }
@@ -273,8 +274,9 @@ impl<'t> Editor<'t> {
     fn set(&mut self, path: &[Step<'_>], key: &str, value: &Json) -> Option<()> {
         let node = self.at(path)?;
         let style = self.style_of(node);
-        let entry = node.as_mapping()?.iter().find(|entry| same_key(&entry.key, key));
-        let Some(entry) = entry else { return self.add_member(path, key, value) };
+        let Some(entry) = node.as_mapping()?.entry_folded(key) else {
+            return self.add_member(path, key, value);
+        };
         let old = &entry.value;
         let (from, to) = (old.span.start as usize, old.span.end as usize);
         if from < entry.key_span.end as usize {
@@ -375,12 +377,7 @@ impl<'t> Editor<'t> {
 
     /// The value at a path, its keys matched as Go matches fields.
     fn at(&self, path: &[Step<'_>]) -> Option<&Node<'t>> {
-        path.iter().try_fold(&self.root, |node, step| match step {
-            Step::Key(key) => {
-                node.as_mapping()?.iter().find(|entry| same_key(&entry.key, key)).map(|entry| &entry.value)
-            }
-            Step::Index(index) => node.as_sequence()?.get(*index),
-        })
+        self.root.at_folded(path)
     }
 
     fn add_member(&mut self, path: &[Step<'_>], key: &str, value: &Json) -> Option<()> {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use olmkit_bundle::go::{self, fold, same_field};
 use olmkit_bundle::source::Span;
 
 use super::value::{Member, Text, Value};
@@ -26,7 +27,7 @@ pub(super) fn blob<'a>(catalog: &mut Catalog<'a>, file: u32, value: Value<'a>) {
     if reader.reports_twins(&members) {
         return;
     }
-    let schema = members.iter().find(|member| same_key(&member.key, "schema"));
+    let schema = members.iter().find(|member| same_field(&member.key, "schema"));
     let schema = schema.map(|member| reader.text_or_fault(member.value.clone(), || "schema".into()));
     match schema {
         Some(None) => {}
@@ -321,7 +322,7 @@ impl Reader<'_> {
     fn reports_twins(&mut self, members: &[Member<'_>]) -> bool {
         let twins = match members.len() {
             count @ 0..=16 => (1..count).find_map(|at| {
-                Some((members[..at].iter().find(|a| same_key(&a.key, &members[at].key))?, &members[at]))
+                Some((members[..at].iter().find(|a| same_field(&a.key, &members[at].key))?, &members[at]))
             }),
             count => {
                 let mut seen = HashMap::with_capacity(count);
@@ -339,18 +340,7 @@ impl Reader<'_> {
     }
 }
 
-/// The field that a key names.
+/// The field that a key sets.
 fn field(key: &str, fields: &[&'static str]) -> Option<&'static str> {
-    let exact = fields.iter().find(|field| **field == key);
-    exact.or_else(|| fields.iter().find(|field| same_key(key, field))).copied()
-}
-
-/// Whether two keys differ in nothing but case.
-pub(crate) fn same_key(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b) || !(a.is_ascii() && b.is_ascii()) && fold(a) == fold(b)
-}
-
-/// Unicode's case folding as far as it concerns single letters: `ſ` is an `s`, the Kelvin sign a `k`.
-fn fold(key: &str) -> String {
-    key.chars().flat_map(char::to_lowercase).map(|c| if c == 'ſ' { 's' } else { c }).collect()
+    go::field(key, fields.iter().copied()).map(|at| fields[at])
 }

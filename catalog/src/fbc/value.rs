@@ -10,14 +10,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use olmkit_bundle::go;
 use olmkit_bundle::source::Span;
 use olmkit_bundle::yaml::{self, Node};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-
-use super::read::same_key;
-use crate::property::folded;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
@@ -241,15 +239,10 @@ impl<'a> Value<'a> {
         match &self.0 {
             Repr::Json(..) | Repr::Map(..) | Repr::List(..) => {
                 let members = self.clone().into_members().ok()?;
-                let at = position(&members, key)?;
-                members.into_iter().nth(at)?.value.into_text().ok().map(|text| text.value)
+                member_of(key, &members)?.value.clone().into_text().ok().map(|text| text.value)
             }
-            Repr::Yaml(node) => {
-                let mapping = node.as_mapping()?;
-                let same = mapping.iter().filter(|entry| same_key(&entry.key, key));
-                same.max_by(|a, b| a.key.cmp(&b.key))?.value.as_str().map(Cow::Borrowed)
-            }
-            Repr::Made(value) => folded(value, key)?.as_str().map(Cow::Borrowed),
+            Repr::Yaml(node) => node.as_mapping()?.get_folded(key)?.as_str().map(Cow::Borrowed),
+            Repr::Made(value) => go::value_of(value, key)?.as_str().map(Cow::Borrowed),
         }
     }
 
@@ -268,7 +261,7 @@ impl<'a> Value<'a> {
     pub(crate) fn texts_of<const N: usize>(&self, keys: [&str; N]) -> [Cow<'a, str>; N] {
         let members = self.clone().into_members().unwrap_or_default();
         keys.map(|key| {
-            let value = position(&members, key).map(|at| members[at].value.clone());
+            let value = member_of(key, &members).map(|member| member.value.clone());
             value.and_then(|value| value.into_text().ok()).map(|text| text.value).unwrap_or_default()
         })
     }
@@ -319,10 +312,9 @@ impl From<serde_json::Value> for Value<'_> {
     }
 }
 
-/// Which member a field's name means: of two that differ in case the last one in the order of keys, in which opm reads them.
-fn position(members: &[Member<'_>], field: &str) -> Option<usize> {
-    let same = members.iter().enumerate().filter(|(_, member)| same_key(&member.key, field));
-    same.max_by(|(_, a), (_, b)| a.key.cmp(&b.key)).map(|(at, _)| at)
+/// The member that sets a field.
+fn member_of<'m, 'a>(field: &str, members: &'m [Member<'a>]) -> Option<&'m Member<'a>> {
+    go::entry_of(field, members, |member| &member.key)
 }
 
 /// Where `inner`, a slice of `outer`, starts in it.

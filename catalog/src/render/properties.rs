@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use olmkit_bundle::crd::Crd;
 use olmkit_bundle::csv::{ApiServiceDescription, GroupVersionKind, annotation};
 use olmkit_bundle::finding::Place;
+use olmkit_bundle::go;
 use olmkit_bundle::parse::{Bundle, Csv};
 use olmkit_bundle::yaml::Node;
 use serde_json::{Value as Json, json};
@@ -14,7 +15,7 @@ use serde_json::{Value as Json, json};
 use super::RenderError;
 use crate::fbc::{self, property};
 use crate::json::marshal;
-use crate::property::{folded, misfit};
+use crate::property::misfit;
 
 /// A property in the making, ordered by type and then by the text of its value.
 #[derive(Clone, Debug)]
@@ -115,7 +116,7 @@ pub(super) fn of(
 }
 
 fn text(value: &Json, key: &str) -> String {
-    folded(value, key).and_then(Json::as_str).unwrap_or("").to_owned()
+    go::value_of(value, key).and_then(Json::as_str).unwrap_or("").to_owned()
 }
 
 fn gvk(value: &Json) -> GroupVersionKind {
@@ -227,8 +228,8 @@ fn listed(bundle: &Bundle<'_>, key: &str) -> Result<Vec<Property>, RenderError> 
 
 /// A property from `{type, value}`, or what the item is instead.
 fn from_json(item: &Json) -> Result<Property, String> {
-    let kind = folded(item, "type").and_then(Json::as_str).ok_or("an item without type")?;
-    let value = folded(item, "value").ok_or_else(|| format!("a `{kind}` without value"))?;
+    let kind = go::value_of(item, "type").and_then(Json::as_str).ok_or("an item without type")?;
+    let value = go::value_of(item, "value").ok_or_else(|| format!("a `{kind}` without value"))?;
     match misfit(kind, value) {
         Some(why) => Err(format!("a `{kind}` that does not fit: {why}")),
         None => Ok(Property::new(kind, value.clone())),

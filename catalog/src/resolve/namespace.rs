@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use olmkit_bundle::cel::constraint::Properties;
+use olmkit_bundle::go;
 use olmkit_bundle::version::{Version, VersionRange, parse_tolerant};
 use serde_json::Value as Json;
 
 use super::requirement::{Gvk, Requirement};
 use super::{Question, ResolveError};
 use crate::fbc::{self, property};
-use crate::property::folded;
 
 /// Everything that may be part of an answer.
 pub(super) struct Namespace<'q> {
@@ -78,7 +78,8 @@ impl<'q> Namespace<'q> {
             let properties = properties.map(|(kind, value)| (kind.as_str(), value.clone()));
             let facts = Facts::new(Some(installed.version.clone()), properties);
             let package = installed.properties.iter().rfind(|(kind, _)| kind == property::PACKAGE);
-            let package = package.and_then(|(_, value)| folded(value, "packageName")).and_then(Json::as_str);
+            let package =
+                package.and_then(|(_, value)| go::value_of(value, "packageName")).and_then(Json::as_str);
             namespace.entries.push(Entry {
                 name: &installed.name,
                 package: package.unwrap_or(""),
@@ -241,7 +242,7 @@ impl<'q> Facts<'q> {
     fn new(version: Option<Version>, properties: impl Iterator<Item = (&'q str, Json)>) -> Self {
         let mut facts = Self { version, all: properties.collect(), ..Self::default() };
         for (kind, value) in &facts.all {
-            let text = |key: &str| folded(value, key).and_then(Json::as_str).unwrap_or("").to_owned();
+            let text = |key: &str| go::value_of(value, key).and_then(Json::as_str).unwrap_or("").to_owned();
             match *kind {
                 property::PACKAGE => {
                     let version = text("version");

@@ -4,12 +4,13 @@
 use std::fmt;
 
 use olmkit_bundle::cel::constraint::{EvaluationError, Expression};
+use olmkit_bundle::go;
 use olmkit_bundle::version::VersionRange;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::namespace::Facts;
-use crate::fbc::{property, same_key};
-use crate::property::{folded, misfit};
+use crate::fbc::property;
+use crate::property::misfit;
 
 /// OLM refuses longer constraints.
 const MAX_CONSTRAINT: usize = 2 << 16;
@@ -47,7 +48,7 @@ pub(super) struct Gvk {
 impl Requirement {
     /// The requirement that a property is, if it is one.
     pub(super) fn of(kind: &str, value: &Json) -> Result<Option<Self>, String> {
-        let text = |key: &str| folded(value, key).and_then(Json::as_str).unwrap_or("");
+        let text = |key: &str| go::value_of(value, key).and_then(Json::as_str).unwrap_or("");
         match kind {
             property::GVK_REQUIRED | property::PACKAGE_REQUIRED => {
                 if let Some(why) = misfit(kind, value) {
@@ -194,7 +195,7 @@ impl fmt::Display for Needed<'_> {
 
 impl Gvk {
     pub(super) fn of(value: &Json) -> Self {
-        let text = |key: &str| folded(value, key).and_then(Json::as_str).unwrap_or("").to_owned();
+        let text = |key: &str| go::value_of(value, key).and_then(Json::as_str).unwrap_or("").to_owned();
         Self { group: text("group"), version: text("version"), kind: text("kind") }
     }
 }
@@ -207,23 +208,19 @@ impl fmt::Display for Gvk {
 }
 
 /// A map that has no other fields than it may have; keys match as in Go.
-struct Fields<'v>(&'v Map<String, Json>);
+struct Fields<'v>(&'v Json);
 
 impl<'v> Fields<'v> {
     fn of(value: &'v Json, known: &[&str]) -> Result<Self, String> {
         let map = value.as_object().ok_or("a part of a constraint is not a map")?;
-        match map.keys().find(|key| !known.iter().any(|known| same_key(key, known))) {
+        match map.keys().find(|key| !known.iter().any(|known| go::same_field(key, known))) {
             Some(key) => Err(format!("a constraint has the unknown field `{key}`")),
-            None => Ok(Self(map)),
+            None => Ok(Self(value)),
         }
     }
 
     fn get(&self, key: &str) -> Option<&'v Json> {
-        self.0
-            .iter()
-            .rfind(|(other, _)| same_key(other, key))
-            .map(|(_, value)| value)
-            .filter(|value| !value.is_null())
+        go::value_of(self.0, key).filter(|value| !value.is_null())
     }
 
     fn text(&self, key: &str) -> Result<&'v str, String> {

@@ -1,11 +1,11 @@
 //! Reads the fields of templates, keys matched as in Go, and remembers where they stand.
 
 use olmkit_bundle::finding::Place;
+use olmkit_bundle::go::same_field;
 use olmkit_bundle::source::{Source, Span};
 use olmkit_bundle::yaml::{Entry, Node, Value};
 
 use super::TemplateError;
-use crate::fbc::same_key;
 
 /// The fields of a map.
 pub(super) struct Fields<'n, 'a> {
@@ -33,14 +33,14 @@ impl<'n, 'a> Fields<'n, 'a> {
     /// Refuses fields that are not known, and two that differ in case alone, as a strict reader does.
     pub(super) fn only(self, known: &[&str]) -> Result<Self, TemplateError> {
         for (at, entry) in self.entries.iter().enumerate() {
-            if !known.iter().any(|known| same_key(&entry.key, known)) {
+            if !known.iter().any(|known| same_field(&entry.key, known)) {
                 return Err(fail(
                     self.source,
                     entry.key_span,
                     format!("the field `{}` is not known", entry.key),
                 ));
             }
-            if self.entries[..at].iter().any(|other| same_key(&other.key, &entry.key)) {
+            if self.entries[..at].iter().any(|other| same_field(&other.key, &entry.key)) {
                 return Err(fail(
                     self.source,
                     entry.key_span,
@@ -52,7 +52,7 @@ impl<'n, 'a> Fields<'n, 'a> {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&'n Node<'a>> {
-        let entry = self.entries.iter().rfind(|entry| same_key(&entry.key, key))?;
+        let entry = self.entries.iter().rfind(|entry| same_field(&entry.key, key))?;
         Some(&entry.value).filter(|value| !value.is_null())
     }
 

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use olmkit_bundle::go::same_field;
 use olmkit_bundle::version::{Version, precedence};
 use serde_json::{Map, Value as Json};
 
 use super::Refused;
 use crate::edit::{Change, Keep, Request, backticked, deprecate::nothing};
-use crate::fbc::same_key;
 
 const MATURITIES: [&str; 3] = ["candidate", "fast", "stable"];
 
@@ -35,7 +35,7 @@ pub(super) fn edit(old: &Json, request: &Request) -> Result<(Json, Change), Refu
 
 /// The key of a map that matches a field, as Go matches fields.
 fn key<'m>(map: &'m Map<String, Json>, field: &str) -> Option<&'m String> {
-    map.keys().find(|key| same_key(key, field))
+    map.keys().find(|key| same_field(key, field))
 }
 
 fn field<'m>(map: &'m Map<String, Json>, name: &str) -> Option<&'m Json> {
