@@ -55,14 +55,13 @@ soak: ## ten minutes of clients and reloads: the server's memory stays flat
 SERVER_TARGET ?= $(shell uname -m)-unknown-linux-gnu
 server: ## build the static catalog server that catalog images carry, and print its path (SERVER_TARGET: for another platform)
 	@RUSTFLAGS="-C target-feature=+crt-static" CARGO_PROFILE_RELEASE_STRIP=symbols tests/built --release \
-	  --package olmkit-catalog --features serve --bin olmkit-serve --target $(SERVER_TARGET)
+	  --package olmkit-serve --bin olmkit-serve --target $(SERVER_TARGET)
 
 bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUNDLES=DIR: of yours)
 	@olmkit=$$(tests/built --release) && \
-	serving() { tests/built --release --package olmkit-catalog --features serve "$$@"; } && \
-	server=$$(serving --bin olmkit-serve) && \
-	multiply=$$(serving --example multiply) && \
-	probe=$$(serving --example probe) && \
+	server=$$(tests/built --release --package olmkit-serve --bin olmkit-serve) && \
+	multiply=$$(tests/built --release --package olmkit-catalog --example multiply) && \
+	probe=$$(tests/built --release --package olmkit-serve --example probe) && \
 	tests/bench/generate "$$olmkit" && \
 	tests/bench/images "$$olmkit" $(CATALOG) && \
 	tests/bench/validate "$$olmkit" $(BUNDLES) && \

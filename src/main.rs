@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use olmkit_catalog::serve;
+use olmkit_serve as serve;
 
 /// glibc's allocator keeps what thousands of bundles of a few MiB left free: four times as much memory for the same work.
 #[global_allocator]

@@ -4,7 +4,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 
 /// The bytes of a text, or what is wrong with it.
-pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
+pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let decoded = STANDARD.decode(text).or_else(|error| {
         // Rare, and a text is long: looked for when there is a reason.
         if text.contains(['\r', '\n']) { STANDARD.decode(text.replace(['\r', '\n'], "")) } else { Err(error) }
@@ -18,7 +18,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The first bytes of a text that is base64 from its start to its end; none where [`decode`] has to say.
-pub(crate) fn start(text: &str) -> Option<Vec<u8>> {
+pub fn start(text: &str) -> Option<Vec<u8>> {
     const PART: usize = 4096;
     let mut bytes = [0; PART / 4 * 3];
     let mut start = None;
@@ -35,7 +35,7 @@ pub(crate) fn start(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The text of bytes.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 

@@ -14,7 +14,7 @@ use crate::fbc::{self, At, Catalog, schema};
 use crate::graph::VersionRelease;
 use crate::index::{self, Index};
 use crate::path::released::{Unlisted, stranded, unlisted};
-use crate::path::{About, Rules, Ways};
+use crate::path::{About, NextHops, Rules};
 
 /// `olmkit.catalog-diff/v1`: what differs between two catalogs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -482,7 +482,7 @@ fn deprecations(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> V
 
 /// Where a channel leads each version, under the rules of OLM v0.
 struct Leads<'p, 'c, 'a> {
-    ways: Option<Ways>,
+    ways: Option<NextHops>,
     package: &'p index::Package<'c, 'a>,
 }
 
@@ -499,7 +499,7 @@ impl<'p, 'c, 'a> Leads<'p, 'c, 'a> {
             version: package.version(name).cloned(),
             deprecated: deprecated.contains(name),
         };
-        let ways = channel.and_then(|channel| Ways::of(&channel.blob.entries, about, Rules::V0).ok());
+        let ways = channel.and_then(|channel| NextHops::of(&channel.blob.entries, about, Rules::V0).ok());
         Self { ways, package }
     }
 

@@ -4,6 +4,7 @@
 //! `replaces` chain reaches every entry that is not skipped, or every reason why they do not form one. The rules are those of opm
 //! (operator-registry `alpha/model`); [`crate::path`] says what OLM makes of the result.
 
+mod chain;
 mod version;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,6 +13,7 @@ use olmkit_bundle::version::VersionRange;
 
 use crate::fbc;
 
+pub(crate) use chain::{Links, chain};
 pub use version::{Release, ReleaseError, VersionRelease};
 
 /// A channel whose upgrade graph has been checked: exactly one head, no cycle, no stranded entry.

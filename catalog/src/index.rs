@@ -1,4 +1,12 @@
 //! The blobs of a catalog by package, with what they say of versions and edges: made once, for rules, edits and paths alike.
+//!
+//! ```
+//! use olmkit_catalog::{fbc::Catalog, index::Index, load::CatalogFiles};
+//! let files = CatalogFiles::from_text("catalog.yaml", "{schema: olm.channel, package: redis, name: stable, entries: [{name: redis.v1}]}");
+//! let catalog = Catalog::parse(&files);
+//! let index = Index::new(&catalog);
+//! assert_eq!(index.packages["redis"].channels[0].linked.as_ref().unwrap().head().name, "redis.v1");
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,46 +18,54 @@ use crate::graph::{self, GraphError, VersionRelease};
 use crate::property;
 
 /// A catalog by package.
-pub(crate) struct Index<'c, 'a> {
-    pub(crate) catalog: &'c Catalog<'a>,
+pub struct Index<'c, 'a> {
+    /// The catalog.
+    pub catalog: &'c Catalog<'a>,
     /// Every package that a blob names, whether it has an `olm.package` or not.
-    pub(crate) packages: BTreeMap<&'c str, Package<'c, 'a>>,
+    pub packages: BTreeMap<&'c str, Package<'c, 'a>>,
     /// Whether blobs may only seem to be missing, since something could not be read as one, or lacks the name it is
     /// referred to by.
-    pub(crate) incomplete: bool,
+    pub incomplete: bool,
     /// Where faults are, in order.
     faults: Vec<At>,
 }
 
 /// The blobs of one package.
 #[derive(Default)]
-pub(crate) struct Package<'c, 'a> {
+pub struct Package<'c, 'a> {
     /// Its `olm.package`: one, in a sound catalog.
-    pub(crate) blobs: Vec<&'c fbc::Package<'a>>,
-    pub(crate) channels: Vec<Channel<'c, 'a>>,
-    pub(crate) bundles: Vec<Bundle<'c, 'a>>,
-    pub(crate) deprecations: Vec<&'c fbc::Deprecations<'a>>,
+    pub blobs: Vec<&'c fbc::Package<'a>>,
+    /// Its channels.
+    pub channels: Vec<Channel<'c, 'a>>,
+    /// Its bundles.
+    pub bundles: Vec<Bundle<'c, 'a>>,
+    /// Its deprecations.
+    pub deprecations: Vec<&'c fbc::Deprecations<'a>>,
     /// The first bundle of each name.
     by_name: HashMap<&'c str, usize>,
 }
 
 /// A channel, and what linking it gave.
-pub(crate) struct Channel<'c, 'a> {
-    pub(crate) blob: &'c fbc::Channel<'a>,
-    pub(crate) linked: Result<graph::Channel, Vec<GraphError>>,
+pub struct Channel<'c, 'a> {
+    /// The channel as written.
+    pub blob: &'c fbc::Channel<'a>,
+    /// The channel as linked, or why its entries do not form one.
+    pub linked: Result<graph::Channel, Vec<GraphError>>,
 }
 
 /// A bundle, and what its `olm.package` property says.
-pub(crate) struct Bundle<'c, 'a> {
-    pub(crate) blob: &'c fbc::Bundle<'a>,
+pub struct Bundle<'c, 'a> {
+    /// The bundle as written.
+    pub blob: &'c fbc::Bundle<'a>,
     /// The property, and its number: one, in a sound catalog.
-    pub(crate) packages: Vec<(usize, property::Package<'a>)>,
+    pub packages: Vec<(usize, property::Package<'a>)>,
     /// The version, when there is one property and it can be read.
-    pub(crate) version: Option<VersionRelease>,
+    pub version: Option<VersionRelease>,
 }
 
 impl<'c, 'a> Index<'c, 'a> {
-    pub(crate) fn new(catalog: &'c Catalog<'a>) -> Self {
+    /// Sorts the blobs of a catalog by package.
+    pub fn new(catalog: &'c Catalog<'a>) -> Self {
         let mut packages: BTreeMap<&str, Package<'c, 'a>> = BTreeMap::new();
         for blob in &catalog.packages {
             packages.entry(&blob.name).or_default().blobs.push(blob);
@@ -83,36 +99,36 @@ impl<'c, 'a> Index<'c, 'a> {
     }
 
     /// Whether a part of what stands at a place could not be read.
-    pub(crate) fn is_faulty(&self, at: At) -> bool {
+    pub fn is_faulty(&self, at: At) -> bool {
         let from =
             self.faults.partition_point(|fault| (fault.file, fault.span.start) < (at.file, at.span.start));
         self.faults.get(from).is_some_and(|fault| fault.file == at.file && fault.span.start < at.span.end)
     }
 
     /// A finding at a place.
-    pub(crate) fn finding(&self, code: &'static Code, at: At, message: impl Into<String>) -> Finding {
+    pub fn finding(&self, code: &'static Code, at: At, message: impl Into<String>) -> Finding {
         Finding::new(code, message).at(self.catalog.place(at))
     }
 
     /// Every channel.
-    pub(crate) fn channels(&self) -> impl Iterator<Item = &Channel<'c, 'a>> {
+    pub fn channels(&self) -> impl Iterator<Item = &Channel<'c, 'a>> {
         self.packages.values().flat_map(|package| &package.channels)
     }
 
     /// Every bundle.
-    pub(crate) fn bundles(&self) -> impl Iterator<Item = &Bundle<'c, 'a>> {
+    pub fn bundles(&self) -> impl Iterator<Item = &Bundle<'c, 'a>> {
         self.packages.values().flat_map(|package| &package.bundles)
     }
 }
 
 impl<'c, 'a> Package<'c, 'a> {
     /// The first bundle of a name.
-    pub(crate) fn bundle(&self, name: &str) -> Option<&Bundle<'c, 'a>> {
+    pub fn bundle(&self, name: &str) -> Option<&Bundle<'c, 'a>> {
         self.bundles.get(*self.by_name.get(name)?)
     }
 
     /// The version of a bundle.
-    pub(crate) fn version(&self, name: &str) -> Option<&VersionRelease> {
+    pub fn version(&self, name: &str) -> Option<&VersionRelease> {
         self.bundle(name)?.version.as_ref()
     }
 }
@@ -128,12 +144,12 @@ impl<'c, 'a> Bundle<'c, 'a> {
     }
 
     /// A field of the bundle, as a place.
-    pub(crate) fn at(&self, text: &fbc::Text<'_>) -> At {
+    pub fn at(&self, text: &fbc::Text<'_>) -> At {
         self.blob.at.with(text.span)
     }
 
     /// One of its properties, as a place.
-    pub(crate) fn property_at(&self, number: usize) -> At {
+    pub fn property_at(&self, number: usize) -> At {
         let property = self.blob.properties.get(number);
         self.blob.at.with(property.map_or(self.blob.name.span, |property| property.span))
     }
@@ -141,32 +157,32 @@ impl<'c, 'a> Bundle<'c, 'a> {
 
 impl Channel<'_, '_> {
     /// The errors of its graph.
-    pub(crate) fn errors(&self) -> &[GraphError] {
+    pub fn errors(&self) -> &[GraphError] {
         self.linked.as_ref().err().map_or(&[], Vec::as_slice)
     }
 
     /// The name, as a place.
-    pub(crate) fn at(&self) -> At {
+    pub fn at(&self) -> At {
         self.blob.at.with(self.blob.name.span)
     }
 
     /// The name of an entry, as a place.
-    pub(crate) fn entry_at(&self, entry: usize) -> At {
+    pub fn entry_at(&self, entry: usize) -> At {
         self.blob.entries.get(entry).map_or(self.at(), |entry| self.blob.at.with(entry.name.span))
     }
 
     /// The name of an entry.
-    pub(crate) fn entry_name(&self, entry: usize) -> &str {
+    pub fn entry_name(&self, entry: usize) -> &str {
         self.blob.entries.get(entry).map_or("", |entry| &entry.name)
     }
 
     /// `PACKAGE/CHANNEL`.
-    pub(crate) fn id(&self) -> String {
+    pub fn id(&self) -> String {
         format!("{}/{}", self.blob.package, self.blob.name)
     }
 
     /// The names of entries with ` -> ` between.
-    pub(crate) fn way(&self, entries: &[usize]) -> String {
+    pub fn way(&self, entries: &[usize]) -> String {
         entries.iter().map(|at| format!("`{}`", self.entry_name(*at))).collect::<Vec<_>>().join(" -> ")
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 /// A value whose maps have an order of their own.
 #[derive(Clone, Debug)]
-pub(crate) enum Tree<'a> {
+pub enum Tree<'a> {
     /// A map, in this order.
     Map(Vec<(Cow<'a, str>, Tree<'a>)>),
     /// A list.
@@ -19,7 +19,7 @@ pub(crate) enum Tree<'a> {
 
 impl Tree<'_> {
     /// The value without the order.
-    pub(crate) fn into_json(self) -> Json {
+    pub fn into_json(self) -> Json {
         match self {
             Self::Map(members) => Json::Object(
                 members.into_iter().map(|(key, value)| (key.into_owned(), value.into_json())).collect(),
@@ -30,7 +30,7 @@ impl Tree<'_> {
     }
 
     /// The text, as `layout` has it.
-    pub(crate) fn to_text(&self, layout: &Layout<'_>) -> String {
+    pub fn to_text(&self, layout: &Layout<'_>) -> String {
         let mut out = Out { text: String::new(), layout, escape_html: false };
         out.tree(self, 0);
         out.text
@@ -45,29 +45,42 @@ impl<'a, T: Into<Cow<'a, str>>> From<T> for Tree<'a> {
 
 /// The white space in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Layout<'a> {
-    /// Everything in one line, with this behind `:` and `,`.
-    Line { space: &'a str },
-    /// A line for each value; `unit` indents by one level, `margin` stands before every line but the first.
-    Lines { unit: &'a str, margin: &'a str },
+pub enum Layout<'a> {
+    /// Everything in one line.
+    Line {
+        /// What stands behind `:` and `,`.
+        space: &'a str,
+    },
+    /// A line for each value.
+    Lines {
+        /// What indents by one level.
+        unit: &'a str,
+        /// What stands before every line but the first.
+        margin: &'a str,
+    },
 }
 
 impl Layout<'_> {
     /// As opm prints catalogs.
-    pub(crate) const OPM: Layout<'static> = Layout::Lines { unit: "    ", margin: "" };
+    pub const OPM: Layout<'static> = Layout::Lines { unit: "    ", margin: "" };
     /// Without any white space.
-    pub(crate) const COMPACT: Layout<'static> = Layout::Line { space: "" };
+    pub const COMPACT: Layout<'static> = Layout::Line { space: "" };
 }
 
 /// The text of a value without white space, keys sorted, and with `<`, `>` and `&` escaped: what `json.Marshal` gives.
-pub(crate) fn marshal(value: &Json) -> String {
+///
+/// ```
+/// let value = serde_json::json!({"b": "<", "a": 1.0});
+/// assert_eq!(olmkit_catalog::json::marshal(&value), r#"{"a":1,"b":"\u003c"}"#);
+/// ```
+pub fn marshal(value: &Json) -> String {
     let mut out = Out { text: String::new(), layout: &Layout::COMPACT, escape_html: true };
     out.value(value, 0);
     out.text
 }
 
 /// The text of a value without white space, keys sorted: what opm stores of properties and blobs.
-pub(crate) fn compact(value: &Json) -> String {
+pub fn compact(value: &Json) -> String {
     let mut out = Out { text: String::new(), layout: &Layout::COMPACT, escape_html: false };
     out.value(value, 0);
     out.text
@@ -170,7 +183,7 @@ impl Out<'_> {
 }
 
 /// Appends a text in quotes, with `<`, `>` and `&` escaped if they are to be.
-pub(crate) fn push_text(out: &mut String, text: &str, escape_html: bool) {
+pub fn push_text(out: &mut String, text: &str, escape_html: bool) {
     out.push('"');
     let mut rest = text;
     // 0xe2 starts the two line separators.

@@ -8,7 +8,6 @@
 //! - [`edit`](mod@edit) changes it in place, [`diff`](mod@diff) compares two;
 //! - [`list`] and [`draw`] show what is there, [`page`] as a web page;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
-//! - [`compiled`] is a catalog as servers want it, and `serve` the server (feature `serve`);
 //! - [`template`] makes catalogs of templates, [`render::migrate`] gives blobs their newer form;
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
@@ -26,25 +25,24 @@
 //! ```
 
 pub mod add;
-mod base64;
-pub mod compiled;
+pub mod base64;
 pub mod diff;
 pub mod draw;
 pub mod edit;
 pub mod fbc;
 pub mod graph;
 mod ignore;
-mod index;
-mod json;
+pub mod index;
+pub mod json;
 pub mod list;
 pub mod load;
 pub mod page;
 pub mod path;
-mod property;
+pub mod property;
 pub mod render;
+mod requirements;
+#[cfg(feature = "resolve")]
 pub mod resolve;
-#[cfg(feature = "serve")]
-pub mod serve;
 pub mod template;
 #[cfg(test)]
 mod testing;

@@ -168,7 +168,7 @@ pub fn hidden_by(directory: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// Something at a catalog's path.
-pub(crate) enum Found {
+pub enum Found {
     /// It is to be read.
     File(PathBuf),
     /// It is not, and why.
@@ -179,7 +179,7 @@ pub(crate) enum Found {
 ///
 /// # Errors
 /// As [`CatalogFiles::load`].
-pub(crate) fn list(path: &Path) -> Result<(PathBuf, Vec<(String, Found)>), LoadError> {
+pub fn list(path: &Path) -> Result<(PathBuf, Vec<(String, Found)>), LoadError> {
     list_those(path, false)
 }
 
@@ -202,7 +202,7 @@ fn list_those(path: &Path, hidden: bool) -> Result<(PathBuf, Vec<(String, Found)
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn open(root: &Path, path: &Path) -> io::Result<Result<(fs::File, u64), String>> {
+pub fn open(root: &Path, path: &Path) -> io::Result<Result<(fs::File, u64), String>> {
     let (target, metadata) = match target(root, path)? {
         Ok(target) => target,
         Err(why) => return Ok(Err(why)),
@@ -214,7 +214,7 @@ pub(crate) fn open(root: &Path, path: &Path) -> io::Result<Result<(fs::File, u64
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn metadata(root: &Path, path: &Path) -> io::Result<Result<fs::Metadata, String>> {
+pub fn metadata(root: &Path, path: &Path) -> io::Result<Result<fs::Metadata, String>> {
     Ok(target(root, path)?.map(|(_, metadata)| metadata))
 }
 

@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use crate::draw::{self, svg};
 use crate::fbc::{self, At, Catalog, schema};
 use crate::index::{self, Index};
-use crate::path::{About, Rules, Ways};
+use crate::path::{About, NextHops, Rules};
 use crate::validate;
 
 const STYLE: &str = include_str!("page/style.css");
@@ -445,12 +445,12 @@ fn channels(package: &index::Package<'_, '_>) -> Vec<Channel> {
     };
     let channel = |mut drawn: draw::Channel| {
         let blob = package.channels.iter().find(|channel| *channel.blob.name == *drawn.name);
-        let ways = |rules| Ways::of(&blob?.blob.entries, about, rules).ok();
+        let ways = |rules| NextHops::of(&blob?.blob.entries, about, rules).ok();
         let (v0, v1) = (ways(Rules::V0), ways(Rules::V1));
         let rows: HashMap<&str, usize> =
             drawn.entries.iter().enumerate().map(|(row, entry)| (entry.name.as_str(), row)).collect();
         let head = drawn.entries.iter().position(|entry| entry.is_head);
-        let next = |row: usize, ways: &Option<Ways>| {
+        let next = |row: usize, ways: &Option<NextHops>| {
             let entry = drawn.entries.get(row).filter(|_| head != Some(row))?;
             let next = ways.as_ref()?.next(&entry.name, package.version(&entry.name))?;
             rows.get(next).copied()
@@ -459,7 +459,7 @@ fn channels(package: &index::Package<'_, '_>) -> Vec<Channel> {
         let mut stranded = Vec::new();
         if let (Some(ways), Some(blob)) = (&v0, blob) {
             let names: Vec<&str> = ways
-                .without_way()
+                .unreachable()
                 .into_iter()
                 .filter_map(|at| Some(blob.blob.entries.get(at)?.name.as_str()))
                 .collect();

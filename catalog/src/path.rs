@@ -1,31 +1,23 @@
 //! Each version's way to the head of its channel: which bundle OLM would install next, and next, and next.
 //!
-//! [`paths`] answers for a catalog, [`Ways`] for one channel. Under OLM v0 the way leads along the channel's chain; under v1 the
+//! [`paths`] answers for a catalog, [`NextHops`] for one channel. Under OLM v0 the way leads along the channel's chain; under v1 the
 //! highest version that may follow wins. One hop is taken at a time: an installed version says which entries may follow it
 //! (they replace it, skip it, or have a `skipRange` that its version is in), and the first of them in a fixed order is next.
 
-mod order;
+mod claim;
+mod next;
 pub(crate) mod released;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use olmkit_bundle::version::{Version, precedence};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::fbc::{self, Catalog, schema};
-use crate::graph::{GraphError, VersionRelease};
+use crate::graph::GraphError;
 use crate::index::{self, Index};
 
-/// OLM version whose rules apply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
-    /// OLM v0: the entry nearest to the head of the chain of `replaces`.
-    #[default]
-    V0,
-    /// OLM v1: the highest version, deprecated ones last.
-    V1,
-}
+pub use next::{About, NextHops, Rules};
 
 /// Which ways are asked for.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +37,8 @@ pub struct Query<'q> {
 /// A version's way to the head of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Path<'p> {
+#[schemars(rename = "Path")]
+pub struct UpgradePath<'p> {
     /// The package.
     pub package: &'p str,
     /// The channel.
@@ -104,16 +97,16 @@ pub enum PathError {
 /// The ways that were asked for, sorted by package, channel and version. They are made one at a time, since those of a long
 /// channel add up to its square.
 #[derive(Clone, Debug)]
-pub struct Paths {
-    ways: Vec<ChannelWays>,
+pub struct UpgradePaths {
+    ways: Vec<ChannelPaths>,
 }
 
 #[derive(Clone, Debug)]
-struct ChannelWays {
+struct ChannelPaths {
     package: String,
     channel: String,
     /// None when the channel is gone.
-    ways: Option<Ways>,
+    ways: Option<NextHops>,
     from: Vec<Start>,
 }
 
@@ -138,7 +131,7 @@ enum Start {
 ///
 /// # Errors
 /// When what is asked about is not there, or a channel has no head or several of them.
-pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<Paths, PathError> {
+pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<UpgradePaths, PathError> {
     let index = Index::new(catalog);
     let older = query.since.map(Index::new);
     let within = || query.package.unwrap_or(catalog.name).to_owned();
@@ -168,10 +161,10 @@ pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<Paths, PathErro
             }
             channel_found = true;
             let mut found = match package.channels.iter().find(|found| *found.blob.name == *channel) {
-                Some(found) => ChannelWays::of(name, package, found.blob, query)?,
+                Some(found) => ChannelPaths::of(name, package, found.blob, query)?,
                 None => {
                     let (package, channel) = (name.to_owned(), channel.to_owned());
-                    ChannelWays { package, channel, ways: None, from: Vec::new() }
+                    ChannelPaths { package, channel, ways: None, from: Vec::new() }
                 }
             };
             found.add_released(older, query);
@@ -187,11 +180,11 @@ pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<Paths, PathErro
         (_, Some(from)) if ways.is_empty() => {
             Err(PathError::From { within: within(), from: from.to_owned() })
         }
-        _ => Ok(Paths { ways }),
+        _ => Ok(UpgradePaths { ways }),
     }
 }
 
-impl ChannelWays {
+impl ChannelPaths {
     fn of(
         name: &str,
         package: &index::Package<'_, '_>,
@@ -209,7 +202,7 @@ impl ChannelWays {
             version: package.version(name).cloned(),
             deprecated: deprecated.contains(name),
         };
-        let ways = Ways::of(&channel.entries, about, query.rules).map_err(|source| PathError::Graph {
+        let ways = NextHops::of(&channel.entries, about, query.rules).map_err(|source| PathError::Graph {
             package: name.to_owned(),
             channel: channel.name.to_string(),
             source,
@@ -262,7 +255,7 @@ impl ChannelWays {
         };
         let entries = &channel.blob.entries;
         let about = |name: &str| About { version: older.version(name).cloned(), deprecated: false };
-        let Ok(before) = Ways::of(entries, about, query.rules) else { return Vec::new() };
+        let Ok(before) = NextHops::of(entries, about, query.rules) else { return Vec::new() };
         let reaches = before.reaches();
         let Some(now) = &self.ways else { return Vec::new() };
         let unlisted: Vec<_> = released::unlisted(&self.package, entries, |name| older.version(name))
@@ -278,14 +271,14 @@ impl ChannelWays {
         lost.into_iter().map(|unlisted| Start::Outside(unlisted.label, None)).collect()
     }
 
-    fn path<'p>(&'p self, start: &'p Start) -> Path<'p> {
+    fn path<'p>(&'p self, start: &'p Start) -> UpgradePath<'p> {
         let Some(ways) = &self.ways else {
             let from = match start {
                 Start::Outside(name, _) => name.as_str(),
                 Start::Entry(_) => "",
             };
             let (package, channel) = (&self.package, &self.channel);
-            return Path { package, channel, from, hops: Vec::new(), head: "", reaches_head: false };
+            return UpgradePath { package, channel, from, hops: Vec::new(), head: "", reaches_head: false };
         };
         let (from, first) = match start {
             Start::Entry(entry) => {
@@ -298,7 +291,7 @@ impl ChannelWays {
             Start::Entry(entry) => Some(*entry),
             Start::Outside(..) => None,
         });
-        Path {
+        UpgradePath {
             package: &self.package,
             channel: &self.channel,
             from,
@@ -309,9 +302,9 @@ impl ChannelWays {
     }
 }
 
-impl Paths {
+impl UpgradePaths {
     /// The ways, one at a time.
-    pub fn iter(&self) -> impl Iterator<Item = Path<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = UpgradePath<'_>> {
         self.ways.iter().flat_map(|channel| channel.from.iter().map(move |start| channel.path(start)))
     }
 
@@ -329,9 +322,9 @@ impl Paths {
 }
 
 /// `olmkit.path/v1`
-impl Serialize for Paths {
+impl Serialize for UpgradePaths {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct List<'p>(&'p Paths);
+        struct List<'p>(&'p UpgradePaths);
         impl Serialize for List<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_seq(self.0.iter())
@@ -343,200 +336,6 @@ impl Serialize for Paths {
             paths: List<'p>,
         }
         Report { schema: "olmkit.path/v1", paths: List(self) }.serialize(serializer)
-    }
-}
-
-/// What has to be known of an entry's bundle.
-#[derive(Clone, Debug, Default)]
-pub struct About {
-    /// Its version.
-    pub version: Option<VersionRelease>,
-    /// Whether it is deprecated, which only v1 asks.
-    pub deprecated: bool,
-}
-
-/// What comes next after each entry of a channel.
-#[derive(Clone, Debug)]
-pub struct Ways {
-    entries: Vec<Entry>,
-    names: HashMap<String, usize>,
-    /// The entries that may be next, first choice first.
-    order: Vec<usize>,
-    /// What comes after each entry; none where OLM stays.
-    next: Vec<Option<usize>>,
-    head: usize,
-    rules: Rules,
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    wire: order::Edges,
-    about: About,
-}
-
-impl Ways {
-    /// Finds out what comes next after each entry. Unlike [`crate::graph::Channel::link`] this takes stranded entries, as OLM does.
-    ///
-    /// `about` knows the bundles by name.
-    ///
-    /// # Errors
-    /// Under v0, when there is no head, or several, or `replaces` is a cycle.
-    pub fn of<'e, 'a: 'e>(
-        entries: impl IntoIterator<Item = &'e fbc::Entry<'a>>,
-        about: impl Fn(&str) -> About,
-        rules: Rules,
-    ) -> Result<Self, GraphError> {
-        let entries: Vec<Entry> = entries
-            .into_iter()
-            .map(|entry| Entry { wire: order::Edges::of(entry), about: about(&entry.name) })
-            .collect();
-        if entries.is_empty() {
-            return Err(GraphError::Empty);
-        }
-        let mut names = HashMap::with_capacity(entries.len());
-        for (at, entry) in entries.iter().enumerate() {
-            names.entry(entry.wire.name.clone()).or_insert(at);
-        }
-        let order = match rules {
-            Rules::V0 => order::chain(&entries, &names)?,
-            Rules::V1 => order::by_version(&entries),
-        };
-        // A head is never skipped, so the chain is not empty.
-        let head = order.first().copied().unwrap_or(0);
-        let next = vec![None; entries.len()];
-        let mut ways = Self { entries, names, order, next, head, rules };
-        ways.find_next();
-        Ok(ways)
-    }
-
-    /// The channel's head.
-    pub fn head(&self) -> &str {
-        self.name(self.head)
-    }
-
-    /// The bundle that OLM would install over an installed one, which need not be in the channel.
-    pub fn next(&self, installed: &str, version: Option<&VersionRelease>) -> Option<&str> {
-        let next = match self.names.get(installed) {
-            Some(entry) => self.next[*entry],
-            None => self.next_of(installed, version),
-        };
-        next.map(|entry| self.name(entry))
-    }
-
-    /// The entries from which no way leads to the head, by their numbers.
-    pub(crate) fn without_way(&self) -> Vec<usize> {
-        let reaches = self.reaches();
-        (0..self.entries.len())
-            .filter(|at| !reaches[*at] && self.names.get(self.name(*at)) == Some(at))
-            .collect()
-    }
-
-    fn name(&self, entry: usize) -> &str {
-        &self.entries[entry].wire.name
-    }
-
-    /// For every entry the first in the order that may follow it. Edges are looked up by name; ranges claim the stretches of
-    /// the sorted versions that nobody before them has claimed. So the work does not grow with the square of the entries.
-    fn find_next(&mut self) {
-        let mut by_edge: HashMap<&str, usize> = HashMap::new();
-        for (place, entry) in self.order.iter().map(|at| &self.entries[*at]).enumerate() {
-            for name in entry.wire.replaces.iter().chain(&entry.wire.skips) {
-                by_edge.entry(name).or_insert(place);
-            }
-        }
-        let mut versions: Vec<(&Version, usize)> = self
-            .entries
-            .iter()
-            .enumerate()
-            .filter_map(|(at, entry)| Some((&entry.about.version.as_ref()?.version, at)))
-            .collect();
-        versions.sort_by(|a, b| precedence(a.0, b.0));
-        let sorted: Vec<Version> = versions.iter().map(|(version, _)| (*version).clone()).collect();
-        let mut by_range = order::Claims::new(versions.len());
-        for (place, entry) in self.order.iter().map(|at| &self.entries[*at]).enumerate() {
-            for stretch in entry.wire.skip_range.iter().flat_map(|range| range.stretches(&sorted)) {
-                by_range.claim(stretch, place);
-            }
-        }
-        let mut first: Vec<Option<usize>> =
-            self.entries.iter().map(|entry| by_edge.get(entry.wire.name.as_str()).copied()).collect();
-        for (at, (_, entry)) in versions.iter().enumerate() {
-            first[*entry] = [first[*entry], by_range.of(at)].into_iter().flatten().min();
-        }
-        let mut stays = vec![None; self.entries.len()];
-        if self.rules == Rules::V1 {
-            // The installed version is always among those that may follow.
-            for (place, at) in self.order.iter().enumerate() {
-                stays[*at] = Some(place);
-            }
-        }
-        self.next = (0..self.entries.len())
-            .map(|entry| {
-                let place = first[entry].filter(|place| stays[entry].is_none_or(|own| *place < own))?;
-                Some(self.order[place]).filter(|next| *next != entry)
-            })
-            .collect();
-    }
-
-    /// What comes after a bundle that is not in the channel.
-    fn next_of(&self, name: &str, version: Option<&VersionRelease>) -> Option<usize> {
-        let as_v1 = |version: &VersionRelease| version.clone().with_build_as_release();
-        let installed = version.map(as_v1).filter(|_| self.rules == Rules::V1);
-        self.order.iter().copied().find(|at| {
-            let Entry { wire, about } = &self.entries[*at];
-            wire.replaces.as_deref() == Some(name)
-                || wire.skips.iter().any(|skip| skip == name)
-                || version.is_some_and(|version| {
-                    wire.skip_range.as_ref().is_some_and(|range| range.contains(&version.version))
-                })
-                || installed.is_some() && about.version.as_ref().map(as_v1) == installed
-        })
-    }
-
-    /// The entries from one on, up to the head, to where OLM stays, or to where it has been.
-    fn follow(&self, first: Option<usize>) -> impl Iterator<Item = usize> {
-        let mut left = self.entries.len();
-        std::iter::successors(first, move |at| {
-            left = left.checked_sub(1)?;
-            self.next[*at].filter(|_| *at != self.head)
-        })
-    }
-
-    /// For every entry whether its way ends at the head.
-    fn reaches(&self) -> Vec<bool> {
-        let mut known: Vec<Option<bool>> = vec![None; self.entries.len()];
-        known[self.head] = Some(true);
-        for entry in 0..self.entries.len() {
-            let mut way = Vec::new();
-            let mut at = entry;
-            let answer = loop {
-                if let Some(answer) = known[at] {
-                    break answer;
-                }
-                // Until it is known better: who comes back here is a cycle.
-                known[at] = Some(false);
-                way.push(at);
-                match self.next[at] {
-                    Some(next) => at = next,
-                    None => break false,
-                }
-            };
-            for at in way {
-                known[at] = Some(answer);
-            }
-        }
-        known.into_iter().map(|answer| answer == Some(true)).collect()
-    }
-
-    /// The entries by version and name.
-    fn by_version(&self) -> Vec<usize> {
-        let mut entries: Vec<usize> =
-            (0..self.entries.len()).filter(|at| self.names[self.name(*at)] == *at).collect();
-        entries.sort_by(|a, b| {
-            let version = |at: usize| self.entries[at].about.version.as_ref();
-            version(*a).cmp(&version(*b)).then_with(|| self.name(*a).cmp(self.name(*b)))
-        });
-        entries
     }
 }
 

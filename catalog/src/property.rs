@@ -19,22 +19,25 @@ use crate::graph::{Release, VersionRelease};
 
 /// The value of an `olm.package` property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Package<'a> {
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) version: Cow<'a, str>,
-    pub(crate) release: Cow<'a, str>,
+pub struct Package<'a> {
+    /// Of which package.
+    pub name: Cow<'a, str>,
+    /// In which version.
+    pub version: Cow<'a, str>,
+    /// And which release of that, if it says so.
+    pub release: Cow<'a, str>,
 }
 
 impl Package<'_> {
     /// The version with its release, when both can be read.
-    pub(crate) fn version_release(&self) -> Option<VersionRelease> {
+    pub fn version_release(&self) -> Option<VersionRelease> {
         let version: Version = self.version.parse().ok()?;
         Some(VersionRelease { version, release: Release::parse(&self.release).ok()? })
     }
 }
 
 /// The `olm.package` properties of a bundle whose values can be read, with their numbers.
-pub(crate) fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)> {
+pub fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)> {
     let properties =
         bundle.properties.iter().enumerate().filter(|(_, found)| found.kind.as_str() == property::PACKAGE);
     properties
@@ -49,7 +52,7 @@ pub(crate) fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)
 }
 
 /// Whether the value of a property is surely right. It is looked at as it stands, and nothing is made of it.
-pub(crate) fn fits(kind: &str, value: &fbc::Value<'_>) -> bool {
+pub fn fits(kind: &str, value: &fbc::Value<'_>) -> bool {
     let Some(shape) = shape(kind) else { return true };
     if kind == property::BUNDLE_OBJECT && value.only_text("data").is_some() {
         return true;
@@ -61,7 +64,7 @@ pub(crate) fn fits(kind: &str, value: &fbc::Value<'_>) -> bool {
 }
 
 /// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
-pub(crate) fn misfit(kind: &str, value: &Json) -> Option<String> {
+pub fn misfit(kind: &str, value: &Json) -> Option<String> {
     shape(kind)?.misfit(value, "")
 }
 

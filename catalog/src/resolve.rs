@@ -3,22 +3,18 @@
 //! OLM resolves all Subscriptions of a namespace together (operator-lifecycle-manager `pkg/controller/registry/resolver`): each
 //! asks for one of the bundles that may be next, in order of preference, bundles ask for bundles that meet their
 //! requirements, and two of a package or of the same API conflict. The order of preference decides, so it is
-//! OLM's own: `namespace` knows what there is and in which order, `requirement` what bundles ask of each other, `problem`
+//! OLM's own: `namespace` knows what there is and in which order, `requirements` what bundles ask of each other, `problem`
 //! puts it together, `search` finds the first answer in that order, or which constraints exclude each other, and `proof`
 //! says those in words.
 //!
 //! Start at [`resolve`].
 
-mod closure;
-mod demand;
 mod existing;
 mod namespace;
 mod problem;
 mod proof;
-mod requirement;
 mod search;
 
-pub(crate) use closure::required_packages;
 use olmkit_bundle::cel::constraint::EvaluationError;
 use olmkit_bundle::version::Version;
 use schemars::JsonSchema;
@@ -212,22 +208,6 @@ pub fn resolve(question: &Question<'_, '_>) -> Result<Resolution, ResolveError> 
         |asking: &Subscription| install.iter().any(|new| !new.dependency && new.package == asking.package);
     let settled = question.subscriptions.iter().enumerate().filter(|(_, asking)| !gets_something(asking));
     Ok(Resolution { settled: settled.map(|(at, _)| at).collect(), install })
-}
-
-/// A requirement that nothing in a catalog meets.
-#[derive(Debug)]
-pub(crate) struct Unsatisfied {
-    /// The bundle, by its number in the catalog.
-    pub(crate) bundle: usize,
-    /// Which of its properties says so.
-    pub(crate) property: usize,
-    /// What it requires, in words.
-    pub(crate) why: String,
-}
-
-/// The requirements of a catalog's bundles that none of its bundles meets. Those that cannot be read are left out.
-pub(crate) fn unsatisfied(catalog: &Catalog<'_>) -> Vec<Unsatisfied> {
-    demand::unsatisfied(catalog)
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub fn advise(catalog: &Catalog<'_>) -> Vec<Finding> {
 }
 
 /// [`validate`] for what has its index already.
-pub(crate) fn check(index: &Index<'_, '_>) -> Vec<Finding> {
+pub fn check(index: &Index<'_, '_>) -> Vec<Finding> {
     run(rules(), index)
 }
 

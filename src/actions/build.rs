@@ -6,9 +6,9 @@ use std::path::Path;
 use olmkit_bundle::annotations::{self, MANIFESTS_DIR, METADATA_DIR};
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::suggest::did_you_mean;
-use olmkit_catalog::compiled;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
+use olmkit_serve::compiled;
 
 use super::server::{NO_SERVER, Server};
 use super::{build_index, layout, split};

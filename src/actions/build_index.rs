@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use olmkit_catalog::compiled::{self, BuildError};
+use olmkit_serve::compiled::{self, BuildError};
 
 use crate::exit::Failure;
 use crate::files::FileError;

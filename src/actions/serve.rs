@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use olmkit_catalog::serve::{self, Flags, ServeError};
+use olmkit_serve::{self as serve, Flags, ServeError};
 
 use super::build_index;
 use crate::exit::Failure;

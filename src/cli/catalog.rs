@@ -674,7 +674,7 @@ Examples:
 #[command(after_help = SERVE_EXAMPLES)]
 pub struct Serve {
     #[command(flatten)]
-    flags: olmkit_catalog::serve::Flags,
+    flags: olmkit_serve::Flags,
 }
 
 const SERVE_EXAMPLES: &str = "\

@@ -8,7 +8,7 @@ use olmkit_bundle::csv::GroupVersionKind;
 use olmkit_bundle::version::Version;
 use olmkit_catalog::fbc::{self, Catalog, property};
 use olmkit_catalog::graph::{GraphError, Release, VersionRelease};
-use olmkit_catalog::path::{About, Rules, Ways};
+use olmkit_catalog::path::{About, NextHops, Rules};
 use serde_json::Value;
 
 /// The packages of a catalog.
@@ -37,7 +37,7 @@ pub struct OfferedChannel {
     /// Its entries, in the catalog's order.
     pub entries: Vec<OfferedEntry>,
     /// What comes next after each entry, or why nobody can say.
-    ways: Result<Ways, GraphError>,
+    ways: Result<NextHops, GraphError>,
 }
 
 /// A bundle's place in a channel.
@@ -102,7 +102,7 @@ impl Offer {
             };
             let offered = OfferedChannel {
                 entries: channel.entries.iter().map(OfferedEntry::of).collect(),
-                ways: Ways::of(&channel.entries, about, Rules::V0),
+                ways: NextHops::of(&channel.entries, about, Rules::V0),
             };
             package.channels.insert(channel.name.to_string(), offered);
         }
@@ -179,7 +179,7 @@ impl OfferedPackage {
 impl OfferedChannel {
     /// What OLM installs when nothing is installed.
     pub fn head(&self) -> Option<&str> {
-        self.ways.as_ref().ok().map(Ways::head)
+        self.ways.as_ref().ok().map(NextHops::head)
     }
 
     /// Why the channel cannot be followed, when it cannot.

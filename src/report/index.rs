@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use olmkit_catalog::compiled::Built;
+use olmkit_serve::compiled::Built;
 
 use super::findings::plural;
 use super::progress::bytes;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use olmkit_catalog::add::Account;
 use olmkit_catalog::diff::Diff;
 use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
-use olmkit_catalog::path::Path;
+use olmkit_catalog::path::UpgradePath;
 use olmkit_catalog::resolve::Install;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -177,13 +177,13 @@ pub struct Layer {
 }
 
 /// The upgrade path of each version to the head of its channel: `catalog path`.
-// The list is printed by `olmkit_catalog::path::Paths`, one path at a time.
+// The list is printed by `olmkit_catalog::path::UpgradePaths`, one path at a time.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Paths<'p> {
     /// `olmkit.path/v1`
     pub schema: &'static str,
     /// The ways, sorted by package, channel and version.
-    pub paths: Vec<Path<'p>>,
+    pub paths: Vec<UpgradePath<'p>>,
 }
 
 /// What a catalog holds: `catalog list packages`, `channels` and `bundles`.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use olmkit_catalog::path::{Path, Paths};
+use olmkit_catalog::path::{UpgradePath, UpgradePaths};
 
 use super::{Answer, pretty, printable};
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 #[derive(Debug)]
 pub struct PathsAnswer {
     /// The ways.
-    pub paths: Paths,
+    pub paths: UpgradePaths,
 }
 
 impl Answer for PathsAnswer {
@@ -45,7 +45,7 @@ impl Answer for PathsAnswer {
 /// As many hops are shown of one of several ways.
 const MAX_HOPS: usize = 10;
 
-fn way(path: &Path<'_>, limit: usize) -> String {
+fn way(path: &UpgradePath<'_>, limit: usize) -> String {
     let name = |name| one_line(short(name, path.package));
     let mut way = name(path.from);
     let left_out = if path.hops.len() > limit { path.hops.len() - limit } else { 0 };
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn of_a_long_way_the_start_and_the_end_are_shown() {
         let names: Vec<String> = (0..13).map(|number| format!("a.v{number}.0.0")).collect();
-        let path = |hops: usize| Path {
+        let path = |hops: usize| UpgradePath {
             package: "a",
             channel: "stable",
             from: &names[0],

@@ -15,7 +15,7 @@ use olmkit_catalog::fbc::write::{self, Format};
 use olmkit_catalog::fbc::{self, Catalog};
 use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::CatalogFiles;
-use olmkit_catalog::path::{About, Query, Rules, Ways, paths};
+use olmkit_catalog::path::{About, NextHops, Query, Rules, paths};
 use olmkit_catalog::render::{self, Form, Options, Rendered};
 use olmkit_catalog::resolve::{Existing, Offer, Question, ResolveError, Subscription, resolve};
 use olmkit_catalog::template::{BundleSource, Template};
@@ -313,7 +313,7 @@ fn next(corpus: &Path, least: usize) -> Result<(), Failed> {
             let about = |name: &str| About { version: version(name), deprecated: false };
             let blob =
                 catalog.channels.iter().find(|blob| *blob.package == *package && *blob.name == *channel);
-            let ways = Ways::of(&blob.ok_or("no such channel")?.entries, about, Rules::V0)?;
+            let ways = NextHops::of(&blob.ok_or("no such channel")?.entries, about, Rules::V0)?;
             let version =
                 version(installed).or_else(|| Some(text("installedVersion").parse::<Version>().ok()?.into()));
             let found: Vec<_> = ways.next(installed, version.as_ref()).into_iter().collect();

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 use libtest_mimic::Trial;
 use olmkit::image::{GivenCredentials, Options, Place, Root, Unpack};
-pub(crate) use olmkit_catalog::serve::chain;
+pub(crate) use olmkit_serve::chain;
 
 use crate::server::{Kind, PASSWORD, Registry, USER, access, image, index, noise, output, quick, sha256};
 use crate::support::trial;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use olmkit_catalog::serve::Raw;
+use olmkit_serve::Raw;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::Value;
@@ -203,7 +203,7 @@ impl Answers {
 
 /// The descriptors of `registry.proto` and of what it imports.
 pub(crate) fn descriptors() -> prost_types::FileDescriptorSet {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalog/proto");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalog/serve/proto");
     protox::compile(["registry.proto"], [folder]).expect("registry.proto is sound")
 }
 

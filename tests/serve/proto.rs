@@ -6,13 +6,13 @@ use prost::Message as _;
 
 use crate::client::descriptors;
 
-fn catalog() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/catalog"))
+fn server() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/catalog/serve"))
 }
 
 #[track_caller]
 fn fresh(path: &str, expected: &[u8]) {
-    let path = catalog().join(path);
+    let path = server().join(path);
     if std::env::var_os("OLMKIT_GENERATE").is_some() {
         std::fs::write(&path, expected).expect("the checkout can be written");
     }

@@ -356,7 +356,7 @@ mod tests {
                 version: Some(VersionRelease::from(name[1..].parse::<Version>().unwrap())),
                 deprecated: false,
             };
-            let ways = crate::path::Ways::of(&expected, about, crate::path::Rules::V0).unwrap();
+            let ways = crate::path::NextHops::of(&expected, about, crate::path::Rules::V0).unwrap();
             for version in &sorted {
                 let mut at = format!("v{version}");
                 while let Some(next) = ways.next(&at, None) {

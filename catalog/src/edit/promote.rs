@@ -9,7 +9,7 @@ use crate::add::{self, AddError, Policy};
 use crate::fbc::{Channel, Entry};
 use crate::graph;
 use crate::index::{self, Index};
-use crate::path::{About, Rules, Ways};
+use crate::path::{About, NextHops, Rules};
 
 /// Adds the entry of a bundle to a channel.
 ///
@@ -165,7 +165,7 @@ fn leads(draft: &Draft<'_, '_, '_>, entries: &[Entry<'_>], from: &str, to: &str)
     };
     let entries: Vec<&Entry<'_>> = entries.iter().filter(below).collect();
     let about = |name: &str| About { version: draft.known.version(name).cloned(), deprecated: false };
-    let Ok(ways) = Ways::of(entries.iter().copied(), about, Rules::V0) else { return false };
+    let Ok(ways) = NextHops::of(entries.iter().copied(), about, Rules::V0) else { return false };
     let mut at = from.to_owned();
     for _ in 0..=entries.len() {
         if at == to {

@@ -11,7 +11,7 @@ use super::{Change, EditError, FORMAT, backticked};
 use crate::fbc::{self, Entry};
 use crate::graph;
 use crate::index::Index;
-use crate::resolve;
+use crate::requirements;
 
 /// What to keep.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ pub(super) fn prune(index: &Index<'_, '_>, keep: &Keep) -> Result<Change, EditEr
             .collect();
         let is_kept =
             |bundle: &fbc::Bundle<'_>| kept.contains(&(bundle.package.as_str(), bundle.name.as_str()));
-        required = resolve::required_packages(index.catalog, is_kept);
+        required = requirements::required_packages(index.catalog, is_kept);
     }
     // A package of which only some versions are kept is kept whole when one of the others is required.
     for package in &required {

@@ -11,7 +11,7 @@ use crate::fbc::{Entry, Text};
 use crate::graph::{self, GraphError, VersionRelease};
 use crate::index::Index;
 use crate::path::released::{stranded, unlisted};
-use crate::path::{About, Rules, Ways};
+use crate::path::{About, NextHops, Rules};
 
 /// More packages are not listed.
 const LISTED: usize = 8;
@@ -138,9 +138,9 @@ fn without_upgrade(
     covered.into_iter().map(|from| from.label).chain(own).collect()
 }
 
-fn ways(draft: &Draft<'_, '_, '_>, entries: &[Entry<'_>]) -> Result<Ways, GraphError> {
+fn ways(draft: &Draft<'_, '_, '_>, entries: &[Entry<'_>]) -> Result<NextHops, GraphError> {
     let about = |name: &str| About { version: draft.known.version(name).cloned(), deprecated: false };
-    Ways::of(entries, about, Rules::V0)
+    NextHops::of(entries, about, Rules::V0)
 }
 
 /// `a`, `b` or `c`, the first few of them.
@@ -187,7 +187,7 @@ fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change,
 
 /// The entries of a removed channel that no other channel has or leads on from.
 fn in_no_other_channel(draft: &Draft<'_, '_, '_>, removed: &str) -> Vec<String> {
-    let others: Vec<Ways> = draft
+    let others: Vec<NextHops> = draft
         .channels
         .iter()
         .filter_map(Slot::get)
@@ -197,8 +197,9 @@ fn in_no_other_channel(draft: &Draft<'_, '_, '_>, removed: &str) -> Vec<String> 
     let mut names: Vec<&str> =
         gone.flat_map(|channel| &channel.blob.entries).map(|entry| entry.name.as_str()).collect();
     names.sort_by_key(|name| (draft.known.version(name), *name));
-    let goes_on =
-        |name: &str, ways: &Ways| ways.head() == name || ways.next(name, draft.known.version(name)).is_some();
+    let goes_on = |name: &str, ways: &NextHops| {
+        ways.head() == name || ways.next(name, draft.known.version(name)).is_some()
+    };
     let stuck = names.into_iter().filter(|name| !others.iter().any(|ways| goes_on(name, ways)));
     stuck.map(str::to_owned).collect()
 }
@@ -296,7 +297,7 @@ fn heirs<'e, 'v>(
         return heirs;
     }
     let about = |name: &str| About { version: version(name).cloned(), deprecated: false };
-    let ways = Ways::of(entries, about, Rules::V0);
+    let ways = NextHops::of(entries, about, Rules::V0);
     let next = ways.as_ref().ok().and_then(|ways| ways.next(&removed.name, None));
     entries.iter().map(|entry| entry.name.as_str()).filter(|name| Some(*name) == next).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::backticked;
 use crate::fbc::Catalog;
 use crate::load::CatalogFiles;
-use crate::resolve;
+use crate::requirements;
 
 /// The bundles that could be installed before a change and lack a requirement after it, in a sentence for each requirement.
 pub(super) fn newly_unmet(before: &Catalog<'_>, after: &Catalog<'_>) -> Vec<String> {
@@ -27,7 +27,7 @@ pub(super) fn newly_unmet(before: &Catalog<'_>, after: &Catalog<'_>) -> Vec<Stri
 
 /// The bundles whose requirements no bundle meets, and these.
 fn unmet(catalog: &Catalog<'_>) -> Vec<(String, String)> {
-    let missing = resolve::unsatisfied(catalog).into_iter();
+    let missing = requirements::unmet(catalog).into_iter();
     missing
         .filter_map(|missing| Some((catalog.bundles.get(missing.bundle)?.name.to_string(), missing.why)))
         .collect()

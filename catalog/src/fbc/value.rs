@@ -283,7 +283,7 @@ impl<'a> Value<'a> {
     }
 
     /// Lets a seed read the value as it goes by; none when it does not take it.
-    pub(crate) fn read<'v, S: DeserializeSeed<'v>>(&'v self, seed: S) -> Option<S::Value> {
+    pub fn read<'v, S: DeserializeSeed<'v>>(&'v self, seed: S) -> Option<S::Value> {
         match &self.0 {
             Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => {
                 seed.deserialize(&mut serde_json::Deserializer::from_str(text)).ok()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use olmkit_bundle::version::{Version, VersionRange};
 
-use super::Ways;
+use super::NextHops;
 use crate::fbc::Entry;
 use crate::graph::VersionRelease;
 
@@ -19,7 +19,7 @@ pub(crate) struct Unlisted {
 
 impl Unlisted {
     /// The entry that OLM installs over it.
-    pub(crate) fn next<'w>(&self, ways: &'w Ways) -> Option<&'w str> {
+    pub(crate) fn next<'w>(&self, ways: &'w NextHops) -> Option<&'w str> {
         ways.next(&self.label, self.version.as_ref())
     }
 

@@ -1,5 +1,6 @@
 //! Channels as tables, what OLM makes of them, and a search that knows nothing of shortcuts.
 
+use olmkit_bundle::version::Version;
 use proptest::prelude::*;
 
 use super::*;
@@ -12,8 +13,8 @@ fn about(name: &str) -> About {
     About { version: version.map(Into::into), deprecated: name.ends_with('!') }
 }
 
-fn ways(table: &str, rules: Rules) -> Result<Ways, GraphError> {
-    Ways::of(&entries(table), about, rules)
+fn ways(table: &str, rules: Rules) -> Result<NextHops, GraphError> {
+    NextHops::of(&entries(table), about, rules)
 }
 
 /// The way from a bundle through the channel of a table.
@@ -158,7 +159,7 @@ fn queries() {
         match paths(&catalog, &query) {
             Ok(found) => {
                 assert_eq!(found.all_reach_the_head(), found.iter().all(|path| path.reaches_head));
-                let line = |path: Path<'_>| {
+                let line = |path: UpgradePath<'_>| {
                     let hops = path.hops.join(" ");
                     format!(
                         "{}/{} {}: {hops} ({} {})",
@@ -248,7 +249,7 @@ proptest! {
             ..fbc::Entry::default()
         }).collect();
         let rules = if v1 { Rules::V1 } else { Rules::V0 };
-        if let Ok(ways) = Ways::of(&entries, about, rules) {
+        if let Ok(ways) = NextHops::of(&entries, about, rules) {
             for at in 0..entries.len() {
                 prop_assert_eq!(ways.next[at], naive_next(&entries, at, rules), "from {} of {:?}", at, entries);
             }
@@ -313,7 +314,7 @@ fn build_metadata_is_a_release_under_v1() {
     let table = "
         v1.1.0
         x1.1.0+3";
-    let ways = Ways::of(&entries(table), |name| about(&name.replace('x', "v")), Rules::V1).unwrap();
+    let ways = NextHops::of(&entries(table), |name| about(&name.replace('x', "v")), Rules::V1).unwrap();
     let next = |text: &str| {
         let version = text.parse::<Version>().unwrap().into();
         ways.next_of("other", Some(&version)).map(|at| ways.name(at).to_owned())

@@ -1,17 +1,16 @@
 //! What there is to install from, and in which order OLM prefers it.
 
-use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use olmkit_bundle::cel::constraint::Properties;
 use olmkit_bundle::go;
-use olmkit_bundle::version::{Version, VersionRange, parse_tolerant};
+use olmkit_bundle::version::VersionRange;
 use serde_json::Value as Json;
 
-use super::requirement::{Gvk, Requirement};
 use super::{Question, ResolveError};
 use crate::fbc::{self, property};
+use crate::graph::{GraphError, Links, chain};
+use crate::requirements::{Facts, Requirement};
 
 /// Everything that may be part of an answer.
 pub(super) struct Namespace<'q> {
@@ -46,22 +45,6 @@ pub(super) struct Entry<'q> {
     pub(super) skip_range: Option<VersionRange>,
     /// Its number in [`Namespace::facts`].
     facts: usize,
-}
-
-/// What is known of a bundle.
-#[derive(Debug, Default)]
-pub(super) struct Facts<'q> {
-    pub(super) version: Option<Version>,
-    /// Packages and versions by `olm.package` properties.
-    pub(super) packages: Vec<(String, Option<Version>)>,
-    pub(super) gvks: Vec<Gvk>,
-    pub(super) labels: Vec<String>,
-    pub(super) requirements: Vec<Result<Requirement, String>>,
-    pub(super) is_deprecated: bool,
-    /// All properties that expressions may ask about.
-    all: Vec<(&'q str, Json)>,
-    /// The same as expressions see them, once one has asked.
-    seen: OnceCell<Properties>,
 }
 
 impl<'q> Namespace<'q> {
@@ -182,41 +165,18 @@ impl<'q> Namespace<'q> {
             channel: first.channel.to_owned(),
             why,
         };
-        let by_name: HashMap<&str, usize> = entries.iter().map(|at| (self.entries[*at].name, *at)).collect();
-        let mut replaced: BTreeSet<usize> = BTreeSet::new();
-        let mut skipped: BTreeSet<&str> = BTreeSet::new();
-        for entry in entries.iter().map(|at| &self.entries[*at]) {
-            replaced.extend(by_name.get(entry.replaces));
-            for skip in &entry.skips {
-                if let Some(at) = by_name.get(skip) {
-                    replaced.insert(*at);
-                    skipped.insert(skip);
-                }
+        let links = entries.iter().map(|at| {
+            let entry = &self.entries[*at];
+            Links { name: entry.name, replaces: entry.replaces, skips: &entry.skips }
+        });
+        match chain(&links.collect::<Vec<_>>()) {
+            Ok(chain) => Ok(chain.into_iter().map(|at| entries[at]).collect()),
+            Err(GraphError::SeveralHeads { heads }) => {
+                let names = heads.iter().map(|at| format!("`{}`", self.entries[entries[*at]].name));
+                Err(fail(format!("it has several heads: {}", names.collect::<Vec<_>>().join(", "))))
             }
+            Err(error) => Err(fail(error.to_string())),
         }
-        let heads: Vec<usize> = entries.iter().copied().filter(|at| !replaced.contains(at)).collect();
-        let head = match heads[..] {
-            [head] => head,
-            [] => return Err(fail("every entry is replaced or skipped".into())),
-            _ => {
-                let names: Vec<_> = heads.iter().map(|at| format!("`{}`", self.entries[*at].name)).collect();
-                return Err(fail(format!("it has several heads: {}", names.join(", "))));
-            }
-        };
-        let mut passed = BTreeSet::new();
-        let mut chain = Vec::new();
-        let mut next = Some(head);
-        while let Some(at) = next {
-            if !passed.insert(at) {
-                return Err(fail("the chain of `replaces` is a cycle".into()));
-            }
-            let entry = &self.entries[at];
-            if !skipped.contains(entry.name) {
-                chain.push(at);
-            }
-            next = by_name.get(entry.replaces).copied();
-        }
-        Ok(chain)
     }
 }
 
@@ -224,42 +184,4 @@ impl<'q> Namespace<'q> {
 pub(super) enum CandidatesError {
     Channel(ResolveError),
     Expression(olmkit_bundle::cel::constraint::EvaluationError),
-}
-
-/// Manifests and what consoles show never reach the resolver.
-fn is_of_account(kind: &str) -> bool {
-    kind != property::BUNDLE_OBJECT && kind != property::CSV_METADATA
-}
-
-impl<'q> Facts<'q> {
-    pub(super) fn of_bundle(bundle: &'q fbc::Bundle<'_>) -> Self {
-        let properties = bundle.properties.iter().filter(|property| is_of_account(&property.kind));
-        let json =
-            |found: &'q fbc::Property<'_>| found.value.as_ref().map_or(Json::Null, fbc::Value::to_json);
-        Self::new(None, properties.map(|found| (&*found.kind, json(found))))
-    }
-
-    fn new(version: Option<Version>, properties: impl Iterator<Item = (&'q str, Json)>) -> Self {
-        let mut facts = Self { version, all: properties.collect(), ..Self::default() };
-        for (kind, value) in &facts.all {
-            let text = |key: &str| go::value_of(value, key).and_then(Json::as_str).unwrap_or("").to_owned();
-            match *kind {
-                property::PACKAGE => {
-                    let version = text("version");
-                    facts.packages.push((text("packageName"), version.parse().ok()));
-                    facts.version = facts.version.or_else(|| parse_tolerant(&version).ok());
-                }
-                property::GVK => facts.gvks.push(Gvk::of(value)),
-                "olm.label" => facts.labels.push(text("label")),
-                "olm.deprecated" => facts.is_deprecated = true,
-                kind => facts.requirements.extend(Requirement::of(kind, value).transpose()),
-            }
-        }
-        facts
-    }
-
-    /// The properties, as expressions see them.
-    pub(super) fn properties(&self) -> &Properties {
-        self.seen.get_or_init(|| Properties::new(self.all.iter().map(|(kind, value)| (*kind, value))))
-    }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::namespace::{CandidatesError, Entry, Home, Namespace};
-use super::requirement::{Gvk, Requirement};
 use super::{Question, ResolveError, Subscription};
+use crate::requirements::{Gvk, Requirement};
 
 /// Something that an answer has or has not: a Subscription, or an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::Question;
 use super::namespace::Home;
 use super::problem::{Constraint, Missing, Problem, Variable, What};
-use super::requirement::Needed;
+use crate::requirements::Needed;
 
 /// Of longer lists only so many are named.
 const NAMED: usize = 4;

@@ -1,3 +1,5 @@
+mod pruning;
+
 use serde_json::json;
 
 use super::*;

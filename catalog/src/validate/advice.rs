@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::index::{Channel, Index, Package};
-use crate::path::{About, Rules, Ways};
+use crate::path::{About, NextHops, Rules};
 
 mod channel_edge_backwards;
 mod channel_edges_differ;
@@ -34,14 +34,14 @@ pub(super) static ALL: &[&Rule] = &[
 /// The channels that have a head, each with what OLM v0 installs after each of its entries.
 fn walked<'i, 'c, 'a>(
     index: &'i Index<'c, 'a>,
-) -> impl Iterator<Item = (&'i Package<'c, 'a>, &'i Channel<'c, 'a>, Ways)> {
+) -> impl Iterator<Item = (&'i Package<'c, 'a>, &'i Channel<'c, 'a>, NextHops)> {
     let channels = index.packages.values().flat_map(|package| {
         let linked = package.channels.iter().filter(|channel| channel.linked.is_ok());
         linked.map(move |channel| (package, channel))
     });
     channels.filter_map(|(package, channel)| {
         let about = |name: &str| About { version: package.version(name).cloned(), deprecated: false };
-        let ways = Ways::of(&channel.blob.entries, about, Rules::V0).ok()?;
+        let ways = NextHops::of(&channel.blob.entries, about, Rules::V0).ok()?;
         Some((package, channel, ways))
     })
 }

@@ -51,7 +51,7 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<Compared, Failur
     let (package, channel) = (request.package.as_deref(), request.channel.as_deref());
     let query = Query { package, channel, rules: Rules::V0, ..Query::default() };
     let found = paths(&catalog, &query).map_err(|error| not_found(error, request, &catalog))?;
-    let hop = |path: olmkit_catalog::path::Path<'_>| {
+    let hop = |path: olmkit_catalog::path::UpgradePath<'_>| {
         Some((path.package.to_owned(), path.from.to_owned(), (*path.hops.first()?).to_owned()))
     };
     let edges: BTreeSet<(String, String, String)> = found.iter().filter_map(hop).collect();

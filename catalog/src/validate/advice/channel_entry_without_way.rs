@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for (_, channel, ways) in walked(index) {
-        for entry in ways.without_way() {
+        for entry in ways.unreachable() {
             let name = channel.entry_name(entry);
             let message = format!(
                 "`{name}` has no way to the head `{}` of the channel `{}`",

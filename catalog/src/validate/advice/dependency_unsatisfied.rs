@@ -1,7 +1,7 @@
 use olmkit_bundle::finding::{Code, Findings, Level};
 
 use crate::index::Index;
-use crate::resolve;
+use crate::requirements;
 use crate::validate::{ADVICE, Rule};
 
 pub(crate) static RULE: Rule = Rule {
@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
-    for missing in resolve::unsatisfied(index.catalog) {
+    for missing in requirements::unmet(index.catalog) {
         let bundle = &index.catalog.bundles[missing.bundle];
         let property = &bundle.properties[missing.property];
         let message = format!("`{}` requires {}", bundle.name, missing.why);

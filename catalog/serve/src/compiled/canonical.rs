@@ -8,8 +8,8 @@ use std::fmt::{self, Write as _};
 use olmkit_bundle::go;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::fbc::{Member, Value};
-use crate::json::push_text;
+use olmkit_catalog::fbc::{Member, Value};
+use olmkit_catalog::json::push_text;
 
 /// The text of a value.
 pub(super) fn text(value: &Value<'_>) -> String {
@@ -207,9 +207,9 @@ impl<'de> Visitor<'de> for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fbc::Catalog;
-    use crate::json::compact;
-    use crate::load::CatalogFiles;
+    use olmkit_catalog::fbc::Catalog;
+    use olmkit_catalog::json::compact;
+    use olmkit_catalog::load::CatalogFiles;
 
     /// The text is that of the tree, however the value was written.
     #[track_caller]

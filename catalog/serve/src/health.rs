@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server::Health};
 
-use super::Shared;
+use crate::Shared;
 
 /// Tells whether a catalog is open.
 #[derive(Clone)]

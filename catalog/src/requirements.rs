@@ -1,5 +1,9 @@
 //! What a bundle asks of others: the properties `olm.gvk.required`, `olm.package.required`, `olm.label.required` and
-//! `olm.constraint` (operator-framework/api `pkg/constraints`).
+//! `olm.constraint` (operator-framework/api `pkg/constraints`), and which bundles of a catalog meet it.
+
+mod facts;
+mod packages;
+mod unmet;
 
 use std::fmt;
 
@@ -8,9 +12,12 @@ use olmkit_bundle::go;
 use olmkit_bundle::version::VersionRange;
 use serde_json::Value as Json;
 
-use super::namespace::Facts;
 use crate::fbc::property;
 use crate::property::misfit;
+
+pub(crate) use facts::Facts;
+pub(crate) use packages::required_packages;
+pub(crate) use unmet::unmet;
 
 /// OLM refuses longer constraints.
 const MAX_CONSTRAINT: usize = 2 << 16;
@@ -20,7 +27,7 @@ const MAX_CONSTRAINT: usize = 2 << 16;
 /// What is known of one is kept by its value, never by its words: names are as their authors wrote them, and two requirements
 /// may read the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Requirement {
+pub(crate) enum Requirement {
     Api(Gvk),
     Package {
         name: String,
@@ -39,15 +46,15 @@ pub(super) enum Requirement {
 
 /// An API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Gvk {
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) kind: String,
+pub(crate) struct Gvk {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
 }
 
 impl Requirement {
     /// The requirement that a property is, if it is one.
-    pub(super) fn of(kind: &str, value: &Json) -> Result<Option<Self>, String> {
+    pub(crate) fn of(kind: &str, value: &Json) -> Result<Option<Self>, String> {
         let text = |key: &str| go::value_of(value, key).and_then(Json::as_str).unwrap_or("");
         match kind {
             property::GVK_REQUIRED | property::PACKAGE_REQUIRED => {
@@ -116,7 +123,7 @@ impl Requirement {
     }
 
     /// Whether a bundle meets it.
-    pub(super) fn holds(&self, facts: &Facts<'_>, package: &str) -> Result<bool, EvaluationError> {
+    pub(crate) fn holds(&self, facts: &Facts<'_>, package: &str) -> Result<bool, EvaluationError> {
         match self {
             Self::Api(gvk) => Ok(facts.gvks.contains(gvk)),
             Self::Package { name, range } => {
@@ -180,7 +187,7 @@ impl fmt::Display for Requirement {
 }
 
 /// A requirement as what a bundle needs: `the API …`, `package …`, `a bundle that …`.
-pub(super) struct Needed<'r>(pub(super) &'r Requirement);
+pub(crate) struct Needed<'r>(pub(crate) &'r Requirement);
 
 impl fmt::Display for Needed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -194,7 +201,7 @@ impl fmt::Display for Needed<'_> {
 }
 
 impl Gvk {
-    pub(super) fn of(value: &Json) -> Self {
+    pub(crate) fn of(value: &Json) -> Self {
         let text = |key: &str| go::value_of(value, key).and_then(Json::as_str).unwrap_or("").to_owned();
         Self { group: text("group"), version: text("version"), kind: text("kind") }
     }

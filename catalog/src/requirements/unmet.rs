@@ -4,21 +4,31 @@ use std::collections::HashMap;
 
 use serde_json::Value as Json;
 
-use super::Unsatisfied;
-use super::namespace::Facts;
-use super::requirement::{Gvk, Needed, Requirement};
+use super::{Facts, Gvk, Needed, Requirement};
 use crate::fbc;
 
-/// More looks at bundles than any real catalog needs; beyond them requirements count as met.
-const LOOKS: usize = 1_000_000;
+/// More evaluations than any real catalog needs; beyond them requirements count as met.
+const MAX_EVALUATIONS: usize = 1_000_000;
 
-/// The requirements of a catalog's bundles that none of its bundles meets, whatever their channels and order.
-pub(super) fn unsatisfied(catalog: &fbc::Catalog<'_>) -> Vec<Unsatisfied> {
-    unsatisfied_in(catalog, LOOKS)
+/// A requirement that nothing in a catalog meets.
+#[derive(Debug)]
+pub(crate) struct Unmet {
+    /// The bundle, by its number in the catalog.
+    pub(crate) bundle: usize,
+    /// Which of its properties says so.
+    pub(crate) property: usize,
+    /// What it requires, in words.
+    pub(crate) why: String,
 }
 
-fn unsatisfied_in(catalog: &fbc::Catalog<'_>, looks: usize) -> Vec<Unsatisfied> {
-    let mut demand = Demand { looks_left: looks, ..Demand::default() };
+/// The requirements of a catalog's bundles that none of its bundles meets, whatever their channels and order. Those that cannot be
+/// read are left out.
+pub(crate) fn unmet(catalog: &fbc::Catalog<'_>) -> Vec<Unmet> {
+    unmet_in(catalog, MAX_EVALUATIONS)
+}
+
+fn unmet_in(catalog: &fbc::Catalog<'_>, evaluations: usize) -> Vec<Unmet> {
+    let mut demand = Demand { evaluations_left: evaluations, ..Demand::default() };
     let mut asked = Vec::new();
     for (bundle, blob) in catalog.bundles.iter().enumerate() {
         for (property, value) in blob.properties.iter().enumerate() {
@@ -38,7 +48,7 @@ fn unsatisfied_in(catalog: &fbc::Catalog<'_>, looks: usize) -> Vec<Unsatisfied> 
     let found = asked.into_iter().filter_map(|(bundle, property, wanted)| {
         let Wanted { requirement, is_met } = &demand.wanted[wanted];
         let why = format!("{}, which the catalog does not have", Needed(requirement));
-        (!is_met).then_some(Unsatisfied { bundle, property, why })
+        (!is_met).then_some(Unmet { bundle, property, why })
     });
     found.collect()
 }
@@ -54,7 +64,7 @@ struct Demand {
     /// Those that any bundle may meet.
     by_anybody: Vec<usize>,
     unmet: usize,
-    looks_left: usize,
+    evaluations_left: usize,
 }
 
 struct Wanted {
@@ -110,8 +120,8 @@ impl Demand {
                 continue;
             }
             // What cannot be found out here is not held against anybody.
-            let may_look = self.looks_left > 0;
-            self.looks_left = self.looks_left.saturating_sub(1);
+            let may_look = self.evaluations_left > 0;
+            self.evaluations_left = self.evaluations_left.saturating_sub(1);
             if !may_look || wanted.requirement.holds(&facts, &bundle.package).unwrap_or(true) {
                 wanted.is_met = true;
                 self.unmet -= 1;
@@ -137,7 +147,7 @@ mod tests {
 ---
 {schema: olm.bundle, package: b, name: b.v1, properties: [{type: olm.gvk, value: {group: a, version: b/c, kind: K}}]}"#,
         );
-        let found = unsatisfied(&fbc::Catalog::parse(&files));
+        let found = unmet(&fbc::Catalog::parse(&files));
         assert_eq!(found.iter().map(|missing| missing.property).collect::<Vec<_>>(), [1]);
     }
 
@@ -155,11 +165,11 @@ mod tests {
 {schema: olm.bundle, package: b, name: b.v1, properties: [{type: olm.package, value: {packageName: b, version: 1.0.0}}]}"#,
         );
         let catalog = fbc::Catalog::parse(&files);
-        let properties = |looks| {
-            let found = unsatisfied_in(&catalog, looks);
+        let properties = |evaluations| {
+            let found = unmet_in(&catalog, evaluations);
             found.iter().map(|missing| missing.property).collect::<Vec<_>>()
         };
-        assert_eq!(properties(LOOKS), [0, 1, 2, 3]);
+        assert_eq!(properties(MAX_EVALUATIONS), [0, 1, 2, 3]);
         // Two for each bundle, and one for the package that is there.
         assert_eq!(properties(5), [0, 1, 2, 3]);
         assert_eq!(properties(4).len(), 3);

@@ -14,10 +14,10 @@ use tokio::signal::unix::Signal;
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 
-use super::tls::Tls;
-use super::{Config, ServeError, Serving, Shared, chain};
 use crate::compiled::{self, Compiled, FILE_NAME, Fingerprint};
-use crate::load::{self, CatalogFiles, Found};
+use crate::tls::Tls;
+use crate::{Config, ServeError, Serving, Shared, chain};
+use olmkit_catalog::load::{self, CatalogFiles, Found};
 
 /// Files from before this time are those of an image, where all have the same: 2000-01-01.
 const NO_TIME: Duration = Duration::from_secs(946_684_800);

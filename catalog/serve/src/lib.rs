@@ -2,11 +2,22 @@
 //!
 //! It listens at once, is ready as soon as a compiled catalog is open, and holds no more of the catalog in memory than its index:
 //! answers are slices of the file. When the catalog's files or the compiled catalog change, it opens the new one for new requests,
-//! lets answers under way end with the old one, and asks clients to connect again, which is how OLM notices. Nothing else of the
-//! crate is asynchronous, opens a socket, or logs.
+//! lets answers under way end with the old one, and asks clients to connect again, which is how OLM notices.
 //!
-//! Start at [`run`]; `connection` has the way of a request, `registry` the answers, `reload` the catalog's life.
+//! - [`compiled`] makes that one file of a catalog, and answers from it; nothing in it is asynchronous;
+//! - [`run`] is the server, as a [`Config`] or the [`Flags`] of a command line want it: `connection` has the way of a request,
+//!   `registry` the answers, `reload` the catalog's life.
+//!
+//! The program `olmkit-serve` is this crate alone, for catalog images.
+//!
+//! ```no_run
+//! use clap::Parser as _;
+//! let flags = olmkit_serve::Flags::parse_from(["olmkit-serve", "catalog"]);
+//! olmkit_serve::run(&flags.config(Vec::new()))?;
+//! # Ok::<(), olmkit_serve::ServeError>(())
+//! ```
 
+pub mod compiled;
 mod connection;
 mod flags;
 mod health;
@@ -106,7 +117,7 @@ pub enum ServeError {
     },
     /// The catalog cannot be read.
     #[error(transparent)]
-    Load(#[from] crate::load::LoadError),
+    Load(#[from] olmkit_catalog::load::LoadError),
     /// The catalog cannot be compiled.
     #[error(transparent)]
     Build(#[from] BuildError),

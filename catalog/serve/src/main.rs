@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use olmkit_catalog::compiled;
 use olmkit_catalog::load::CatalogFiles;
-use olmkit_catalog::serve::{self, Flags};
+use olmkit_serve::compiled;
+use olmkit_serve::{self as serve, Flags};
 use tracing::{error, info};
 
 /// Serve a catalog to OLM: gRPC and HTTP.

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use olmkit_catalog::serve::Raw;
+use olmkit_serve::Raw;
 use tonic::Request;
 use tonic::transport::Endpoint;
 

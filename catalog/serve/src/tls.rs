@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::{error, info};
 
-use super::ServeError;
+use crate::ServeError;
 
 /// A certificate with its key, as of when the files were last read.
 pub(super) struct Tls {

@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value as Json;
 
-use super::namespace::Facts;
-use super::requirement::{Gvk, Requirement};
+use super::{Facts, Gvk, Requirement};
 use crate::fbc;
 
 /// Adds to kept bundles every package that one of them requires, and so on. Gives the packages that were added.

@@ -7,7 +7,7 @@ use olmkit_bundle::go;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::canonical::{Canonical, Key};
-use crate::json::push_text;
+use olmkit_catalog::json::push_text;
 
 /// The fields of an `olm.csv.metadata` as JSON text.
 pub(super) struct Shown {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 
 use super::*;
-use crate::load::CatalogFiles;
+use olmkit_catalog::load::CatalogFiles;
 
 /// A catalog of two packages: channels, skips, deprecations, manifests, a schema of somebody.
 const TWO: &str = r#"

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Config, Limits};
 use crate::compiled::FILE_NAME;
+use crate::{Config, Limits};
 
 /// How a catalog is served.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use serde_json::{Value as Json, json};
 
 use super::canonical::list;
 use super::shown::Shown;
-use crate::base64;
-use crate::fbc::{Bundle, Package, RelatedImage, property};
-use crate::json::{marshal, push_text};
+use olmkit_catalog::base64;
+use olmkit_catalog::fbc::{Bundle, Package, RelatedImage, property};
+use olmkit_catalog::json::{marshal, push_text};
 
 /// A bundle's manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct Manifests {
 }
 
 impl Manifests {
-    /// Those of a bundle that [`crate::validate`](mod@crate::validate) found sound; what does not decode is left out.
+    /// Those of a bundle that [`olmkit_catalog::validate`](mod@olmkit_catalog::validate) found sound; what does not decode is left out.
     /// `values` are its properties' types, and their values as JSON whose keys are sorted.
     pub(super) fn of(
         package: &Package<'_>,
@@ -163,8 +163,8 @@ fn icon_data(data: &str) -> String {
 mod tests {
     use super::*;
     use crate::compiled::canonical;
-    use crate::fbc::Catalog;
-    use crate::load::CatalogFiles;
+    use olmkit_catalog::fbc::Catalog;
+    use olmkit_catalog::load::CatalogFiles;
 
     /// The manifests of a package's only bundle, whose properties are given: `*` the ClusterServiceVersion.
     fn manifests(properties: &str) -> String {

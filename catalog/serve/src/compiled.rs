@@ -7,7 +7,8 @@
 //! What can be asked is in `answer`; the layout of the file is in `format`. Nothing here knows a network.
 //!
 //! ```
-//! use olmkit_catalog::{compiled::{self, Compiled}, load::CatalogFiles};
+//! use olmkit_catalog::load::CatalogFiles;
+//! use olmkit_serve::compiled::{self, Compiled};
 //! let files = CatalogFiles::from_text("catalog.yaml", "\
 //! schema: olm.package
 //! name: redis
@@ -51,7 +52,6 @@ pub mod api;
 
 pub use answer::{AskError, Listing};
 pub use blobs::{BlobFilter, Blobs};
-#[cfg(feature = "serve")]
 pub(crate) use build::may_replace;
 pub use build::{BuildError, Built, build};
 pub use fingerprint::Fingerprint;

@@ -7,7 +7,7 @@ use std::path::Path;
 use olmkit_bundle::load::Content;
 use sha2::{Digest as _, Sha256};
 
-use crate::load::{self, CatalogFiles, Found, LoadError};
+use olmkit_catalog::load::{self, CatalogFiles, Found, LoadError};
 
 /// What a catalog's files were when they were looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -29,9 +29,9 @@ use tonic_health::pb::health_server::HealthServer;
 use tower_service::Service as _;
 use tracing::{debug, warn};
 
-use super::health::Readiness;
-use super::tls::Tls;
-use super::{ServeError, Shared, http as web, registry};
+use crate::health::Readiness;
+use crate::tls::Tls;
+use crate::{ServeError, Shared, http as web, registry};
 
 /// How long a client may take to greet: for TLS, and for its first bytes.
 const GREETING: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ const MAX_HEADERS: u32 = 16 << 10;
 /// What HTTP/2 connections start with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What reflection tells: `registry.proto` and what it imports.
-const DESCRIPTORS: &[u8] = include_bytes!("../../proto/registry.binpb");
+const DESCRIPTORS: &[u8] = include_bytes!("../proto/registry.binpb");
 
 /// What a listener takes requests for.
 #[derive(Clone, Copy, PartialEq, Eq)]

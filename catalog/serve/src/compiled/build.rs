@@ -20,12 +20,12 @@ use super::fingerprint::Fingerprint;
 use super::format::{MAGIC, NONE, Table};
 use super::manifests::Manifests;
 use super::write::{Packer, Part, Texts, TooLarge, Writer};
-use crate::fbc::{self, At, Catalog, property, schema};
-use crate::index::{self, Index};
-use crate::json::compact;
-use crate::load::CatalogFiles;
-use crate::validate;
 use olmkit_bundle::parallel::in_parallel;
+use olmkit_catalog::fbc::{self, At, Catalog, property, schema};
+use olmkit_catalog::index::{self, Index};
+use olmkit_catalog::json::compact;
+use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::validate;
 
 /// A catalog that was not compiled.
 #[derive(Debug, thiserror::Error)]

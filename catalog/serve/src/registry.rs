@@ -16,8 +16,8 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 use tonic::server::{Grpc, ServerStreamingService};
 use tonic::{Request, Response, Status};
 
-use super::{Serving, Shared, report_damage};
 use crate::compiled::{AskError, Corrupt, Listing, api};
+use crate::{Serving, Shared, report_damage};
 
 /// The largest request, in bytes: a few names.
 const MAX_REQUEST: usize = 64 << 10;

@@ -18,8 +18,8 @@ use http_body::{Frame, SizeHint};
 use http_body_util::Full;
 use tonic::body::Body;
 
-use super::{Serving, Shared, report_damage};
 use crate::compiled::{BlobFilter, Blobs};
+use crate::{Serving, Shared, report_damage};
 
 /// Answers up to this many bytes are not worth packing; catalogd's limit.
 const PACK_FROM: u64 = 1400;
