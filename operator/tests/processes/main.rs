@@ -42,6 +42,7 @@ fn main() {
         trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
         trial("what_a_lost_receiver_was_given_is_kept", what_a_lost_receiver_was_given_is_kept),
         trial("a_key_too_large_to_move_is_named_before_its_slot_is_opened", a_key_too_large_to_move),
+        trial("copies_on_one_kubernetes_node_move_apart", copies_on_one_kubernetes_node_move_apart),
         trial("a_slot_move_yields_after_a_batch", a_slot_move_yields_after_a_batch),
         trial("what_was_promoted_meanwhile_is_left_alone", what_was_promoted_meanwhile_is_left_alone),
         trial("keys_are_moved_only_while_replicas_keep_up", keys_are_moved_only_while_replicas_keep_up),
@@ -276,6 +277,25 @@ async fn meet_a_large_key(servers: &mut Servers) {
         assert!(node.migrating.is_empty() && node.importing.is_empty(), "{}", pod.name);
     }
     source.send::<()>("DEL", cmd("DEL").arg(&key)).await.unwrap();
+}
+
+/// While a client writes.
+async fn copies_on_one_kubernetes_node_move_apart() {
+    let mut servers = formed(6, 1, false).await;
+    fill(&servers, 500).await;
+    let (primary, replica) = pair(&servers).await;
+    servers.hosts = (0..6).map(|ordinal| (ordinal, format!("node-{ordinal}"))).collect();
+    servers.hosts.insert(replica, format!("node-{primary}"));
+    let writer = Writer::start(servers.access.clone(), servers.ip(primary), 100);
+    let steps = servers.settle(A_WHILE).await;
+    let written = writer.stop().await;
+    assert!(steps.contains(&Step::Spread), "{steps:?}");
+    let observed = servers.observe().await;
+    let node = |ordinal: u32| observed.pods[ordinal as usize].redis.as_ref().unwrap();
+    assert_ne!(node(replica).primary(), Some(node(primary).id));
+    assert!(node(primary).primary().is_none(), "no primary changed");
+    let lost = written.lost(&servers.access, servers.ip(primary)).await;
+    assert_eq!((lost, written.errors), (vec![], Default::default()));
 }
 
 /// Lets a batch pass, and no more.

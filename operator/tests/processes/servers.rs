@@ -67,6 +67,8 @@ pub(crate) struct Servers {
     quorum_lost: Option<Instant>,
     /// Ordinals of those that owned slots at the last look.
     last_owners: BTreeSet<u32>,
+    /// The Kubernetes node of each pod, where that matters.
+    pub(crate) hosts: BTreeMap<u32, String>,
     /// Slots whose migration the operator interrupted.
     left_open: BTreeSet<u16>,
     /// Ordinals of pods that the kubelet reports as not ready, or whose Kubernetes node is lost.
@@ -92,6 +94,7 @@ impl Servers {
             electing: None,
             quorum_lost: None,
             last_owners: BTreeSet::new(),
+            hosts: BTreeMap::new(),
             left_open: BTreeSet::new(),
             unready: BTreeSet::new(),
         }
@@ -234,6 +237,7 @@ impl Servers {
                 uid: server.uid.to_string(),
                 ip: Some(server.ip),
                 containers_ready: !self.unready.contains(&ordinal),
+                host: self.hosts.get(&ordinal).cloned(),
                 ..Pod::default()
             })
             .collect();
