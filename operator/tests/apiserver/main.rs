@@ -88,6 +88,7 @@ fn main() {
         trial("a_changed_password_removes_nothing", &redis, |world| world.run(changed_password)),
         trial("a_pending_pod_does_not_hold_up_shrinking", &redis, |world| world.run(pending)),
         trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
+        trial("copies_of_a_shard_are_on_different_nodes_and_zones", &redis, |world| world.run(placement)),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     trials.extend(outage::trials(&redis));
@@ -636,6 +637,65 @@ async fn readiness(client: Client, kubeconfig: std::path::PathBuf) {
         (ready().await == all).then_some(())
     })
     .await;
+}
+
+/// Six Kubernetes nodes in three zones; then a replica's pod is recreated on the node of its primary.
+async fn placement(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "placed").await;
+    let hosts: Api<k8s_openapi::api::core::v1::Node> = Api::all(client.clone());
+    let zone = |ordinal: usize| ["a", "b", "c"][ordinal % 3];
+    for ordinal in 0..6 {
+        let labels = json!({"topology.kubernetes.io/zone": zone(ordinal)});
+        let host = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("placed-{ordinal}"), "labels": labels},
+        });
+        hosts.create(&PostParams::default(), &serde_json::from_value(host).unwrap()).await.unwrap();
+    }
+    let flags = ["--no-leader-election", "--namespace", "placed", "--watch-namespace", "placed"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "placed", 87, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    node.hosts = (0..6).map(|ordinal| (format!("rc-{ordinal}"), format!("placed-{ordinal}"))).collect();
+    create(&client, "placed", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "placed");
+    let redundant = async |node: &mut Node| {
+        eventually("every shard has its replica on another node", async || {
+            node.turn().await;
+            let status = clusters.get("rc").await.unwrap().status?;
+            let holds =
+                |kind: &str| status.conditions.iter().any(|one| one.type_ == kind && one.status == "True");
+            (holds("Ready") && holds("Redundant")).then_some(status.members)
+        })
+        .await
+    };
+    let shards = |members: &[redis_operator::crd::v1::Member]| {
+        let pods = |shard: i32| {
+            let own = members.iter().filter(|member| member.shard == Some(shard));
+            own.map(|member| member.pod.clone()).collect::<Vec<_>>()
+        };
+        [0, 1, 2].map(pods)
+    };
+    let members = redundant(&mut node).await;
+    for pods in shards(&members) {
+        let zones: Vec<_> = pods.iter().map(|pod| zone(pod[3..].parse().unwrap())).collect();
+        assert!(zones.len() == 2 && zones[0] != zones[1], "{pods:?} are in {zones:?}");
+    }
+
+    let replica = members.iter().find(|member| member.role == Some(Role::Replica)).unwrap();
+    let primary =
+        members.iter().find(|member| member.shard == replica.shard && member.pod != replica.pod).unwrap();
+    let host = node.hosts[&primary.pod].clone();
+    node.hosts.insert(replica.pod.clone(), host);
+    let old = replica.node_id.clone();
+    node.lose(&replica.pod).await;
+    eventually("the replica is another node", async || {
+        node.turn().await;
+        let members = clusters.get("rc").await.unwrap().status?.members;
+        members.iter().any(|now| now.pod == replica.pod && now.node_id != old).then_some(())
+    })
+    .await;
+    let shards = shards(&redundant(&mut node).await);
+    let together = |pods: &Vec<String>| pods.iter().all(|pod| node.hosts[pod] == node.hosts[&pods[0]]);
+    assert!(!shards.iter().any(together), "{shards:?}");
 }
 
 fn condition_kind() -> ApiResource {

@@ -47,6 +47,8 @@ pub(crate) struct Node {
     pods: BTreeMap<String, Box<dyn Send>>,
     /// Pods that do not fit on any node.
     pub(crate) unschedulable: BTreeSet<String>,
+    /// The Kubernetes nodes of pods, where that matters.
+    pub(crate) hosts: BTreeMap<String, String>,
 }
 
 impl Node {
@@ -60,6 +62,7 @@ impl Node {
             started: 0,
             pods: BTreeMap::new(),
             unschedulable: BTreeSet::new(),
+            hosts: BTreeMap::new(),
         }
     }
 
@@ -139,6 +142,7 @@ impl Node {
         let running: Box<dyn Send> = if scheduled { self.runtime.start(&settings) } else { Box::new(()) };
         let template = &set.spec.as_ref().unwrap().template;
         let mut spec = template.spec.clone().unwrap();
+        spec.node_name = self.hosts.get(&pod).cloned();
         if set.spec.as_ref().unwrap().volume_claim_templates.is_some() {
             let claim =
                 json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("data-{pod}")}});
