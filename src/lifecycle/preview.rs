@@ -16,7 +16,7 @@ use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::{validate, yaml};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::{InstallPlan, Key, Named as _, Object, Subscription, known, resource_of};
 use super::cluster::ClusterError;
@@ -166,24 +166,35 @@ impl Engine<'_> {
         let mut unpacked = Unpacked::default();
         for step in &plan.status.plan {
             let resource = &step.resource;
-            let manifest =
-                match self.manifest(&resource.manifest, &resource.kind, &resource.name, &mut unpacked)? {
-                    Ok(manifest) => Some(manifest),
-                    Err(why) => {
-                        preview.not_read.push(format!(
-                            "{}/{} of `{}`: {why}",
-                            resource.kind.to_lowercase(),
-                            resource.name,
-                            step.resolving
-                        ));
-                        None
-                    }
-                };
-            let (change, within) = self.change(manifest.as_ref(), namespace)?;
             let api_version = match resource.group.as_str() {
                 "" => resource.version.clone(),
                 group => format!("{group}/{}", resource.version),
             };
+            let read = self.manifest(&resource.manifest, &resource.kind, &resource.name, &mut unpacked)?;
+            let is_made = read.is_err()
+                && unpacked.is_of_permissions(
+                    &resource.manifest,
+                    &resource.kind,
+                    &resource.name,
+                    &step.resolving,
+                );
+            let manifest = match read {
+                Ok(manifest) => Some(manifest),
+                // Its name tells its content, so that the one which is there is the same.
+                Err(_) if is_made => Some(json!({
+                    "apiVersion": api_version, "kind": resource.kind, "metadata": {"name": resource.name},
+                })),
+                Err(why) => {
+                    preview.not_read.push(format!(
+                        "{}/{} of `{}`: {why}",
+                        resource.kind.to_lowercase(),
+                        resource.name,
+                        step.resolving
+                    ));
+                    None
+                }
+            };
+            let (change, within) = self.change(manifest.as_ref(), namespace)?;
             preview.steps.push(PlannedStep {
                 csv: step.resolving.clone(),
                 api_version,
@@ -192,6 +203,8 @@ impl Engine<'_> {
                 name: resource.name.clone(),
                 change,
             });
+            // What it allows is compared as permissions of the ClusterServiceVersion.
+            let manifest = manifest.filter(|_| !is_made);
             manifests.entry(step.resolving.clone()).or_default().extend(manifest.map(|one| (one, change)));
         }
         let everywhere = observed.groups.first().is_some_and(|group| super::look::targets(group) == [""]);
@@ -235,12 +248,7 @@ impl Engine<'_> {
         let Ok(value) = serde_json::from_str::<Value>(text) else {
             return Ok(Err("its manifest is not JSON".into()));
         };
-        let field = |name: &str| value[name].as_str().unwrap_or("").to_owned();
-        let is_reference = value["kind"] == "ConfigMap" && value["metadata"].is_null();
-        if !is_reference {
-            return Ok(Ok(value));
-        }
-        let place = (field("namespace"), field("name"));
+        let Some(place) = place_of(&value) else { return Ok(Ok(value)) };
         if !unpacked.0.contains_key(&place) {
             let read = match self.cluster.get(&known::CONFIG_MAP, &place.0, &place.1) {
                 Ok(Some(map)) => Ok(objects(&map)),
@@ -328,6 +336,41 @@ impl Engine<'_> {
 /// What the bundles of a plan were unpacked to, by the namespace and the name of the ConfigMap.
 #[derive(Default)]
 struct Unpacked(BTreeMap<(String, String), Result<Vec<Value>, String>>);
+
+impl Unpacked {
+    /// Whether the object of a step is what OLM makes of the permissions of a ClusterServiceVersion, and in no file of the bundle: an
+    /// account, or a role or binding that is named after the ClusterServiceVersion and an account, with a hash.
+    fn is_of_permissions(&self, manifest: &str, kind: &str, name: &str, csv: &str) -> bool {
+        let place = serde_json::from_str(manifest).ok().and_then(|value| place_of(&value));
+        let Some(Ok(objects)) = place.and_then(|place| self.0.get(&place)) else { return false };
+        let is_csv = |one: &&Value| one["kind"] == olmkit_bundle::csv::KIND && Key::of(one).name == csv;
+        let Some(found) = objects.iter().find(is_csv) else { return false };
+        let permissions = ["permissions", "clusterPermissions"];
+        let lists = permissions.map(|list| found.pointer(&format!("/spec/install/spec/{list}")));
+        let mut accounts = lists
+            .into_iter()
+            .filter_map(|list| list?.as_array())
+            .flatten()
+            .filter_map(|one| one["serviceAccountName"].as_str());
+        match kind {
+            "ServiceAccount" => accounts.any(|account| account == name),
+            "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => {
+                let Some((base, _)) = name.rsplit_once('-').filter(|(base, _)| !base.is_empty()) else {
+                    return false;
+                };
+                accounts.any(|account| format!("{csv}-{account}").starts_with(base))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The ConfigMap that stands for a manifest: its namespace and name; none for a manifest.
+fn place_of(value: &Value) -> Option<(String, String)> {
+    let field = |name: &str| value[name].as_str().unwrap_or("").to_owned();
+    let is_reference = value["kind"] == "ConfigMap" && value["metadata"].is_null();
+    is_reference.then(|| (field("namespace"), field("name")))
+}
 
 /// The objects of an unpacked bundle.
 fn objects(map: &Value) -> Vec<Value> {

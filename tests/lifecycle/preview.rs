@@ -1,5 +1,7 @@
 //! What a plan will change, and policies that it has to meet.
 
+use std::collections::BTreeSet;
+
 use olmkit::lifecycle::api::{Key, known};
 use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::engine::{EngineError, Options};
@@ -127,6 +129,66 @@ fn manifests_are_read_from_the_unpacked_bundle_and_what_cannot_be_read_meets_no_
     world.cluster.store().create(map).unwrap();
     assert_eq!(violations(&mut world, "{}"), Vec::<String>::new());
     assert_eq!(preview(&mut world).csvs[0].version, "0.2.0");
+}
+
+/// OLM makes accounts and roles of a ClusterServiceVersion's permissions. Its plan names the ConfigMap for them too, which does not
+/// have them.
+#[test]
+fn what_olm_makes_of_permissions_is_in_no_unpacked_bundle_and_no_reason_to_refuse_a_plan() {
+    let mut world = World::of("01");
+    let bundle = world.cluster.registry().bundles.get_mut("demo.v0.2.0").unwrap();
+    let csv = bundle.iter_mut().find(|object| object["kind"] == "ClusterServiceVersion").unwrap();
+    for list in ["permissions", "clusterPermissions"] {
+        csv["spec"]["install"]["spec"][list] = json!([{
+            "serviceAccountName": "demo-controller",
+            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}],
+        }]);
+    }
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let plan = pending(&mut world);
+    let mut document = world.cluster.store().get(&plan).unwrap().clone();
+    let mut texts = serde_json::Map::new();
+    let made = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+    let mut seen = BTreeSet::new();
+    for (at, step) in document["status"]["plan"].as_array_mut().unwrap().iter_mut().enumerate() {
+        let kind = step["resource"]["kind"].as_str().unwrap().to_owned();
+        if made.contains(&kind.as_str()) {
+            seen.insert(kind);
+        } else {
+            texts.insert(format!("{at}.yaml"), step["resource"]["manifest"].clone());
+        }
+        let reference = json!({"kind": "ConfigMap", "name": "unpacked", "namespace": "olm"});
+        step["resource"]["manifest"] = json!(reference.to_string());
+    }
+    assert_eq!(seen.len(), made.len(), "{seen:?}");
+    // Somebody else's role is not OLM's.
+    let foreign = json!({
+        "resolving": "demo.v0.2.0", "status": "Unknown",
+        "resource": {
+            "group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole", "name": "other-admin",
+            "sourceName": "catalog", "sourceNamespace": "olm",
+            "manifest": json!({"kind": "ConfigMap", "name": "unpacked", "namespace": "olm"}).to_string(),
+        },
+    });
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unpacked", "namespace": "olm"}, "data": texts,
+    });
+    world.cluster.store().create(map).unwrap();
+    world.cluster.store().patch(&plan, &json!({"status": document["status"]})).unwrap();
+    let found = preview(&mut world);
+    assert_eq!(found.not_read, Vec::<String>::new());
+    let change = |kind: &str| found.steps.iter().find(|step| step.kind == kind).map(|step| step.change);
+    assert_eq!(change("ServiceAccount"), Some(Change::Keep));
+    assert_eq!(change("Role"), Some(Change::Create));
+    assert_eq!(change("ClusterRoleBinding"), Some(Change::Create));
+    assert_eq!(
+        violations(&mut world, "deny: [new-cluster-rules]"),
+        ["new-cluster-rules: `demo-controller` may now do more in all namespaces: `secrets` (list)"]
+    );
+    document["status"]["plan"].as_array_mut().unwrap().push(foreign);
+    world.cluster.store().patch(&plan, &json!({"status": document["status"]})).unwrap();
+    let found = violations(&mut world, "{}");
+    assert!(matches!(&found[..], [one] if one.contains("clusterrole/other-admin of")), "{found:?}");
 }
 
 #[test]
