@@ -84,6 +84,7 @@ fn main() {
         trial("a_wrong_value_of_any_field_is_refused", &api, |world| world.run(wrong_values)),
         trial("two_installations_never_manage_one_cluster", &api, |world| world.run(two_installations)),
         trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(drained)),
+        trial("a_stateful_set_that_is_in_no_cache_is_not_cut", &redis, |world| world.run(unlabelled)),
         trial("volumes_outlive_a_cluster_that_was_told_so_while_paused", &api, |world| world.run(retained)),
         trial("a_changed_password_removes_nothing", &redis, |world| world.run(changed_password)),
         trial("a_pending_pod_does_not_hold_up_shrinking", &redis, |world| world.run(pending)),
@@ -502,6 +503,29 @@ async fn drained(client: Client, kubeconfig: std::path::PathBuf) {
     })
     .await;
     assert_eq!(operator.log().matches("deleting the volume of a drained node").count(), 2);
+}
+
+/// Without its label nobody watches it, and the operator asks the API server for it before it believes that there is none: its
+/// pods would be removed with their slots.
+async fn unlabelled(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "unlabelled").await;
+    let flags = ["--no-leader-election", "--namespace", "unlabelled", "--watch-namespace", "unlabelled"];
+    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "unlabelled", 88, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "unlabelled", "rc", json!({"size": 5})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "unlabelled");
+    settled(&clusters, &mut node, 5).await;
+    operator.signal("STOP");
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "unlabelled");
+    let patch = Patch::Merge(json!({"metadata": {"labels": {children::CONTROL_PLANE_LABEL: null}}}));
+    sets.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    let patch = Patch::Merge(json!({"spec": {"size": 3}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    operator.signal("CONT");
+    // Slots that are lost would be waited for.
+    settled(&clusters, &mut node, 3).await;
+    let set = sets.get("rc").await.unwrap();
+    assert_eq!(set.labels()[children::CONTROL_PLANE_LABEL], children::CONTROL_PLANE);
 }
 
 /// Its StatefulSet was made by a release that told Kubernetes to delete the volumes with it.
