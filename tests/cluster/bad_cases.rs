@@ -166,6 +166,41 @@ error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
   = help: unset it
 "#);
         }),
+        ("with_a_wrong_number_of_nodes", || {
+            for number in ["0", "10", "two"] {
+                let said = Machine::new().sets("CLUSTER_NODES", number).faults();
+                insta::allow_duplicates! {
+                    insta::assert_snapshot!(said.replace(number, "NUMBER"), @r#"
+error: CLUSTER_NODES is `NUMBER`, expected a number from 1 to 9
+  = help: unset it to get one node
+"#);
+                }
+            }
+        }),
+        ("a_given_cluster_has_the_nodes_that_are_asked_for", || {
+            let machine = Machine::new()
+                .has("kubectl", "case $2 in nodes) echo node/one ;; esac")
+                .sets("KUBECONFIG", "/given/kubeconfig");
+            assert!(machine.run("up", &["--check"]).status.success());
+            insta::assert_snapshot!(machine.sets("CLUSTER_NODES", "3").faults(), @r#"
+            error: the cluster has 1 node(s), CLUSTER_NODES is 3
+              = help: add nodes, or unset CLUSTER_NODES
+            "#);
+        }),
+        ("nodes_are_of_a_cluster_that_is_up", || {
+            let said = |arguments: &[&str]| {
+                let output = Machine::new().run("nodes", arguments);
+                assert_eq!(output.status.code(), Some(1), "{output:?}");
+                String::from_utf8(output.stderr).unwrap()
+            };
+            for wrong in [&["0"][..], &["10"], &["3", "4"], &["--kill"], &["--help"]] {
+                insta::allow_duplicates! {
+                    insta::assert_snapshot!(said(wrong), @"error: nodes takes a number from 1 to 9, nothing, or --kill and the name of a node");
+                }
+            }
+            insta::assert_snapshot!(said(&["--kill", "node"]), @"error: `node` cannot be killed alone: the control plane is on node, others are node-2 and so on");
+            assert!(said(&["3"]).contains("no cluster from parts is up in "), "{}", said(&["3"]));
+        }),
         ("with_several_faults_at_once", || {
             let said = Machine::new().has("id", "echo 1000").has("go", "exit 127").faults();
             assert_eq!(said.matches("error: ").count(), 2, "{said}");
@@ -197,7 +232,8 @@ error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
             let config = machine.dir.path().join("kind.kubeconfig");
             let machine = machine
                 .has("docker", &format!("{called}\n{docker}"))
-                .has("kind", &format!("{called}\n{kind}"))
+                .has("kind", &format!("{}\n{kind}", told("role:")))
+                .sets("CLUSTER_NODES", "2")
                 .has("kubectl", &told("addresses:|host:"))
                 .sets("CLUSTER_KIND_KUBECONFIG", config.to_str().unwrap());
             let output = machine.run("up", &[]);
@@ -215,6 +251,8 @@ error: CLUSTER_NUMBER is `many`, expected a number from 0 to 255
             docker rm --force olmkit-registry
             docker run --detach --name olmkit-registry --publish 127.0.0.1:5001:5000 --env REGISTRY_STORAGE_DELETE_ENABLED=true registry:2
             kind create cluster --name olmkit --image kindest/node:v1.34.0 --kubeconfig DIR/kind.kubeconfig --wait 2m --config -
+                - role: control-plane
+                - role: worker
             docker network connect kind olmkit-registry
             docker exec --interactive node sh -c mkdir -p /etc/containerd/certs.d/localhost:5001 && cat >/etc/containerd/certs.d/localhost:5001/hosts.toml
             kubectl apply --filename -

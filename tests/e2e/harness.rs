@@ -2,8 +2,9 @@
 
 use std::any::Any;
 use std::env;
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -47,6 +48,23 @@ pub(crate) fn results() -> PathBuf {
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/e2e"), PathBuf::from)
 }
 
+/// The directory of a cluster from parts, if the tests run on one.
+pub(crate) fn cluster_from_parts() -> Option<PathBuf> {
+    let owner = env::var_os("CLUSTER_OWNER").filter(|owner| !owner.is_empty())?;
+    Some(Path::new(&owner).parent()?.to_path_buf())
+}
+
+/// Keeps the tests of other programs on this cluster from running at the same time, as [`SHARED`] does it within one.
+fn shared_with_others(company: Company) -> Result<Option<File>, Failed> {
+    let Some(dir) = cluster_from_parts() else { return Ok(None) };
+    let lock = File::options().create(true).append(true).open(dir.join("tests.lock"))?;
+    match company {
+        Company::Any => lock.lock_shared()?,
+        Company::Alone => lock.lock()?,
+    }
+    Ok(Some(lock))
+}
+
 /// A test on the cluster.
 pub(crate) fn trial(
     name: &'static str,
@@ -69,6 +87,7 @@ pub(crate) fn trial_with(
             (company == Company::Any).then(|| SHARED.read().unwrap_or_else(PoisonError::into_inner));
         let _alone =
             (company == Company::Alone).then(|| SHARED.write().unwrap_or_else(PoisonError::into_inner));
+        let _others = shared_with_others(company)?;
         part(name, test)
     };
     let missing = (!enabled()).then(|| "E2E is not set (`make e2e` runs the tests on a cluster)".to_owned());

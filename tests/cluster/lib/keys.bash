@@ -15,17 +15,25 @@ make_keys() {
     certificate ca controller-manager /CN=system:kube-controller-manager
     certificate ca scheduler /CN=system:kube-scheduler
     certificate ca proxy /CN=system:kube-proxy
-    certificate ca kubelet "/O=system:nodes/CN=system:node:$NODE_NAME"
     # The API server shows this one to aggregated API servers, which then believe whom it says it speaks for.
     authority front-proxy-ca
     certificate front-proxy-ca front-proxy-client /CN=front-proxy-client
     key service-account
     openssl pkey -in service-account.key -pubout -out service-account.pub
-    for name in controller-manager scheduler proxy kubelet; do
-        kubeconfig 127.0.0.1 "$name" >"$name.kubeconfig"
+    for name in controller-manager scheduler proxy; do
+        kubeconfig "$NODE_IP" "$name" >"$name.kubeconfig"
     done
     (umask 077 && kubeconfig "$NODE_IP" admin >"$STATE/kubeconfig")
     cd - >/dev/null || return
+    node_keys 1
+}
+
+# node_keys K: what the kubelet of node K needs.
+node_keys() {
+    local name
+    name=$(node_name "$1")
+    (cd "$STATE/keys" && certificate ca "$name" "/O=system:nodes/CN=system:node:$name" &&
+        kubeconfig "$NODE_IP" "$name" >"$name.kubeconfig")
 }
 
 key() {

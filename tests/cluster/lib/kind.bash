@@ -20,6 +20,24 @@ kind_running() {
     type -P kind docker >/dev/null && kind get clusters 2>/dev/null | grep -qx "$KIND_NAME"
 }
 
+# What kind is to make.
+kind_config() {
+    local node
+    cat <<'END'
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+containerdConfigPatches:
+  - |-
+    [plugins."io.containerd.grpc.v1.cri".registry]
+      config_path = "/etc/containerd/certs.d"
+nodes:
+  - role: control-plane
+END
+    for ((node = 2; node <= ${NODES:-1}; node++)); do
+        echo "  - role: worker"
+    done
+}
+
 # kind_up KUBECONFIG
 kind_up() {
     local node dir=/etc/containerd/certs.d/localhost:$KIND_REGISTRY_PORT
@@ -27,14 +45,7 @@ kind_up() {
     docker rm --force "$KIND_REGISTRY" >/dev/null 2>&1 || :
     docker run --detach --name "$KIND_REGISTRY" --publish "127.0.0.1:$KIND_REGISTRY_PORT:5000" \
         --env REGISTRY_STORAGE_DELETE_ENABLED=true "$(kind_registry_image)" >/dev/null
-    kind create cluster --name "$KIND_NAME" --image "$(kind_node_image)" --kubeconfig "$1" --wait 2m --config - >&2 <<'END'
-kind: Cluster
-apiVersion: kind.x-k8s.io/v1alpha4
-containerdConfigPatches:
-  - |-
-    [plugins."io.containerd.grpc.v1.cri".registry]
-      config_path = "/etc/containerd/certs.d"
-END
+    kind_config | kind create cluster --name "$KIND_NAME" --image "$(kind_node_image)" --kubeconfig "$1" --wait 2m --config - >&2
     docker network connect kind "$KIND_REGISTRY"
     for node in $(kind get nodes --name "$KIND_NAME"); do
         docker exec --interactive "$node" sh -c "mkdir -p $dir && cat >$dir/hosts.toml" \

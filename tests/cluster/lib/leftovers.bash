@@ -5,6 +5,11 @@ running() {
     [ -f "$STATE/node.pid" ] && alive "$(<"$STATE/node.pid")"
 }
 
+# Whether tests run on the cluster: each run holds a shared lock.
+in_use() {
+    running && [ -f "$STATE/owner" ] && ! flock --nonblock --exclusive "$STATE/owner" true
+}
+
 # Ends what `up` started, by process id, and removes what it made. Says nothing where there is nothing.
 remove() {
     local file pid
@@ -74,9 +79,11 @@ control_groups() {
     done
 }
 
+# remove_control_groups [/NAME]: all of them, or those of one node beside the first.
 remove_control_groups() {
-    local dir
+    local dir left=0
     for dir in $(control_groups); do
-        find "$dir" -depth -type d -exec rmdir {} +
+        [ ! -d "$dir${1-}" ] || find "$dir${1-}" -depth -type d -exec rmdir {} + || left=1
     done
+    return "$left"
 }

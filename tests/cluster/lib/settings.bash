@@ -33,11 +33,36 @@ NODE_NAME=node
 # The node's control group, below which kubelet puts pods.
 CGROUP=olmkit-cluster-$NUMBER
 
-# Services get addresses from this network, pods from the other.
+# How many nodes: the first has the control plane too, the others have kubelets alone. A cluster that is up keeps those that
+# it has, unless this is set.
+MOST_NODES=9
+NODES=${CLUSTER_NODES:-}
+[[ -z $NODES || $NODES =~ ^[1-$MOST_NODES]$ ]] ||
+    die "CLUSTER_NODES is \`$NODES\`, expected a number from 1 to $MOST_NODES" "unset it to get one node"
+
+# Services get addresses from this network, pods from the other: pods of node K from 10.244.(K-1).0/24.
 SERVICE_NET=10.96.0.0/16
 API_SERVICE_IP=10.96.0.1
 DNS_IP=10.96.0.10
-POD_NET=10.244.0.0/24
+POD_NET=10.244.0.0/16
+
+# node_name K, node_ip K, node_gateway K, node_pods K: what belongs to node K. Nodes after the first are tied to the first by
+# pairs of interfaces, each a network of two addresses: the first node's end is the gateway.
+node_name() {
+    [ "$1" = 1 ] && echo "$NODE_NAME" || echo "$NODE_NAME-$1"
+}
+
+node_ip() {
+    echo "198.18.$NUMBER.$((4 * ($1 - 1) + 2))"
+}
+
+node_gateway() {
+    echo "198.18.$NUMBER.$((4 * ($1 - 1) + 1))"
+}
+
+node_pods() {
+    echo "10.244.$(($1 - 1))"
+}
 
 # With kind: the names of its cluster and of the registry beside it, and the registry's port.
 KIND_NAME=olmkit
