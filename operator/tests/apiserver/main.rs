@@ -505,8 +505,8 @@ async fn drained(client: Client, kubeconfig: std::path::PathBuf) {
     assert_eq!(operator.log().matches("deleting the volume of a drained node").count(), 2);
 }
 
-/// Without its label nobody watches it, and the operator asks the API server for it before it believes that there is none: its
-/// pods would be removed with their slots.
+/// Without its label nobody watches it. Two things keep its pods: the operator asks the API server before it believes that there is
+/// no StatefulSet, and it removes no pod that owned slots by the last status before every slot is served without it.
 async fn unlabelled(client: Client, kubeconfig: std::path::PathBuf) {
     namespace(&client, "unlabelled").await;
     let flags = ["--no-leader-election", "--namespace", "unlabelled", "--watch-namespace", "unlabelled"];
