@@ -141,7 +141,9 @@ impl Engine<'_> {
         let Some(plan) = observed.open_plan(current) else {
             return Err(EngineError::refused_help(
                 format!("no plan of {} waits for approval", subscription.key()),
-                format!("see `olmkit operator status {name} -n {namespace}`"),
+                format!(
+                    "see `olmkit operator status {name} -n {namespace}`; OLM makes a plan some seconds after a catalog offers a newer version"
+                ),
             ));
         };
         let plan = plan.clone();

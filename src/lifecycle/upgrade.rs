@@ -227,7 +227,9 @@ impl Engine<'_> {
                 }
                 return Err(EngineError::refused_help(
                     format!("no plan of {} waits for approval", subscription.key()),
-                    format!("see `olmkit operator status {name} -n {namespace}`"),
+                    format!(
+                        "see `olmkit operator status {name} -n {namespace}`; OLM makes a plan some seconds after a catalog offers a newer version"
+                    ),
                 ));
             };
             all_carried(accept, plan, &current)?;
