@@ -13,9 +13,9 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::manifests::quantity;
-use crate::names::{ImageRef, why_not_label, why_not_subdomain};
-use crate::refused::{Check, PROTOCOLS, Refused, plain, why_not_port_name};
+use crate::names::{ImageRef, check_label, check_subdomain};
+use crate::quantity;
+use crate::refused::{Check, PROTOCOLS, Refused, check_port_name, plain};
 use crate::yaml::{Node, Step, decode, steps};
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
@@ -140,7 +140,7 @@ impl<'n> Check<'n> {
             [("serviceAccountName", &pod.service_account_name), ("serviceAccount", &pod.service_account)];
         for (key, account) in accounts {
             let account = account.as_deref().filter(|account| !account.is_empty());
-            if let Some((account, why)) = account.and_then(|own| Some((own, why_not_subdomain(own)?))) {
+            if let Some((account, why)) = account.and_then(|own| Some((own, check_subdomain(own).err()?))) {
                 let message = format!("`{}` cannot name a service account: {why}", plain(account));
                 self.push(&[Step::Key(key)], message, "use the `metadata.name` of the ServiceAccount");
             }
@@ -204,7 +204,7 @@ impl<'n> Check<'n> {
 
     /// A name that is a DNS-1123 label, and no other of its kind has.
     fn name<'p>(&mut self, path: &[Step<'n>], what: &str, name: &'p str, names: &mut BTreeSet<&'p str>) {
-        if let Some(why) = why_not_label(name) {
+        if let Err(why) = check_label(name) {
             let message = format!("`{}` cannot name a {what}: {why}", plain(name));
             self.push(path, message, format!("give the {what} a name such as `manager`"));
         } else if !names.insert(name) {
@@ -301,13 +301,13 @@ impl<'n> Check<'n> {
             IntOrString::Int(number) => {
                 (format!("{number} is not a port"), "ports are numbers from 1 to 65535")
             }
-            IntOrString::String(name) => match why_not_port_name(name) {
-                Some(why) => (
+            IntOrString::String(name) => match check_port_name(name) {
+                Err(why) => (
                     format!("`{}` cannot name a port: {why}", plain(name)),
                     "set `port` to a number without quotes, or to the name of one of the container's `ports`",
                 ),
-                None if ports.iter().any(|own| own.name.as_ref() == Some(name)) => return,
-                None => (
+                Ok(()) if ports.iter().any(|own| own.name.as_ref() == Some(name)) => return,
+                Ok(()) => (
                     format!("the probe asks the port `{}`, which the container does not have", plain(name)),
                     "name one of the container's `ports`, or set `port` to a number",
                 ),
@@ -390,7 +390,7 @@ impl<'n> Check<'n> {
             }
             self.one_of(steps!("ports", at, "protocol"), port.protocol.as_deref(), &PROTOCOLS);
             let Some(name) = port.name.as_deref().filter(|name| !name.is_empty()) else { continue };
-            if let Some(why) = why_not_port_name(name) {
+            if let Err(why) = check_port_name(name) {
                 let message = format!("`{}` cannot name a port: {why}", plain(name));
                 self.push(steps!("ports", at, "name"), message, "use a name such as `https`");
             } else if !names.insert(name) {

@@ -2,16 +2,19 @@
 
 use std::net::IpAddr;
 
-/// Why a text is no address of mail, such as `a@example.com` or `A. Person <a@example.com>`, if it is none.
+/// Checks an address of mail, such as `a@example.com` or `A. Person <a@example.com>`.
 ///
 /// ```
-/// use olmkit_bundle::email::why_not_address;
-/// assert_eq!(why_not_address("Redis Team <redis@example.com>"), None);
-/// assert_eq!(why_not_address("redis at example.com"), Some("there is no `@`, and no `<…>` around an address"));
+/// use olmkit_bundle::email::check_address;
+/// assert_eq!(check_address("Redis Team <redis@example.com>"), Ok(()));
+/// assert_eq!(check_address("redis at example.com"), Err("there is no `@`, and no `<…>` around an address"));
 /// ```
-pub fn why_not_address(text: &str) -> Option<&'static str> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_address(text: &str) -> Result<()> {
     let mut reader = Reader { rest: text };
-    let found = reader.address(true).and_then(|count| {
+    reader.address(true).and_then(|count| {
         reader.skip_comments()?;
         match (reader.rest, count) {
             ("", 1) => Ok(()),
@@ -19,8 +22,7 @@ pub fn why_not_address(text: &str) -> Option<&'static str> {
             ("", _) => Err("it is a group of several addresses"),
             _ => Err("something follows the address"),
         }
-    });
-    found.err()
+    })
 }
 
 struct Reader<'a> {
@@ -218,7 +220,7 @@ mod tests {
             "g: a@b;",
             "<a@b>",
         ] {
-            assert_eq!(why_not_address(good), None, "{good}");
+            assert_eq!(check_address(good), Ok(()), "{good}");
         }
         for bad in [
             "",
@@ -241,7 +243,7 @@ mod tests {
             "<>",
             "https://example.com",
         ] {
-            assert!(why_not_address(bad).is_some(), "{bad}");
+            assert!(check_address(bad).is_err(), "{bad}");
         }
     }
 }

@@ -9,7 +9,7 @@
 //! - [`validate`](mod@validate) checks it, rule by rule, and returns [`finding`]s; [`diff`](mod@diff) says what an upgrade changes;
 //! - [`generate`](mod@generate) makes bundles of an operator's manifests, [`convert`] of package manifests;
 //! - [`manifests`] renders a bundle as the objects that OLM v1 applies;
-//! - [`go`] is how Go matches names of fields and writes numbers;
+//! - [`go`] is how Go matches names of fields and writes numbers, [`quantity`] reads what Kubernetes calls one;
 //! - [`names`] and [`version`] are what catalogs and clusters know bundles by, [`cel`] evaluates constraints and rules.
 //!
 //! Start at [`parse::Bundle`]; `examples/check.rs` is a whole program. Another version of Kubernetes' types than that of the default
@@ -44,6 +44,7 @@ pub mod parallel;
 pub mod parse;
 pub mod pattern;
 pub mod pod;
+pub mod quantity;
 mod refused;
 pub mod schema;
 pub mod source;

@@ -9,7 +9,6 @@ mod go;
 mod names;
 mod notes;
 mod objects;
-pub mod quantity;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::names::{why_not_label, why_not_label_value, why_not_qualified_name};
+use crate::names::{check_label, check_label_value, check_qualified_name};
 use crate::source::Span;
 use crate::yaml::{Node, Step, Value, fit, steps};
 
@@ -68,7 +68,7 @@ impl<'n> Check<'n> {
         match port {
             IntOrString::Int(number) => self.port(path, *number),
             IntOrString::String(name) => {
-                if let Some(why) = why_not_port_name(name) {
+                if let Err(why) = check_port_name(name) {
                     let message = format!("`{}` cannot name a port: {why}", plain(name));
                     let help = "set a number without quotes, or the name of a port of the pods";
                     self.push(path, message, help);
@@ -106,8 +106,8 @@ impl<'n> Check<'n> {
     }
 
     pub(crate) fn label(&mut self, path: &[Step<'n>], key: &str, value: &str) {
-        let why = why_not_qualified_name(key).map(|why| (key, why));
-        if let Some((text, why)) = why.or_else(|| why_not_label_value(value).map(|why| (value, why))) {
+        let key = check_qualified_name(key).map_err(|why| (key, why));
+        if let Err((text, why)) = key.and_then(|()| check_label_value(value).map_err(|why| (value, why))) {
             let message = format!("`{}` does not fit into a label: {why}", plain(text));
             self.push(path, message, "correct the label");
         }
@@ -146,15 +146,15 @@ pub(crate) fn plain(text: &str) -> String {
     text.replace('`', "'")
 }
 
-/// Why a text cannot name a port, if it cannot (IANA's service names, RFC 6335).
-pub(crate) fn why_not_port_name(name: &str) -> Option<&'static str> {
+/// Checks the name of a port (IANA's service names, RFC 6335).
+pub(crate) fn check_port_name(name: &str) -> Result<(), &'static str> {
     if name.len() > 15 {
-        Some("it is longer than 15 characters")
+        Err("it is longer than 15 characters")
     } else if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        Some("it has no lower case letter")
+        Err("it has no lower case letter")
     } else if name.contains("--") {
-        Some("it has two `-` side by side")
+        Err("it has two `-` side by side")
     } else {
-        why_not_label(name)
+        check_label(name)
     }
 }

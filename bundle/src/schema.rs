@@ -5,12 +5,14 @@
 
 pub mod defaults;
 pub mod format;
+pub mod number;
 pub mod structural;
 pub mod value;
 
 use std::borrow::Cow;
 
 use crate::yaml::{Entry, Mapping, Node};
+use number::Number;
 
 /// A schema, or a part of one.
 #[derive(Clone, Copy, Debug)]
@@ -152,9 +154,9 @@ impl<'b, 'a> Schema<'b, 'a> {
 
     /// How many values of the schemas right within it one of its own has at most; none where there is no limit.
     fn most_values(self) -> Option<u64> {
-        let limit = |keyword| match value::Number::of(self.get(keyword)?)? {
-            value::Number::Int(limit) => Some(u64::try_from(limit).unwrap_or(0)),
-            value::Number::Float(_) => None,
+        let limit = |keyword| match Number::of(self.get(keyword)?)? {
+            Number::Int(limit) => Some(u64::try_from(limit).unwrap_or(0)),
+            Number::Float(_) => None,
         };
         match self.text("type").as_ref() {
             "object" if self.get("additionalProperties").is_some() => limit("maxProperties"),

@@ -8,6 +8,7 @@ use crate::finding::{Code, Finding, Findings};
 use crate::parse::Bundle;
 
 mod access;
+mod crds;
 mod dependencies;
 mod embedded;
 mod examples;

@@ -87,19 +87,19 @@ impl VersionRange {
         self.alternatives.iter().any(|all| all.iter().all(|comparison| comparison.holds(version)))
     }
 
-    /// The stretches of a sorted list of versions that lie in the range. They may overlap, and are found without asking
+    /// The matching_ranges of a sorted list of versions that lie in the range. They may overlap, and are found without asking
     /// version by version.
     ///
     /// ```
     /// use olmkit_bundle::version::{Version, VersionRange};
     /// let versions: Vec<_> = (0..5).map(|minor| Version::new(1, minor, 0)).collect();
     /// let range: VersionRange = ">=1.1.0 !=1.2.0 <1.4.0".parse().unwrap();
-    /// assert_eq!(range.stretches(&versions), [1..2, 3..4]);
+    /// assert_eq!(range.matching_ranges(&versions), [1..2, 3..4]);
     /// ```
-    pub fn stretches(&self, sorted: &[Version]) -> Vec<Range<usize>> {
+    pub fn matching_ranges(&self, sorted: &[Version]) -> Vec<Range<usize>> {
         let below = |version: &Version| sorted.partition_point(|other| precedence(other, version).is_lt());
         let through = |version: &Version| sorted.partition_point(|other| precedence(other, version).is_le());
-        let mut stretches = Vec::new();
+        let mut matching_ranges = Vec::new();
         for all in &self.alternatives {
             let (mut from, mut to) = (0, sorted.len());
             let mut holes = Vec::new();
@@ -119,15 +119,15 @@ impl VersionRange {
             holes.sort_by_key(|hole| hole.start);
             for hole in holes {
                 if from < hole.start.min(to) {
-                    stretches.push(from..hole.start.min(to));
+                    matching_ranges.push(from..hole.start.min(to));
                 }
                 from = from.max(hole.end);
             }
             if from < to {
-                stretches.push(from..to);
+                matching_ranges.push(from..to);
             }
         }
-        stretches
+        matching_ranges
     }
 
     /// A few versions that lie in the range, in order: its bounds where they belong to it, and the releases beside them.
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_what_contains_says() {
+    fn matching_ranges_are_what_contains_says() {
         let mut versions: Vec<Version> =
             ["1.0.0-rc.1", "1.0.0", "1.0.0+b", "1.1.0", "1.2.0", "2.0.0", "2.0.1"]
                 .map(|text| text.parse().unwrap())
@@ -359,9 +359,9 @@ mod tests {
             ">2.0.0 <1.0.0 !=1.1.0",
         ] {
             let range: VersionRange = text.parse().unwrap();
-            let stretches = range.stretches(&versions);
+            let matching_ranges = range.matching_ranges(&versions);
             for (at, version) in versions.iter().enumerate() {
-                let inside = stretches.iter().any(|stretch| stretch.contains(&at));
+                let inside = matching_ranges.iter().any(|stretch| stretch.contains(&at));
                 assert_eq!(inside, range.contains(version), "{version} in {text}");
             }
         }

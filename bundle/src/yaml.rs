@@ -148,10 +148,7 @@ pub fn documents(text: &str) -> impl Iterator<Item = Result<Document<'_>, Syntax
 ///
 /// # Errors
 /// As [`documents`].
-pub fn documents_behind(
-    text: &str,
-    offset: usize,
-) -> impl Iterator<Item = Result<Document<'_>, SyntaxError>> {
+pub fn documents_from(text: &str, offset: usize) -> impl Iterator<Item = Result<Document<'_>, SyntaxError>> {
     let offset = text.floor_char_boundary(offset);
     let shift = move |span: Span| Span::new(span.start as usize + offset, span.end as usize + offset);
     split::split(&text[offset..]).map(move |part| match part {
@@ -470,17 +467,37 @@ impl<'m, 'a> IntoIterator for &'m Mapping<'a> {
     }
 }
 
-impl fmt::Display for Value<'_> {
+/// What kind of value a JSON value is, for messages.
+pub fn json_kind(value: &serde_json::Value) -> &'static str {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "a boolean",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a string",
+        Json::Array(_) => "a list",
+        Json::Object(_) => "a map",
+    }
+}
+
+impl Value<'_> {
     /// What kind of value it is, for messages.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    pub fn kind(&self) -> &'static str {
+        match self {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
             Value::Int(_) | Value::UInt(_) | Value::Float(_) => "a number",
             Value::String(_) => "a string",
             Value::Sequence(_) => "a list",
             Value::Mapping(_) => "a map",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Value<'_> {
+    /// [`Value::kind`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
     }
 }
 

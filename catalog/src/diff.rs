@@ -10,7 +10,7 @@ use olmkit_bundle::parallel::in_parallel;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::fbc::{self, At, Catalog, schema};
+use crate::fbc::{self, At, Catalog};
 use crate::graph::VersionRelease;
 use crate::index::{self, Index};
 use crate::path::released::{Unlisted, stranded, unlisted};
@@ -488,17 +488,7 @@ struct Leads<'p, 'c, 'a> {
 
 impl<'p, 'c, 'a> Leads<'p, 'c, 'a> {
     fn of(package: &'p index::Package<'c, 'a>, channel: Option<&index::Channel<'_, '_>>) -> Self {
-        let deprecated: BTreeSet<&str> = package
-            .deprecations
-            .iter()
-            .flat_map(|blob| &blob.entries)
-            .filter(|entry| *entry.reference.schema == *schema::BUNDLE)
-            .map(|entry| entry.reference.name.as_str())
-            .collect();
-        let about = |name: &str| About {
-            version: package.version(name).cloned(),
-            deprecated: deprecated.contains(name),
-        };
+        let about = About::in_package(package);
         let ways = channel.and_then(|channel| NextHops::of(&channel.blob.entries, about, Rules::V0).ok());
         Self { ways, package }
     }

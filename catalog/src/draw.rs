@@ -118,7 +118,7 @@ impl Drawing {
             }
             let channels = channels(package, options, floor.as_ref());
             if !channels.is_empty() {
-                let is_deprecated = deprecated(package, schema::PACKAGE).next().is_some();
+                let is_deprecated = package.deprecated(schema::PACKAGE).next().is_some();
                 packages.insert((*name).to_owned(), Package { is_deprecated, channels });
             }
         }
@@ -140,19 +140,15 @@ impl Drawing {
 }
 
 /// What of a schema is deprecated in a package, by name.
-fn deprecated<'p>(package: &'p index::Package<'_, '_>, of: &'static str) -> impl Iterator<Item = &'p str> {
-    let entries = package.deprecations.iter().flat_map(|blob| &blob.entries);
-    entries.filter(move |entry| *entry.reference.schema == *of).map(|entry| &*entry.reference.name)
-}
-
 /// The channels of a package as they are drawn, by name.
 pub(crate) fn channels(
     package: &index::Package<'_, '_>,
     options: &Options<'_>,
     floor: Option<&Floor<'_>>,
 ) -> Vec<Channel> {
-    let bundles: HashSet<&str> = deprecated(package, schema::BUNDLE).collect();
-    let deprecated: HashSet<&str> = deprecated(package, schema::CHANNEL).collect();
+    let names = |schema| package.deprecated(schema).map(|(name, _)| name).collect::<HashSet<&str>>();
+    let bundles = names(schema::BUNDLE);
+    let deprecated = names(schema::CHANNEL);
     let default = package.blobs.first().map_or("", |blob| &*blob.default_channel);
     let mut channels = Vec::new();
     for channel in &package.channels {
@@ -176,8 +172,9 @@ pub(crate) fn channels(
             wire.iter().rev().filter_map(|entry| version(entry.name)).cloned().collect();
         let known = ascending.len();
         let entry = |entry: &Edges<'_>| {
-            let stretches = entry.range.iter().flat_map(|range| range.stretches(&ascending));
-            let in_range: BTreeSet<u32> = stretches.flatten().map(|at| (known - 1 - at) as u32).collect();
+            let matching_ranges = entry.range.iter().flat_map(|range| range.matching_ranges(&ascending));
+            let in_range: BTreeSet<u32> =
+                matching_ranges.flatten().map(|at| (known - 1 - at) as u32).collect();
             Entry {
                 name: entry.name.to_owned(),
                 is_head: head.is_some_and(|head| head.name == entry.name),

@@ -3,13 +3,10 @@
 //! [`edit`] is pure: it takes a catalog and a [`Request`], and gives the files that change. The result has been validated: an
 //! edit that `opm validate` would refuse, or after which a version no longer reaches the head of its channel, is an error.
 //!
-//! A `draft` holds the blobs of a package under change, `texts` turns it into texts, and `document` changes one document
-//! of YAML or JSON. Each verb has a module of its own.
+//! A `draft` holds the blobs of a package under change, `crate::texts` turns it into texts. Each verb has a module of its own.
 
 mod comments;
 mod deprecate;
-pub(crate) mod document;
-mod documents;
 mod draft;
 mod format;
 mod init;
@@ -23,8 +20,6 @@ mod requirements;
 mod spelling;
 mod split;
 mod template;
-pub(crate) mod texts;
-pub(crate) mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,14 +36,15 @@ use crate::index::Index;
 use crate::load::CatalogFiles;
 use crate::path::{Query, paths};
 use crate::render::MigrateError;
-use crate::validate;
+use crate::texts::unread::{UNREAD_HELP, unread};
+use crate::validate::{self, first_message};
 
 pub use init::{Icon, Init};
 pub use merge::{Conflict, merge};
 pub use prune::Keep;
 pub use requirements::provided_groups;
-pub(crate) use template::single_template;
-pub use texts::{ChangedFile, TextError};
+
+pub use crate::texts::{ChangedFile, TextError};
 
 /// What to edit.
 #[derive(Clone, Debug)]
@@ -496,16 +492,8 @@ impl EditError {
     }
 }
 
-/// How to make a file readable from its first to its last line.
-pub(crate) const UNREAD_HELP: &str =
-    "separate documents with `---`; in a file of JSON values remove comments and a byte order mark";
-
 /// What to do about a value that cannot be written.
 pub const VALUE_HELP: &str = "change the value, such as to a text in quotes";
-
-fn first_message(findings: &[Finding]) -> &str {
-    findings.first().map_or("", |finding| &finding.message)
-}
 
 /// Where to make an edit that a template cannot have.
 fn template_help(of: &str) -> &'static str {
@@ -574,7 +562,7 @@ pub fn edit(files: &CatalogFiles, request: &Request) -> Result<Change, EditError
     let index = readable(&catalog)?;
     // A package that only a template has.
     let is_missing = |package: &str| index.packages.get(package).is_none_or(|known| known.blobs.is_empty());
-    match template::find(&catalog) {
+    match crate::template::find(&catalog) {
         Some(_) if matches!(request, Request::Init(_)) => {
             template::refuse_single(&catalog)?;
             change(&index, files, request)
@@ -632,20 +620,12 @@ fn change(index: &Index<'_, '_>, files: &CatalogFiles, request: &Request) -> Res
 fn readable<'c, 'a>(catalog: &'c Catalog<'a>) -> Result<Index<'c, 'a>, EditError> {
     let index = Index::new(catalog);
     if !catalog.faults.is_empty() {
-        return Err(EditError::Unreadable { findings: fault_findings(&index) });
+        return Err(EditError::Unreadable { findings: validate::faults_first(&index) });
     }
-    match unread::unread(catalog) {
+    match unread(catalog) {
         Some(place) => Err(EditError::Unread { place: Box::new(place) }),
         None => Ok(index),
     }
-}
-
-/// What validation finds, what could not be read before everything else.
-pub(crate) fn fault_findings(index: &Index<'_, '_>) -> Vec<Finding> {
-    let mut findings = validate::check(index);
-    let places: Vec<Place> = index.catalog.faults.iter().map(|fault| index.catalog.place(fault.at)).collect();
-    findings.sort_by_key(|finding| !finding.place.as_ref().is_some_and(|place| places.contains(place)));
-    findings
 }
 
 /// Refuses a change after which opm would refuse the catalog, or a version that is still in its channel no longer reaches its head.

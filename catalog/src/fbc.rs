@@ -271,7 +271,7 @@ pub enum FaultKind {
     /// A blob has no schema.
     NoSchema,
     /// Two keys of a blob differ in nothing but case.
-    Twins {
+    DuplicateKeys {
         /// The first of them.
         first: String,
         /// The other one.

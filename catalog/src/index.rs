@@ -127,6 +127,13 @@ impl<'c, 'a> Package<'c, 'a> {
         self.bundles.get(*self.by_name.get(name)?)
     }
 
+    /// What is deprecated of it, of one of OLM's schemas: names, and what users are told.
+    pub fn deprecated<'p>(&'p self, schema: &'static str) -> impl Iterator<Item = (&'c str, &'c str)> + 'p {
+        let entries = self.deprecations.iter().flat_map(|blob| &blob.entries);
+        let entries = entries.filter(move |entry| *entry.reference.schema == *schema);
+        entries.map(|entry| (entry.reference.name.as_str(), entry.message.as_str()))
+    }
+
     /// The version of a bundle.
     pub fn version(&self, name: &str) -> Option<&VersionRelease> {
         self.bundle(name)?.version.as_ref()

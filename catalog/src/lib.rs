@@ -46,4 +46,5 @@ pub mod resolve;
 pub mod template;
 #[cfg(test)]
 mod testing;
+mod texts;
 pub mod validate;

@@ -81,7 +81,7 @@ pub fn packages<'c>(catalog: &'c Catalog<'_>, only: Option<&str>) -> Vec<Package
             name,
             default_channel: default,
             channels: channels.into_iter().collect(),
-            deprecation: deprecations(package, schema::PACKAGE).get("").copied(),
+            deprecation: package.deprecated(schema::PACKAGE).collect::<BTreeMap<_, _>>().get("").copied(),
         }]
     };
     of_packages(catalog, only, item)
@@ -90,7 +90,7 @@ pub fn packages<'c>(catalog: &'c Catalog<'_>, only: Option<&str>) -> Vec<Package
 /// The channels of a catalog, by package and name.
 pub fn channels<'c>(catalog: &'c Catalog<'_>, only: Option<&str>) -> Vec<ChannelItem<'c>> {
     of_packages(catalog, only, |name, package| {
-        let deprecations = deprecations(package, schema::CHANNEL);
+        let deprecations = package.deprecated(schema::CHANNEL).collect::<BTreeMap<_, _>>();
         let mut items: Vec<_> = package
             .channels
             .iter()
@@ -120,7 +120,7 @@ pub fn channels<'c>(catalog: &'c Catalog<'_>, only: Option<&str>) -> Vec<Channel
 /// The bundles of a catalog, by package, version and name.
 pub fn bundles<'c>(catalog: &'c Catalog<'_>, only: Option<&str>) -> Vec<BundleItem<'c>> {
     of_packages(catalog, only, |name, package| {
-        let deprecations = deprecations(package, schema::BUNDLE);
+        let deprecations = package.deprecated(schema::BUNDLE).collect::<BTreeMap<_, _>>();
         let default = package.blobs.first().map_or("", |blob| blob.default_channel.as_str());
         let mut places: BTreeMap<&str, Vec<(&'c str, &'c fbc::Entry<'_>)>> = BTreeMap::new();
         for channel in &package.channels {
@@ -164,11 +164,4 @@ fn of_packages<'c, 'a: 'c, T>(
     let index = Index::new(catalog);
     let wanted = index.packages.iter().filter(|(name, _)| only.is_none_or(|only| only == **name));
     wanted.flat_map(|(name, package)| items(name, package)).collect()
-}
-
-/// What is said of deprecated things of a schema, by name.
-fn deprecations<'c>(package: &index::Package<'c, '_>, of: &str) -> BTreeMap<&'c str, &'c str> {
-    let entries = package.deprecations.iter().flat_map(|blob| &blob.entries);
-    let entries = entries.filter(|entry| *entry.reference.schema == *of);
-    entries.map(|entry| (entry.reference.name.as_str(), entry.message.as_str())).collect()
 }

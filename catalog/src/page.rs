@@ -432,20 +432,10 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
 fn channels(package: &index::Package<'_, '_>) -> Vec<Channel> {
     let mut drawn = draw::channels(package, &draw::Options::default(), None);
     drawn.sort_by_key(|channel| !channel.is_default);
-    let deprecated: Vec<&str> = package
-        .deprecations
-        .iter()
-        .flat_map(|blob| &blob.entries)
-        .filter(|entry| *entry.reference.schema == *schema::BUNDLE)
-        .map(|entry| entry.reference.name.as_str())
-        .collect();
-    let about = |name: &str| About {
-        version: package.version(name).cloned(),
-        deprecated: deprecated.contains(&name),
-    };
+    let about = About::in_package(package);
     let channel = |mut drawn: draw::Channel| {
         let blob = package.channels.iter().find(|channel| *channel.blob.name == *drawn.name);
-        let ways = |rules| NextHops::of(&blob?.blob.entries, about, rules).ok();
+        let ways = |rules| NextHops::of(&blob?.blob.entries, &about, rules).ok();
         let (v0, v1) = (ways(Rules::V0), ways(Rules::V1));
         let rows: HashMap<&str, usize> =
             drawn.entries.iter().enumerate().map(|(row, entry)| (entry.name.as_str(), row)).collect();

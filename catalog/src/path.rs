@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::fbc::{self, Catalog, schema};
+use crate::fbc::{self, Catalog};
 use crate::graph::GraphError;
 use crate::index::{self, Index};
 
@@ -191,17 +191,7 @@ impl ChannelPaths {
         channel: &fbc::Channel<'_>,
         query: &Query<'_>,
     ) -> Result<Self, PathError> {
-        let deprecated: BTreeSet<&str> = package
-            .deprecations
-            .iter()
-            .flat_map(|blob| &blob.entries)
-            .filter(|entry| entry.reference.schema == *schema::BUNDLE)
-            .map(|entry| entry.reference.name.as_str())
-            .collect();
-        let about = |name: &str| About {
-            version: package.version(name).cloned(),
-            deprecated: deprecated.contains(name),
-        };
+        let about = About::in_package(package);
         let ways = NextHops::of(&channel.entries, about, query.rules).map_err(|source| PathError::Graph {
             package: name.to_owned(),
             channel: channel.name.to_string(),

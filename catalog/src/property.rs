@@ -1,14 +1,16 @@
 //! What the values of OLM's properties look like, and what the properties of a bundle say.
 //!
 //! opm decodes the values of the types it knows and refuses what does not fit; all other values are nobody's business but
-//! their owner's.
+//! their owner's. `shape` has the types.
+
+mod shape;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use olmkit_bundle::go;
 use olmkit_bundle::version::Version;
-use olmkit_bundle::yaml::{Node, Value};
+use olmkit_bundle::yaml::{Node, Value, json_kind};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
@@ -16,6 +18,9 @@ use serde_json::value::RawValue;
 
 use crate::fbc::{self, property};
 use crate::graph::{Release, VersionRelease};
+use shape::{BUNDLE_OBJECT, CHANNEL, CSV_METADATA, GVK, PACKAGE, PACKAGE_REQUIRED, field};
+
+pub use shape::{CSV_METADATA_FIELDS, Field, Shape};
 
 /// The value of an `olm.package` property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,8 +48,8 @@ pub fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)> {
     properties
         .filter_map(|(at, found)| {
             let value = found.value.as_ref()?;
-            let is_right =
-                fits(property::PACKAGE, value) || misfit(property::PACKAGE, &value.to_json()).is_none();
+            let is_right = fits(property::PACKAGE, value)
+                || type_mismatch(property::PACKAGE, &value.to_json()).is_none();
             let [name, version, release] = value.texts_of(["packageName", "version", "release"]);
             is_right.then_some((at, Package { name, version, release }))
         })
@@ -64,8 +69,8 @@ pub fn fits(kind: &str, value: &fbc::Value<'_>) -> bool {
 }
 
 /// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
-pub fn misfit(kind: &str, value: &Json) -> Option<String> {
-    shape(kind)?.misfit(value, "")
+pub fn type_mismatch(kind: &str, value: &Json) -> Option<String> {
+    shape(kind)?.type_mismatch(value, "")
 }
 
 /// What the values of a type of properties look like, if opm knows it.
@@ -168,83 +173,11 @@ impl<'de> Visitor<'de> for Key {
     fn visit_str<E>(self, key: &str) -> Result<Shape, E> {
         Ok(match self.0 {
             Shape::Map(shape) => *shape,
-            Shape::Fields(fields) => field(fields, key).map_or(Shape::Any, |(_, shape)| *shape),
+            Shape::Fields(fields) => field(fields, key).map_or(Shape::Any, |field| field.shape),
             _ => Shape::Any,
         })
     }
 }
-
-/// What a value must look like. Null fits everywhere, and unknown fields do no harm.
-#[derive(Clone, Copy)]
-enum Shape {
-    Any,
-    Text,
-    Bool,
-    Integer,
-    List(&'static Self),
-    /// A map whose keys are free.
-    Map(&'static Self),
-    Fields(&'static [(&'static str, Self)]),
-}
-
-/// The field that a key sets, with its shape.
-fn field(fields: &'static [(&'static str, Shape)], key: &str) -> Option<&'static (&'static str, Shape)> {
-    go::field(key, fields.iter().map(|(name, _)| *name)).map(|at| &fields[at])
-}
-
-const PACKAGE: Shape =
-    Shape::Fields(&[("packageName", Shape::Text), ("version", Shape::Text), ("release", Shape::Text)]);
-const PACKAGE_REQUIRED: Shape = Shape::Fields(&[("packageName", Shape::Text), ("versionRange", Shape::Text)]);
-const GVK: Shape = Shape::Fields(&[("group", Shape::Text), ("version", Shape::Text), ("kind", Shape::Text)]);
-const BUNDLE_OBJECT: Shape = Shape::Fields(&[("data", Shape::Text)]);
-const CHANNEL: Shape = Shape::Fields(&[("channelName", Shape::Text)]);
-const CSV_METADATA: Shape = Shape::Fields(&[
-    ("annotations", Shape::Map(&Shape::Text)),
-    ("apiServiceDefinitions", DESCRIPTIONS),
-    ("crdDescriptions", DESCRIPTIONS),
-    ("description", Shape::Text),
-    ("displayName", Shape::Text),
-    ("installModes", Shape::List(&Shape::Fields(&[("type", Shape::Text), ("supported", Shape::Bool)]))),
-    ("keywords", Shape::List(&Shape::Text)),
-    ("labels", Shape::Map(&Shape::Text)),
-    ("links", Shape::List(&LINK)),
-    ("maintainers", Shape::List(&Shape::Fields(&[("name", Shape::Text), ("email", Shape::Text)]))),
-    ("maturity", Shape::Text),
-    ("minKubeVersion", Shape::Text),
-    ("nativeAPIs", Shape::List(&GVK)),
-    ("provider", LINK),
-]);
-const LINK: Shape = Shape::Fields(&[("name", Shape::Text), ("url", Shape::Text)]);
-const DESCRIPTIONS: Shape =
-    Shape::Fields(&[("owned", Shape::List(&DESCRIPTION)), ("required", Shape::List(&DESCRIPTION))]);
-const DESCRIPTION: Shape = Shape::Fields(&[
-    ("name", Shape::Text),
-    ("group", Shape::Text),
-    ("version", Shape::Text),
-    ("kind", Shape::Text),
-    ("deploymentName", Shape::Text),
-    ("containerPort", Shape::Integer),
-    ("displayName", Shape::Text),
-    ("description", Shape::Text),
-    (
-        "resources",
-        Shape::List(&Shape::Fields(&[
-            ("name", Shape::Text),
-            ("kind", Shape::Text),
-            ("version", Shape::Text),
-        ])),
-    ),
-    ("statusDescriptors", Shape::List(&DESCRIPTOR)),
-    ("specDescriptors", Shape::List(&DESCRIPTOR)),
-    ("actionDescriptors", Shape::List(&DESCRIPTOR)),
-]);
-const DESCRIPTOR: Shape = Shape::Fields(&[
-    ("path", Shape::Text),
-    ("displayName", Shape::Text),
-    ("description", Shape::Text),
-    ("x-descriptors", Shape::List(&Shape::Text)),
-    ("value", Shape::Any),
-]);
 
 impl Shape {
     /// Whether JSON that is no list and no map, or may be anything, is of this shape.
@@ -269,12 +202,12 @@ impl Shape {
             (Self::Map(shape), Value::Mapping(map)) => map.iter().all(|entry| shape.fits(&entry.value)),
             (Self::Fields(fields), Value::Mapping(map)) => map
                 .iter()
-                .all(|entry| field(fields, &entry.key).is_none_or(|(_, shape)| shape.fits(&entry.value))),
+                .all(|entry| field(fields, &entry.key).is_none_or(|field| field.shape.fits(&entry.value))),
             _ => false,
         }
     }
 
-    fn misfit(self, value: &Json, path: &str) -> Option<String> {
+    fn type_mismatch(self, value: &Json, path: &str) -> Option<String> {
         let inner = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
         match (self, value) {
             (Self::Any, _)
@@ -284,18 +217,18 @@ impl Shape {
             (Self::Integer, Json::Number(number)) if number.is_i64() => None,
             (Self::List(shape), Json::Array(items)) => {
                 let mut items = items.iter().enumerate();
-                items.find_map(|(at, item)| shape.misfit(item, &format!("{path}[{at}]")))
+                items.find_map(|(at, item)| shape.type_mismatch(item, &format!("{path}[{at}]")))
             }
             (Self::Map(shape), Json::Object(map)) => {
-                map.iter().find_map(|(key, value)| shape.misfit(value, &inner(key)))
+                map.iter().find_map(|(key, value)| shape.type_mismatch(value, &inner(key)))
             }
             (Self::Fields(fields), Json::Object(map)) => map.iter().find_map(|(key, value)| {
-                let (name, shape) = field(fields, key)?;
-                shape.misfit(value, &inner(name))
+                let Field { name, shape, .. } = field(fields, key)?;
+                shape.type_mismatch(value, &inner(name))
             }),
             _ => {
                 let field = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
-                Some(format!("{field}expected {}, found {}", self.name(), kind_of(value)))
+                Some(format!("{field}expected {}, found {}", self.name(), json_kind(value)))
             }
         }
     }
@@ -312,17 +245,6 @@ impl Shape {
     }
 }
 
-fn kind_of(value: &Json) -> &'static str {
-    match value {
-        Json::Null => "null",
-        Json::Bool(_) => "a boolean",
-        Json::Number(_) => "a number",
-        Json::String(_) => "a string",
-        Json::Array(_) => "a list",
-        Json::Object(_) => "a map",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -333,7 +255,7 @@ mod tests {
     #[test]
     fn values_that_do_not_fit() {
         let why = |kind: &str, value: Json| {
-            let why = misfit(kind, &value).unwrap_or_default();
+            let why = type_mismatch(kind, &value).unwrap_or_default();
             for start in ["", "# YAML\n"] {
                 let blob = json!({"schema": "olm.bundle", "properties": [{"type": kind, "value": value}]});
                 let files = CatalogFiles::from_text("catalog", format!("{start}{blob}"));

@@ -2,27 +2,31 @@
 //!
 //! The properties come from the ClusterServiceVersion, the CRDs and `metadata/`; `properties` says which. How much of the manifests
 //! goes into the blob is a [`Form`]. Where opm skips what it cannot decode, rendering fails and names it: what is left out of a
-//! catalog nobody would miss in time.
+//! catalog nobody would miss in time. [`migrate`] gives bundles that are in a catalog another form, by the manifests in their blobs,
+//! which `embedded` reads.
 
 mod csv_metadata;
+mod embedded;
+mod migrate;
 mod properties;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 
-use olmkit_bundle::csv::{self, ClusterServiceVersion};
+use olmkit_bundle::csv::ClusterServiceVersion;
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 use olmkit_bundle::parse::{Bundle, Csv, File, Object};
 use olmkit_bundle::yaml::Value;
 use olmkit_bundle::yaml::decode::DecodeError;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::base64;
 use crate::fbc::{self, property};
 use crate::json::marshal;
 use properties::Property;
+
+pub(crate) use embedded::{csv_of, edges};
+pub(crate) use migrate::migrated;
+pub use migrate::{MigrateError, migrate};
 
 /// How a bundle is rendered.
 #[derive(Clone, Debug, Default)]
@@ -178,156 +182,6 @@ pub fn bundle(bundle: &Bundle<'_>, options: &Options) -> Result<Rendered, Render
         ..fbc::Bundle::default()
     };
     Ok(Rendered { blob, csv: CsvFacts::of(csv.typed) })
-}
-
-/// Gives bundles that have an image and their manifests the newer form, as [`Form::Metadata`] has it. Others stay as they are.
-///
-/// # Errors
-/// When the ClusterServiceVersion of a bundle cannot be read.
-pub fn migrate(catalog: &mut fbc::Catalog<'_>) -> Result<(), MigrateError> {
-    for bundle in &mut catalog.bundles {
-        if let Some(new) = migrated(bundle)? {
-            *bundle = new;
-        }
-    }
-    Ok(())
-}
-
-/// The newer form of a bundle; none when it has that already, or has to keep its manifests.
-pub(crate) fn migrated<'a>(bundle: &fbc::Bundle<'a>) -> Result<Option<fbc::Bundle<'a>>, MigrateError> {
-    let is = |kind: &str, found: &fbc::Property<'_>| *found.kind == *kind;
-    if bundle.image.is_empty() || bundle.properties.iter().any(|found| is(property::CSV_METADATA, found)) {
-        return Ok(None);
-    }
-    let Some(csv) = csv_of(bundle) else { return Ok(None) };
-    let csv: ClusterServiceVersion = serde_json::from_value(csv)
-        .map_err(|source| MigrateError { bundle: bundle.name.to_string(), source })?;
-    let kept = bundle.properties.iter().filter(|found| !is(property::BUNDLE_OBJECT, found)).cloned();
-    let metadata = Property::new(property::CSV_METADATA, csv_metadata::value(&csv));
-    let properties = kept.chain([metadata.into()]).collect();
-    let (at, name, package) = (bundle.at, bundle.name.clone(), bundle.package.clone());
-    let (image, related_images) = (bundle.image.clone(), bundle.related_images.clone());
-    Ok(Some(fbc::Bundle {
-        at,
-        name,
-        package,
-        image,
-        properties,
-        related_images,
-        unknown: bundle.unknown.clone(),
-    }))
-}
-
-/// A bundle that cannot have its newer form.
-#[derive(Debug, thiserror::Error)]
-#[error("the ClusterServiceVersion in the blob of `{bundle}` cannot be read")]
-pub struct MigrateError {
-    /// The bundle.
-    pub bundle: String,
-    /// Why.
-    #[source]
-    pub source: serde_json::Error,
-}
-
-/// The edges that the ClusterServiceVersion in the blob of a bundle speaks of; none when it is not there.
-pub(crate) fn edges(bundle: &fbc::Bundle<'_>) -> Option<CsvFacts> {
-    let objects = bundle.properties.iter().filter(|found| *found.kind == *property::BUNDLE_OBJECT);
-    objects.filter_map(|object| csv_edges(object.value.as_ref()?.text_of("data")?.as_ref())).next()
-}
-
-/// The kind of a manifest in base64 as its beginning says it, when it is JSON: most manifests are not what is looked for, and need not
-/// be decoded.
-fn kind_at_start(data: &str) -> Option<String> {
-    /// Long enough for a version and a kind.
-    const START: usize = 256;
-    struct Kind<'k>(&'k mut Option<String>);
-    impl<'de> Visitor<'de> for Kind<'_> {
-        type Value = ();
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                if key == "kind" {
-                    *self.0 = Some(map.next_value()?);
-                    break;
-                }
-                map.next_value::<IgnoredAny>()?;
-            }
-            Ok(())
-        }
-    }
-    let start = base64::decode(data.get(..START)?).ok()?;
-    let mut kind = None;
-    // The text ends too early, wherever the kind stands.
-    let _ = serde_json::Deserializer::from_slice(&start).deserialize_map(Kind(&mut kind));
-    kind
-}
-
-/// What a manifest in base64 says of edges, if it is a ClusterServiceVersion. Of JSON only that is looked at.
-fn csv_edges(data: &str) -> Option<CsvFacts> {
-    if kind_at_start(data).is_some_and(|kind| kind != csv::KIND) {
-        return None;
-    }
-    let text = String::from_utf8(base64::decode(data).ok()?).ok()?;
-    if !text.contains(csv::KIND) {
-        return None;
-    }
-    let manifest = match fbc::Value::of_json(&text) {
-        Ok(json) => json,
-        Err(_) => fbc::Value::of_node(olmkit_bundle::yaml::first_document(&text).ok()?.root),
-    };
-    let mut manifest = Members::of(Some(manifest));
-    if manifest.text("kind") != csv::KIND {
-        return None;
-    }
-    let mut spec = Members::of(manifest.take("spec"));
-    let mut annotations = Members::of(Members::of(manifest.take("metadata")).take("annotations"));
-    let skips = spec.take("skips").and_then(|skips| skips.into_items().ok()).unwrap_or_default();
-    Some(CsvFacts {
-        replaces: spec.text("replaces"),
-        skips: skips.into_iter().map(text_of).collect(),
-        skip_range: annotations.text(csv::annotation::SKIP_RANGE),
-        ..CsvFacts::default()
-    })
-}
-
-/// The members of a map; none of what is no map.
-struct Members<'a>(Vec<fbc::Member<'a>>);
-
-impl<'a> Members<'a> {
-    fn of(value: Option<fbc::Value<'a>>) -> Self {
-        Self(value.and_then(|value| value.into_members().ok()).unwrap_or_default())
-    }
-
-    fn take(&mut self, key: &str) -> Option<fbc::Value<'a>> {
-        let at = self.0.iter().position(|member| member.key == key)?;
-        Some(self.0.swap_remove(at).value)
-    }
-
-    fn text(&mut self, key: &str) -> String {
-        self.take(key).map(text_of).unwrap_or_default()
-    }
-}
-
-/// The text that a value is; empty when it is none.
-fn text_of(value: fbc::Value<'_>) -> String {
-    value.into_text().map(|text| text.value.into_owned()).unwrap_or_default()
-}
-
-/// The ClusterServiceVersion among the manifests in a blob, if there is one.
-pub(crate) fn csv_of(bundle: &fbc::Bundle<'_>) -> Option<serde_json::Value> {
-    let objects = bundle.properties.iter().filter(|found| *found.kind == *property::BUNDLE_OBJECT);
-    objects.filter_map(decoded).find(|object| object["kind"] == csv::KIND)
-}
-
-/// The manifest in a property.
-fn decoded(object: &fbc::Property<'_>) -> Option<serde_json::Value> {
-    let data = object.value.as_ref()?.text_of("data")?;
-    let text = String::from_utf8(base64::decode(&data).ok()?).ok()?;
-    Some(olmkit_bundle::yaml::first_document(&text).ok()?.root.to_json())
 }
 
 impl CsvFacts {

@@ -170,7 +170,7 @@ pub fn resolve(question: &Question<'_, '_>) -> Result<Resolution, ResolveError> 
         Answer::Chosen(chosen) => chosen,
         Answer::Excluded(constraints) => {
             return Err(ResolveError::Unsatisfiable {
-                constraints: proof::words(question, &problem, &constraints),
+                constraints: proof::explain_conflict(question, &problem, &constraints),
             });
         }
     };

@@ -20,9 +20,9 @@ use olmkit_bundle::finding::{Level, Place};
 use olmkit_bundle::source::{Source, Span};
 use olmkit_bundle::yaml::{self, Document};
 
-use crate::edit::unread::in_gap;
 use crate::fbc::{self, Catalog, Value};
 use crate::render::Rendered;
+use crate::texts::unread::in_gap;
 use crate::validate::validate;
 
 pub use composite::{Component, Composite, Strategy};
@@ -299,7 +299,7 @@ fn entries<'a>(
             why: match &fault.kind {
                 fbc::FaultKind::NoSchema => "an entry has no schema".into(),
                 fbc::FaultKind::NotAMap(found) => format!("an entry is {found}, expected a map"),
-                fbc::FaultKind::Twins { first, second } => {
+                fbc::FaultKind::DuplicateKeys { first, second } => {
                     format!("`{first}` and `{second}` differ in nothing but case")
                 }
                 fbc::FaultKind::WrongType { field, expected, found } => {
@@ -322,6 +322,19 @@ fn check(catalog: &Catalog<'_>, what: &str) -> Result<(), TemplateError> {
             why: finding.message,
         }),
     }
+}
+
+/// The template in a catalog's files, if there is one.
+pub(crate) fn find<'c, 'a>(catalog: &'c Catalog<'a>) -> Option<&'c fbc::Other<'a>> {
+    let known = [schema::BASIC, schema::COMPOSITE, schema::SEMVER, schema::SUBSTITUTES];
+    catalog.others.iter().find(|other| known.contains(&other.schema.as_str()))
+}
+
+/// The template that a catalog of a single file is.
+pub(crate) fn single_template<'c, 'a>(catalog: &'c Catalog<'a>) -> Option<(&'c fbc::Other<'a>, Place)> {
+    let template = find(catalog)?;
+    let file = catalog.files.get(template.at.file as usize)?;
+    file.path.is_empty().then(|| (template, catalog.place(template.at.with(template.schema.span))))
 }
 
 #[cfg(test)]

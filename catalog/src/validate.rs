@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use olmkit_bundle::finding::{Code, Finding, Findings};
+use olmkit_bundle::finding::{Code, Finding, Findings, Place};
 
 use crate::fbc::Catalog;
 use crate::index::Index;
@@ -73,6 +73,19 @@ pub fn advise(catalog: &Catalog<'_>) -> Vec<Finding> {
 /// [`validate`] for what has its index already.
 pub fn check(index: &Index<'_, '_>) -> Vec<Finding> {
     run(rules(), index)
+}
+
+/// What validation finds, what could not be read before everything else.
+pub(crate) fn faults_first(index: &Index<'_, '_>) -> Vec<Finding> {
+    let mut findings = check(index);
+    let places: Vec<Place> = index.catalog.faults.iter().map(|fault| index.catalog.place(fault.at)).collect();
+    findings.sort_by_key(|finding| !finding.place.as_ref().is_some_and(|place| places.contains(place)));
+    findings
+}
+
+/// The message of the first finding, for errors about all of them.
+pub(crate) fn first_message(findings: &[Finding]) -> &str {
+    findings.first().map_or("", |finding| &finding.message)
 }
 
 /// Runs rules, some side by side: a few of them have to look at every byte.

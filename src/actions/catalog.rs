@@ -80,7 +80,7 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
     });
     directory.write(&texts.collect())?;
     let mut notes: Vec<String> = left_out_note(&left_out.concat(), "the catalog").into_iter().collect();
-    let now = &change.account.default_channel;
+    let now = &change.report.default_channel;
     notes.extend(match (&old_default, own_default) {
         (Some(old), _) if old != now => Some(format!("the default channel is `{now}`; it was `{old}`")),
         (Some(old), Some(own)) if *old != own.as_str() && request.request.default_channel.is_none() => Some(format!(
@@ -91,14 +91,14 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
     if let Some(package) = package {
         let there = catalog.channels.iter().filter(|channel| channel.package == package.name);
         let there: Vec<&str> = there.map(|channel| channel.name.as_str()).collect();
-        let new = change.account.channels.iter().filter(|channel| channel.added && !there.is_empty());
+        let new = change.report.channels.iter().filter(|channel| channel.added && !there.is_empty());
         notes.extend(new.map(|channel| {
             let near = did_you_mean(&channel.name, there.iter().copied());
             let near = near.map(|near| format!("; {near}")).unwrap_or_default();
             format!("the channel `{}` of `{}` is new{near}", channel.name, package.name)
         }));
     }
-    Ok(AddedAnswer { account: change.account, catalog: request.catalog.clone(), notes })
+    Ok(AddedAnswer { account: change.report, catalog: request.catalog.clone(), notes })
 }
 
 /// Refuses a package that the catalog does not show, although files that `.indexignore` hides from it have it: what is new would

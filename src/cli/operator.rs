@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
-use olmkit_bundle::names::{why_not_label, why_not_subdomain};
+use olmkit_bundle::names::{check_label, check_subdomain};
 use serde_json::Value;
 
 use super::impersonation::ImpersonationFlags;
@@ -418,7 +418,7 @@ impl Install {
 
 /// Name of a namespace.
 fn namespace(text: &str) -> Result<String, String> {
-    why_not_label(text).map_or_else(|| Ok(text.to_owned()), |why| Err(why.to_owned()))
+    check_label(text).map(|()| text.to_owned()).map_err(str::to_owned)
 }
 
 /// Name of a namespace, or `*` for all.
@@ -442,7 +442,7 @@ pub(super) fn input(text: &str) -> Result<Input, String> {
 
 /// Name of an object.
 pub(super) fn object_name(text: &str) -> Result<String, String> {
-    why_not_subdomain(text).map_or_else(|| Ok(text.to_owned()), |why| Err(why.to_owned()))
+    check_subdomain(text).map(|()| text.to_owned()).map_err(str::to_owned)
 }
 
 /// Name of a CatalogSource, with its namespace if given.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use olmkit_catalog::add::{Account, ChangedEntry};
+use olmkit_catalog::add::{AddReport, ChangedEntry};
 
 use super::paths::short;
 use super::{Answer, pretty, printable};
@@ -13,7 +13,7 @@ use crate::shell::quoted;
 #[derive(Debug)]
 pub struct AddedAnswer {
     /// What was done.
-    pub account: Account,
+    pub account: AddReport,
     /// The catalog.
     pub catalog: PathBuf,
     /// What there is to say besides.
@@ -26,7 +26,7 @@ impl Answer for AddedAnswer {
     }
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
-        let Account { package, channels, bundles, files, .. } = &self.account;
+        let AddReport { package, channels, bundles, files, .. } = &self.account;
         for note in &self.notes {
             writeln!(talk, "note: {}", printable(note))?;
         }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olmkit_catalog::add::Account;
+use olmkit_catalog::add::AddReport;
 use olmkit_catalog::diff::Diff;
 use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
 use olmkit_catalog::path::UpgradePath;
@@ -649,7 +649,7 @@ pub struct Version {
 /// Every schema by the name of its file in `docs/schemas/`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-        ("added-v1", schema_for!(Account)),
+        ("added-v1", schema_for!(AddReport)),
         ("channel-test-v1", schema_for!(ChannelTests)),
         ("contexts-v1", schema_for!(Contexts)),
         ("description-v1", schema_for!(DescriptionReport)),

@@ -3,7 +3,7 @@
 
 use olmkit_bundle::cel::constraint::Expression;
 use olmkit_bundle::cel::rule::{Old, Scope, Wanted, check_rule};
-use olmkit_bundle::email::why_not_address;
+use olmkit_bundle::email::check_address;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::pattern::Pattern;
@@ -112,7 +112,7 @@ pub(crate) fn texts(data: &[u8]) {
     ] {
         let _ = misfit(format, text);
     }
-    let _ = why_not_address(text);
+    let _ = check_address(text);
     let _ = (Url::parse(text), Url::parse_request(text));
     let _ = parse_tolerant(text);
     if let Ok(range) = text.parse::<VersionRange>() {

@@ -19,6 +19,8 @@ use super::types::{BOOL, STRING, Type};
 use super::value::Value;
 use super::{Dialect, brackets, on_deep_stack};
 
+pub use super::evaluate::EvaluationError;
+
 /// What has more brackets could make values that are nested too deeply.
 const MAX_BRACKETS: usize = 2_000;
 
@@ -49,21 +51,6 @@ pub struct Properties(Value);
 pub struct ExpressionError {
     /// What is wrong with it.
     pub why: String,
-}
-
-/// Why it is not known whether an expression holds.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EvaluationError {
-    /// It calls what is not evaluated here.
-    #[error("`{function}` cannot be evaluated without OLM")]
-    Unsupported {
-        /// The function.
-        function: String,
-    },
-    /// It takes more work than any constraint should.
-    #[error("it takes too many steps")]
-    TooCostly,
 }
 
 impl Expression {
@@ -143,7 +130,7 @@ mod tests {
     use super::*;
     use crate::cel::MAX_DEPTH;
 
-    fn why_not_constraint(rule: &str) -> Option<String> {
+    fn rejection(rule: &str) -> Option<String> {
         Expression::parse(rule).err().map(|error| error.why)
     }
 
@@ -161,13 +148,13 @@ mod tests {
             "{'a': 1, 'b': 2,}.b == [1, 2,][0] && 'a' in {'a': 1u}",
             "b'\\xff' != b'' && 0x1Fu > 1u && 1.5e3 > .5",
         ] {
-            assert_eq!(why_not_constraint(rule), None, "{rule}");
+            assert_eq!(rejection(rule), None, "{rule}");
         }
     }
 
     #[test]
     fn what_cel_go_refuses() {
-        let why = |rule: &str| format!("{rule}  {}", why_not_constraint(rule).unwrap_or_default());
+        let why = |rule: &str| format!("{rule}  {}", rejection(rule).unwrap_or_default());
         insta::assert_snapshot!(
             [
                 "",
@@ -361,10 +348,10 @@ mod tests {
             let holds = expression.unwrap().holds(&Properties::new([]));
             assert!(matches!(holds, Ok(true) | Err(EvaluationError::TooCostly)), "{step}: {holds:?}");
         }
-        assert_eq!(why_not_constraint(&("true".to_owned() + &" ".repeat(99_996))), None);
-        assert!(why_not_constraint(&("true".to_owned() + &" ".repeat(99_997))).is_some());
+        assert_eq!(rejection(&("true".to_owned() + &" ".repeat(99_996))), None);
+        assert!(rejection(&("true".to_owned() + &" ".repeat(99_997))).is_some());
         let deep = |levels| "(".repeat(levels) + "true" + &")".repeat(levels);
-        assert_eq!(why_not_constraint(&deep(MAX_DEPTH - 1)), None);
-        assert!(why_not_constraint(&deep(MAX_DEPTH)).is_some());
+        assert_eq!(rejection(&deep(MAX_DEPTH - 1)), None);
+        assert!(rejection(&deep(MAX_DEPTH)).is_some());
     }
 }

@@ -3,13 +3,27 @@
 //! Where the language says that something is an error, such as a field that is not there, `&&`, `||`, `all` and `exists` may
 //! still have a value: that of the side which decides. The work is bounded, whatever the expression.
 
-use super::constraint::EvaluationError;
 use super::tree::{Expr, Item, Step};
 use super::types::TYPES;
 use super::value::{Value, find};
 use crate::go;
 use crate::pattern::Pattern;
 use crate::version::{parse_tolerant, precedence};
+
+/// Why it is not known whether an expression holds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluationError {
+    /// It calls what is not evaluated here.
+    #[error("`{function}` cannot be evaluated without OLM")]
+    Unsupported {
+        /// The function.
+        function: String,
+    },
+    /// It takes more work than any constraint should.
+    #[error("it takes too many steps")]
+    TooCostly,
+}
 
 /// More steps than any sensible expression needs by far.
 const MAX_STEPS: usize = 10_000_000;

@@ -2,7 +2,7 @@
 //! `pkg/cel/common/schemas.go`).
 
 use super::types::property;
-use crate::schema::value::Number;
+use crate::schema::number::Number;
 use crate::schema::{Additional, Schema};
 
 /// What a request to the API server may have.

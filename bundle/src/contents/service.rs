@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::names::{why_not_dns_1035_label, why_not_label, why_not_subdomain};
+use crate::names::{check_dns_1035_label, check_label, check_subdomain};
 use crate::refused::{Check, PROTOCOLS, plain};
 use crate::yaml::steps;
 
@@ -17,7 +17,7 @@ const HEADLESS: &str = "None";
 
 pub(super) fn check(check: &mut Check<'_>, service: &Service) {
     let name = service.metadata.name.as_deref().unwrap_or("");
-    if let Some(why) = why_not_dns_1035_label(name).filter(|_| !name.is_empty()) {
+    if let Some(why) = check_dns_1035_label(name).err().filter(|_| !name.is_empty()) {
         let message = format!("`{}` cannot name a Service: {why}", plain(name));
         check.push(steps!("metadata", "name"), message, "use a name such as `redis-operator-metrics`");
     }
@@ -51,7 +51,7 @@ fn spec(check: &mut Check<'_>, spec: &ServiceSpec) {
 
 fn external_name(check: &mut Check<'_>, spec: &ServiceSpec) {
     let name = spec.external_name.as_deref().unwrap_or("");
-    if let Some(why) = why_not_subdomain(name.strip_suffix('.').unwrap_or(name)) {
+    if let Err(why) = check_subdomain(name.strip_suffix('.').unwrap_or(name)) {
         let message = format!("`{}` is not a name in DNS: {why}", plain(name));
         check.push(steps!("externalName"), message, "set `externalName` to a name such as `db.example.com`");
     }
@@ -80,7 +80,7 @@ fn all_ports(check: &mut Check<'_>, ports: &[ServicePort], kind: &str) {
             if name.is_empty() && ports.len() > 1 {
                 let message = "a port has no name, and the Service has several";
                 check.push(&[], message, "set `name`, such as `https`, at each port");
-            } else if let Some(why) = why_not_label(name).filter(|_| !name.is_empty()) {
+            } else if let Some(why) = check_label(name).err().filter(|_| !name.is_empty()) {
                 let message = format!("`{}` cannot name a port: {why}", plain(name));
                 check.push(steps!("name"), message, "use a name such as `https`");
             } else if !name.is_empty() && !names.insert(name) {

@@ -120,7 +120,7 @@ pub(super) fn csv<'m>(
     assembly.annotations(parts.objects, parts.workload);
     assembly.install_modes(parts.modes, parts.webhooks.conversion);
     assembly.edge();
-    assembly.last_word();
+    assembly.apply_overrides();
     assembly.csv
 }
 
@@ -619,7 +619,7 @@ impl<'m> Assembly<'_, 'm> {
     }
 
     /// What was said of the ClusterServiceVersion as it is.
-    fn last_word(&mut self) {
+    fn apply_overrides(&mut self) {
         let package = self.request.package;
         if let Some(over) = package.sources.file.and_then(|file| file.free("csv")) {
             self.csv.merge(over);

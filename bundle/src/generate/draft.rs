@@ -9,11 +9,25 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-use super::explain::PathStep;
 use crate::finding::{Code, Finding, Place};
 use crate::parse::Object;
 use crate::source::{Source, Span};
 use crate::yaml::{Node, Step, Value as Yaml};
+
+/// A step of a path as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathStep {
+    /// The key of a map.
+    Key(String),
+    /// The position in a list, counted from 0.
+    Index(usize),
+}
+
+impl From<&str> for PathStep {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
 
 /// Where a value comes from: who said it, and where that is written.
 #[derive(Clone, Copy, Debug)]
@@ -339,12 +353,12 @@ impl<'a> Draft<'a> {
     pub(super) fn set(&mut self, path: &[&str], item: Self) {
         let Some((key, rest)) = path.split_first() else {
             let former = std::mem::replace(self, item);
-            self.stands_for(former);
+            self.record_override(former);
             return;
         };
         if !matches!(self.value, Value::Map(_)) {
             let former = std::mem::replace(self, Self::map(item.origin));
-            self.stands_for(former);
+            self.record_override(former);
         }
         let Value::Map(map) = &mut self.value else { return };
         match map.entry((*key).to_owned()) {
@@ -438,7 +452,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Remembers what this value took the place of, when that said something else.
-    fn stands_for(&mut self, former: Self) {
+    fn record_override(&mut self, former: Self) {
         if former.is_empty() || former.to_json() == self.to_json() {
             return;
         }

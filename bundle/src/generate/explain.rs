@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use super::draft::{Draft, Value};
 use crate::suggest::did_you_mean;
 
+pub use super::draft::PathStep;
+
 /// A field with its value and origin.
 #[derive(Clone, Debug)]
 pub struct Field<'d, 'a> {
@@ -22,21 +24,6 @@ pub struct PathError {
     pub path: String,
     /// The way out.
     pub help: String,
-}
-
-/// A step of a path as it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathStep {
-    /// The key of a map.
-    Key(String),
-    /// The position in a list, counted from 0.
-    Index(usize),
-}
-
-impl From<&str> for PathStep {
-    fn from(key: &str) -> Self {
-        Self::Key(key.to_owned())
-    }
 }
 
 /// The fields at and below a path: keys with dots between, positions in lists in brackets, such as

@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::{By, Draft, Origin};
 use super::input::Objects;
-use super::{Compat, codes, pins};
+use super::pins::{self, VARIABLE};
+use super::{Compat, codes};
 use crate::finding::{Finding, Findings};
 use crate::names::ImageRef;
 use crate::parse::Object;
 use crate::yaml::{Node, Step, steps};
-
-/// Variables of this name tell an operator which images to run.
-pub(super) const VARIABLE: &str = "RELATED_IMAGE_";
 
 /// More variables than this are counted in messages instead of listed.
 const LISTED: usize = 4;

@@ -274,7 +274,7 @@ fn json_values(text: &str) -> Option<Vec<Result<Document<'_>, SyntaxError>>> {
     while let Some(value) = stream.next() {
         value.ok()?;
         let end = stream.byte_offset();
-        documents.extend(yaml::documents_behind(&text[..end], start).next());
+        documents.extend(yaml::documents_from(&text[..end], start).next());
         start = end;
     }
     Some(documents)

@@ -235,7 +235,7 @@ fn names(setting: &str, value: &str, namespace: &str) -> bool {
                 || after.starts_with(".svc/"))
     });
     let is_object = value.split_once('/').is_some_and(|(first, name)| {
-        first == namespace && crate::names::why_not_subdomain(name).is_none() && !word.contains("image")
+        first == namespace && crate::names::check_subdomain(name).is_ok() && !word.contains("image")
     });
     is_host || is_object
 }

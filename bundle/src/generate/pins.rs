@@ -10,6 +10,9 @@ use crate::finding::{Finding, Findings};
 use crate::names::ImageRef;
 use crate::suggest::did_you_mean;
 
+/// Variables of this name tell an operator which images to run.
+pub(super) const VARIABLE: &str = "RELATED_IMAGE_";
+
 /// What registries said of the images that a bundle names: the reference with a digest, or why there is none.
 pub type Pins = BTreeMap<String, Result<String, String>>;
 
@@ -90,7 +93,7 @@ pub(super) fn each<'a>(csv: &mut Draft<'a>, visit: &mut dyn FnMut(&mut Draft<'a>
             for container in deployment.at_mut(&path).map(Draft::items_mut).unwrap_or_default() {
                 container.at_mut(&["image"]).map(&mut *visit);
                 for variable in container.at_mut(&["env"]).map(Draft::items_mut).unwrap_or_default() {
-                    if variable.text("name").starts_with(super::images::VARIABLE) {
+                    if variable.text("name").starts_with(VARIABLE) {
                         variable.at_mut(&["value"]).map(&mut *visit);
                     }
                 }

@@ -83,17 +83,17 @@ pub(super) fn derive<'m>(
     if compat.is_none() {
         report_poorer(objects, own, findings);
         report_merged(workload, findings);
-        let mut powerless = Vec::<Draft<'m>>::new();
+        let mut without_rules = Vec::<Draft<'m>>::new();
         for account in &workload.accounts {
             let known = granted(&account.name)
-                || powerless.iter().any(|own| own.text("serviceAccountName") == account.name);
+                || without_rules.iter().any(|own| own.text("serviceAccountName") == account.name);
             if account.is_deployed() && account.name != "default" && !known {
                 let rule =
                     account.origin.by_rule("OLM makes the service accounts that it grants something to");
-                powerless.push(entry(account, Draft::list(Vec::new(), rule)));
+                without_rules.push(entry(account, Draft::list(Vec::new(), rule)));
             }
         }
-        permissions.extend(powerless);
+        permissions.extend(without_rules);
         report_lost_namespaces(&leftovers, objects, workload, findings);
     }
     Rbac { permissions, cluster_permissions, leftovers, gone }

@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
 use super::go::pod;
-use super::quantity::canonical;
+use crate::quantity::canonical;
+use crate::yaml::json_kind;
 
 /// What a configuration says of a bundle, once it is checked.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ pub(super) fn read(
     let map = match inline {
         None => &empty,
         Some(Json::Object(map)) => map,
-        Some(other) => return Err(vec![format!("expected a map, found {}", kind(other))]),
+        Some(other) => return Err(vec![format!("expected a map, found {}", json_kind(other))]),
     };
     let mut errors = Vec::new();
     for key in map.keys().filter(|key| !matches!(key.as_str(), "watchNamespace" | "deploymentConfig")) {
@@ -51,20 +52,9 @@ pub(super) fn read(
             check_deployment(map, &mut errors);
             configuration.deployment = Some(map.clone());
         }
-        Some(other) => errors.push(format!("`deploymentConfig`: expected a map, found {}", kind(other))),
+        Some(other) => errors.push(format!("`deploymentConfig`: expected a map, found {}", json_kind(other))),
     }
     if errors.is_empty() { Ok(configuration) } else { Err(errors) }
-}
-
-fn kind(value: &Json) -> &'static str {
-    match value {
-        Json::Null => "null",
-        Json::Bool(_) => "a boolean",
-        Json::Number(_) => "a number",
-        Json::String(_) => "a string",
-        Json::Array(_) => "a list",
-        Json::Object(_) => "a map",
-    }
 }
 
 fn watch_namespace(value: Option<&Json>, modes: &Modes, namespace: &str) -> Result<Option<String>, String> {
@@ -81,7 +71,7 @@ fn watch_namespace(value: Option<&Json>, modes: &Modes, namespace: &str) -> Resu
         return if all { Ok(None) } else { Err(missing.to_owned()) };
     };
     let Json::String(watched) = value else {
-        return Err(format!("`watchNamespace`: expected a string, found {}", kind(value)));
+        return Err(format!("`watchNamespace`: expected a string, found {}", json_kind(value)));
     };
     if !is_namespace(watched) {
         return Err(format!("`watchNamespace`: `{watched}` is not the name of a namespace"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::quantity::canonical;
+use crate::quantity::canonical;
 use crate::yaml::fit::{Struct, Type};
 use crate::yaml::{Node, Value};
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::email::why_not_address;
+use crate::email::check_address;
 use crate::url::Url;
 
 /// What a text of a format looks like, when this one does not; none for a format that clusters do not judge.
@@ -23,7 +23,7 @@ pub fn misfit(format: &str, text: &str) -> Option<&'static str> {
     let (fits, expected) = match format.replace('-', "").as_str() {
         "bsonobjectid" => (matches(&BSON, text), "24 hexadecimal digits"),
         "uri" => (Url::parse_request(text).is_ok(), "an absolute URI"),
-        "email" => (why_not_address(text).is_none(), "an email address"),
+        "email" => (check_address(text).is_ok(), "an email address"),
         "hostname" => (is_hostname(text), "a host name"),
         "ipv4" => (is_ip(text) && text.contains('.'), "an IPv4 address"),
         "ipv6" => (is_ip(text) && text.contains(':'), "an IPv6 address"),

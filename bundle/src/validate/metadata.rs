@@ -1,7 +1,7 @@
 //! What Kubernetes demands of the metadata of every object (apimachinery `pkg/api/validation/objectmeta.go`).
 
 use crate::finding::{Code, Findings};
-use crate::names::{why_not_label_value, why_not_qualified_name};
+use crate::names::{check_label_value, check_qualified_name};
 use crate::parse::Object;
 use crate::yaml::{Mapping, Node, Step, Value, steps};
 
@@ -43,12 +43,12 @@ impl<'b, 'a> Metadata<'b, 'a, '_> {
     fn check_labels(&mut self) {
         let Some(labels) = self.texts("labels") else { return };
         for entry in labels {
-            if let Some(why) = why_not_qualified_name(&entry.key) {
+            if let Err(why) = check_qualified_name(&entry.key) {
                 let message = format!("`{}` cannot be the key of a label: {why}", entry.key);
                 self.report(steps!("labels", entry.key.as_ref()), message, KEY_HELP);
             }
             let value = entry.value.to_text().unwrap_or_default();
-            if let Some(why) = why_not_label_value(&value) {
+            if let Err(why) = check_label_value(&value) {
                 let message = format!("`{value}` cannot be the value of a label: {why}");
                 let help = "shorten or rewrite the value, or make it an annotation";
                 self.report(steps!("labels", entry.key.as_ref()), message, help);
@@ -59,7 +59,7 @@ impl<'b, 'a> Metadata<'b, 'a, '_> {
     fn check_annotations(&mut self) {
         let Some(annotations) = self.texts("annotations") else { return };
         for entry in annotations {
-            if let Some(why) = why_not_qualified_name(&entry.key.to_lowercase()) {
+            if let Err(why) = check_qualified_name(&entry.key.to_lowercase()) {
                 let message = format!("`{}` cannot be the key of an annotation: {why}", entry.key);
                 self.report(steps!("annotations", entry.key.as_ref()), message, KEY_HELP);
             }
@@ -107,7 +107,7 @@ impl<'b, 'a> Metadata<'b, 'a, '_> {
             return;
         }
         for (index, text) in texts.iter().enumerate() {
-            if let Some(why) = why_not_qualified_name(text) {
+            if let Err(why) = check_qualified_name(text) {
                 let message = format!("`{text}` cannot be a finalizer: {why}");
                 self.report(steps!("finalizers", index), message, "write `DOMAIN/NAME`");
             }

@@ -1,13 +1,13 @@
 //! What Kubernetes refuses of single objects, whatever else is in the bundle. `generate` asks the same of the manifests, so that
 //! its findings are at their places there.
 
-use super::facts::Facts;
+use super::crds::judge;
 use super::rules::{
     manifest_content_invalid, manifest_needs_crd, schema_default_invalid, schema_not_structural,
     schema_rule_invalid, size_object,
 };
 use crate::crd::{self, Crd};
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Code, Findings};
 use crate::parse::Object;
 use crate::yaml::fit;
 
@@ -22,9 +22,6 @@ pub(crate) static CODES: [&Code; 5] = [
 
 /// The kind of finding about objects that not every cluster can have.
 pub(crate) static NEEDS_CRD: &Code = &manifest_needs_crd::RULE.code;
-
-/// A check of a CRD that Kubernetes can read.
-type OfCrd = fn(Object<'_, '_>, Crd<'_, '_>, &mut Findings);
 
 /// Everything that Kubernetes refuses of an object by itself.
 pub(crate) fn refused(object: Object<'_, '_>) -> Findings {
@@ -41,19 +38,4 @@ pub(crate) fn refused(object: Object<'_, '_>) -> Findings {
         }
     }
     findings
-}
-
-/// Asks it of every CRD of a bundle.
-pub(super) fn each_crd(facts: &Facts<'_, '_>, of_crd: OfCrd, findings: &mut Findings) {
-    facts.readable_crds().for_each(|(object, _)| judge(object, of_crd, findings));
-}
-
-/// Clusters refuse CRDs with such a schema. Of the older API they took them, and no cluster serves it any more: other rules
-/// say that.
-fn judge(object: Object<'_, '_>, of_crd: OfCrd, findings: &mut Findings) {
-    let crd = Crd::from(object);
-    let mut own = Findings::new();
-    of_crd(object, crd, &mut own);
-    let level = |finding: &Finding| if crd.is_v1() { finding.level } else { Level::Warning };
-    findings.extend(own.iter().map(|finding| Finding { level: level(finding), ..finding.clone() }));
 }

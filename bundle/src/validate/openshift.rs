@@ -79,7 +79,7 @@ pub(super) fn is_major_minor(version: &Version) -> bool {
 }
 
 /// Why a Dockerfile does not keep its image off OpenShift 4.9, if it does not. Only the first line with the label counts.
-pub(super) fn why_not_kept_off_4_9(dockerfile: &str) -> Option<String> {
+pub(super) fn reason_not_kept_off_4_9(dockerfile: &str) -> Option<String> {
     let Some(line) = dockerfile.split('\n').find(|line| line.contains(LABEL)) else {
         return Some(format!(
             "the Dockerfile has no label `{LABEL}`, so that the image is offered on OpenShift 4.9"
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn labels() {
-        let check = |line: &str| why_not_kept_off_4_9(line).unwrap_or_default();
+        let check = |line: &str| reason_not_kept_off_4_9(line).unwrap_or_default();
         assert_eq!(check("LABEL com.redhat.openshift.versions=\"v4.6-v4.8\""), "");
         assert_eq!(check("LABEL com.redhat.openshift.versions==v4.6"), "");
         for (line, part) in [

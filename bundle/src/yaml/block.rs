@@ -2,7 +2,7 @@
 //!
 //! One pass over the lines: maps, lists, plain, quoted and block scalars, collections in brackets that end on their
 //! line. Whatever else a text holds (anchors, tags, merge keys, keys that stand twice, tabs between words, a fault)
-//! makes the whole document [`Unusual`], and the parser reads it; so what is read here needs no judgement, and
+//! makes the whole document [`NeedsFullParser`], and the parser reads it; so what is read here needs no judgement, and
 //! tests hold both readings equal, values and places.
 
 use std::borrow::Cow;
@@ -12,9 +12,9 @@ use super::{Entry, LINEAR_KEYS, Mapping, Node, Value, resolve};
 use crate::source::Span;
 
 /// The text is not in the style that this reader knows.
-pub(super) struct Unusual;
+pub(super) struct NeedsFullParser;
 
-type Read<T> = Result<T, Unusual>;
+type Read<T> = Result<T, NeedsFullParser>;
 
 /// Keys that are longer are no keys to YAML.
 const MAX_KEY: usize = 1000;
@@ -38,13 +38,13 @@ pub(super) fn read(text: &str, offset: usize) -> Read<Node<'_>> {
     }
     reader.next_line()?;
     if reader.column == END {
-        return Err(Unusual);
+        return Err(NeedsFullParser);
     }
     let root = match reader.collection()? {
         Some(root) => root,
-        None => return Err(Unusual),
+        None => return Err(NeedsFullParser),
     };
-    if reader.column == END { Ok(root) } else { Err(Unusual) }
+    if reader.column == END { Ok(root) } else { Err(NeedsFullParser) }
 }
 
 /// The column of what stands behind the last line.
@@ -103,14 +103,14 @@ impl<'a> Reader<'a> {
             match self.byte(self.at) {
                 b'\n' => self.at += 1,
                 b'#' => self.skip_line(),
-                b'\t' => return Err(Unusual),
+                b'\t' => return Err(NeedsFullParser),
                 _ => break,
             }
         }
         self.column = (self.at - self.line) as isize;
         let mark = self.column == 0
             && matches!(self.bytes[self.at..], [b'-', b'-', b'-', ..] | [b'.', b'.', b'.', ..]);
-        if mark { Err(Unusual) } else { Ok(()) }
+        if mark { Err(NeedsFullParser) } else { Ok(()) }
     }
 
     /// Goes behind the end of the line.
@@ -125,14 +125,14 @@ impl<'a> Reader<'a> {
         match self.byte(self.at) {
             b'\n' => self.at += 1,
             b'#' if self.at > spaces => self.skip_line(),
-            _ => return Err(Unusual),
+            _ => return Err(NeedsFullParser),
         }
         Ok(())
     }
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.depth >= MAX_DEPTH {
-            return Err(Unusual);
+            return Err(NeedsFullParser);
         }
         self.depth += 1;
         let result = read(self);
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             if self.column > column {
-                return Err(Unusual);
+                return Err(NeedsFullParser);
             }
         }
         let items: Vec<_> = self.items.drain(first..).collect();
@@ -188,20 +188,20 @@ impl<'a> Reader<'a> {
             self.skip_spaces();
             let value = match self.byte(self.at) {
                 b'\n' | b'#' => self.on_next_line(column, behind_key, true)?,
-                b'-' if self.at_dash() => return Err(Unusual),
+                b'-' if self.at_dash() => return Err(NeedsFullParser),
                 _ => self.scalar(column)?,
             };
             end = end.max(value.span.end).max(next.span.end);
             let key_span = next.span;
-            let key = resolve::key(next).map_err(|_| Unusual)?;
+            let key = resolve::key(next).map_err(|_| NeedsFullParser)?;
             self.add(first, Entry { key, key_span, value })?;
             if self.column < column {
                 break;
             }
             if self.column > column || self.at_dash() {
-                return Err(Unusual);
+                return Err(NeedsFullParser);
             }
-            next = self.key()?.ok_or(Unusual)?;
+            next = self.key()?.ok_or(NeedsFullParser)?;
         }
         let mapping = self.close(first)?;
         Ok(Node { value: Value::Mapping(mapping), span: Span { start: start.start, end } })
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
     fn add(&mut self, first: usize, entry: Entry<'a>) -> Read<()> {
         let small = self.entries.len() - first <= LINEAR_KEYS;
         if small && self.entries[first..].iter().any(|other| other.key == entry.key) {
-            return Err(Unusual);
+            return Err(NeedsFullParser);
         }
         self.entries.push(entry);
         Ok(())
@@ -221,13 +221,13 @@ impl<'a> Reader<'a> {
         let mapping = Mapping::new(self.entries.drain(first..).collect());
         let key = |at: u32| &mapping.entries[at as usize].key;
         let twice = mapping.by_key.windows(2).any(|pair| key(pair[0]) == key(pair[1]));
-        if twice { Err(Unusual) } else { Ok(mapping) }
+        if twice { Err(NeedsFullParser) } else { Ok(mapping) }
     }
 
     /// The value of a key or dash that ends its line: deeper, and for a key also a list at its own column, or null.
     fn on_next_line(&mut self, column: isize, behind: usize, of_key: bool) -> Read<Node<'a>> {
         if self.byte(self.at) == b'#' && self.at == behind {
-            return Err(Unusual);
+            return Err(NeedsFullParser);
         }
         self.skip_line();
         self.next_line()?;
@@ -241,14 +241,18 @@ impl<'a> Reader<'a> {
             let line = line_end(self.bytes, self.at);
             let mut list = self.deeper(|reader| reader.sequence(column))?;
             // The parser sees no start of a list that is not indented, but its first value.
-            let first = list.as_sequence().and_then(<[_]>::first).ok_or(Unusual)?;
+            let first = list.as_sequence().and_then(<[_]>::first).ok_or(NeedsFullParser)?;
             list.span.start = first.span.start;
             let on_line = (list.span.start as usize) < self.offset + line;
-            return if on_line { Ok(list) } else { Err(Unusual) };
+            return if on_line { Ok(list) } else { Err(NeedsFullParser) };
         }
         // The parser sees a key's null on the colon, and a list's in several places.
         let colon = behind - 1;
-        if of_key { Ok(Node { value: Value::Null, span: self.span(colon, colon) }) } else { Err(Unusual) }
+        if of_key {
+            Ok(Node { value: Value::Null, span: self.span(colon, colon) })
+        } else {
+            Err(NeedsFullParser)
+        }
     }
 
     /// The key that starts here, read to behind its colon; none where there is none on this line.
@@ -273,14 +277,14 @@ impl<'a> Reader<'a> {
                 let Some(colon) = self.colon(start)? else { return Ok(None) };
                 let key = self.text[start..colon].trim_end_matches(' ');
                 if key == "<<" {
-                    return Err(Unusual);
+                    return Err(NeedsFullParser);
                 }
-                let value = resolve::scalar(Cow::Borrowed(key), true, None).map_err(|_| Unusual)?;
+                let value = resolve::scalar(Cow::Borrowed(key), true, None).map_err(|_| NeedsFullParser)?;
                 (value, start + key.len(), colon)
             }
         };
         if !self.is_blank(colon + 1) || colon - start > MAX_KEY {
-            return Err(Unusual);
+            return Err(NeedsFullParser);
         }
         self.at = colon + 1;
         Ok(Some(Node { value, span: self.span(start, end) }))
@@ -305,7 +309,7 @@ impl<'a> Reader<'a> {
                 b':' if self.is_blank(at + 1) => return Ok(Some(at)),
                 b'\n' => return Ok(None),
                 b'#' if self.byte(at - 1) == b' ' => return Ok(None),
-                b'\t' => return Err(Unusual),
+                b'\t' => return Err(NeedsFullParser),
                 _ => at += 1,
             }
         }
@@ -330,7 +334,7 @@ impl<'a> Reader<'a> {
                 return Ok(node);
             }
             _ if self.starts_plain(self.at, first) => {}
-            _ => return Err(Unusual),
+            _ => return Err(NeedsFullParser),
         }
         self.plain(parent)
     }
@@ -372,7 +376,7 @@ impl<'a> Reader<'a> {
             self.skip_line();
         }
         self.next_line()?;
-        let value = resolve::scalar(value, true, None).map_err(|_| Unusual)?;
+        let value = resolve::scalar(value, true, None).map_err(|_| NeedsFullParser)?;
         Ok(Node { value, span: self.span(start, end) })
     }
 
@@ -383,8 +387,10 @@ impl<'a> Reader<'a> {
             match self.byte(self.at) {
                 b'\n' => return Ok(last),
                 b' ' => {}
-                b'\t' => return Err(Unusual),
-                b':' if self.is_blank(self.at + 1) || self.byte(self.at + 1) == b'\t' => return Err(Unusual),
+                b'\t' => return Err(NeedsFullParser),
+                b':' if self.is_blank(self.at + 1) || self.byte(self.at + 1) == b'\t' => {
+                    return Err(NeedsFullParser);
+                }
                 b'#' if self.byte(self.at - 1) == b' ' => return Ok(last),
                 _ => last = self.at + 1,
             }
@@ -420,7 +426,7 @@ impl<'a> Reader<'a> {
         let mut at = self.at + 1;
         let mut copied = at;
         loop {
-            match *self.bytes.get(at).ok_or(Unusual)? {
+            match *self.bytes.get(at).ok_or(NeedsFullParser)? {
                 b'\'' if quote == b'\'' && self.byte(at + 1) == b'\'' => {
                     text.push_str(&self.text[copied..=at]);
                     at += 2;
@@ -463,14 +469,14 @@ impl<'a> Reader<'a> {
         let mut breaks = 0;
         let mut line = end + 1;
         loop {
-            let next = line + spaces(self.bytes.get(line..).ok_or(Unusual)?);
-            match self.bytes.get(next).ok_or(Unusual)? {
+            let next = line + spaces(self.bytes.get(line..).ok_or(NeedsFullParser)?);
+            match self.bytes.get(next).ok_or(NeedsFullParser)? {
                 b'\n' => {
                     breaks += 1;
                     line = next + 1;
                 }
-                b'\t' => return Err(Unusual),
-                _ if (next - line) as isize <= parent => return Err(Unusual),
+                b'\t' => return Err(NeedsFullParser),
+                _ if (next - line) as isize <= parent => return Err(NeedsFullParser),
                 _ => return Ok((breaks, next)),
             }
         }
@@ -503,13 +509,13 @@ impl<'a> Reader<'a> {
                     breaks += 1;
                     at += width + 1;
                 }
-                Some(b'\t') => return Err(Unusual),
-                None => return Err(Unusual),
+                Some(b'\t') => return Err(NeedsFullParser),
+                None => return Err(NeedsFullParser),
                 Some(_) => break indent.map_or(width, |given| parent.max(0) as usize + given),
             }
         };
         if indent as isize <= parent || widest > indent {
-            return Err(Unusual);
+            return Err(NeedsFullParser);
         }
         let mut text = String::new();
         text.extend(std::iter::repeat_n('\n', breaks));
@@ -526,8 +532,8 @@ impl<'a> Reader<'a> {
                         continue;
                     }
                     // What stands between the two columns is a fault, or something that only looks like a comment.
-                    Some(_) if width as isize > parent => return Err(Unusual),
-                    None if width > 0 => return Err(Unusual),
+                    Some(_) if width as isize > parent => return Err(NeedsFullParser),
+                    None if width > 0 => return Err(NeedsFullParser),
                     _ => break,
                 }
             }
@@ -551,7 +557,7 @@ impl<'a> Reader<'a> {
                 }
                 text.extend(std::iter::repeat_n('\n', breaks));
             } else if breaks > 0 {
-                return Err(Unusual);
+                return Err(NeedsFullParser);
             }
             (breaks, first_line, leading_blank) = (0, false, blank);
             text.push_str(&self.text[content..end]);
@@ -563,7 +569,7 @@ impl<'a> Reader<'a> {
             }
         }
         if !ended {
-            return Err(Unusual);
+            return Err(NeedsFullParser);
         }
         if chomping != b'-' {
             text.push('\n');
@@ -608,19 +614,19 @@ impl<'a> Reader<'a> {
             self.skip_spaces();
             if self.byte(self.at) != b'}' {
                 let key = match self.byte(self.at) {
-                    b'[' | b'{' => return Err(Unusual),
+                    b'[' | b'{' => return Err(NeedsFullParser),
                     _ => self.flow_value()?,
                 };
                 let quoted = matches!(self.byte(self.at - 1), b'"' | b'\'');
                 let merges = !quoted && key.as_str() == Some("<<");
                 if merges || self.byte(self.at) != b':' || !quoted && self.byte(self.at + 1) != b' ' {
-                    return Err(Unusual);
+                    return Err(NeedsFullParser);
                 }
                 self.at += 1;
                 self.skip_spaces();
                 let value = self.flow_value()?;
                 let key_span = key.span;
-                let key = resolve::key(key).map_err(|_| Unusual)?;
+                let key = resolve::key(key).map_err(|_| NeedsFullParser)?;
                 self.add(first, Entry { key, key_span, value })?;
             }
             if self.flow_ends(b'}')? {
@@ -637,7 +643,7 @@ impl<'a> Reader<'a> {
         match byte {
             b',' => Ok(false),
             _ if byte == bracket => Ok(true),
-            _ => Err(Unusual),
+            _ => Err(NeedsFullParser),
         }
     }
 
@@ -646,7 +652,7 @@ impl<'a> Reader<'a> {
         match self.byte(start) {
             b'[' | b'{' => self.flow(),
             quote @ (b'"' | b'\'') => {
-                let (value, end) = self.quoted_on_line(start, quote).ok_or(Unusual)?;
+                let (value, end) = self.quoted_on_line(start, quote).ok_or(NeedsFullParser)?;
                 self.at = end;
                 Ok(Node { value: Value::String(value), span: self.span(start, end) })
             }
@@ -660,12 +666,12 @@ impl<'a> Reader<'a> {
                 }
                 let text = &self.text[start..self.at];
                 if text == "-" {
-                    return Err(Unusual);
+                    return Err(NeedsFullParser);
                 }
-                let value = resolve::scalar(Cow::Borrowed(text), true, None).map_err(|_| Unusual)?;
+                let value = resolve::scalar(Cow::Borrowed(text), true, None).map_err(|_| NeedsFullParser)?;
                 Ok(Node { value, span: self.span(start, self.at) })
             }
-            _ => Err(Unusual),
+            _ => Err(NeedsFullParser),
         }
     }
 }
@@ -682,7 +688,7 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
 
 /// The character of an escape in double quotes, without its backslash, and its length.
 fn escape(bytes: &[u8]) -> Read<(char, usize)> {
-    let digits = match bytes.first().ok_or(Unusual)? {
+    let digits = match bytes.first().ok_or(NeedsFullParser)? {
         b'n' => return Ok(('\n', 1)),
         b't' | b'\t' => return Ok(('\t', 1)),
         b'r' => return Ok(('\r', 1)),
@@ -690,11 +696,15 @@ fn escape(bytes: &[u8]) -> Read<(char, usize)> {
         b'x' => 2,
         b'u' => 4,
         b'U' => 8,
-        _ => return Err(Unusual),
+        _ => return Err(NeedsFullParser),
     };
-    let digits = bytes.get(1..=digits).and_then(|digits| str::from_utf8(digits).ok()).ok_or(Unusual)?;
+    let digits =
+        bytes.get(1..=digits).and_then(|digits| str::from_utf8(digits).ok()).ok_or(NeedsFullParser)?;
     let all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let code =
-        u32::from_str_radix(digits, 16).ok().filter(|_| all).and_then(char::from_u32).ok_or(Unusual)?;
+    let code = u32::from_str_radix(digits, 16)
+        .ok()
+        .filter(|_| all)
+        .and_then(char::from_u32)
+        .ok_or(NeedsFullParser)?;
     Ok((code, 1 + digits.len()))
 }

@@ -38,11 +38,11 @@ mod answer;
 mod blobs;
 mod build;
 mod canonical;
+mod csv_metadata;
 mod fingerprint;
 mod format;
 mod manifests;
 mod read;
-mod shown;
 mod write;
 
 /// The messages of `proto/registry.proto`.

@@ -33,7 +33,7 @@ use crate::health::Readiness;
 use crate::tls::Tls;
 use crate::{ServeError, Shared, http as web, registry};
 
-/// How long a client may take to greet: for TLS, and for its first bytes.
+/// How long a client may take to detect_protocol: for TLS, and for its first bytes.
 const GREETING: Duration = Duration::from_secs(10);
 /// How often a silent HTTP/2 connection is asked whether it is still there, and how long it may take to answer.
 const PING: Duration = Duration::from_secs(30);
@@ -61,7 +61,7 @@ type Boxed = Arc<dyn Fn(Request<Body>) -> Pin<Box<dyn Future<Output = Response<B
 
 /// Where connections come in.
 #[derive(Clone)]
-pub(super) struct Gate {
+pub(super) struct Acceptor {
     shared: Arc<Shared>,
     /// One for each connection that may still come.
     places: Arc<Semaphore>,
@@ -70,7 +70,7 @@ pub(super) struct Gate {
     started: Instant,
 }
 
-impl Gate {
+impl Acceptor {
     pub(super) fn new(shared: Arc<Shared>) -> Result<Self, ServeError> {
         let reflection = || {
             tonic_reflection::server::Builder::configure()
@@ -133,9 +133,9 @@ impl Gate {
         // Only answers go out, and they are to go at once.
         let _ = stream.set_nodelay(true);
         let ended = match tls {
-            None => self.greet(stream, speaks).await,
+            None => self.detect_protocol(stream, speaks).await,
             Some(tls) => match timeout(GREETING, tls.acceptor().accept(stream)).await {
-                Ok(Ok(stream)) => self.greet(stream, speaks).await,
+                Ok(Ok(stream)) => self.detect_protocol(stream, speaks).await,
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("no TLS greeting in time".into()),
             },
@@ -148,7 +148,7 @@ impl Gate {
     }
 
     /// Finds out which HTTP the client speaks.
-    async fn greet(&self, mut stream: impl Stream + 'static, speaks: Speaks) -> Result<(), String> {
+    async fn detect_protocol(&self, mut stream: impl Stream + 'static, speaks: Speaks) -> Result<(), String> {
         let mut said = Vec::with_capacity(PREFACE.len());
         let greeting = async {
             while said.len() < PREFACE.len() && PREFACE.starts_with(&said) {
@@ -456,7 +456,7 @@ impl Answers {
 /// An answer that notes when it is read, and how it ends.
 struct Watched {
     body: Body,
-    gate: Gate,
+    gate: Acceptor,
     progress: Arc<AtomicU64>,
     method: &'static str,
     /// The status; empty as long as it is not known.

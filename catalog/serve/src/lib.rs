@@ -197,7 +197,7 @@ async fn serve(config: &Config) -> Result<(), ServeError> {
         metrics: metrics::Metrics::default(),
         limits: config.limits,
     });
-    let gate = connection::Gate::new(shared.clone())?;
+    let gate = connection::Acceptor::new(shared.clone())?;
     tokio::spawn(gate.clone().accept(listener, tls.clone(), connection::Speaks::Everything));
     if let Some((http, _)) = http {
         tokio::spawn(gate.clone().accept(http, None, connection::Speaks::Http));
@@ -207,7 +207,7 @@ async fn serve(config: &Config) -> Result<(), ServeError> {
         let digest = serving.compiled.fingerprint().to_hex();
         info!(msg = "serving", grpc = %address, http = %http_address, tls = tls.is_some(), packages, bundles, digest);
     };
-    let mut keeper = reload::Keeper::new(config, shared.clone());
+    let mut keeper = reload::Reloader::new(config, shared.clone());
     let mut end = Signals::new().map_err(ServeError::Start)?;
     let hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
     tokio::select! {

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use olmkit_catalog::load::{self, CatalogFiles, Found};
 use tokio::signal::unix::Signal;
 use tokio::time::sleep;
 use tracing::{error, info, warn};
@@ -17,7 +18,6 @@ use tracing::{error, info, warn};
 use crate::compiled::{self, Compiled, FILE_NAME, Fingerprint};
 use crate::tls::Tls;
 use crate::{Config, ServeError, Serving, Shared, chain};
-use olmkit_catalog::load::{self, CatalogFiles, Found};
 
 /// Files from before this time are those of an image, where all have the same: 2000-01-01.
 const NO_TIME: Duration = Duration::from_secs(946_684_800);
@@ -27,7 +27,7 @@ const FIRST_CLIENTS: Duration = Duration::from_millis(300);
 const MAX_MESSAGE: usize = 4 << 10;
 
 /// Looks after the catalog.
-pub(super) struct Keeper {
+pub(super) struct Reloader {
     shared: Arc<Shared>,
     source: Arc<Source>,
     interval: Duration,
@@ -47,9 +47,9 @@ struct Source {
 /// What files look like from outside, to see whether they have changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Look {
-    index: Option<Seen>,
+    index: Option<FileStamp>,
     /// The catalog's files, if it can be listed.
-    catalog: Option<Vec<(String, Option<Seen>)>>,
+    catalog: Option<Vec<(String, Option<FileStamp>)>>,
 }
 
 impl Look {
@@ -62,21 +62,21 @@ impl Look {
 
 /// A file and its last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
     changed: (i64, i64),
 }
 
-impl Seen {
+impl FileStamp {
     fn of(file: &fs::Metadata) -> Self {
         let (device, inode, size) = (file.dev(), file.ino(), file.size());
         Self { device, inode, size, changed: (file.mtime(), file.mtime_nsec()) }
     }
 }
 
-impl Keeper {
+impl Reloader {
     pub(super) fn new(config: &Config, shared: Arc<Shared>) -> Self {
         let source = Arc::new(Source {
             catalog: config.catalog.clone(),
@@ -310,11 +310,11 @@ impl Source {
                     Found::File(file) => load::metadata(&root, file).ok().and_then(Result::ok),
                     Found::Unread(_) => None,
                 };
-                (path, seen.as_ref().map(Seen::of))
+                (path, seen.as_ref().map(FileStamp::of))
             };
             Some(files.into_iter().map(seen).collect())
         };
         let index = self.index.as_deref().and_then(|index| fs::metadata(index).ok());
-        Look { index: index.as_ref().map(Seen::of), catalog: self.catalog.as_deref().and_then(look) }
+        Look { index: index.as_ref().map(FileStamp::of), catalog: self.catalog.as_deref().and_then(look) }
     }
 }

@@ -79,7 +79,7 @@ impl Versioned {
 
 /// What a policy says leads to an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Given {
+struct PolicyEdges {
     replaces: String,
     skips: Vec<String>,
     skip_range: String,
@@ -101,11 +101,13 @@ impl Policy {
             let before_at = changed - 1;
             let (before, now) = (self.given(sorted, before_at), self.given(&after, changed));
             if let Some(entry) = entries.iter_mut().find(|entry| *entry.name == *after[changed].name) {
-                give(entry, &before, now);
+                apply_edges(entry, &before, now);
             }
         }
         let given = match self {
-            Self::Replaces => Given { replaces: head.unwrap_or("").to_owned(), ..Given::default() },
+            Self::Replaces => {
+                PolicyEdges { replaces: head.unwrap_or("").to_owned(), ..PolicyEdges::default() }
+            }
             _ => self.given(&after, at),
         };
         let entry = Entry {
@@ -140,11 +142,11 @@ impl Policy {
     }
 
     /// The edges of an entry among sorted versions.
-    fn given(self, sorted: &[Versioned], at: usize) -> Given {
+    fn given(self, sorted: &[Versioned], at: usize) -> PolicyEdges {
         let own = &sorted[at];
         match self {
-            Self::Replaces => Given::default(),
-            Self::Semver | Self::SkipRange => Given {
+            Self::Replaces => PolicyEdges::default(),
+            Self::Semver | Self::SkipRange => PolicyEdges {
                 replaces: at.checked_sub(1).map(|below| sorted[below].name.clone()).unwrap_or_default(),
                 skips: Vec::new(),
                 skip_range: match self {
@@ -154,7 +156,7 @@ impl Policy {
             },
             Self::SemverSkippatch => {
                 let patches = sorted[..at].partition_point(|other| other.minor() < own.minor());
-                Given {
+                PolicyEdges {
                     replaces: patches
                         .checked_sub(1)
                         .map(|below| sorted[below].name.clone())
@@ -183,7 +185,7 @@ impl Policy {
 }
 
 /// Gives an entry the edges that are new, where it has those it had before.
-fn give(entry: &mut Entry<'_>, before: &Given, now: Given) {
+fn apply_edges(entry: &mut Entry<'_>, before: &PolicyEdges, now: PolicyEdges) {
     if *entry.replaces == *before.replaces && before.replaces != now.replaces {
         entry.replaces.value = now.replaces.into();
     }

@@ -56,7 +56,7 @@ fn added(text: &str, versions: &[&str], request: &Request) -> String {
 fn sound(text: &str) {
     let files = one_file(text);
     let findings = crate::validate::validate(&Catalog::parse(&files));
-    assert!(findings.is_empty(), "{}\n{text}", first_message(&findings));
+    assert!(findings.is_empty(), "{}\n{text}", crate::validate::first_message(&findings));
 }
 
 /// A catalog of the package `redis` with these versions in the channel `stable`, added in this order.
@@ -136,7 +136,7 @@ fn a_new_catalog() {
         version: "0.2.0"
     schema: olm.bundle
     "#);
-    insta::assert_snapshot!(serde_json::to_string_pretty(&change.account).unwrap(), @r#"
+    insta::assert_snapshot!(serde_json::to_string_pretty(&change.report).unwrap(), @r#"
     {
       "schema": "olmkit.added/v1",
       "package": "redis",

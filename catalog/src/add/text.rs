@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::account::{Account, FileChange};
-use super::{AddError, Change, ChangedFile, ChannelPlan, Plan};
-use crate::edit::texts::Texts;
+use super::plan::{ChannelPlan, Plan};
+use super::report::{AddReport, FileChange};
+use super::{AddError, Change, ChangedFile};
 use crate::fbc::write::Format;
 use crate::fbc::{Channel, Entry};
+use crate::texts::{self, Texts};
 
 /// The change that a plan comes to.
 pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, AddError> {
@@ -49,13 +50,13 @@ pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, 
     for bundle in &plan.new {
         files.append(&bundles, bundle.blob.tree());
     }
-    let created = |file: crate::edit::ChangedFile| {
+    let created = |file: texts::ChangedFile| {
         Some(ChangedFile { path: file.path, text: file.new?, created: file.old.is_none() })
     };
     let changed: Vec<_> = files.finish()?.into_iter().filter_map(created).collect();
-    let account =
+    let report =
         changed.iter().map(|file| FileChange { path: file.path.clone(), added: file.created }).collect();
-    Ok(Change { account: Account::of(plan, account), files: changed })
+    Ok(Change { report: AddReport::of(plan, report), files: changed })
 }
 
 impl<'c, 'a> ChannelPlan<'c, 'a> {

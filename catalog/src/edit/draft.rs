@@ -2,12 +2,12 @@
 
 use serde_json::Value as Json;
 
-use super::texts::{TextError, Texts};
 use super::{BrokenChannel, Change, EditError, FORMAT};
 use crate::fbc::{self, At, Entry};
 use crate::graph::{self, GraphError, VersionRelease};
 use crate::index::{self, Index};
 use crate::json::Tree;
+use crate::texts::{TextError, Texts};
 
 /// A package's blobs: what they are, and what they are going to be.
 pub(super) struct Draft<'i, 'c, 'a> {

@@ -7,14 +7,14 @@
 use serde_json::Value as Json;
 
 use super::comments::{self, Comment};
-use super::documents::{cut, head, is_json};
 use super::spelling;
-use super::texts::TextError;
 use super::{Change, ChangedFile, EditError};
 use crate::fbc::write::Format;
 use crate::fbc::{At, Catalog};
 use crate::json::{Layout, Tree};
 use crate::load::CatalogFiles;
+use crate::texts::TextError;
+use crate::texts::documents::{cut, head, is_json};
 
 /// Formats every file.
 pub(super) fn format(catalog: &Catalog<'_>) -> Result<Change, EditError> {

@@ -6,11 +6,11 @@ use olmkit_bundle::names::ChannelName;
 
 use super::deprecate::nothing;
 use super::draft::Draft;
-use super::texts::Texts;
 use super::{Change, EditError};
 use crate::fbc::write::Format;
 use crate::fbc::{self, Package};
 use crate::index::Index;
+use crate::texts::Texts;
 
 /// A package.
 #[derive(Clone, Debug)]

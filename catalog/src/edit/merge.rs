@@ -7,13 +7,13 @@ use serde_json::Value as Json;
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 
-use super::documents::{cut, is_json};
 use super::template;
-use super::texts::Texts;
 use super::{Change, ChangedFile, EditError, FORMAT, changed, readable};
 use crate::fbc::{At, Catalog, FaultKind, schema};
 use crate::json::Tree;
 use crate::load::{CatalogFile, CatalogFiles};
+use crate::texts::Texts;
+use crate::texts::documents::{cut, is_json};
 
 /// A blob that two catalogs have, and not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Replaces the manifests in bundles' blobs by the metadata that consoles show: `olm.bundle.object` by `olm.csv.metadata`.
 
 use super::deprecate::nothing;
-use super::texts::Texts;
 use super::{Change, EditError, FORMAT, backticked};
 use crate::fbc::{Catalog, property};
 use crate::render;
+use crate::texts::Texts;
 
 /// Migrates every bundle that has an image.
 pub(super) fn migrate(catalog: &Catalog<'_>) -> Result<Change, EditError> {

@@ -6,12 +6,12 @@ use olmkit_bundle::version::Version;
 
 use super::draft::{Draft, Slot};
 use super::remove::without;
-use super::texts::Texts;
 use super::{Change, EditError, FORMAT, backticked};
 use crate::fbc::{self, Entry};
 use crate::graph;
 use crate::index::Index;
 use crate::requirements;
+use crate::texts::Texts;
 
 /// What to keep.
 #[derive(Clone, Debug, Default)]

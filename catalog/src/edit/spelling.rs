@@ -7,7 +7,7 @@
 use olmkit_bundle::source::Span;
 use olmkit_bundle::yaml::{self, Node, Value};
 
-use super::document::Edits;
+use crate::texts::document::Edits;
 
 /// The new text of a document with the spelling of the old one; none when one of them cannot be read.
 pub(super) fn keep(old: &str, new: &str) -> Option<String> {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::deprecate::nothing;
-use super::documents::{cut, head, is_json};
-use super::texts::Texts;
 use super::{Change, ChangedFile, EditError, FORMAT, backticked};
 use crate::fbc::{At, Catalog};
+use crate::texts::Texts;
+use crate::texts::documents::{cut, head, is_json};
 
 /// A blob, and the package it belongs to; empty if it belongs to none.
 type Owned<'c> = (At, &'c str);

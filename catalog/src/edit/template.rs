@@ -9,33 +9,20 @@ mod semver;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olmkit_bundle::finding::Place;
 use serde_json::{Value as Json, json};
 
 use super::merge::{Id, id};
-use super::texts::Texts;
 use super::{Change, EditError, FORMAT, Keep, Request, backticked, change};
 use crate::fbc::{Catalog, Other, schema};
 use crate::index::Index;
 use crate::load::CatalogFiles;
 use crate::path::released::version_in_name;
-use crate::template::schema::{BASIC, COMPOSITE, SEMVER, SUBSTITUTES};
+use crate::template::schema::{COMPOSITE, SEMVER};
+use crate::template::single_template;
+use crate::texts::Texts;
 
 /// The image of a bundle of which only the name is known.
 const UNKNOWN: &str = "example.com/bundle:unknown";
-
-/// The template in a catalog's files, if there is one.
-pub(super) fn find<'c, 'a>(catalog: &'c Catalog<'a>) -> Option<&'c Other<'a>> {
-    let known = [BASIC, COMPOSITE, SEMVER, SUBSTITUTES];
-    catalog.others.iter().find(|other| known.contains(&other.schema.as_str()))
-}
-
-/// The template that a catalog of a single file is.
-pub(crate) fn single_template<'c, 'a>(catalog: &'c Catalog<'a>) -> Option<(&'c Other<'a>, Place)> {
-    let template = find(catalog)?;
-    let file = catalog.files.get(template.at.file as usize)?;
-    file.path.is_empty().then(|| (template, catalog.place(template.at.with(template.schema.span))))
-}
 
 /// Refuses a catalog that is a template: what is added to its file nothing reads.
 pub(super) fn refuse_single(catalog: &Catalog<'_>) -> Result<(), EditError> {

@@ -24,7 +24,7 @@ pub(super) fn blob<'a>(catalog: &mut Catalog<'a>, file: u32, value: Value<'a>) {
         Err(other) if other.is_null() => return reader.fault(at.span, FaultKind::NoSchema),
         Err(other) => return reader.fault(at.span, FaultKind::NotAMap(other.kind())),
     };
-    if reader.reports_twins(&members) {
+    if reader.reports_duplicate_keys(&members) {
         return;
     }
     let schema = members.iter().find(|member| same_field(&member.key, "schema"));
@@ -319,7 +319,7 @@ impl Reader<'_> {
         self.fault(value.span(), FaultKind::WrongType { field: path(), expected, found });
     }
 
-    fn reports_twins(&mut self, members: &[Member<'_>]) -> bool {
+    fn reports_duplicate_keys(&mut self, members: &[Member<'_>]) -> bool {
         let twins = match members.len() {
             count @ 0..=16 => (1..count).find_map(|at| {
                 Some((members[..at].iter().find(|a| same_field(&a.key, &members[at].key))?, &members[at]))
@@ -330,7 +330,7 @@ impl Reader<'_> {
             }
         };
         let Some((first, second)) = twins else { return false };
-        let kind = FaultKind::Twins { first: first.key.to_string(), second: second.key.to_string() };
+        let kind = FaultKind::DuplicateKeys { first: first.key.to_string(), second: second.key.to_string() };
         self.fault(second.value.span(), kind);
         true
     }

@@ -193,7 +193,7 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, usize)> {
 }
 
 fn documents(text: &str, from: usize) -> impl Iterator<Item = Result<Value<'_>, SyntaxError>> {
-    yaml::documents_behind(text, from).map(|document| document.map(|document| Value::yaml(document.root)))
+    yaml::documents_from(text, from).map(|document| document.map(|document| Value::yaml(document.root)))
 }
 
 /// Where the next line starts, if nothing but white space comes before.

@@ -64,7 +64,7 @@ entries:
     WrongType { field: "schema", expected: "a string", found: "a number" } at "7"
     NoSchema at ""
     WrongType { field: "name", expected: "a string", found: "a boolean" } at "true"
-    Twins { first: "name", second: "Name" } at "b"
+    DuplicateKeys { first: "name", second: "Name" } at "b"
     WrongType { field: "entries[0].reference.schema", expected: "a string", found: "a number" } at "1"
     "#);
 }

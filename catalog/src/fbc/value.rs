@@ -131,22 +131,8 @@ impl<'a> Value<'a> {
                 Some(b'n') => "null",
                 _ => "a number",
             },
-            Repr::Yaml(node) => match &node.value {
-                yaml::Value::Null => "null",
-                yaml::Value::Bool(_) => "a boolean",
-                yaml::Value::String(_) => "a string",
-                yaml::Value::Sequence(_) => "a list",
-                yaml::Value::Mapping(_) => "a map",
-                _ => "a number",
-            },
-            Repr::Made(value) => match value {
-                serde_json::Value::Null => "null",
-                serde_json::Value::Bool(_) => "a boolean",
-                serde_json::Value::Number(_) => "a number",
-                serde_json::Value::String(_) => "a string",
-                serde_json::Value::Array(_) => "a list",
-                serde_json::Value::Object(_) => "a map",
-            },
+            Repr::Yaml(node) => node.value.kind(),
+            Repr::Made(value) => yaml::json_kind(value),
         }
     }
 

@@ -1,13 +1,14 @@
 //! Which bundle OLM would install over which entry of a channel.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use olmkit_bundle::version::{Version, VersionRange, precedence};
 
 use super::claim::FirstClaim;
-use crate::fbc;
+use crate::fbc::{self, schema};
 use crate::graph::{GraphError, Links, VersionRelease, chain};
+use crate::index;
 
 /// OLM version whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,14 @@ pub struct About {
     pub version: Option<VersionRelease>,
     /// Whether it is deprecated, which only v1 asks.
     pub deprecated: bool,
+}
+
+impl About {
+    /// What a catalog says of the bundles of a package, by their names.
+    pub(crate) fn in_package<'p>(package: &'p index::Package<'_, '_>) -> impl Fn(&str) -> Self + 'p {
+        let deprecated: BTreeSet<&str> = package.deprecated(schema::BUNDLE).map(|(name, _)| name).collect();
+        move |name| Self { version: package.version(name).cloned(), deprecated: deprecated.contains(name) }
+    }
 }
 
 /// What comes next after each entry of a channel.
@@ -119,7 +128,7 @@ impl NextHops {
         &self.entries[entry].wire.name
     }
 
-    /// For every entry the first in the order that may follow it. Edges are looked up by name; ranges claim the stretches of
+    /// For every entry the first in the order that may follow it. Edges are looked up by name; ranges claim the matching_ranges of
     /// the sorted versions that nobody before them has claimed. So the work does not grow with the square of the entries.
     fn find_next(&mut self) {
         let mut by_edge: HashMap<&str, usize> = HashMap::new();
@@ -138,7 +147,7 @@ impl NextHops {
         let sorted: Vec<Version> = versions.iter().map(|(version, _)| (*version).clone()).collect();
         let mut by_range = FirstClaim::new(versions.len());
         for (place, entry) in self.order.iter().map(|at| &self.entries[*at]).enumerate() {
-            for stretch in entry.wire.skip_range.iter().flat_map(|range| range.stretches(&sorted)) {
+            for stretch in entry.wire.skip_range.iter().flat_map(|range| range.matching_ranges(&sorted)) {
                 by_range.claim(stretch, place);
             }
         }

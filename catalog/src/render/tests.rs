@@ -279,21 +279,3 @@ fn files_without_a_value_and_hidden_files_are_passed_over() {
     let more = "# manifests/empty.yaml\n# only a comment\n# manifests/.hidden.yaml\na: b: c\n";
     assert!(render(&[CSV, CRD, ANNOTATIONS, more], "", Form::Objects).contains("schema: olm.bundle"));
 }
-
-#[test]
-fn the_kind_of_a_manifest_is_read_from_its_start() {
-    let filler = "x".repeat(300);
-    let kind = |manifest: &str| kind_at_start(&base64::encode(manifest.as_bytes()));
-    for (manifest, expected) in [
-        (format!(r#"{{"apiVersion":"v1","kind":"Service","spec":"{filler}"}}"#), Some("Service")),
-        (format!(r#"{{"metadata":{{"kind":"no"}},"kind":"S\u0061","spec":"{filler}ü"}}"#), Some("Sa")),
-        // Too short to be worth it, too late, no text, no JSON.
-        (r#"{"kind":"Service"}"#.into(), None),
-        (format!(r#"{{"spec":"{filler}","kind":"Service"}}"#), None),
-        (format!(r#"{{"kind":7,"spec":"{filler}"}}"#), None),
-        (format!("kind: Service\nspec: {filler}"), None),
-    ] {
-        assert_eq!(kind(&manifest).as_deref(), expected, "{manifest}");
-    }
-    assert_eq!(kind_at_start(&"!".repeat(400)), None);
-}

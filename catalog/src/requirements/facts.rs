@@ -27,13 +27,13 @@ pub(crate) struct Facts<'q> {
 }
 
 /// Manifests and what consoles show never reach the resolver.
-fn is_of_account(kind: &str) -> bool {
+fn is_visible_to_resolver(kind: &str) -> bool {
     kind != property::BUNDLE_OBJECT && kind != property::CSV_METADATA
 }
 
 impl<'q> Facts<'q> {
     pub(crate) fn of_bundle(bundle: &'q fbc::Bundle<'_>) -> Self {
-        let properties = bundle.properties.iter().filter(|property| is_of_account(&property.kind));
+        let properties = bundle.properties.iter().filter(|property| is_visible_to_resolver(&property.kind));
         let json =
             |found: &'q fbc::Property<'_>| found.value.as_ref().map_or(Json::Null, fbc::Value::to_json);
         Self::new(None, properties.map(|found| (&*found.kind, json(found))))

@@ -37,7 +37,7 @@ pub(super) enum Constraint {
     /// It wants one of these, the first rather than the second.
     Wants(Variable, Vec<Variable>),
     /// It wants what is not there.
-    Vain(Variable, Missing),
+    NoCandidates(Variable, Missing),
     /// A ClusterServiceVersion is there, and no Subscription's.
     Orphan(Variable),
     /// A bundle is deprecated by `olm.deprecated`.
@@ -52,7 +52,7 @@ pub(super) enum Constraint {
     OneProvider(Gvk, Vec<Variable>),
 }
 
-/// What a Subscription asks for in vain.
+/// What a Subscription asks for and no catalog has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Bundles,
@@ -157,7 +157,7 @@ impl<'q> Problem<'q> {
             }
         }
         if entries.is_empty() {
-            self.constraints.push(Constraint::Vain(variable, missing));
+            self.constraints.push(Constraint::NoCandidates(variable, missing));
             return Ok(());
         }
         entries.sort_by_key(|at| {

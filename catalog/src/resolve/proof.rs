@@ -11,7 +11,11 @@ use crate::requirements::Needed;
 const NAMED: usize = 4;
 
 /// A sentence for each constraint, in the order in which one leads to another.
-pub(super) fn words(question: &Question<'_, '_>, problem: &Problem<'_>, numbers: &[usize]) -> Vec<String> {
+pub(super) fn explain_conflict(
+    question: &Question<'_, '_>,
+    problem: &Problem<'_>,
+    numbers: &[usize],
+) -> Vec<String> {
     let constraints: Vec<&Constraint> = numbers.iter().map(|at| &problem.constraints[*at]).collect();
     let words = Words { question, problem, constraints };
     let mut sentences: Vec<String> = Vec::new();
@@ -51,7 +55,7 @@ impl<'w> Words<'w, '_, '_> {
                         ordered.push(constraint);
                         next.extend(candidates);
                     }
-                    Constraint::Vain(of, _) | Constraint::Deprecated(of) if *of == variable => {
+                    Constraint::NoCandidates(of, _) | Constraint::Deprecated(of) if *of == variable => {
                         ordered.push(constraint);
                     }
                     _ => {}
@@ -72,7 +76,7 @@ impl<'w> Words<'w, '_, '_> {
         Some(match constraint {
             Constraint::Subscribed(variable) => {
                 let is_wanting = |other: &&Constraint| match other {
-                    Constraint::Wants(of, _) | Constraint::Vain(of, _) => of == variable,
+                    Constraint::Wants(of, _) | Constraint::NoCandidates(of, _) => of == variable,
                     _ => false,
                 };
                 // What it wants says that it exists.
@@ -87,7 +91,7 @@ impl<'w> Words<'w, '_, '_> {
             Constraint::Wants(variable, candidates) => {
                 format!("{} wants {}", self.subscription(*variable), self.one_of(candidates))
             }
-            Constraint::Vain(variable, missing) => self.vain(*variable, *missing),
+            Constraint::NoCandidates(variable, missing) => self.no_candidates(*variable, *missing),
             Constraint::Orphan(variable) => {
                 format!("{} exists, and no Subscription refers to it", self.name(*variable))
             }
@@ -130,7 +134,7 @@ impl<'w> Words<'w, '_, '_> {
         )
     }
 
-    fn vain(&self, variable: Variable, missing: Missing) -> String {
+    fn no_candidates(&self, variable: Variable, missing: Missing) -> String {
         let Some(What::Subscription(at)) = self.problem.variables.get(variable.0) else {
             return String::new();
         };

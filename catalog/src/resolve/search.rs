@@ -64,7 +64,7 @@ pub(super) fn search(problem: &Problem<'_>) -> Option<Answer> {
 
 /// Says whether there is an answer.
 struct Oracle {
-    solver: Solver<Patience>,
+    solver: Solver<ConflictLimit>,
     variables: Vec<Lit>,
     /// For each constraint a literal that makes it count.
     counts: Vec<Lit>,
@@ -72,11 +72,11 @@ struct Oracle {
 
 /// Stops a solver that has tried for too long.
 #[derive(Default)]
-struct Patience {
+struct ConflictLimit {
     learnt: Cell<u64>,
 }
 
-impl Callbacks for Patience {
+impl Callbacks for ConflictLimit {
     fn on_new_clause(&mut self, _: &[Lit], kind: ClauseKind) {
         if kind == ClauseKind::Learnt {
             self.learnt.set(self.learnt.get() + 1);
@@ -90,7 +90,7 @@ impl Callbacks for Patience {
 
 impl Oracle {
     fn new(problem: &Problem<'_>) -> Self {
-        let mut solver = Solver::new(SolverOpts::default(), Patience::default());
+        let mut solver = Solver::new(SolverOpts::default(), ConflictLimit::default());
         let variables = problem.variables.iter().map(|_| Lit::new(solver.new_var_default(), true)).collect();
         let counts = problem.constraints.iter().map(|_| Lit::new(solver.new_var_default(), true)).collect();
         let mut oracle = Self { solver, variables, counts };
@@ -106,7 +106,7 @@ impl Oracle {
             Constraint::Subscribed(variable) | Constraint::Orphan(variable) => {
                 self.clause(at, vec![lit(self, variable)]);
             }
-            Constraint::Vain(variable, _) | Constraint::Deprecated(variable) => {
+            Constraint::NoCandidates(variable, _) | Constraint::Deprecated(variable) => {
                 self.clause(at, vec![!lit(self, variable)]);
             }
             Constraint::Wants(variable, candidates) | Constraint::Requires(variable, _, candidates) => {

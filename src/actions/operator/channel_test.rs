@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use olmkit_bundle::names::why_not_subdomain;
+use olmkit_bundle::names::check_subdomain;
 use olmkit_catalog::fbc::Catalog;
 use serde_json::Value;
 
@@ -261,8 +261,5 @@ fn check_sample(object: &Value) -> Result<(), String> {
             None => "without a name".to_owned(),
         });
     };
-    match why_not_subdomain(name) {
-        Some(why) => Err(format!("named `{name}`: {why}")),
-        None => Ok(()),
-    }
+    check_subdomain(name).map_err(|why| format!("named `{name}`: {why}"))
 }

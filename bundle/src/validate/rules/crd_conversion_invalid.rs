@@ -1,6 +1,6 @@
 use crate::crd::Crd;
 use crate::finding::{Code, Findings, Level};
-use crate::names::{why_not_dns_1035_label, why_not_subdomain};
+use crate::names::{check_dns_1035_label, check_subdomain};
 use crate::url::Url;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
@@ -127,7 +127,7 @@ fn check_service(service: Crd<'_, '_>, mut report: impl FnMut(&[Step<'_>], Strin
     let rest = path.strip_prefix('/');
     let segments = rest.unwrap_or(path.get(1..).unwrap_or(""));
     let segments = segments.strip_suffix('/').unwrap_or(segments);
-    if rest.is_none() || segments.split('/').any(|segment| why_not_subdomain(segment).is_some()) {
+    if rest.is_none() || segments.split('/').any(|segment| check_subdomain(segment).is_err()) {
         report(
             steps!("service", "path"),
             format!("`{path}` is not a path of a webhook"),
@@ -141,7 +141,7 @@ fn check_versions(versions: &[Node<'_>], mut report: impl FnMut(&[Step<'_>], Str
     for (index, version) in texts.iter().enumerate() {
         if texts[..index].contains(version) {
             report(&[Step::Index(index)], format!("`{version}` is listed twice"), VERSIONS_HELP);
-        } else if let Some(why) = why_not_dns_1035_label(version) {
+        } else if let Err(why) = check_dns_1035_label(version) {
             report(&[Step::Index(index)], format!("`{version}` is not a version: {why}"), VERSIONS_HELP);
         }
     }

@@ -1,5 +1,5 @@
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_subdomain;
+use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::steps;
@@ -17,11 +17,11 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {
         let group = crd.group();
-        let message = match why_not_subdomain(&group) {
+        let message = match check_subdomain(&group) {
             _ if group.is_empty() => "the CustomResourceDefinition has no group".to_owned(),
-            Some(why) => format!("`{group}` cannot be a group: {why}"),
-            None if !group.contains('.') => format!("`{group}` has no dot, expected a domain"),
-            None => continue,
+            Err(why) => format!("`{group}` cannot be a group: {why}"),
+            Ok(()) if !group.contains('.') => format!("`{group}` has no dot, expected a domain"),
+            Ok(()) => continue,
         };
         findings.push(
             object

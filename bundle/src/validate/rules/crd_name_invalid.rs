@@ -1,5 +1,5 @@
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_subdomain;
+use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::steps;
@@ -24,9 +24,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 "" if field == "name" => "the CustomResourceDefinition has no name".into(),
                 "" => continue,
                 name if name != expected => format!("the name is `{name}`, expected `{expected}`"),
-                name => match why_not_subdomain(name) {
-                    Some(why) => format!("`{name}` cannot be the name of a CustomResourceDefinition: {why}"),
-                    None => continue,
+                name => match check_subdomain(name) {
+                    Err(why) => format!("`{name}` cannot be the name of a CustomResourceDefinition: {why}"),
+                    Ok(()) => continue,
                 },
             };
             findings.push(

@@ -1,5 +1,5 @@
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_dns_1035_label;
+use crate::names::check_dns_1035_label;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::steps;
@@ -32,7 +32,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 if !has_default {
                     report(path, format!("`spec.names.{field}` is missing"), "name the custom resources");
                 }
-            } else if let Some(why) = why_not_dns_1035_label(&label) {
+            } else if let Err(why) = check_dns_1035_label(&label) {
                 report(path, format!("`{name}` cannot be the {field}: {why}"), NAME_HELP);
             } else if field == "listKind" && name == kind {
                 report(
@@ -45,7 +45,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for list in ["shortNames", "categories"] {
             for (index, node) in crd.list(steps!("spec", "names", list)).iter().enumerate() {
                 let name = node.to_text().unwrap_or_default();
-                if let Some(why) = why_not_dns_1035_label(&name) {
+                if let Err(why) = check_dns_1035_label(&name) {
                     let message = format!("`{name}` cannot be one of the {list}: {why}");
                     report(steps!("spec", "names", list, index), message, NAME_HELP);
                 }

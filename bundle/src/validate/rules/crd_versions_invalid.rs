@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use crate::crd::Crd;
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_dns_1035_label;
+use crate::names::check_dns_1035_label;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::{Node, steps};
@@ -28,7 +28,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for (index, version) in versions.iter().enumerate() {
             let view = Crd(version);
             let name = view.text(steps!("name"));
-            if let Some(why) = why_not_dns_1035_label(&name) {
+            if let Err(why) = check_dns_1035_label(&name) {
                 let message = format!("`{name}` cannot be the name of a version: {why}");
                 report(
                     steps!("spec", "versions", index, "name"),
@@ -39,7 +39,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             if view.get(steps!("storage")).and_then(Node::as_bool) == Some(true) {
                 stored.push(name.clone());
             }
-            if let Some(why) = why_not_warning(view) {
+            if let Some(why) = warning_problem(view) {
                 let path = steps!("spec", "versions", index, "deprecationWarning");
                 report(
                     path,
@@ -55,7 +55,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let single = crd.text(steps!("spec", "version"));
         if !crd.is_v1() && !single.is_empty() {
             let first = versions.first().map(|version| Crd(version).text(steps!("name")));
-            if let Some(why) = why_not_dns_1035_label(&single) {
+            if let Err(why) = check_dns_1035_label(&single) {
                 let message = format!("`{single}` cannot be the name of a version: {why}");
                 report(steps!("spec", "version"), message, "write `v1`, `v1beta1` or the like");
             } else if let Some(first) = first.filter(|first| *first != single) {
@@ -84,7 +84,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
 }
 
 /// What is wrong with the warning that users of a deprecated version get.
-fn why_not_warning(version: Crd<'_, '_>) -> Option<&'static str> {
+fn warning_problem(version: Crd<'_, '_>) -> Option<&'static str> {
     let warning = version.get(steps!("deprecationWarning"))?.to_text()?;
     if version.get(steps!("deprecated")).and_then(Node::as_bool) != Some(true) {
         Some("stands at a version that is not deprecated")

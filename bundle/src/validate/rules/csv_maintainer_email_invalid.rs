@@ -1,4 +1,4 @@
-use crate::email::why_not_address;
+use crate::email::check_address;
 use crate::finding::{Code, Findings, Level};
 use crate::validate::facts::Facts;
 use crate::validate::{OPERATORHUB, Rule};
@@ -18,7 +18,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     for (index, maintainer) in csv.typed.spec.maintainers.iter().enumerate() {
         let email = maintainer.email.as_str();
-        let Some(why) = why_not_address(email).filter(|_| !email.is_empty()) else { continue };
+        let Some(why) = check_address(email).err().filter(|_| !email.is_empty()) else { continue };
         let message = format!("`{}` is not an address of mail: {why}", email.replace('`', "'"));
         findings.push(
             csv.object

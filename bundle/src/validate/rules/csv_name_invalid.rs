@@ -1,5 +1,5 @@
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_csv_name;
+use crate::names::check_csv_name;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::steps;
@@ -17,7 +17,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let name = csv.typed.name();
-    let Some(why) = why_not_csv_name(name) else { return };
+    let Err(why) = check_csv_name(name) else { return };
     let message = format!("`{name}` cannot name a ClusterServiceVersion: {why}");
     findings.push(
         csv.object

@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let release = csv.typed.spec.release.as_str();
-    let Some(why) = why_not_release(release).filter(|_| !release.is_empty()) else { return };
+    let Some(why) = release_problem(release).filter(|_| !release.is_empty()) else { return };
     findings.push(
         csv.object
             .finding(&RULE.code, format!("`{release}` is not a release: {why}"), steps!("spec", "release"))
@@ -24,7 +24,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     );
 }
 
-fn why_not_release(release: &str) -> Option<&'static str> {
+fn release_problem(release: &str) -> Option<&'static str> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let is_padded =
         |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());

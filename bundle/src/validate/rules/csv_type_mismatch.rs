@@ -1,8 +1,8 @@
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::names::why_not_quantity;
 use crate::parse::Csv;
+use crate::quantity;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::steps;
@@ -47,7 +47,7 @@ fn check_quantities(
         let Some(resources) = &container.resources else { continue };
         for (kind, quantities) in [("limits", &resources.limits), ("requests", &resources.requests)] {
             for (name, quantity) in quantities.iter().flatten() {
-                let Some(why) = why_not_quantity(&quantity.0) else { continue };
+                let Err(why) = quantity::check(&quantity.0) else { continue };
                 let pod =
                     steps!("spec", "install", "spec", "deployments", deployment, "spec", "template", "spec");
                 let path = [pod.as_slice(), steps!(list, index, "resources", kind, name.as_str())].concat();

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use crate::deployment;
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_subdomain;
+use crate::names::check_subdomain;
 use crate::source::Span;
 use crate::validate::facts::Facts;
 use crate::validate::{INSTALL, Rule};
@@ -25,8 +25,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
         let above = steps!("spec", "install", "spec", "deployments", index);
         let name = deployment.name.as_str();
-        let why =
-            why_not_subdomain(name).or_else(|| (!names.insert(name)).then_some("another one has the name"));
+        let why = check_subdomain(name)
+            .err()
+            .or_else(|| (!names.insert(name)).then_some("another one has the name"));
         let shown = name.replace('`', "'");
         if let Some(why) = why {
             let path: Vec<_> = above.iter().chain(steps!("name")).copied().collect();

@@ -1,6 +1,6 @@
 use crate::annotations;
 use crate::finding::{Code, Finding, Findings, Level};
-use crate::names::why_not_label;
+use crate::names::check_label;
 use crate::validate::facts::Facts;
 use crate::validate::{INSTALL, Rule};
 
@@ -18,7 +18,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };
     let package = annotations.package();
     // One that is missing or empty is `annotation-missing` or `annotation-empty`.
-    let Some(why) = why_not_label(&package).filter(|_| !package.is_empty()) else { return };
+    let Some(why) = check_label(&package).err().filter(|_| !package.is_empty()) else { return };
     let message = format!("`{}` is not a package name: {why}", package.replace('`', "'"));
     let finding = Finding::new(&RULE.code, message).at(annotations.place(annotations::PACKAGE));
     findings.push(finding.subject(annotations.file.path).help("use a name such as `redis-operator`"));

@@ -3,7 +3,7 @@ use crate::finding::{Code, Finding, Findings, Level};
 use crate::parse::Object;
 use crate::schema::{Schema, value};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule, objects};
+use crate::validate::{INSTALL, Rule, crds};
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    objects::each_crd(facts, of_crd, findings);
+    crds::each_crd(facts, of_crd, findings);
 }
 
 /// What is wrong with the defaults of a CRD.

@@ -3,7 +3,7 @@ use crate::finding::{Code, Finding, Findings, Level};
 use crate::parse::Object;
 use crate::schema::{Schema, structural};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule, objects};
+use crate::validate::{INSTALL, Rule, crds};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
@@ -17,7 +17,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    objects::each_crd(facts, of_crd, findings);
+    crds::each_crd(facts, of_crd, findings);
 }
 
 /// What is not structural in the schemas of a CRD.

@@ -4,7 +4,7 @@ use crate::finding::{Code, Finding, Findings, Level};
 use crate::parse::Object;
 use crate::schema::{At, Schema};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule, objects};
+use crate::validate::{INSTALL, Rule, crds};
 use crate::yaml::Node;
 
 pub(crate) static RULE: Rule = Rule {
@@ -18,7 +18,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
-    objects::each_crd(facts, of_crd, findings);
+    crds::each_crd(facts, of_crd, findings);
 }
 
 /// What is wrong with the rules of a CRD.

@@ -1,5 +1,5 @@
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_subdomain;
+use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
 use crate::validate::{INSTALL, Rule};
 use crate::yaml::steps;
@@ -22,7 +22,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     {
         for (index, entry) in permissions.iter().enumerate() {
             let name = entry.service_account_name.as_str();
-            let Some(why) = why_not_subdomain(name) else { continue };
+            let Err(why) = check_subdomain(name) else { continue };
             let message = format!("`{}` cannot name a service account: {why}", name.replace('`', "'"));
             let path = steps!("spec", "install", "spec", field, index, "serviceAccountName");
             let finding = csv.object.finding(&RULE.code, message, path);

@@ -1,5 +1,5 @@
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_subdomain;
+use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM_V1, Rule};
 use crate::yaml::steps;
@@ -20,10 +20,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let mut seen = BTreeSet::new();
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
         let name = deployment.name.as_str();
-        let message = match why_not_subdomain(name) {
-            Some(why) => format!("`{name}` cannot be the name of a deployment: {why}"),
-            None if !seen.insert(name) => format!("a second deployment is named `{name}`"),
-            None => continue,
+        let message = match check_subdomain(name) {
+            Err(why) => format!("`{name}` cannot be the name of a deployment: {why}"),
+            Ok(()) if !seen.insert(name) => format!("a second deployment is named `{name}`"),
+            Ok(()) => continue,
         };
         let path = steps!("spec", "install", "spec", "deployments", index, "name");
         findings.push(

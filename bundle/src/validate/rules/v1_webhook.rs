@@ -1,5 +1,5 @@
 use crate::finding::{Code, Findings, Level};
-use crate::names::why_not_subdomain;
+use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
 use crate::validate::{OLM_V1, Rule};
 use crate::yaml::{Step, steps};
@@ -33,7 +33,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             report(steps!("deploymentName"), message, "name a deployment of `spec.install.spec.deployments`");
         }
         let name = webhook.generate_name.as_str();
-        if let Some(why) = why_not_subdomain(name) {
+        if let Err(why) = check_subdomain(name) {
             report(
                 steps!("generateName"),
                 format!("`{name}` cannot be the name of a webhook: {why}"),

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use crate::csv::WebhookDescription;
 use crate::finding::{Code, Findings, Level};
-use crate::names::{why_not_label_value, why_not_subdomain};
+use crate::names::{check_label_value, check_subdomain};
 use crate::validate::facts::Facts;
 use crate::validate::{INSTALL, Rule};
 use crate::yaml::{Step, steps};
@@ -66,7 +66,7 @@ fn of_webhook(webhook: &WebhookDescription) -> Vec<Refused> {
     let name = webhook.generate_name.as_str();
     let parts = name.split('.').count();
     // OLM makes it the webhook's name, which has a domain, and the value of a label.
-    let why = why_not_subdomain(name).or_else(|| why_not_label_value(name));
+    let why = check_subdomain(name).and_then(|()| check_label_value(name)).err();
     let why =
         why.or_else(|| (!converts && parts < 3).then_some("it has fewer than three parts with dots between"));
     if let Some(why) = why {
@@ -157,7 +157,7 @@ fn of_webhook(webhook: &WebhookDescription) -> Vec<Refused> {
 fn is_path(path: &str) -> bool {
     path == "/"
         || path.strip_prefix('/').is_some_and(|rest| {
-            rest.trim_end_matches('/').split('/').all(|part| why_not_subdomain(part).is_none())
+            rest.trim_end_matches('/').split('/').all(|part| check_subdomain(part).is_ok())
         })
 }
 

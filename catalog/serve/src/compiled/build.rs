@@ -11,6 +11,12 @@ use std::thread;
 
 use olmkit_bundle::finding::{Finding, Level};
 use olmkit_bundle::go;
+use olmkit_bundle::parallel::in_parallel;
+use olmkit_catalog::fbc::{self, At, Catalog, property, schema};
+use olmkit_catalog::index::{self, Index};
+use olmkit_catalog::json::compact;
+use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::validate;
 use prost::Message as _;
 use serde_json::{Value as Json, json};
 
@@ -20,12 +26,6 @@ use super::fingerprint::Fingerprint;
 use super::format::{MAGIC, NONE, Table};
 use super::manifests::Manifests;
 use super::write::{Packer, Part, Texts, TooLarge, Writer};
-use olmkit_bundle::parallel::in_parallel;
-use olmkit_catalog::fbc::{self, At, Catalog, property, schema};
-use olmkit_catalog::index::{self, Index};
-use olmkit_catalog::json::compact;
-use olmkit_catalog::load::CatalogFiles;
-use olmkit_catalog::validate;
 
 /// A catalog that was not compiled.
 #[derive(Debug, thiserror::Error)]

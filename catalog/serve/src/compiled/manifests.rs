@@ -2,14 +2,14 @@
 //! the catalog says of it (operator-registry `pkg/api/model_to_api.go`).
 
 use olmkit_bundle::{csv, go, yaml};
+use olmkit_catalog::base64;
+use olmkit_catalog::fbc::{Bundle, Package, RelatedImage, property};
+use olmkit_catalog::json::{marshal, push_text};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::canonical::list;
-use super::shown::Shown;
-use olmkit_catalog::base64;
-use olmkit_catalog::fbc::{Bundle, Package, RelatedImage, property};
-use olmkit_catalog::json::{marshal, push_text};
+use super::csv_metadata::CsvMetadataJson;
 
 /// A bundle's manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn is_csv(text: &str) -> bool {
 
 /// The ClusterServiceVersion that consoles are shown: in pieces, with the package's icon between.
 fn stub(package: &Package<'_>, bundle: &Bundle<'_>, version: &str, metadata: &str) -> Option<Vec<String>> {
-    let shown = Shown::read(metadata)?;
+    let shown = CsvMetadataJson::read(metadata)?;
     let mut meta = Fields::default();
     meta.text("name", &bundle.name);
     meta.some("labels", shown.get("labels"));

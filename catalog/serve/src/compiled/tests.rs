@@ -2,11 +2,11 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
+use olmkit_catalog::load::CatalogFiles;
 use proptest::prelude::*;
 use prost::Message as _;
 
 use super::*;
-use olmkit_catalog::load::CatalogFiles;
 
 /// A catalog of two packages: channels, skips, deprecations, manifests, a schema of somebody.
 const TWO: &str = r#"

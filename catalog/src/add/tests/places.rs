@@ -57,9 +57,9 @@ fn the_default_channel_can_be_moved() {
         Request { default_channel: Some("stable".parse().unwrap()), ..request("stable", Policy::Semver) };
     let new = added(&text, &["0.2.0"], &request);
     let files = one_file(&text);
-    let account = add(&Catalog::parse(&files), &[rendered("0.2.0")], &request).unwrap().account;
+    let report = add(&Catalog::parse(&files), &[rendered("0.2.0")], &request).unwrap().report;
     assert_eq!(
-        (account.default_channel.as_str(), account.previous_default_channel.as_deref()),
+        (report.default_channel.as_str(), report.previous_default_channel.as_deref()),
         ("stable", Some("fast"))
     );
     assert!(diff(&text, &new).starts_with(" ---\n-defaultChannel: fast\n+defaultChannel: stable\n"));
@@ -91,14 +91,14 @@ fn what_is_there_already_stays_and_goes_into_further_channels() {
     for version in ["0.1.0", "0.2.0"] {
         let change = add(&catalog, &[rendered(version)], &request("stable", Policy::Replaces)).unwrap();
         assert!(change.files.is_empty(), "{version}");
-        assert_eq!(change.account.bundles.iter().map(|own| own.added).collect::<Vec<_>>(), [false]);
+        assert_eq!(change.report.bundles.iter().map(|own| own.added).collect::<Vec<_>>(), [false]);
     }
     let both = Request {
         channels: vec!["stable".parse().unwrap(), "fast".parse().unwrap()],
         ..request("stable", Policy::Replaces)
     };
     let change = add(&catalog, &[rendered("0.2.0")], &both).unwrap();
-    let entries = |at: usize| change.account.channels[at].entries.len();
+    let entries = |at: usize| change.report.channels[at].entries.len();
     assert_eq!((change.files.len(), entries(0), entries(1)), (1, 0, 1));
     // What it has there is what a bundle yet to be made would get.
     let package = "redis".parse().unwrap();

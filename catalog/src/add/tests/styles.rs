@@ -437,7 +437,7 @@ fn a_value_that_aliases_repeat_is_refused() {
         let files = one_file(&text);
         let error = add(&Catalog::parse(&files), &[rendered("0.2.0")], &request("stable", Policy::Semver));
         let error = error.unwrap_err();
-        assert!(matches!(error, AddError::Text(TextError::Document { .. })), "{error}");
+        assert!(matches!(error, AddError::Text(crate::texts::TextError::Document { .. })), "{error}");
         assert!(error.place().is_some() && error.help().is_some());
     };
     check(

@@ -18,9 +18,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {
-        let entries = package.deprecations.iter().flat_map(|blob| &blob.entries);
-        let entries = entries.filter(|entry| *entry.reference.schema == *schema::BUNDLE);
-        let named: HashSet<&str> = entries.map(|entry| entry.reference.name.as_str()).collect();
+        let named: HashSet<&str> = package.deprecated(schema::BUNDLE).map(|(name, _)| name).collect();
         for channel in &package.channels {
             let Some(head) = channel.linked.as_ref().ok().map(|channel| channel.head()) else { continue };
             let bundle = package.bundle(&head.name);

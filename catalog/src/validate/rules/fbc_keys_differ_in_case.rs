@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for fault in &index.catalog.faults {
-        if let FaultKind::Twins { first, second } = &fault.kind {
+        if let FaultKind::DuplicateKeys { first, second } = &fault.kind {
             let message = format!("the keys `{first}` and `{second}` of one blob differ in nothing but case");
             findings.push(index.finding(&RULE.code, fault.at, message).help("keep one of them"));
         }

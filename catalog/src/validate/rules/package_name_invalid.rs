@@ -1,5 +1,5 @@
 use olmkit_bundle::finding::{Code, Findings, Level};
-use olmkit_bundle::names::why_not_label;
+use olmkit_bundle::names::check_label;
 
 use crate::index::Index;
 use crate::validate::{OPM, Rule};
@@ -19,7 +19,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         if package.name.is_empty() && index.is_faulty(package.at) {
             continue;
         }
-        if let Some(why) = why_not_label(&package.name) {
+        if let Err(why) = check_label(&package.name) {
             let message = match package.name.is_empty() {
                 true => "the package has no name".to_owned(),
                 false => format!("`{}` is not a package name: {why}", package.name),

@@ -1,29 +1,29 @@
 //! Cuts a file into its documents, each with the comments around it.
 
-use super::texts::separators;
+use super::separators;
 use crate::fbc::At;
 
 /// A file of YAML documents.
-pub(super) struct Cut<'t> {
+pub(crate) struct Cut<'t> {
     /// What stands before the first document, such as a licence.
-    pub(super) head: &'t str,
+    pub(crate) head: &'t str,
     /// The documents.
-    pub(super) documents: Vec<Part<'t>>,
+    pub(crate) documents: Vec<Part<'t>>,
 }
 
 /// A document and its comments.
-pub(super) struct Part<'t> {
+pub(crate) struct Part<'t> {
     /// Comments of empty documents before it.
-    pub(super) before: &'t str,
+    pub(crate) before: &'t str,
     /// What stands between two separators.
-    pub(super) document: &'t str,
+    pub(crate) document: &'t str,
     /// The bytes of the file that hold it, the separator before it left out.
-    pub(super) span: (usize, usize),
+    pub(crate) span: (usize, usize),
 }
 
 impl Part<'_> {
     /// The whole text as it stands, with a line break at its end and none at its start.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = head(self.before);
         let document = self.document.trim_start_matches(['\n', '\r']);
         let trimmed = document.trim_end_matches(['\n', '\r']);
@@ -36,7 +36,7 @@ impl Part<'_> {
 }
 
 /// Whether a text has a block scalar, such as `|+`, to which the empty lines after it belong.
-pub(super) fn keeps_line_breaks(text: &str) -> bool {
+pub(crate) fn keeps_line_breaks(text: &str) -> bool {
     let keeps = |line: &str| {
         let code = line.split(" #").next().unwrap_or_default().trim_end();
         let header = code.trim_end_matches(|c: char| c.is_ascii_digit() || c == '+');
@@ -46,7 +46,7 @@ pub(super) fn keeps_line_breaks(text: &str) -> bool {
 }
 
 /// Cuts a text with blobs at these places between its documents.
-pub(super) fn cut<'t>(text: &'t str, places: &[At]) -> Cut<'t> {
+pub(crate) fn cut<'t>(text: &'t str, places: &[At]) -> Cut<'t> {
     let mut cut = Cut { head: "", documents: Vec::with_capacity(places.len()) };
     let mut behind = 0;
     for (number, at) in places.iter().enumerate() {
@@ -79,7 +79,7 @@ pub(super) fn cut<'t>(text: &'t str, places: &[At]) -> Cut<'t> {
 
 impl Cut<'_> {
     /// The text without some of its documents and their comments.
-    pub(super) fn without(&self, text: &str, is_gone: impl Fn(usize) -> bool) -> String {
+    pub(crate) fn without(&self, text: &str, is_gone: impl Fn(usize) -> bool) -> String {
         let start = self.documents.first().map_or(0, |part| part.span.0);
         let mut out = text[..start].to_owned();
         let (mut behind, mut is_first) = (start, true);
@@ -99,13 +99,13 @@ impl Cut<'_> {
 }
 
 /// The comments that stand before a document, a line each.
-pub(super) fn head(text: &str) -> String {
+pub(crate) fn head(text: &str) -> String {
     let text = text.trim_start_matches('\u{feff}');
     text.lines().map(str::trim).filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 
 /// Whether a text is JSON values, and nothing else.
-pub(super) fn is_json(text: &str) -> bool {
+pub(crate) fn is_json(text: &str) -> bool {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     values.all(|value| value.is_ok())
 }

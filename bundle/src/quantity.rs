@@ -3,7 +3,7 @@
 /// A quantity in its canonical form; none when the text is not a quantity, or needs more than 38 digits.
 ///
 /// ```
-/// use olmkit_bundle::manifests::quantity::canonical;
+/// use olmkit_bundle::quantity::canonical;
 /// assert_eq!(canonical("0.5").as_deref(), Some("500m"));
 /// assert_eq!(canonical("1024Mi").as_deref(), Some("1Gi"));
 /// assert_eq!(canonical("1.5Gi").as_deref(), Some("1536Mi"));
@@ -13,6 +13,29 @@ pub fn canonical(text: &str) -> Option<String> {
     let (negative, value, form) = read(text)?;
     let sign = if negative && value != 0 { "-" } else { "" };
     Some(format!("{sign}{}", write(value, form)))
+}
+
+/// Checks a quantity by its grammar alone, whatever its size.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(text: &str) -> Result<(), &'static str> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let unit = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &unsigned[..unsigned.len() - unit.len()];
+    let exponent = unit.strip_prefix(['e', 'E']).filter(|digits| !digits.is_empty());
+    let exponent = exponent.map(|digits| digits.strip_prefix(['+', '-']).unwrap_or(digits));
+    let is_exponent = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_unit = BINARY.contains(&unit) || DECIMAL.iter().any(|(known, _)| *known == unit);
+    if number.is_empty() || number.matches('.').count() > 1 {
+        Err("it does not start with a number")
+    } else if !is_unit && !exponent.is_some_and(is_exponent) {
+        Err(
+            "its unit is none of `n`, `u`, `m`, `k`, `M`, `G`, `T`, `P`, `E`, `Ki`, `Mi`, `Gi`, `Ti`, `Pi`, `Ei`",
+        )
+    } else {
+        Ok(())
+    }
 }
 
 /// The value in billionths, rounded away from zero; none when the text is not a quantity, or too large.
@@ -131,7 +154,7 @@ fn in_thousands(value: u128) -> (u128, i32) {
 
 #[cfg(test)]
 mod tests {
-    use super::canonical;
+    use super::{canonical, check};
 
     #[test]
     fn as_kubernetes_writes_them() {
@@ -161,6 +184,16 @@ mod tests {
         }
         for text in ["", "Mi", "1Xi", "1.2.3", "1 Gi", "e3", "--1"] {
             assert_eq!(canonical(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities() {
+        for good in ["1", "0.5", "-1", "+1.", ".5", "100m", "1Ki", "1E", "1e3", "1E-3", "1.5Gi"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["", "m", "1 Gi", "1GB", "1mi", "1e", "1e+", "1.2.3", "--1", "1Kii", "ten"] {
+            assert!(check(bad).is_err(), "{bad}");
         }
     }
 }

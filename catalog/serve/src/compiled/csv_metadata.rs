@@ -4,19 +4,20 @@
 use std::fmt;
 
 use olmkit_bundle::go;
+use olmkit_catalog::json::push_text;
+use olmkit_catalog::property::{CSV_METADATA_FIELDS as METADATA, Field, Shape};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::canonical::{Canonical, Key};
-use olmkit_catalog::json::push_text;
 
 /// The fields of an `olm.csv.metadata` as JSON text.
-pub(super) struct Shown {
+pub(super) struct CsvMetadataJson {
     text: String,
     /// Where in it the values of the table's fields are.
     places: Places,
 }
 
-impl Shown {
+impl CsvMetadataJson {
     /// Reads the property's value, whose keys are sorted; none when it is not of its type.
     pub(super) fn read(metadata: &str) -> Option<Self> {
         let mut text = String::with_capacity(metadata.len());
@@ -32,115 +33,15 @@ impl Shown {
     }
 }
 
-/// What a value must look like, and so is written.
-#[derive(Clone, Copy)]
-enum Shape {
-    Any,
-    Text,
-    Bool,
-    Integer,
-    List(&'static Self),
-    /// A map of texts.
-    Texts,
-    Fields(&'static [Field]),
-}
-
-/// A field of a type.
-#[derive(Clone, Copy)]
-struct Field {
-    name: &'static str,
-    shape: Shape,
-    /// Whether it is written when it is empty.
-    always: bool,
-}
-
-const fn some(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, always: false }
-}
-
-const fn always(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, always: true }
-}
-
-const METADATA: &[Field] = &[
-    some("annotations", Shape::Texts),
-    always("apiServiceDefinitions", Shape::Fields(&[some("owned", APIS), some("required", APIS)])),
-    always("crdDescriptions", Shape::Fields(&[some("owned", CRDS), some("required", CRDS)])),
-    some("description", Shape::Text),
-    always("displayName", Shape::Text),
-    some(
-        "installModes",
-        Shape::List(&Shape::Fields(&[always("type", Shape::Text), always("supported", Shape::Bool)])),
-    ),
-    some("keywords", Shape::List(&Shape::Text)),
-    some("labels", Shape::Texts),
-    some("links", Shape::List(&LINK)),
-    some(
-        "maintainers",
-        Shape::List(&Shape::Fields(&[some("name", Shape::Text), some("email", Shape::Text)])),
-    ),
-    some("maturity", Shape::Text),
-    some("minKubeVersion", Shape::Text),
-    some(
-        "nativeAPIs",
-        Shape::List(&Shape::Fields(&[
-            always("group", Shape::Text),
-            always("version", Shape::Text),
-            always("kind", Shape::Text),
-        ])),
-    ),
-    always("provider", LINK),
-];
-const LINK: Shape = Shape::Fields(&[some("name", Shape::Text), some("url", Shape::Text)]);
-const CRDS: Shape = Shape::List(&Shape::Fields(&[
-    always("name", Shape::Text),
-    always("version", Shape::Text),
-    always("kind", Shape::Text),
-    some("displayName", Shape::Text),
-    some("description", Shape::Text),
-    some("resources", RESOURCES),
-    some("specDescriptors", DESCRIPTORS),
-    some("statusDescriptors", DESCRIPTORS),
-    some("actionDescriptors", DESCRIPTORS),
-]));
-const APIS: Shape = Shape::List(&Shape::Fields(&[
-    always("name", Shape::Text),
-    always("group", Shape::Text),
-    always("version", Shape::Text),
-    always("kind", Shape::Text),
-    some("deploymentName", Shape::Text),
-    some("containerPort", Shape::Integer),
-    some("displayName", Shape::Text),
-    some("description", Shape::Text),
-    some("resources", RESOURCES),
-    some("specDescriptors", DESCRIPTORS),
-    some("statusDescriptors", DESCRIPTORS),
-    some("actionDescriptors", DESCRIPTORS),
-]));
-const RESOURCES: Shape = Shape::List(&Shape::Fields(&[
-    always("name", Shape::Text),
-    always("kind", Shape::Text),
-    always("version", Shape::Text),
-]));
-const DESCRIPTORS: Shape = Shape::List(&Shape::Fields(&[
-    always("path", Shape::Text),
-    some("displayName", Shape::Text),
-    some("description", Shape::Text),
-    some("x-descriptors", Shape::List(&Shape::Text)),
-    some("value", Shape::Any),
-]));
-
-impl Shape {
-    /// What is written of nothing.
-    fn empty(self) -> &'static str {
-        match self {
-            Self::Any => "null",
-            Self::Text => "\"\"",
-            Self::Bool => "false",
-            Self::Integer => "0",
-            Self::List(_) => "[]",
-            Self::Texts | Self::Fields(_) => "{}",
-        }
+/// What is written of nothing.
+fn empty(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Any => "null",
+        Shape::Text => "\"\"",
+        Shape::Bool => "false",
+        Shape::Integer => "0",
+        Shape::List(_) => "[]",
+        Shape::Map(_) | Shape::Fields(_) => "{}",
     }
 }
 
@@ -189,12 +90,12 @@ impl<'de> Visitor<'de> for Filled<'_> {
             Shape::Bool => "a boolean",
             Shape::Integer => "an integer",
             Shape::List(_) => "a list",
-            Shape::Texts | Shape::Fields(_) => "a map",
+            Shape::Map(_) | Shape::Fields(_) => "a map",
         })
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.out.push_str(self.shape.empty());
+        self.out.push_str(empty(self.shape));
         Ok(())
     }
 
@@ -236,14 +137,14 @@ impl<'de> Visitor<'de> for Filled<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let Self { shape: Shape::Texts, out } = self else {
+        let Self { shape: Shape::Map(shape), out } = self else {
             return Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self));
         };
         out.push('{');
         while let Some(key) = entries.next_key_seed(Key)? {
             push_text(out, &key, true);
             out.push(':');
-            entries.next_value_seed(Filled { shape: Shape::Text, out })?;
+            entries.next_value_seed(Filled { shape: *shape, out })?;
             out.push(',');
         }
         end(out, '}');
@@ -318,7 +219,7 @@ impl Fields<'_> {
             if field.always && place.is_none() {
                 push_text(self.out, field.name, true);
                 self.out.push(':');
-                self.out.push_str(field.shape.empty());
+                self.out.push_str(empty(field.shape));
                 self.out.push(',');
             }
         }

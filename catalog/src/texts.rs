@@ -1,17 +1,21 @@
 //! The texts of a catalog's files after blobs have changed, gone and come: only the lines of those blobs differ.
 
+pub(crate) mod document;
+pub(crate) mod documents;
+pub(crate) mod unread;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::yaml::write::WriteError;
 use serde_json::Value as Json;
 
-use super::document::{Editor, Edits};
-use super::documents::keeps_line_breaks;
 use crate::fbc::write::Format;
 use crate::fbc::{At, Catalog};
 use crate::json::{Layout, Tree};
 use crate::load::CatalogFiles;
+use document::{Editor, Edits};
+use documents::keeps_line_breaks;
 
 /// A text that cannot be changed as it should.
 #[derive(Debug, thiserror::Error)]
@@ -261,7 +265,7 @@ fn remove_documents(text: &str, all: &[At], gone: &BTreeSet<At>, edits: &mut Edi
 }
 
 /// The lines between two places that separate documents: where each starts, and where the next line does.
-pub(super) fn separators(text: &str, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn separators(text: &str, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
     lines(text, from, to).filter(|(_, line)| line.starts_with("---")).map(|(at, line)| (at, at + line.len()))
 }
 

@@ -8,6 +8,10 @@ use olmkit_bundle::source::Span;
 
 use crate::fbc::{At, Catalog};
 
+/// How to make a file readable from its first to its last line.
+pub(crate) const UNREAD_HELP: &str =
+    "separate documents with `---`; in a file of JSON values remove comments and a byte order mark";
+
 /// Where the first text starts that is not read.
 pub(crate) fn unread(catalog: &Catalog<'_>) -> Option<Place> {
     let mut ends: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();

@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Edges, Plan};
+use super::Edges;
+use super::plan::{ChannelPlan, Plan};
 
 /// `olmkit.added/v1`: what `catalog add` did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Account {
+#[schemars(rename = "Account")]
+pub struct AddReport {
     /// `olmkit.added/v1`
     pub schema: &'static str,
     /// The package.
@@ -83,7 +85,7 @@ pub struct FileChange {
     pub added: bool,
 }
 
-impl Account {
+impl AddReport {
     pub(super) fn of(plan: &Plan<'_, '_, '_>, files: Vec<FileChange>) -> Self {
         let bundle = |(bundle, added): &(&crate::render::Rendered, bool)| AddedBundle {
             name: bundle.blob.name.to_string(),
@@ -91,7 +93,7 @@ impl Account {
             image: bundle.blob.image.to_string(),
             added: *added,
         };
-        let channel = |channel: &super::ChannelPlan<'_, '_>| ChangedChannel {
+        let channel = |channel: &ChannelPlan<'_, '_>| ChangedChannel {
             name: channel.name.clone(),
             added: channel.blob.is_none(),
             head: channel.head.clone().unwrap_or_default(),
