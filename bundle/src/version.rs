@@ -3,11 +3,14 @@
 //! Versions are semantic versions; build metadata does not order them. Ranges are those of blang/semver, which
 //! OLM uses for `olm.skipRange` and package dependencies: pre-releases are plain points on the line, `x` is a wildcard.
 
+mod release;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+pub use release::{Release, ReleaseError, VersionRelease};
 pub use semver::Version;
 
 /// Orders versions as OLM does: build metadata does not count.

@@ -5,7 +5,6 @@
 //! (operator-registry `alpha/model`); [`crate::path`] says what OLM makes of the result.
 
 mod chain;
-mod version;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -14,7 +13,7 @@ use olmkit_bundle::version::VersionRange;
 use crate::fbc;
 
 pub(crate) use chain::{Links, chain};
-pub use version::{Release, ReleaseError, VersionRelease};
+pub use olmkit_bundle::version::{Release, ReleaseError, VersionRelease};
 
 /// A channel whose upgrade graph has been checked: exactly one head, no cycle, no stranded entry.
 #[derive(Clone, Debug, PartialEq, Eq)]

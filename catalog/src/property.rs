@@ -8,7 +8,6 @@ mod shape;
 use std::borrow::Cow;
 use std::fmt;
 
-use olmkit_bundle::go;
 use olmkit_bundle::version::Version;
 use olmkit_bundle::yaml::{Node, Value, json_kind};
 use serde::Deserialize;

@@ -6,7 +6,6 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use semver::Prerelease;
 
 use super::assignment::Assignment;
 use super::base::Base;
@@ -21,7 +20,7 @@ use crate::csv::Icon;
 use crate::finding::Finding;
 use crate::names::{ChannelName, CsvName, ImageRef, PackageName};
 use crate::suggest::did_you_mean;
-use crate::version::{Version, VersionRange};
+use crate::version::{Release, Version, VersionRange};
 use crate::yaml::Step;
 
 /// What the command line says instead of the package file.
@@ -359,13 +358,8 @@ impl<'f> Check<'f> {
             (None, Some(file)) => (text.to_owned(), file.origin(&["release".into()])),
             (None, None) => (String::new(), flag),
         };
-        let why = match Prerelease::new(&release) {
-            _ if release.len() > 20 => Some("it is longer than 20 characters".to_owned()),
-            Ok(_) => None,
-            Err(error) => Some(error.to_string()),
-        };
-        if let Some(why) = why {
-            self.fail_of(given_by, format!("`{release}` is not a release: {why}"), &["release".into()]);
+        if let Err(error) = Release::parse(&release) {
+            self.fail_of(given_by, error.to_string(), &["release".into()]);
             self.last_help("write what could follow `-` in a semantic version, such as `1` or `rc.2`".into());
         }
         (release, origin)

@@ -3,7 +3,6 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
 
 use super::number::{Number, as_float};
 use super::structural::Problem;

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use olmkit_bundle::version::{Version, precedence};
 use semver::Prerelease;
+
+use super::{Version, precedence};
 
 /// A bundle's version, and its release where it has one.
 ///
@@ -28,7 +29,7 @@ pub struct ReleaseError {
     /// The text.
     pub release: String,
     /// What is wrong with it.
-    pub why: String,
+    pub why: &'static str,
 }
 
 impl Release {
@@ -37,14 +38,19 @@ impl Release {
     /// # Errors
     /// When it is too long, or no list of identifiers.
     pub fn parse(text: &str) -> Result<Option<Self>, ReleaseError> {
-        let fail = |why: String| ReleaseError { release: text.to_owned(), why };
+        let fail = |why| ReleaseError { release: text.to_owned(), why };
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if text.is_empty() {
             return Ok(None);
         }
         if text.len() > 20 {
-            return Err(fail("it is longer than 20 characters".into()));
+            return Err(fail("it is longer than 20 characters"));
         }
-        Prerelease::new(text).map(|release| Some(Self(release))).map_err(|error| fail(error.to_string()))
+        if text.split('.').any(|part| part.is_empty() || !part.chars().all(is_inner)) {
+            return Err(fail("its parts between dots are letters, digits and `-`"));
+        }
+        let release = Prerelease::new(text).map_err(|_| fail("a number in it starts with zero"))?;
+        Ok(Some(Self(release)))
     }
 }
 
@@ -52,7 +58,7 @@ impl VersionRelease {
     /// How OLM v1 reads it: build metadata that could be a release is one, as in `1.0.0+2`.
     ///
     /// ```
-    /// use olmkit_catalog::graph::VersionRelease;
+    /// use olmkit_bundle::version::VersionRelease;
     /// let v1 = |text: &str| VersionRelease::from(text.parse::<semver::Version>().unwrap()).with_build_as_release();
     /// assert!(v1("1.0.0") < v1("1.0.0+1") && v1("1.0.0+2") < v1("1.0.0+10"));
     /// // Other build metadata does not count.
