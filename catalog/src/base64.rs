@@ -17,23 +17,6 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The first bytes of a text that is base64 from its start to its end; none where [`decode`] has to say.
-pub fn start(text: &str) -> Option<Vec<u8>> {
-    const PART: usize = 4096;
-    let mut bytes = [0; PART / 4 * 3];
-    let mut start = None;
-    let mut parts = text.as_bytes().chunks(PART).peekable();
-    while let Some(part) = parts.next() {
-        let length = STANDARD.decode_slice(part, &mut bytes).ok()?;
-        // Padding ends a text.
-        if parts.peek().is_some() && length < bytes.len() {
-            return None;
-        }
-        start.get_or_insert_with(|| bytes[..length].to_vec());
-    }
-    start
-}
-
 /// The text of bytes.
 pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
@@ -44,16 +27,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_is_that_of_the_whole() {
-        for length in [1, 2, 3072, 3073, 10_000] {
-            let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
-            let text = encode(&bytes);
-            assert_eq!(start(&text).unwrap(), bytes[..length.min(3072)]);
-            for bad in [format!("{text}="), format!("{}!", &text[..text.len() - 1]), format!("{text}\n")] {
-                assert_eq!((start(&bad), decode(&bad).is_ok()), (None, bad.ends_with('\n')), "{length}");
-            }
+    fn line_breaks_are_passed_over_and_nothing_else() {
+        assert_eq!(decode("aGVs\r\nbG8=\n").unwrap(), b"hello");
+        for (text, why) in
+            [("aGVs bG8=", "` ` at byte 4"), ("aGVsbG8", "its padding is wrong"), ("a", "it is cut off")]
+        {
+            assert_eq!(decode(text).unwrap_err(), why, "{text}");
         }
-        let padded = encode(&[7; 3070]);
-        assert_eq!((start(&format!("{padded}AAAA")), start("")), (None, None));
+        assert_eq!(encode(b"hello"), "aGVsbG8=");
     }
 }

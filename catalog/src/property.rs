@@ -6,14 +6,10 @@
 mod shape;
 
 use std::borrow::Cow;
-use std::fmt;
 
 use olmkit_bundle::version::Version;
-use olmkit_bundle::yaml::{Node, Value, json_kind};
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use olmkit_bundle::yaml::json_kind;
 use serde_json::Value as Json;
-use serde_json::value::RawValue;
 
 use crate::fbc::{self, property};
 use crate::graph::{Release, VersionRelease};
@@ -47,28 +43,20 @@ pub fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)> {
     properties
         .filter_map(|(at, found)| {
             let value = found.value.as_ref()?;
-            let is_right = fits(property::PACKAGE, value)
-                || type_mismatch(property::PACKAGE, &value.to_json()).is_none();
+            let is_right = type_mismatch(property::PACKAGE, value).is_none();
             let [name, version, release] = value.texts_of(["packageName", "version", "release"]);
             is_right.then_some((at, Package { name, version, release }))
         })
         .collect()
 }
 
-/// Whether the value of a property is surely right. It is looked at as it stands, and nothing is made of it.
-pub fn fits(kind: &str, value: &fbc::Value<'_>) -> bool {
-    let Some(shape) = shape(kind) else { return true };
-    if kind == property::BUNDLE_OBJECT && value.only_text("data").is_some() {
-        return true;
-    }
-    if let Some(json) = value.as_written() {
-        return Fit(shape).deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap_or(false);
-    }
-    value.as_node().is_some_and(|node| shape.fits(node))
+/// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
+pub fn type_mismatch(kind: &str, value: &fbc::Value<'_>) -> Option<String> {
+    shape(kind)?.type_mismatch(&value.to_json(), "")
 }
 
-/// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
-pub fn type_mismatch(kind: &str, value: &Json) -> Option<String> {
+/// [`type_mismatch`] of a value that stands in no catalog.
+pub(crate) fn type_mismatch_of_json(kind: &str, value: &Json) -> Option<String> {
     shape(kind)?.type_mismatch(value, "")
 }
 
@@ -85,127 +73,7 @@ fn shape(kind: &str) -> Option<Shape> {
     })
 }
 
-/// Looks at JSON as it goes by.
-struct Fit(Shape);
-
-impl<'de> DeserializeSeed<'de> for Fit {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        match self.0 {
-            Shape::List(_) | Shape::Map(_) | Shape::Fields(_) => deserializer.deserialize_any(self),
-            // Most of it is long texts: what they begin with is enough.
-            leaf => <&RawValue>::deserialize(deserializer).map(|value| leaf.fits_json(value.get())),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Fit {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(true)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
-        let (shape, mut fits) = match self.0 {
-            Shape::List(shape) => (*shape, true),
-            _ => (Shape::Any, false),
-        };
-        while let Some(item) = items.next_element_seed(Fit(shape))? {
-            fits &= item;
-        }
-        Ok(fits)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<bool, A::Error> {
-        let mut fits = matches!(self.0, Shape::Map(_) | Shape::Fields(_));
-        while let Some(shape) = entries.next_key_seed(Key(self.0))? {
-            fits &= entries.next_value_seed(Fit(shape))?;
-        }
-        Ok(fits)
-    }
-}
-
-/// The shape of what stands behind a key.
-struct Key(Shape);
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Shape;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Shape, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Shape;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Shape, E> {
-        Ok(match self.0 {
-            Shape::Map(shape) => *shape,
-            Shape::Fields(fields) => field(fields, key).map_or(Shape::Any, |field| field.shape),
-            _ => Shape::Any,
-        })
-    }
-}
-
 impl Shape {
-    /// Whether JSON that is no list and no map, or may be anything, is of this shape.
-    fn fits_json(self, json: &str) -> bool {
-        match json.as_bytes().first() {
-            Some(b'n') => true,
-            Some(b'"') => matches!(self, Self::Any | Self::Text),
-            Some(b't' | b'f') => matches!(self, Self::Any | Self::Bool),
-            Some(b'{' | b'[') => matches!(self, Self::Any),
-            _ => matches!(self, Self::Any) || matches!(self, Self::Integer) && json.parse::<i64>().is_ok(),
-        }
-    }
-
-    fn fits(self, node: &Node<'_>) -> bool {
-        match (self, &node.value) {
-            (Self::Any, _)
-            | (_, Value::Null)
-            | (Self::Text, Value::String(_))
-            | (Self::Bool, Value::Bool(_))
-            | (Self::Integer, Value::Int(_)) => true,
-            (Self::List(shape), Value::Sequence(items)) => items.iter().all(|item| shape.fits(item)),
-            (Self::Map(shape), Value::Mapping(map)) => map.iter().all(|entry| shape.fits(&entry.value)),
-            (Self::Fields(fields), Value::Mapping(map)) => map
-                .iter()
-                .all(|entry| field(fields, &entry.key).is_none_or(|field| field.shape.fits(&entry.value))),
-            _ => false,
-        }
-    }
-
     fn type_mismatch(self, value: &Json, path: &str) -> Option<String> {
         let inner = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
         match (self, value) {
@@ -254,13 +122,13 @@ mod tests {
     #[test]
     fn values_that_do_not_fit() {
         let why = |kind: &str, value: Json| {
-            let why = type_mismatch(kind, &value).unwrap_or_default();
+            let why = type_mismatch_of_json(kind, &value).unwrap_or_default();
             for start in ["", "# YAML\n"] {
                 let blob = json!({"schema": "olm.bundle", "properties": [{"type": kind, "value": value}]});
                 let files = CatalogFiles::from_text("catalog", format!("{start}{blob}"));
                 let catalog = fbc::Catalog::parse(&files);
                 let value = catalog.bundles[0].properties[0].value.as_ref().unwrap();
-                assert_eq!(why.is_empty(), fits(kind, value), "{kind} {blob}");
+                assert_eq!(type_mismatch(kind, value).unwrap_or_default(), why, "{kind} {blob}");
             }
             why
         };

@@ -13,7 +13,7 @@ use olmkit_bundle::version::VersionRange;
 use serde_json::Value as Json;
 
 use crate::fbc::property;
-use crate::property::type_mismatch;
+use crate::property::type_mismatch_of_json;
 
 pub(crate) use facts::Facts;
 pub(crate) use packages::required_packages;
@@ -58,7 +58,7 @@ impl Requirement {
         let text = |key: &str| go::value_of(value, key).and_then(Json::as_str).unwrap_or("");
         match kind {
             property::GVK_REQUIRED | property::PACKAGE_REQUIRED => {
-                if let Some(why) = type_mismatch(kind, value) {
+                if let Some(why) = type_mismatch_of_json(kind, value) {
                     return Err(format!("`{kind}`: {why}"));
                 }
             }

@@ -11,7 +11,7 @@ use olmkit_bundle::source::Span;
 use olmkit_bundle::yaml::{self, SyntaxError};
 use serde_json::value::RawValue;
 
-use super::value::{JsonBlob, Value};
+use super::value::Value;
 
 /// Parts shorter than this are not worth the cut.
 const PART: usize = 256 << 10;
@@ -37,24 +37,10 @@ pub(super) fn part_values<'a>(text: &'a str, part: &Range<usize>) -> Option<Vec<
     if !is_json(text) {
         return documents(up_to, part.start).map(Result::ok).collect();
     }
-    // What is not as blobs are is read in the plain way, which finds the fault.
-    blobs(up_to, part.start).or_else(|| match json_values(up_to, part.start) {
+    match json_values(up_to, part.start) {
         (values, None) => Some(values),
         (_, Some(_)) => None,
-    })
-}
-
-/// The JSON values of a text from an offset on, when all are as blobs are.
-fn blobs(text: &str, from: usize) -> Option<Vec<Value<'_>>> {
-    let mut values = Vec::new();
-    let mut stream = serde_json::Deserializer::from_str(&text[from..]).into_iter::<JsonBlob<'_>>();
-    let mut read = from;
-    while let Some(blob) = stream.next() {
-        let start = text.len() - text[read..].trim_start().len();
-        read = from + stream.byte_offset();
-        values.push(Value::blob(blob.ok()?, text, start, read)?);
     }
-    Some(values)
 }
 
 /// The JSON values of a text from an offset on; after them what is none, and where it starts.
@@ -266,38 +252,6 @@ mod tests {
             let read = parts.iter().map(|part| part_values(&text, part)).collect::<Option<Vec<_>>>();
             assert_eq!(read.map(|read| places(read.into_iter().flatten().collect())), whole.map(places));
             assert_eq!(parts.len() > 1, is_cut, "{:?}", text.get(text.len() - 20..));
-        }
-    }
-
-    /// Every value in a value, with its place.
-    fn all<'a>(value: Value<'a>, found: &mut Vec<String>) {
-        found.push(format!("{} at {:?}", value.to_json(), value.span()));
-        let members = value.clone().into_members().unwrap_or_default();
-        let items = value.into_items().unwrap_or_default();
-        members.into_iter().map(|member| member.value).chain(items).for_each(|inner| all(inner, found));
-    }
-
-    #[test]
-    fn blobs_have_the_values_of_the_text() {
-        for (text, are_blobs) in [
-            (r#"{"schema": "a", "properties": [{"type": "x", "value": {"n": [1, "]}"]}}, {}]}"#, true),
-            ("\n{\"entries\" :\n[ ] ,\"a\":[{}]}\n {\"relatedImages\":\tnull}{}", true),
-            (r#"{"entries": [{ }, {"name": "[{n"} ,{"properties": [1], "name": "b"}], "entries": []}"#, true),
-            (r#"{"propert\u0069es": [1], "Entries": {"a": "b"}, "ü": 7.5}"#, true),
-            (r#"{"properties": {"a": 1}} {"entries": [{}]}"#, false),
-            (r#"{"entries": [{"a": 1}, null]}"#, false),
-            (r#"{"relatedImages": "x"}"#, false),
-            (r#"{"a": 1} [2]"#, false),
-        ] {
-            let every = |values: Vec<Value<'_>>| {
-                let mut found = Vec::new();
-                values.into_iter().for_each(|value| all(value, &mut found));
-                found
-            };
-            let (plain, error) = json_values(text, 0);
-            assert!(error.is_none(), "{text}");
-            let blobs = blobs(text, 0).map(every);
-            assert_eq!(blobs, are_blobs.then(|| every(plain)), "{text}");
         }
     }
 

@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::ops::Deref;
 
 use olmkit_bundle::go;
@@ -25,10 +24,6 @@ pub struct Value<'a>(Repr<'a>);
 enum Repr<'a> {
     /// JSON as written, and the offset of its first byte.
     Json(&'a str, u32),
-    /// The same of a map that was taken apart when it was read.
-    Map(&'a str, u32, Vec<Member<'a>>),
-    /// The same of a list.
-    List(&'a str, u32, Vec<Value<'a>>),
     Yaml(Node<'a>),
     /// A value that stands in no file.
     Made(serde_json::Value),
@@ -58,40 +53,6 @@ impl<'a> Value<'a> {
         Self(Repr::Json(text, Span::at(start).start))
     }
 
-    /// A blob that was taken apart while it was read from a file's text, and stands in these bytes of it.
-    pub(super) fn blob(blob: JsonBlob<'a>, text: &'a str, start: usize, end: usize) -> Option<Self> {
-        let member = |(key, part): (Cow<'a, str>, Part<'a>)| {
-            let value = match part {
-                Part::Value(raw) => Self::inside(text, 0, raw),
-                Part::Maps(maps) => Self::maps(maps, text, offset_in(text, &key) + key.len())?,
-            };
-            Some(Member { key, value })
-        };
-        let members = blob.0.into_iter().map(member).collect::<Option<_>>()?;
-        Some(Self(Repr::Map(&text[start..end], Span::at(start).start, last_of_equal_keys(members))))
-    }
-
-    /// A list of maps, or null, that was taken apart while it was read, and stands behind a key that ends there.
-    fn maps(maps: Option<Vec<JsonMap<'a>>>, text: &'a str, key_end: usize) -> Option<Self> {
-        // Between a key, values and brackets there is nothing but quotes, white space, colons and commas.
-        let behind = |at: usize, c: char| Some(at + text[at..].find(c)?);
-        let Some(maps) = maps else {
-            let null = behind(key_end, 'n')?;
-            return Some(Self::json(&text[null..null + "null".len()], null));
-        };
-        let start = behind(key_end, '[')?;
-        let mut read = start + 1;
-        let item = |map: JsonMap<'a>| {
-            let open = behind(read, '{')?;
-            let last = map.0.last().map_or(open + 1, |(_, raw)| offset_in(text, raw.get()) + raw.get().len());
-            read = behind(last, '}')? + 1;
-            Some(Self(Repr::Map(&text[open..read], Span::at(open).start, map.members(text, 0))))
-        };
-        let items = maps.into_iter().map(item).collect::<Option<_>>()?;
-        let end = behind(read, ']')? + 1;
-        Some(Self(Repr::List(&text[start..end], Span::at(start).start, items)))
-    }
-
     /// A value of a YAML document.
     pub(super) fn yaml(node: Node<'a>) -> Self {
         Self(Repr::Yaml(node))
@@ -104,16 +65,14 @@ impl<'a> Value<'a> {
 
     /// A JSON text that is not a catalog's, and must be one value.
     pub(crate) fn of_json(text: &'a str) -> Result<Self, serde_json::Error> {
-        let map = serde_json::from_str::<JsonMap<'a>>(text)?;
-        Ok(Self(Repr::Map(text, 0, map.members(text, 0))))
+        let value = serde_json::from_str::<&RawValue>(text)?;
+        Ok(Self::inside(text, 0, value))
     }
 
     /// The bytes it was written in; none for a value that stands in no file.
     pub fn span(&self) -> Span {
         match &self.0 {
-            Repr::Json(text, start) | Repr::Map(text, start, _) | Repr::List(text, start, _) => {
-                Span::new(*start as usize, *start as usize + text.len())
-            }
+            Repr::Json(text, start) => Span::new(*start as usize, *start as usize + text.len()),
             Repr::Yaml(node) => node.span,
             Repr::Made(_) => Span::default(),
         }
@@ -122,8 +81,7 @@ impl<'a> Value<'a> {
     /// What kind of value it is, for messages.
     pub fn kind(&self) -> &'static str {
         match &self.0 {
-            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => match text.as_bytes().first()
-            {
+            Repr::Json(text, _) => match text.as_bytes().first() {
                 Some(b'{') => "a map",
                 Some(b'[') => "a list",
                 Some(b'"') => "a string",
@@ -175,7 +133,6 @@ impl<'a> Value<'a> {
                     Err(_) => Err(self),
                 }
             }
-            Repr::Map(_, _, members) => Ok(members),
             Repr::Yaml(Node { value: yaml::Value::Mapping(mapping), .. }) => {
                 let member =
                     |entry: yaml::Entry<'a>| Member { key: entry.key, value: Self::yaml(entry.value) };
@@ -201,7 +158,6 @@ impl<'a> Value<'a> {
                     Err(_) => Err(self),
                 }
             }
-            Repr::List(_, _, items) => Ok(items),
             Repr::Yaml(Node { value: yaml::Value::Sequence(items), .. }) => {
                 Ok(items.into_iter().map(Self::yaml).collect())
             }
@@ -219,28 +175,14 @@ impl<'a> Value<'a> {
 
     /// The text that a map has under a key, which is matched as Go matches fields.
     pub(crate) fn text_of(&self, key: &str) -> Option<Cow<'_, str>> {
-        if let Some(text) = self.only_text(key) {
-            return Some(Cow::Borrowed(text));
-        }
         match &self.0 {
-            Repr::Json(..) | Repr::Map(..) | Repr::List(..) => {
+            Repr::Json(..) => {
                 let members = self.clone().into_members().ok()?;
                 member_of(key, &members)?.value.clone().into_text().ok().map(|text| text.value)
             }
             Repr::Yaml(node) => node.as_mapping()?.get_folded(key)?.as_str().map(Cow::Borrowed),
             Repr::Made(value) => go::value_of(value, key)?.as_str().map(Cow::Borrowed),
         }
-    }
-
-    /// The text of a JSON map that has nothing else, where it is written without escapes: manifests stand so in catalogs, and are most
-    /// of them. Their ends are looked for many bytes at a time, which a reader that checks cannot.
-    pub(crate) fn only_text(&self, key: &str) -> Option<&'a str> {
-        let Repr::Json(json, _) = self.0 else { return None };
-        let rest = json.strip_prefix('{')?.trim_ascii_start().strip_prefix('"')?.strip_prefix(key)?;
-        let rest = rest.strip_prefix('"')?.trim_ascii_start().strip_prefix(':')?;
-        let rest = rest.trim_ascii_start().strip_prefix('"')?;
-        let (text, rest) = rest.split_at(memchr::memchr2(b'"', b'\\', rest.as_bytes())?);
-        (rest.strip_prefix('"')?.trim_ascii_start() == "}").then_some(text)
     }
 
     /// The same of several keys; empty where there is none.
@@ -252,28 +194,10 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The node of a YAML document that it is, if it is one.
-    pub(crate) fn as_node(&self) -> Option<&Node<'a>> {
-        match &self.0 {
-            Repr::Yaml(node) => Some(node),
-            _ => None,
-        }
-    }
-
-    /// The JSON it was written in, if it was.
-    pub(crate) fn as_written(&self) -> Option<&str> {
-        match &self.0 {
-            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => Some(text),
-            _ => None,
-        }
-    }
-
     /// Lets a seed read the value as it goes by; none when it does not take it.
     pub fn read<'v, S: DeserializeSeed<'v>>(&'v self, seed: S) -> Option<S::Value> {
         match &self.0 {
-            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => {
-                seed.deserialize(&mut serde_json::Deserializer::from_str(text)).ok()
-            }
+            Repr::Json(text, _) => seed.deserialize(&mut serde_json::Deserializer::from_str(text)).ok(),
             Repr::Yaml(node) => yaml::decode::decode_seed(node, seed).ok(),
             Repr::Made(value) => seed.deserialize(value).ok(),
         }
@@ -283,9 +207,7 @@ impl<'a> Value<'a> {
     pub fn to_json(&self) -> serde_json::Value {
         match &self.0 {
             // Checked when the file was read; what nests deeper than serde_json goes has no meaning in a catalog.
-            Repr::Json(text, _) | Repr::Map(text, ..) | Repr::List(text, ..) => {
-                serde_json::from_str(text).unwrap_or_default()
-            }
+            Repr::Json(text, _) => serde_json::from_str(text).unwrap_or_default(),
             Repr::Yaml(node) => node.to_json(),
             Repr::Made(value) => value.clone(),
         }
@@ -312,43 +234,8 @@ fn offset_in(outer: &str, inner: &str) -> usize {
 #[derive(Deserialize)]
 struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The entries of a JSON map, in the order of the file.
-pub(super) struct JsonEntries<'a, V>(Vec<(Cow<'a, str>, V)>);
-
-/// A map, its values as they stand.
-type JsonMap<'a> = JsonEntries<'a, &'a RawValue>;
-
-/// A map of which the lists that blobs have are taken apart as well: in them is nearly all of a catalog, and going over it again costs
-/// time. Where one of them is something else than a list of maps, there is no blob to be had this way.
-pub(super) type JsonBlob<'a> = JsonEntries<'a, Part<'a>>;
-
-/// A value of a blob.
-pub(super) enum Part<'a> {
-    /// As it stands.
-    Value(&'a RawValue),
-    /// Of a list of maps the maps, or null.
-    Maps(Option<Vec<JsonMap<'a>>>),
-}
-
-/// A value whose reading depends on its key.
-trait ValueOf<'de>: Sized {
-    fn next<A: MapAccess<'de>>(key: &Cow<'de, str>, map: &mut A) -> Result<Self, A::Error>;
-}
-
-impl<'de> ValueOf<'de> for &'de RawValue {
-    fn next<A: MapAccess<'de>>(_: &Cow<'de, str>, map: &mut A) -> Result<Self, A::Error> {
-        map.next_value()
-    }
-}
-
-impl<'de> ValueOf<'de> for Part<'de> {
-    fn next<A: MapAccess<'de>>(key: &Cow<'de, str>, map: &mut A) -> Result<Self, A::Error> {
-        match key {
-            Cow::Borrowed("properties" | "relatedImages" | "entries") => map.next_value().map(Part::Maps),
-            _ => map.next_value().map(Part::Value),
-        }
-    }
-}
+/// The entries of a JSON map, in the order of the file, their values as they stand.
+struct JsonMap<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> JsonMap<'a> {
     /// The members of a map that is a part of a text, which stands at `start` of its file.
@@ -358,11 +245,11 @@ impl<'a> JsonMap<'a> {
     }
 }
 
-impl<'de: 'a, 'a, V: ValueOf<'de>> Deserialize<'de> for JsonEntries<'a, V> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonMap<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries<V>(PhantomData<V>);
-        impl<'de, V: ValueOf<'de>> Visitor<'de> for Entries<V> {
-            type Value = Vec<(Cow<'de, str>, V)>;
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map")
@@ -370,14 +257,13 @@ impl<'de: 'a, 'a, V: ValueOf<'de>> Deserialize<'de> for JsonEntries<'a, V> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut entries = Vec::new();
-                while let Some(JsonText(key)) = map.next_key()? {
-                    let value = V::next(&key, &mut map)?;
+                while let Some((JsonText(key), value)) = map.next_entry()? {
                     entries.push((key, value));
                 }
                 Ok(entries)
             }
         }
-        deserializer.deserialize_map(Entries(PhantomData)).map(JsonEntries)
+        deserializer.deserialize_map(Entries).map(JsonMap)
     }
 }
 
@@ -473,24 +359,6 @@ mod tests {
         let b = inner.into_members().unwrap().remove(0);
         assert_eq!((&*b.key, b.value.clone().into_text().unwrap().as_str()), ("b\n", "x\ty"));
         assert_eq!(b.value.into_text().unwrap().span.slice(text), r#""x\ty""#);
-    }
-
-    #[test]
-    fn the_only_text_of_a_map() {
-        for (json, expected) in [
-            (r#"{"data":"e30="}"#, Some("e30=")),
-            ("{ \"data\" :\n\"\" }", Some("")),
-            (r#"{"data":"a\u0062"}"#, None),
-            (r#"{"data":"a","data":"b"}"#, None),
-            (r#"{"data":"a","more":1}"#, None),
-            (r#"{"datum":"a"}"#, None),
-            (r#"{"data":7}"#, None),
-            ("{}", None),
-            ("[]", None),
-            (r#""data""#, None),
-        ] {
-            assert_eq!(Value::json(json, 0).only_text("data"), expected, "{json}");
-        }
     }
 
     #[test]

@@ -1,10 +1,6 @@
 //! The ClusterServiceVersion among the manifests in a blob.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use olmkit_bundle::csv;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use super::CsvFacts;
 use crate::base64;
@@ -16,42 +12,8 @@ pub(crate) fn edges(bundle: &fbc::Bundle<'_>) -> Option<CsvFacts> {
     objects.filter_map(|object| csv_edges(object.value.as_ref()?.text_of("data")?.as_ref())).next()
 }
 
-/// The kind of a manifest in base64 as its beginning says it, when it is JSON: most manifests are not what is looked for, and need not
-/// be decoded.
-fn kind_at_start(data: &str) -> Option<String> {
-    /// Long enough for a version and a kind.
-    const START: usize = 256;
-    struct Kind<'k>(&'k mut Option<String>);
-    impl<'de> Visitor<'de> for Kind<'_> {
-        type Value = ();
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                if key == "kind" {
-                    *self.0 = Some(map.next_value()?);
-                    break;
-                }
-                map.next_value::<IgnoredAny>()?;
-            }
-            Ok(())
-        }
-    }
-    let start = base64::decode(data.get(..START)?).ok()?;
-    let mut kind = None;
-    // The text ends too early, wherever the kind stands.
-    let _ = serde_json::Deserializer::from_slice(&start).deserialize_map(Kind(&mut kind));
-    kind
-}
-
 /// What a manifest in base64 says of edges, if it is a ClusterServiceVersion. Of JSON only that is looked at.
 fn csv_edges(data: &str) -> Option<CsvFacts> {
-    if kind_at_start(data).is_some_and(|kind| kind != csv::KIND) {
-        return None;
-    }
     let text = String::from_utf8(base64::decode(data).ok()?).ok()?;
     if !text.contains(csv::KIND) {
         return None;
@@ -109,27 +71,4 @@ fn decoded(object: &fbc::Property<'_>) -> Option<serde_json::Value> {
     let data = object.value.as_ref()?.text_of("data")?;
     let text = String::from_utf8(base64::decode(&data).ok()?).ok()?;
     Some(olmkit_bundle::yaml::first_document(&text).ok()?.root.to_json())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kind_of_a_manifest_is_read_from_its_start() {
-        let filler = "x".repeat(300);
-        let kind = |manifest: &str| kind_at_start(&base64::encode(manifest.as_bytes()));
-        for (manifest, expected) in [
-            (format!(r#"{{"apiVersion":"v1","kind":"Service","spec":"{filler}"}}"#), Some("Service")),
-            (format!(r#"{{"metadata":{{"kind":"no"}},"kind":"S\u0061","spec":"{filler}ü"}}"#), Some("Sa")),
-            // Too short to be worth it, too late, no text, no JSON.
-            (r#"{"kind":"Service"}"#.into(), None),
-            (format!(r#"{{"spec":"{filler}","kind":"Service"}}"#), None),
-            (format!(r#"{{"kind":7,"spec":"{filler}"}}"#), None),
-            (format!("kind: Service\nspec: {filler}"), None),
-        ] {
-            assert_eq!(kind(&manifest).as_deref(), expected, "{manifest}");
-        }
-        assert_eq!(kind_at_start(&"!".repeat(400)), None);
-    }
 }

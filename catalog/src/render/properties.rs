@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use super::RenderError;
 use crate::fbc::{self, property};
 use crate::json::marshal;
-use crate::property::type_mismatch;
+use crate::property::type_mismatch_of_json;
 
 /// A property in the making, ordered by type and then by the text of its value.
 #[derive(Clone, Debug)]
@@ -230,7 +230,7 @@ fn listed(bundle: &Bundle<'_>, key: &str) -> Result<Vec<Property>, RenderError> 
 fn from_json(item: &Json) -> Result<Property, String> {
     let kind = go::value_of(item, "type").and_then(Json::as_str).ok_or("an item without type")?;
     let value = go::value_of(item, "value").ok_or_else(|| format!("a `{kind}` without value"))?;
-    match type_mismatch(kind, value) {
+    match type_mismatch_of_json(kind, value) {
         Some(why) => Err(format!("a `{kind}` that does not fit: {why}")),
         None => Ok(Property::new(kind, value.clone())),
     }

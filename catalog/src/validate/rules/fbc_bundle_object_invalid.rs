@@ -1,7 +1,7 @@
 use olmkit_bundle::finding::{Code, Findings, Level};
 use olmkit_bundle::yaml::first_document;
 
-use crate::base64::{decode, start};
+use crate::base64::decode;
 use crate::fbc::property;
 use crate::index::Index;
 use crate::validate::{OPM, Rule};
@@ -34,10 +34,6 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
 
 /// What does not start like JSON has to be YAML; what does is passed on as it is.
 fn why_no_object(data: &str) -> Option<String> {
-    // Most are long, and JSON: then the beginning is enough, and the rest is not kept.
-    if start(data).is_some_and(|start| start.trim_ascii_start().starts_with(b"{")) {
-        return None;
-    }
     let bytes = match decode(data) {
         Ok(bytes) => bytes,
         Err(error) => return Some(format!("it is not in base64: {error}")),
