@@ -8,7 +8,7 @@
 //! - [`edit`](mod@edit) changes it in place, [`diff`](mod@diff) compares two;
 //! - [`list`] and [`draw`] show what is there, [`page`] as a web page;
 //! - [`resolve`](mod@resolve) says what OLM would install next, or why it cannot;
-//! - [`template`] makes catalogs of templates, [`render::migrate`] gives blobs their newer form;
+//! - [`template`] makes catalogs of templates, [`render::migrate()`] gives blobs their newer form;
 //! - [`render`] makes the blob of a bundle, [`add`](mod@add) puts it into channels by a version policy, in place.
 //!
 //! Start at [`fbc::Catalog`]; `examples/upgrades.rs` is a whole program.

@@ -2,7 +2,7 @@
 //!
 //! The properties come from the ClusterServiceVersion, the CRDs and `metadata/`; `properties` says which. How much of the manifests
 //! goes into the blob is a [`Form`]. Where opm skips what it cannot decode, rendering fails and names it: what is left out of a
-//! catalog nobody would miss in time. [`migrate`] gives bundles that are in a catalog another form, by the manifests in their blobs,
+//! catalog nobody would miss in time. [`migrate()`] gives bundles that are in a catalog another form, by the manifests in their blobs,
 //! which `embedded` reads.
 
 mod csv_metadata;
