@@ -195,6 +195,8 @@ fn releases_only_add() {
       ClusterRole gives up patch secrets
       ClusterRole gives up get pods
       ClusterRole gives up get persistentvolumeclaims
+    0.6.0
+      .spec.update
     ");
 }
 

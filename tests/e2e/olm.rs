@@ -26,7 +26,7 @@ use crate::support::Part;
 /// The releases, oldest first; the last one is in the channel `fast` alone.
 const RELEASES: [&str; 5] = ["0.1.0", "0.2.0", "0.2.1", "0.3.0", "0.4.0"];
 /// The release that the program is of.
-const PROGRAM: &str = "0.5.0";
+const PROGRAM: &str = "0.6.0";
 const CRD: &str = "customresourcedefinition/redisclusters.cache.example.com";
 
 pub(crate) fn trials() -> Vec<Trial> {

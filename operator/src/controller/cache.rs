@@ -18,7 +18,7 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::StatefulSet,
-        core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodSpec, PodStatus, Secret, Service},
+        core::v1::{ConfigMap, Container, PersistentVolumeClaim, Pod, PodSpec, PodStatus, Secret, Service},
         networking::v1::NetworkPolicy,
         policy::v1::PodDisruptionBudget,
     },
@@ -37,7 +37,10 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
 
-use super::children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL};
+use super::{
+    children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL},
+    intent::INTENT,
+};
 use crate::{crd::RedisCluster, metrics::Metrics, telemetry::chain};
 
 /// A RedisCluster by namespace and name.
@@ -251,9 +254,19 @@ fn predicates_config() -> kube::runtime::PredicateConfig {
 }
 
 /// Keeps only the fields of a pod that are used, to save memory.
-fn prune_pod(pod: &mut Pod) {
+pub(super) fn prune_pod(pod: &mut Pod) {
+    // Without the hash, the pod itself says whether it is outdated.
+    let hashed = pod.annotations().contains_key(INTENT);
     if let Some(spec) = &mut pod.spec {
+        let prune = |container: Container| Container {
+            name: container.name,
+            image: container.image,
+            env: container.env.filter(|_| !hashed),
+            resources: container.resources.filter(|_| !hashed),
+            ..Container::default()
+        };
         *spec = PodSpec {
+            containers: std::mem::take(&mut spec.containers).into_iter().map(prune).collect(),
             node_name: spec.node_name.take(),
             readiness_gates: spec.readiness_gates.take(),
             ..PodSpec::default()

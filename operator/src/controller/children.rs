@@ -33,6 +33,7 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
+use super::intent::{INTENT, intent};
 use crate::crd::{RedisCluster, v1::Storage};
 
 /// The label that every child carries, with [`CONTROL_PLANE`] as its value.
@@ -43,6 +44,10 @@ pub const CONTROL_PLANE: &str = "redis-operator";
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 /// Pod condition: its node is a member of the cluster and in sync with its shard.
 pub const IN_SYNC: &str = "cache.example.com/in-sync";
+/// The container of Redis.
+pub(super) const CONTAINER: &str = "redis";
+/// The variable with the password, from which redis-cli takes it too.
+pub(super) const PASSWORD: &str = "REDISCLI_AUTH";
 /// The port of Redis.
 pub const PORT: u16 = 6379;
 
@@ -350,7 +355,11 @@ pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) 
             // Kubernetes must not delete volumes when somebody else scales down: the operator deletes those of drained nodes.
             persistent_volume_claim_retention_policy: Some(retain()),
             template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels(&names.cluster)), ..Default::default() }),
+                metadata: Some(ObjectMeta {
+                    labels: Some(labels(&names.cluster)),
+                    annotations: Some(BTreeMap::from([(INTENT.into(), intent(cluster))])),
+                    ..Default::default()
+                }),
                 spec: Some(pod(cluster, &names, defaults)),
             },
             volume_claim_templates: storage.map(|storage| vec![claim(&names.cluster, storage)]),
@@ -448,7 +457,7 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
     }
 }
 
-fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Container {
+pub(super) fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Container {
     let mount = |name: &str, path: &str| VolumeMount {
         name: name.into(),
         mount_path: path.into(),
@@ -474,7 +483,7 @@ fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Cont
     let domain = &defaults.cluster_domain;
     let host = format!("$(POD_NAME).{}.{namespace}.svc.{domain}", names.headless);
     let password = EnvVar {
-        name: "REDISCLI_AUTH".into(),
+        name: PASSWORD.into(),
         value_from: Some(EnvVarSource {
             secret_key_ref: Some(SecretKeySelector {
                 name: names.auth.0.clone(),
@@ -488,7 +497,7 @@ fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Cont
     let resources = cluster.spec.resources.clone().unwrap_or_default();
     let some = |map: BTreeMap<String, Quantity>| (!map.is_empty()).then_some(map);
     Container {
-        name: "redis".into(),
+        name: CONTAINER.into(),
         image: Some(cluster.spec.image.clone()),
         command: Some(script("start.sh")),
         env: Some(vec![

@@ -6,9 +6,12 @@
 
 pub mod cache;
 pub mod children;
+pub mod downgrade;
 mod error;
 mod finalize;
+pub mod intent;
 pub mod problem;
+pub mod promotions;
 mod reconciler;
 pub mod status;
 pub mod upgradeable;
@@ -41,6 +44,7 @@ use self::{
     cache::{Caches, Key, key},
     children::Defaults,
     error::call,
+    promotions::Promotions,
     reconciler::Reconciler,
     status::Notice,
     upgradeable::Upgradeable,
@@ -101,6 +105,8 @@ struct Memory {
     electing: Option<Instant>,
     /// Since when the nodes that leave have owned nothing.
     drained: Option<Instant>,
+    /// When replicas became primaries.
+    promotions: Option<Promotions>,
     /// Why the last migration skipped slots.
     skipped: Option<String>,
     /// The slots that it left open when it was interrupted.

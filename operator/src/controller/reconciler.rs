@@ -9,7 +9,7 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::StatefulSet,
-        core::v1::{PersistentVolumeClaim, Pod, Secret},
+        core::v1::{PersistentVolumeClaim, Pod, PodSpec, Secret},
     },
     apimachinery::pkg::apis::meta::v1::Time,
     jiff::Timestamp,
@@ -29,17 +29,20 @@ use super::{
     Memory, Scope,
     cache::{Caches, Key, Queue},
     children::{self, DRAINED_ANNOTATION, IN_SYNC, Names},
+    downgrade::downgrade,
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
+    intent::{self, is_outdated},
     lasts,
     problem::Problem,
+    promotions::Promotions,
     status::{self, Notice, View},
 };
 use crate::{
     crd::{
         RedisCluster,
         check::wrong_values,
-        v1::{LostSlots, QuorumLoss, RedisClusterStatus},
+        v1::{LostSlots, QuorumLoss, RedisClusterStatus, UpdateStrategy},
     },
     plan::{self, Goal, Observed, Plan, SLOTS, Step, Topology, Wait},
     server::{
@@ -57,6 +60,10 @@ const LEAVE_DELAY: Duration = Duration::from_secs(2);
 const MANAGER: &str = "redis-operator";
 /// How often a settled cluster is reconciled.
 const STEADY: Duration = Duration::from_secs(30);
+/// Restarts of a container that is not ready, after which it is failing.
+const FAILING_RESTARTS: i32 = 3;
+/// A pod should respond within this time.
+const OVERDUE: Duration = Duration::from_secs(300);
 /// How often the status is updated while slots migrate.
 const STATUS_PACE: Duration = Duration::from_secs(2);
 
@@ -141,9 +148,14 @@ impl Reconciler<'_> {
             replicas_per_shard: u32::try_from(spec.replicas_per_shard).unwrap_or(0),
             slots: SLOTS,
             initialized: old.initialized == Some(true),
+            update: self.update(&observed),
             take_over: recovery.quorum_loss == QuorumLoss::Automatic,
-            accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss,
+            accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss || self.may_lose_memory(),
         };
+        // The planner needs it; it changes nothing of the topology.
+        let promotions = memory.promotions.get_or_insert_with(|| Promotions::new(Instant::now()));
+        observed.promoted =
+            promotions.see(&Topology::of(goal, &observed), self.promotion_pause(), Instant::now());
         let topology = Topology::of(goal, &observed);
         // While no node responds, nothing is known about the quorum, so that time does not count.
         let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
@@ -194,7 +206,6 @@ impl Reconciler<'_> {
             topology: &topology,
             plan: &plan,
             problem: problem.as_ref(),
-            update_revision,
             volume_size: set.as_ref().and_then(|set| self.other_volume_size(set)),
             now,
         };
@@ -244,6 +255,29 @@ impl Reconciler<'_> {
         let requests = claims.first()?.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
         let found = &requests.get("storage")?.0;
         (!children::contains(&json!(wanted), &json!(found))).then_some(found.as_str())
+    }
+
+    /// Within four node timeouts, no node is promoted twice on purpose.
+    fn promotion_pause(&self) -> Duration {
+        Duration::from_millis(self.scope.context.defaults.node_timeout_ms.into()) * 4
+    }
+
+    fn update(&self, observed: &Observed) -> plan::Update {
+        let spec = &self.cluster.spec;
+        let update = spec.update.unwrap_or_default();
+        plan::Update {
+            in_memory: spec.storage.is_none(),
+            supervised: update.strategy == UpdateStrategy::Supervised,
+            allow_data_loss: update.allow_data_loss,
+            refused: !update.allow_downgrade && downgrade(&spec.image, observed).is_some(),
+        }
+    }
+
+    /// Whether what a pod in memory had may be lost with it: nothing else has it, and waiting brings nothing back.
+    fn may_lose_memory(&self) -> bool {
+        let spec = &self.cluster.spec;
+        let allowed = spec.update.is_some_and(|update| update.allow_data_loss);
+        allowed && spec.storage.is_none() && spec.replicas_per_shard == 0
     }
 
     /// Three node timeouts: by then, a majority that recovers by itself has recovered.
@@ -342,7 +376,9 @@ impl Reconciler<'_> {
             .filter(|pod| pod.namespace().as_deref() == Some(&self.key.0))
             // Never treat a pod of another owner as one of this cluster.
             .filter(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()))
-            .filter_map(|pod| seen_pod(pod, &prefix))
+            .filter_map(|pod| {
+                Some(plan::Pod { outdated: is_outdated(self.cluster, set, pod), ..seen_pod(pod, &prefix)? })
+            })
             .collect();
         pods.sort_by_key(|pod| pod.ordinal);
         pods
@@ -357,9 +393,16 @@ impl Reconciler<'_> {
         let (cluster, defaults, caches) = (self.cluster, &self.scope.context.defaults, &self.scope.caches);
         let mut set = children::stateful_set(cluster, defaults, plan.replicas);
         if let Some(found) = found {
+            if let Some(adopted) = intent::adopted(cluster, found) {
+                set.metadata.annotations = Some([(intent::ADOPTED.to_owned(), adopted)].into());
+            }
             if let (Some(wanted), Some(found)) = (&mut set.spec, &found.spec) {
                 // They are immutable.
                 wanted.volume_claim_templates.clone_from(&found.volume_claim_templates);
+                if topology.goal.update.refused {
+                    // A pod that is replaced for another reason could not read its data.
+                    wanted.template.clone_from(&found.template);
+                }
             }
             if topology.observed.replicas.is_some_and(|replicas| plan.replicas < replicas) {
                 // The observation is only valid for this version of the StatefulSet.
@@ -536,26 +579,28 @@ impl Reconciler<'_> {
     /// clients. All other pods keep their template until they are replaced.
     async fn restart_stuck(&self, observed: &Observed, revision: Option<&str>) -> Result<(), ReconcileError> {
         let stuck = observed.pods.iter().filter(|pod| {
-            let outdated = revision.is_some() && pod.revision.as_deref() != revision;
+            let outdated = pod.outdated || (revision.is_some() && pod.revision.as_deref() != revision);
             outdated && pod.trouble.is_some() && pod.redis.is_none() && !pod.terminating
         });
         for pod in stuck {
-            let api: Api<Pod> = self.scope.api(self.key);
             info!(pod = pod.name, "restarting a pod that cannot start");
-            self.scope.context.metrics.api_write("Pod");
-            let Some(seen) = Caches::child(&self.scope.caches.pods, self.key, &pod.name)
-                .filter(|seen| seen.uid().as_deref() == Some(&pod.uid))
-            else {
-                continue;
-            };
-            let (parameters, leadership) = (exactly(&*seen), &self.scope.context.leadership);
-            match call("delete", "Pod", api.delete(&pod.name, &parameters), leadership).await {
-                // Replaced or gone in the meantime.
-                Err(error) if matches!(error.answer(), Some((404 | 409, _))) => {}
-                result => drop(result?),
-            }
+            self.delete_pod(&pod.name, &pod.uid).await?;
         }
         Ok(())
+    }
+
+    /// Deletes a pod as it was seen: one that was replaced or changed meanwhile is left alone.
+    async fn delete_pod(&self, name: &str, uid: &str) -> Result<(), ReconcileError> {
+        let seen = Caches::child(&self.scope.caches.pods, self.key, name);
+        let Some(seen) = seen.filter(|seen| seen.uid().as_deref() == Some(uid)) else { return Ok(()) };
+        let api: Api<Pod> = self.scope.api(self.key);
+        self.scope.context.metrics.api_write("Pod");
+        let (parameters, leadership) = (exactly(&*seen), &self.scope.context.leadership);
+        match call("delete", "Pod", api.delete(name, &parameters), leadership).await {
+            // Replaced or gone in the meantime.
+            Err(error) if matches!(error.answer(), Some((404 | 409, _))) => Ok(()),
+            result => result.map(drop),
+        }
     }
 
     /// Sets the readiness gate of each pod that has it: whether its node is in sync with its shard. If a node does not
@@ -594,11 +639,18 @@ impl Reconciler<'_> {
         permit: &Leading<'_>,
         plan: &Plan,
     ) -> Result<Done, ReconcileError> {
-        let moving =
-            matches!(plan.step, Step::Move | Step::Shrink | Step::Roles | Step::Spread | Step::CloseSlots);
+        let moving = matches!(
+            plan.step,
+            Step::Move | Step::Shrink | Step::Roles | Step::Spread | Step::CloseSlots | Step::Update
+        );
         self.scope.context.upgradeable.set(self.key, moving);
         if plan.actions.is_empty() {
             return Ok(Done::default());
+        }
+        if let [plan::Action::Restart { pod, uid }] = &plan.actions[..] {
+            info!(pod, "replacing a pod whose template is outdated");
+            self.delete_pod(pod, uid).await?;
+            return Ok(Done { actions: 1, ..Done::default() });
         }
         let result = act(access, permit, &plan.actions).await;
         let carried_out = result.as_ref().map_or(0, |done| done.actions);
@@ -656,6 +708,12 @@ impl Reconciler<'_> {
             {
                 metrics.failover(&self.key.0, &self.key.1, "planned");
                 Notice::normal("FailoverStarted", "failing over before removal of a primary")
+            }
+            Step::Update
+                if plan.actions.iter().any(|action| matches!(action, plan::Action::Failover { .. })) =>
+            {
+                metrics.failover(&self.key.0, &self.key.1, "planned");
+                Notice::normal("FailoverStarted", "failing over before the pod of a primary is replaced")
             }
             _ => return,
         };
@@ -729,9 +787,17 @@ impl Reconciler<'_> {
         let wait = match (problem, plan.step) {
             (Some(_), _) => jittered(STEADY),
             (None, Step::Settled) => jittered(STEADY),
-            (None, Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::ForeignNode | Wait::Memory)) => {
-                jittered(STEADY)
-            }
+            (
+                None,
+                Step::Wait(
+                    Wait::DataLost
+                    | Wait::SlotsLost
+                    | Wait::ForeignNode
+                    | Wait::Memory
+                    | Wait::Downgrade
+                    | Wait::Approval,
+                ),
+            ) => jittered(STEADY),
             (None, Step::Wait(Wait::Quorum)) => Duration::from_secs(1),
             (None, Step::Wait(Wait::Pods)) => jittered(Duration::from_secs(3)),
             (None, Step::Wait(_)) => Duration::from_millis(300),
@@ -757,6 +823,17 @@ fn new_password() -> String {
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
+/// The image of Redis: others may have added containers.
+fn image_of(spec: &PodSpec) -> Option<String> {
+    spec.containers.iter().find(|container| container.name == children::CONTAINER)?.image.clone()
+}
+
+/// How long ago a pod was created.
+fn age(pod: &Pod) -> Option<Duration> {
+    let created = pod.metadata.creation_timestamp.as_ref()?.0;
+    Duration::try_from(Timestamp::now().duration_since(created)).ok()
+}
+
 fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
     let name = pod.name_any();
     let status = pod.status.as_ref();
@@ -774,10 +851,17 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         .into_iter()
         .flatten()
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    // Between two attempts, a container that fails at once is not waiting.
+    let failing = status
+        .and_then(|status| status.container_statuses.as_ref())
+        .into_iter()
+        .flatten()
+        .find(|container| container.restart_count >= FAILING_RESTARTS && !container.ready);
+    let failed = failing.map(|container| format!("restarted {} times", container.restart_count));
     let trouble = match (waiting, unscheduled) {
         (Some(waiting), _) => Some((waiting.reason.as_deref(), waiting.message.as_deref())),
         (None, Some(condition)) => Some((condition.reason.as_deref(), condition.message.as_deref())),
-        (None, None) => None,
+        (None, None) => failed.as_deref().map(|failed| (Some("CrashLoop"), Some(failed))),
     };
     let conditions = || status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
     let is_true =
@@ -802,6 +886,9 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
             )
         }),
         revision: pod.labels().get("controller-revision-hash").cloned(),
+        image: pod.spec.as_ref().and_then(image_of),
+        outdated: false,
+        overdue: age(pod).is_some_and(|age| age >= OVERDUE),
         redis: None,
         name,
     })

@@ -38,8 +38,6 @@ pub struct View<'a> {
     pub plan: &'a Plan,
     /// What prevents that.
     pub problem: Option<&'a Problem>,
-    /// The revision of the pod template that pods should run.
-    pub update_revision: Option<&'a str>,
     /// The size of the volumes, if it differs from the spec.
     pub volume_size: Option<&'a str>,
     /// The time.
@@ -89,7 +87,7 @@ pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
         shards: Some(count(topology.owners().count())),
         slots_covered: Some(count(topology.covered())),
         selector: Some(children::selector(&cluster.name_any())),
-        phase: Some(phase(view, initialized)),
+        phase: Some(phase(old, view, initialized)),
         initialized: Some(initialized),
         observed_generation: cluster.metadata.generation,
         conditions: conditions(old, view, initialized),
@@ -144,7 +142,7 @@ fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
     members
 }
 
-fn phase(view: &View<'_>, initialized: bool) -> Phase {
+fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase {
     match view.problem {
         Some(Problem::Paused) if view.topology.serves() => return Phase::Ready,
         Some(Problem::Paused) => return Phase::Degraded,
@@ -152,10 +150,15 @@ fn phase(view: &View<'_>, initialized: bool) -> Phase {
         None => {}
     }
     match view.plan.step {
-        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Memory) => Phase::Failed,
+        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Memory | Wait::Downgrade) => Phase::Failed,
         _ if !initialized => Phase::Creating,
         Step::Settled => Phase::Ready,
-        Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) => Phase::Healing,
+        Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) | Step::TakeOver | Step::Elect => {
+            Phase::Healing
+        }
+        Step::Move => Phase::Scaling,
+        _ if failing_update(old, view).is_some() => Phase::Degraded,
+        _ if is_updating(old, view) && !is_slow(view.topology) => Phase::Updating,
         Step::Spread => Phase::Healing,
         step if step.is_repair() => Phase::Healing,
         Step::Wait(_) if scaling(view.topology) => Phase::Scaling,
@@ -169,12 +172,53 @@ fn phase(view: &View<'_>, initialized: bool) -> Phase {
 fn failed(step: Step) -> bool {
     matches!(
         step,
-        Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Quorum | Wait::Memory | Wait::ForeignNode)
+        Step::Wait(
+            Wait::DataLost
+                | Wait::SlotsLost
+                | Wait::Quorum
+                | Wait::Memory
+                | Wait::ForeignNode
+                | Wait::Downgrade
+        )
     )
 }
 
+/// Number of pods with an older template.
+fn outdated(topology: &Topology<'_>) -> usize {
+    topology.observed.pods.iter().filter(|pod| pod.outdated).count()
+}
+
+/// Whether pods are being replaced because of their template. The last one has the current template before it is back.
+fn is_updating(old: &RedisClusterStatus, view: &View<'_>) -> bool {
+    let begun = old.phase == Some(Phase::Updating) || degraded_reason(old) == Some(ROLLOUT_FAILED);
+    let topology = view.topology;
+    outdated(topology) > 0 || topology.surge > 0 || (begun && view.plan.step != Step::Settled)
+}
+
+/// A pod with the current template that cannot start, while others still have an older one.
+fn failing_update<'a>(old: &RedisClusterStatus, view: &View<'a>) -> Option<&'a Pod> {
+    let fails = |pod: &&Pod| !pod.outdated && pod.trouble.is_some() && pod.redis.is_none();
+    let mut pods = view.topology.observed.pods.iter();
+    pods.find(fails).filter(|_| old.initialized == Some(true) && is_updating(old, view))
+}
+
+/// Whether more is missing than the pod that is being replaced, or that one for too long.
+fn is_slow(topology: &Topology<'_>) -> bool {
+    let members = topology.core.len();
+    let overdue = topology.observed.pods.iter().any(|pod| pod.redis.is_none() && pod.overdue);
+    members + 1 < topology.goal.size as usize || overdue
+}
+
+/// Reason of the condition Degraded, and of its Event.
+const ROLLOUT_FAILED: &str = "RolloutFailed";
+
+fn degraded_reason(status: &RedisClusterStatus) -> Option<&str> {
+    let degraded = status.conditions.iter().find(|condition| condition.type_ == "Degraded")?;
+    (degraded.status == "True").then_some(degraded.reason.as_str())
+}
+
 fn scaling(topology: &Topology<'_>) -> bool {
-    topology.observed.pods.len() != topology.goal.size as usize
+    topology.observed.pods.len() != topology.nodes() as usize
         || topology.owners().count() != topology.goal.shards() as usize
 }
 
@@ -264,12 +308,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
                 < per_shard
         })
         .count();
-    let outdated = topology
-        .observed
-        .pods
-        .iter()
-        .filter(|pod| view.update_revision.is_some() && pod.revision.as_deref() != view.update_revision)
-        .count();
+    let failing = failing_update(old, view);
     let missing = (goal.size as usize).saturating_sub(topology.core.len());
 
     let available = if topology.serves() {
@@ -287,9 +326,21 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     };
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
         (true, problem.reason(), problem.to_string())
+    } else if let Some(pod) = failing {
+        let trouble = pod.trouble.as_deref().unwrap_or_default();
+        let note = format!(
+            "pod {}, which has the new template, cannot start: {trouble}; {} pods keep the older one; correct or revert spec.image, spec.config or spec.resources",
+            pod.name,
+            outdated(topology)
+        );
+        (true, ROLLOUT_FAILED, note)
     } else if let Some(trouble) = trouble(topology.observed) {
         (true, "PodTrouble", format!("{trouble}; correct spec.image, or resolve what the message says"))
-    } else if initialized && (!topology.absent.is_empty() || missing > 0) && !failed(view.plan.step) {
+    } else if initialized
+        && (!topology.absent.is_empty() || missing > 0)
+        && !failed(view.plan.step)
+        && (is_slow(topology) || !is_updating(old, view))
+    {
         (true, "MembersMissing", format!("{missing} of {} nodes do not respond", goal.size))
     } else if failed(view.plan.step) {
         (true, waits, why.clone())
@@ -330,14 +381,18 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
                 "volumes are still {size}: the operator does not resize volumes; resize the PersistentVolumeClaims, or revert spec.storage.size"
             ),
         )
-    } else if outdated == 0 {
-        (false, "UpToDate", "all pods run the current template".into())
+    } else if !is_updating(old, view) {
+        (false, "UpToDate", "all pods have what the spec wants".into())
     } else {
-        (
-            true,
-            "PodsOutdated",
-            format!("{outdated} pods run an older template; they get the current one when they are replaced"),
-        )
+        let number = outdated(topology);
+        let count = format!("{number} of {} pods have an older image, configuration or resources", goal.size);
+        match view.plan.step {
+            _ if goal.update.refused => (true, "DowngradeRefused", DOWNGRADE.into()),
+            _ if failing.is_some() => (true, ROLLOUT_FAILED, format!("{count}; see the condition Degraded")),
+            Step::Wait(Wait::Approval) => (true, "WaitingForApproval", format!("{count}; {APPROVAL}")),
+            _ if number == 0 => (true, "PodsOutdated", "waiting for the last pod that was replaced".into()),
+            _ => (true, "PodsOutdated", count),
+        }
     };
     let formed = if initialized {
         (true, "Formed", "the cluster was formed; from now on it is repaired, never formed again".into())
@@ -396,6 +451,9 @@ fn explanation(view: &View<'_>) -> String {
     format!("{}: {sentence}", names.join(", "))
 }
 
+const APPROVAL: &str = "spec.update.strategy is Supervised: set it to Auto to replace the pods of primaries, or run `redis-cli CLUSTER FAILOVER` on an updated replica of each";
+const DOWNGRADE: &str = "spec.image has a lower major version of Redis than the pods, and cannot read their data; revert spec.image, or set spec.update.allowDowngrade";
+
 /// A step as the reason of a condition, and as a sentence.
 fn waiting(step: Step) -> (&'static str, &'static str) {
     match step {
@@ -440,6 +498,15 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
             "ForeignNode",
             "the node has keys or a nodes.conf that do not belong to this cluster; delete its volume and pod, or run `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it",
         ),
+        Step::Update => {
+            ("UpdatingPods", "replacing pods that have an older image, configuration or resources")
+        }
+        Step::Wait(Wait::Approval) => ("WaitingForApproval", APPROVAL),
+        Step::Wait(Wait::Downgrade) => ("DowngradeRefused", DOWNGRADE),
+        Step::Wait(Wait::Cooldown) => (
+            "WaitingForFailover",
+            "waiting until four node timeouts have passed since the last failover to the same node",
+        ),
         Step::Wait(Wait::Memory) => (
             "InsufficientMemory",
             "the remaining nodes do not have enough memory for the data; increase maxmemory or spec.size",
@@ -465,7 +532,9 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
         ));
     }
     if formed_before && old.observed_generation != new.observed_generation {
-        let before = count(old.nodes.len());
+        // An update may have one pod more.
+        let more = old.phase == Some(Phase::Updating) && count(old.nodes.len()) == size + 1;
+        let before = if more { size } else { count(old.nodes.len()) };
         match before.cmp(&size) {
             std::cmp::Ordering::Less => {
                 notices.push(Notice::normal("ScalingUp", format!("from {before} to {size} nodes")))
@@ -502,6 +571,16 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
                 notices.push(Notice::normal("MemberForgotten", format!("{} left the cluster", before.pod)));
             }
         }
+        match (is_pending(old), is_pending(new)) {
+            (false, true) => notices.push(Notice::normal(
+                "RolloutStarted",
+                "replacing pods that have an older image, configuration or resources",
+            )),
+            (true, false) => {
+                notices.push(Notice::normal("RolloutCompleted", "all pods have what the spec wants"))
+            }
+            _ => {}
+        }
         if old.phase == Some(Phase::Scaling) && new.phase == Some(Phase::Ready) {
             let shards = new.shards.unwrap_or(0);
             notices.push(Notice::normal(
@@ -529,9 +608,19 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
     notices
 }
 
+/// Whether pods have an older template.
+fn is_pending(status: &RedisClusterStatus) -> bool {
+    let update = status.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
+    update.is_some_and(|update| {
+        update.status == "True"
+            && !["VolumesNotResized", "DowngradeRefused"].contains(&update.reason.as_str())
+    })
+}
+
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 12] = [
+const WARNINGS: [&str; 14] = [
     "DataLost",
+    "DowngradeRefused",
     "ForeignNode",
     "InsufficientMemory",
     "InvalidSpec",
@@ -541,6 +630,7 @@ const WARNINGS: [&str; 12] = [
     "PasswordRejected",
     "PodTrouble",
     "QuorumLost",
+    ROLLOUT_FAILED,
     "SecretMissing",
     "SlotsLost",
 ];
@@ -696,7 +786,6 @@ mod tests {
             topology: &topology,
             plan: &plan,
             problem: None,
-            update_revision: None,
             volume_size: None,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };

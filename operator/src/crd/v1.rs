@@ -124,6 +124,10 @@ pub struct RedisClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
 
+    /// How running pods get a new image, configuration or resources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<Update>,
+
     /// Stops the operator from changing this cluster. Redis goes on serving, but nothing is scaled or repaired until it is false again.
     #[serde(default)]
     pub paused: bool,
@@ -191,6 +195,33 @@ pub struct Recovery {
     /// What happens to slots that are lost with the only node that had them: Manual waits until the node is back; AcceptDataLoss assigns them to other nodes without their keys.
     #[serde(default)]
     pub lost_slots: LostSlots,
+}
+
+/// How running pods get a new image, configuration or resources: one at a time, replicas first, and a replica takes over before the pod of its primary is replaced.
+#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Update {
+    /// Auto replaces all pods; Supervised replaces replicas and stops before primaries until it is Auto, or until you make another node the primary of a shard with `CLUSTER FAILOVER`.
+    #[serde(default)]
+    pub strategy: UpdateStrategy,
+
+    /// Whether nodes in memory without replicas are replaced at once, although their keys are lost, and slots whose keys were lost that way are served again. By default an additional pod takes over from each of them in turn.
+    #[serde(default)]
+    pub allow_data_loss: bool,
+
+    /// Whether the image may have a lower major version of Redis, which cannot read the data of a higher one.
+    #[serde(default)]
+    pub allow_downgrade: bool,
+}
+
+/// Which pods are replaced without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpdateStrategy {
+    /// All.
+    #[default]
+    Auto,
+    /// Those of replicas.
+    Supervised,
 }
 
 /// What happens when the majority of the primaries is lost.

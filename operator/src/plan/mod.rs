@@ -6,6 +6,7 @@
 
 mod observed;
 mod placement;
+mod rollout;
 mod slots;
 mod steps;
 mod topology;
@@ -31,6 +32,21 @@ pub struct Goal {
     pub take_over: bool,
     /// Whether to assign slots that were lost with their only owner to other nodes, without keys.
     pub accept_data_loss: bool,
+    /// How pods with an outdated template are replaced.
+    pub update: Update,
+}
+
+/// How pods with an outdated template are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Update {
+    /// Whether a pod loses its data when it is replaced.
+    pub in_memory: bool,
+    /// Whether to stop before primaries.
+    pub supervised: bool,
+    /// Whether to replace pods in memory without replicas at once, although their keys are lost.
+    pub allow_data_loss: bool,
+    /// Whether the new image must not be used: its Redis cannot read the data of the present one.
+    pub refused: bool,
 }
 
 impl Goal {
@@ -114,6 +130,13 @@ pub enum Action {
     TakeOver {
         /// The replica.
         node: NodeAddress,
+    },
+    /// Deletes a pod, so that the StatefulSet makes it anew with the current template. The controller does that itself.
+    Restart {
+        /// The pod.
+        pod: String,
+        /// Its uid: a pod that was replaced meanwhile is left alone.
+        uid: String,
     },
     /// Migrates slots, one at a time: see [`Move::steps`].
     Move(Move),
@@ -247,6 +270,8 @@ pub enum Step {
     Elect,
     /// Assigning lost slots to the remaining nodes: the user accepted that their keys are gone.
     AcceptLoss,
+    /// Replacing pods whose template is outdated.
+    Update,
 }
 
 /// What a plan waits for.
@@ -270,6 +295,12 @@ pub enum Wait {
     ForeignNode,
     /// The remaining nodes do not have enough memory for the data.
     Memory,
+    /// Only primaries are outdated, and the user wants to replace these at a time of their choice.
+    Approval,
+    /// The new image has an older Redis, which cannot read the data of the present one.
+    Downgrade,
+    /// A node that was promoted a moment ago is to be promoted again: with its old epoch it would win and lose at once.
+    Cooldown,
 }
 
 impl Step {

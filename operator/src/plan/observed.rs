@@ -69,6 +69,8 @@ pub struct Observed {
     pub leave_due: bool,
     /// Open slots whose migration this operator interrupted itself.
     pub left_open: BTreeSet<u16>,
+    /// Nodes that were promoted less than four node timeouts ago.
+    pub promoted: BTreeSet<NodeId>,
     /// For each open slot, how many of its keys each responding node holds.
     pub open_keys: BTreeMap<u16, BTreeMap<NodeId, u64>>,
 }
@@ -98,6 +100,12 @@ pub struct Pod {
     pub trouble: Option<String>,
     /// Revision of its pod template.
     pub revision: Option<String>,
+    /// The image of its Redis.
+    pub image: Option<String>,
+    /// Whether it was created so long ago that its Redis should respond.
+    pub overdue: bool,
+    /// Whether its template is not what the spec wants: another image, configuration or resources.
+    pub outdated: bool,
     /// The answer of its Redis; `None` if it did not respond.
     pub redis: Option<Node>,
 }

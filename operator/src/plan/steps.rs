@@ -11,6 +11,7 @@ use std::{
 use super::{
     Absence, Action, Link, Member, Move, NodeAddress, NodeId, Pod, Slots, Step, Topology, Wait,
     placement::{self, Shard, Shards},
+    rollout,
 };
 
 /// A replica whose link is down for longer gets its primary again: Redis does not retry with a new address.
@@ -19,13 +20,13 @@ const LINK_PATIENCE_SECONDS: u64 = 10;
 /// Slots in one plan. The rest is planned again from a new observation.
 const BATCH: usize = 256;
 
-type Found = Option<(Step, Vec<Action>)>;
+pub(super) type Found = Option<(Step, Vec<Action>)>;
 
 pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 15] = [
+    let steps: [fn(&Topology<'_>) -> Found; 16] = [
         nothing_left,
         heal_addresses,
         relink,
@@ -40,6 +41,7 @@ pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
         moves,
         shrink,
         wait_for_the_rest,
+        rollout::update,
         spread,
     ];
     steps.iter().find_map(|step| step(topology)).unwrap_or((Step::Settled, vec![]))
@@ -56,8 +58,8 @@ pub(super) fn replicas(topology: &Topology<'_>) -> u32 {
     let owners = owners.filter_map(|id| topology.ordinal(*id));
     let known = existing.chain(last).chain(owners).map(|ordinal| ordinal + 1);
     let all = known.chain(observed.replicas).max().unwrap_or(0);
-    let needed = (topology.goal.size..all).rev().find(|ordinal| !may_be_removed(topology, *ordinal));
-    needed.map_or(topology.goal.size, |ordinal| ordinal + 1)
+    let needed = (topology.nodes()..all).rev().find(|ordinal| !may_be_removed(topology, *ordinal));
+    needed.map_or(topology.nodes(), |ordinal| ordinal + 1)
 }
 
 /// Whether the pod of this ordinal can be removed: its node responded, owns nothing and was reset; or it provably never ran,
@@ -397,7 +399,7 @@ fn join(topology: &Topology<'_>) -> Found {
     let mut gossip = false;
     for member in &topology.outsiders {
         let Some(node) = member.address() else { continue };
-        let wanted = member.pod.ordinal < topology.goal.size;
+        let wanted = stays(topology, member);
         let names_us = topology.core.iter().any(|core| member.node.peer(core.node.id).is_some());
         let we_name_it = topology.core.iter().any(|core| core.node.peer(member.node.id).is_some());
         let introduced = member.node.table.iter().any(|peer| peer.handshake);
@@ -555,7 +557,7 @@ struct Shape<'a> {
 impl<'a> Shape<'a> {
     fn of(topology: &Topology<'a>) -> Self {
         let wanted = topology.goal.shards() as usize;
-        let stays = |member: &Member<'a>| member.pod.ordinal < topology.goal.size && member.is_primary();
+        let stays = |member: &Member<'a>| stays(topology, member) && member.is_primary();
         let (owners, free): (Vec<Member<'a>>, Vec<Member<'a>>) = topology
             .core
             .iter()
@@ -573,7 +575,7 @@ impl<'a> Shape<'a> {
 }
 
 fn stays(topology: &Topology<'_>, member: &Member<'_>) -> bool {
-    member.pod.ordinal < topology.goal.size
+    member.pod.ordinal < topology.nodes()
 }
 
 /// Assigns a role to every member that stays: primaries first, then replicas to the shards with the fewest.
@@ -624,8 +626,13 @@ fn roles(topology: &Topology<'_>) -> Found {
     if let Some(node) = starts_afresh.and_then(Member::address) {
         return act(Step::Roles, vec![Action::Reset { node }]);
     }
+    let next = rollout::next_primary(topology);
     let mut actions = vec![];
-    for (member, primary) in placement::assign(&mut shards, idle, per_shard) {
+    let given = match next {
+        Some(next) => idle.into_iter().map(|member| (member, next)).collect(),
+        None => placement::assign(&mut shards, idle, per_shard),
+    };
+    for (member, primary) in given {
         let Some(node) = member.address() else { continue };
         // Until it knows the primary, it would answer "Unknown node".
         if member.node.peer(primary).is_none_or(|peer| peer.primary.is_some()) {
@@ -642,7 +649,7 @@ fn roles(topology: &Topology<'_>) -> Found {
 fn spread(topology: &Topology<'_>) -> Found {
     let pods = &topology.observed.pods;
     // While pods are being replaced, they change their Kubernetes nodes anyway.
-    if pods.iter().any(|pod| pod.terminating || pod.revision != pods[0].revision) {
+    if pods.iter().any(|pod| pod.terminating || pod.outdated) {
         return None;
     }
     let shards = topology.owners().map(|primary| {
@@ -802,7 +809,7 @@ fn shrink(topology: &Topology<'_>) -> Found {
 /// Nothing is left to do but wait.
 fn wait_for_the_rest(topology: &Topology<'_>) -> Found {
     // Pods of removed nodes exist until the StatefulSet is scaled down.
-    let is_over = |pod: &Pod| !pod.terminating && pod.ordinal >= topology.goal.size;
+    let is_over = |pod: &Pod| !pod.terminating && pod.ordinal >= topology.nodes();
     if !topology.absent.is_empty() || topology.observed.pods.iter().any(is_over) {
         return wait(Wait::Pods);
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Pod, Slots};
+use super::{Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Pod, Slots, rollout};
 
 /// A pod with a responding Redis.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,8 @@ pub struct Topology<'a> {
     /// The slots of each owner: the claim with the highest epoch wins; for a node that responded, only its own claim
     /// counts.
     pub owned: BTreeMap<NodeId, Slots>,
+    /// Nodes beyond [`Goal::size`] that an update needs.
+    pub surge: u32,
     /// The observation.
     pub observed: &'a Observed,
 }
@@ -69,7 +71,14 @@ impl<'a> Topology<'a> {
             answered.into_iter().partition(|member| core_ids.contains(&member.node.id));
         let owned = owned(goal, &core);
         let absent = absent(goal, observed, &core, &outsiders, &owned);
-        Self { goal, core, outsiders, absent, owned, observed }
+        let owners: Vec<NodeId> = owned.keys().copied().collect();
+        let surge = rollout::surge(goal, observed, &core, &owners);
+        Self { goal, core, outsiders, absent, owned, surge, observed }
+    }
+
+    /// Number of nodes that there should be now.
+    pub fn nodes(&self) -> u32 {
+        self.goal.size + self.surge
     }
 
     /// The responding member with this id.
@@ -139,7 +148,7 @@ impl<'a> Topology<'a> {
 
     /// Whether members that are to be removed still own slots.
     pub fn drains(&self) -> bool {
-        self.owners().any(|member| member.pod.ordinal >= self.goal.size)
+        self.owners().any(|member| member.pod.ordinal >= self.nodes())
     }
 
     /// Whether the tables of all members agree on members, roles and addresses, and none has a node in handshake.

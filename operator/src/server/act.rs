@@ -253,6 +253,8 @@ impl Actor<'_> {
                 let port = self.access.port;
                 self.send(viewer, "MEET", cluster().arg("MEET").arg(node.ip.to_string()).arg(port)).await
             }
+            // The caller deletes pods: this only speaks with Redis.
+            Action::Restart { .. } => Ok(()),
             Action::AddSlots { node, slots } => {
                 let mut command = cluster();
                 command.arg("ADDSLOTSRANGE");

@@ -44,7 +44,7 @@ use kube::{
 };
 use libtest_mimic::Arguments;
 use redis_operator::{
-    controller::children,
+    controller::{children, intent},
     crd::{self, RedisCluster, v1::Role},
 };
 use serde_json::{Value, json};
@@ -90,6 +90,9 @@ fn main() {
         trial("a_pending_pod_does_not_hold_up_shrinking", &redis, |world| world.run(pending)),
         trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
         trial("copies_of_a_shard_are_on_different_nodes_and_zones", &redis, |world| world.run(placement)),
+        trial("a_new_configuration_reaches_every_pod_and_a_broken_image_only_one", &redis, |world| {
+            world.run(updates)
+        }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     trials.extend(outage::trials(&redis));
@@ -365,6 +368,11 @@ async fn wrong_values(client: Client, _: std::path::PathBuf) {
             with("recovery", json!({"lostSlots": "Maybe"})),
             "spec.recovery.lostSlots: Unsupported value: \"Maybe\"",
         ),
+        (with("update", json!({"strategy": "Never"})), "spec.update.strategy: Unsupported value: \"Never\""),
+        (
+            with("update", json!({"allowDowngrade": "yes"})),
+            "spec.update.allowDowngrade in body must be of type boolean",
+        ),
         (with("paused", json!("yes")), "spec.paused in body must be of type boolean"),
     ] {
         let refused = create("rc", spec.clone()).await.unwrap_or_else(|| panic!("{spec} is accepted"));
@@ -567,6 +575,100 @@ async fn retained(client: Client, kubeconfig: std::path::PathBuf) {
             && claim.labels().get("cache.example.com/retained-from").is_some_and(|from| from == "rc")
     });
     assert_eq!(kept.count(), 3, "{left:?}");
+}
+
+/// The configuration is changed, then the image to one that cannot be pulled, then that is taken back.
+async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "updates").await;
+    // Four node timeouts after it began to lead, an operator promotes its first replica.
+    let flags = ["--no-leader-election", "--namespace", "updates", "--watch-namespace", "updates"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "updates", 85, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let spec = json!({"size": 6, "replicasPerShard": 1, "resources": {"requests": {"cpu": "1m"}}});
+    create(&client, "updates", "rc", spec).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "updates");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "updates");
+    let condition = async |kind: &str| {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+        Some((found.status == "True", found.reason, found.message))
+    };
+    let change = async |spec: Value| {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    settled(&clusters, &mut node, 3).await;
+    let uids = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap();
+        all.iter().map(|pod| pod.uid().unwrap()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = uids().await;
+
+    // As release 0.5.0 made them: a new release replaces no pod.
+    let unhashed = Patch::Merge(json!({"metadata": {"annotations": {intent::INTENT: null}}}));
+    for pod in pods.list(&ListParams::default()).await.unwrap() {
+        pods.patch(&pod.name_any(), &PatchParams::default(), &unhashed).await.unwrap();
+    }
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "updates");
+    let template = json!({"spec": {"template": {"metadata": {"annotations": {intent::INTENT: null}}}}});
+    eventually("the StatefulSet is adopted", async || {
+        // A reconcile that began before may still have put the hash back.
+        sets.patch("rc", &PatchParams::default(), &Patch::Merge(&template)).await.unwrap();
+        node.turn().await;
+        sets.get("rc").await.unwrap().annotations().get(intent::ADOPTED).cloned()
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(before, uids().await);
+
+    change(json!({"config": {"maxmemory": "100mb"}, "resources": null})).await;
+    eventually("the update is pending", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(is_true, ..)| *is_true)
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    let after = uids().await;
+    assert_eq!(before.intersection(&after).count(), 0, "every pod is another");
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
+    for pod in pods.list(&ListParams::default()).await.unwrap() {
+        let resources = pod.spec.unwrap().containers[0].resources.clone().unwrap_or_default();
+        assert_eq!(resources, Default::default(), "what the spec dropped is dropped");
+        let ip = pod.status.unwrap().pod_ip.unwrap();
+        let password = secret_of(&client, "updates").await;
+        let mut redis = redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap();
+        let set: Vec<String> = redis::cmd("CONFIG").arg("GET").arg("maxmemory").query(&mut redis).unwrap();
+        assert_eq!(set[1], "104857600");
+    }
+
+    change(json!({"image": node::NO_IMAGE})).await;
+    let message = eventually("the condition says why", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition("Degraded").await?;
+        (is_true && reason == "RolloutFailed").then_some(message)
+    })
+    .await;
+    assert!(message.contains("ErrImagePull: not found; 5 pods keep the older one"), "{message}");
+    assert!(condition("Available").await.unwrap().0);
+    assert_eq!(after.intersection(&uids().await).count(), 5, "no other pod was replaced");
+    change(json!({"image": "docker.io/library/redis:7.2.5"})).await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(after.intersection(&uids().await).count(), 5);
+
+    change(json!({"image": "docker.io/library/redis:6.2.14"})).await;
+    eventually("an older Redis is refused", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(_, reason, _)| reason == "DowngradeRefused")
+    })
+    .await;
+    let template = sets.get("rc").await.unwrap().spec.unwrap().template.spec.unwrap();
+    assert_eq!(template.containers[0].image.as_deref(), Some("docker.io/library/redis:7.2.5"));
+}
+
+async fn secret_of(client: &Client, place: &str) -> String {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), place);
+    let secret = secrets.get("rc-auth").await.unwrap();
+    String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap()
 }
 
 /// The nodes refuse the operator while a cluster shrinks: it does not know what they have.

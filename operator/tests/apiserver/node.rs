@@ -18,6 +18,8 @@ use kube::{Api, Client, ResourceExt};
 use redis_operator::controller::children::PORT;
 use serde_json::json;
 
+/// An image that cannot be pulled.
+pub(crate) const NO_IMAGE: &str = "registry.example.com/redis:none";
 /// Calls of the API server at once.
 const AT_ONCE: usize = 16;
 
@@ -75,6 +77,9 @@ impl Node {
 
     /// Makes and removes pods until there are as many as wanted.
     pub(crate) async fn turn(&mut self) {
+        // Without a kubelet, pods that are deleted are gone at once.
+        let there = self.api::<Pod>().list(&ListParams::default()).await.unwrap();
+        self.pods.retain(|name, _| there.iter().any(|pod| pod.name_any() == *name));
         let sets = self.api::<StatefulSet>().list(&ListParams::default()).await.unwrap();
         let mut wanted = BTreeSet::new();
         let mut new = vec![];
@@ -139,10 +144,12 @@ impl Node {
             password: String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap(),
         };
         let scheduled = !self.unschedulable.contains(&pod);
-        let running: Box<dyn Send> = if scheduled { self.runtime.start(&settings) } else { Box::new(()) };
         let template = &set.spec.as_ref().unwrap().template;
         let mut spec = template.spec.clone().unwrap();
         spec.node_name = self.hosts.get(&pod).cloned();
+        let pulled = spec.containers[0].image.as_deref() != Some(NO_IMAGE);
+        let running: Box<dyn Send> =
+            if scheduled && pulled { self.runtime.start(&settings) } else { Box::new(()) };
         if set.spec.as_ref().unwrap().volume_claim_templates.is_some() {
             let claim =
                 json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("data-{pod}")}});
@@ -152,6 +159,7 @@ impl Node {
             metadata: ObjectMeta {
                 name: Some(pod.clone()),
                 labels: template.metadata.as_ref().unwrap().labels.clone(),
+                annotations: template.metadata.as_ref().unwrap().annotations.clone(),
                 owner_references: Some(vec![OwnerReference {
                     api_version: "apps/v1".into(),
                     kind: "StatefulSet".into(),
@@ -167,7 +175,17 @@ impl Node {
         };
         let pods = self.api::<Pod>();
         pods.create(&PostParams::default(), &object).await.unwrap();
-        let status = if scheduled {
+        let status = if scheduled && !pulled {
+            let waiting = json!({"reason": "ErrImagePull", "message": "not found"});
+            json!({"status": {
+                "phase": "Pending", "podIP": ip, "podIPs": [{"ip": ip}],
+                "conditions": [{"type": "ContainersReady", "status": "False"}],
+                "containerStatuses": [{
+                    "name": "redis", "image": NO_IMAGE, "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"waiting": waiting},
+                }],
+            }})
+        } else if scheduled {
             json!({"status": {
                 "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
                 "conditions": [{"type": "ContainersReady", "status": "True"}],

@@ -12,13 +12,17 @@ use std::{
 };
 
 use redis_operator::plan::{
-    Action, Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, plan,
+    Action, Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, Update, plan,
 };
 
 /// How long a forgotten id stays banned, in rounds.
 const BAN: u64 = 30;
 /// How long a shard's voters vote for nobody else, in rounds.
 const VOTE_ROUNDS: u64 = 2;
+/// Rounds until a pod runs that never does.
+const NEVER: u32 = u32::MAX;
+/// A node is not promoted on purpose twice within so many rounds.
+const COOLDOWN: u64 = 4;
 /// Seconds that a round stands for.
 const ROUND_SECONDS: u64 = 5;
 
@@ -59,6 +63,8 @@ struct Slot {
     starts_in: u32,
     /// Rounds until it is deleted, once it is being deleted.
     ends_in: Option<u32>,
+    /// The template that it was made from.
+    template: u32,
     redis: Redis,
 }
 
@@ -82,6 +88,12 @@ pub(crate) struct Model {
     pub(crate) memory_limit: u64,
     /// The volumes of pods that were scaled away, by ordinal.
     volumes: BTreeMap<u32, Redis>,
+    /// The template that pods should have, and are made from.
+    pub(crate) template: u32,
+    /// Templates whose pods never start.
+    pub(crate) broken: BTreeSet<u32>,
+    /// When replicas became primaries.
+    promoted: BTreeMap<NodeId, u64>,
     /// Rounds that a majority of the primaries has been missing.
     without_quorum: u32,
     /// Rounds that a replica should have been elected.
@@ -119,8 +131,18 @@ impl Redis {
 impl Model {
     pub(crate) fn new(size: u32, replicas_per_shard: u32, slots: u16, persistent: bool) -> Self {
         Self {
-            goal: Goal { size, replicas_per_shard, slots, take_over: true, ..Goal::default() },
+            goal: Goal {
+                size,
+                replicas_per_shard,
+                slots,
+                take_over: true,
+                update: Update { in_memory: !persistent, ..Update::default() },
+                ..Goal::default()
+            },
             persistent,
+            template: 0,
+            broken: BTreeSet::new(),
+            promoted: BTreeMap::new(),
             replicas: 0,
             pods: BTreeMap::new(),
             cut_off: BTreeSet::new(),
@@ -181,7 +203,23 @@ impl Model {
             self.blank()
         };
         self.made += 1;
-        self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in, ends_in: None, redis });
+        self.insert(ordinal, ip, starts_in, redis);
+    }
+
+    fn insert(&mut self, ordinal: u32, ip: IpAddr, starts_in: u32, redis: Redis) {
+        let starts_in = if self.broken.contains(&self.template) { NEVER } else { starts_in };
+        let (uid, template) = (self.made, self.template);
+        self.pods.insert(ordinal, Slot { uid, ip, starts_in, ends_in: None, template, redis });
+    }
+
+    /// Pods that cannot start and have an outdated template are made anew.
+    pub(crate) fn restart_stuck(&mut self) {
+        for ordinal in self.ordinals() {
+            let pod = &self.pods[&ordinal];
+            if self.broken.contains(&pod.template) && pod.template != self.template {
+                self.replace(ordinal, 1);
+            }
+        }
     }
 
     /// A pod comes up with a node of another cluster, and its keys.
@@ -241,6 +279,11 @@ impl Model {
             && !self.pods.iter().any(|(other, copy)| {
                 *other != ordinal && self.up(*other) && (copy.redis.id == shard || in_step(copy))
             })
+    }
+
+    /// Whether a pod can end without keys being lost that nobody gave up.
+    fn may_lose(&self, ordinal: u32) -> bool {
+        self.persistent || self.goal.update.allow_data_loss || !self.is_only_copy(ordinal)
     }
 
     /// Whether all replicas of this node know which slots it owns: one that does not would be elected for others.
@@ -306,14 +349,14 @@ impl Model {
                     ..volume
                 });
                 self.made += 1;
-                self.pods.insert(ordinal, Slot { uid: self.made, ip, starts_in: 1, ends_in: None, redis });
+                self.insert(ordinal, ip, 1, redis);
             }
         }
         self.scale_down();
         for ordinal in self.ordinals() {
             match self.pods[&ordinal].ends_in {
                 // Losing the only copy loses data, whatever an operator does.
-                Some(0) if self.persistent || !self.is_only_copy(ordinal) => self.replace(ordinal, 1),
+                Some(0) if self.may_lose(ordinal) => self.replace(ordinal, 1),
                 Some(0) => self.pods.get_mut(&ordinal).unwrap().ends_in = None,
                 Some(rounds) => self.terminate(ordinal, rounds - 1),
                 None => {}
@@ -324,7 +367,7 @@ impl Model {
         self.without_quorum = if topology.has_quorum() { 0 } else { self.without_quorum + 1 };
         self.electing = if topology.awaits_election() { self.electing + 1 } else { 0 };
         for pod in self.pods.values_mut() {
-            pod.starts_in = pod.starts_in.saturating_sub(1);
+            pod.starts_in = if pod.starts_in == NEVER { NEVER } else { pod.starts_in.saturating_sub(1) };
         }
         for _ in 0..2 {
             self.introduce();
@@ -551,7 +594,14 @@ impl Model {
         true
     }
 
+    /// Nodes that were promoted a moment ago.
+    fn cooling(&self) -> BTreeSet<NodeId> {
+        let cools = |when: &u64| self.round < when + COOLDOWN;
+        self.promoted.iter().filter(|(_, when)| cools(when)).map(|(id, _)| *id).collect()
+    }
+
     fn promote(&mut self, ordinal: u32, epoch: u64, slots: &[u16]) {
+        self.promoted.insert(self.pods[&ordinal].redis.id, self.round);
         let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
         redis.primary = None;
         redis.bound = None;
@@ -646,6 +696,7 @@ impl Model {
                 host: Some(format!("host-{}", self.place(ordinal).0)),
                 zone: self.place(ordinal).1.map(|zone| format!("zone-{zone}")),
                 redis: (self.up(ordinal) && !self.silent).then(|| self.node(ordinal)),
+                outdated: pod.template != self.template,
                 ..Pod::default()
             })
             .collect();
@@ -671,6 +722,7 @@ impl Model {
             election_due: self.electing >= 3,
             leave_due: true,
             left_open: BTreeSet::new(),
+            promoted: self.cooling(),
             open_keys: open.into_iter().map(|slot| (slot, keys(slot))).collect(),
         }
     }
@@ -883,6 +935,13 @@ impl Model {
             Action::Keys { from, to, slot, .. } => {
                 // One key at a time: `half` breaks off between them.
                 while self.one_key(from, to, *slot)? {}
+            }
+            Action::Restart { pod, uid } => {
+                let meant = |slot: &Slot| slot.uid.to_string() == *uid && slot.ends_in.is_none();
+                let ordinal = pod.strip_prefix("rc-").unwrap().parse().unwrap();
+                if self.pods.get(&ordinal).is_some_and(meant) {
+                    self.terminate(ordinal, 1);
+                }
             }
             Action::Move(_) => unreachable!("taken apart by whoever acts"),
         }

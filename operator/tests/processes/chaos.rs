@@ -95,7 +95,7 @@ pub(crate) struct Chaos {
     random: u64,
 }
 
-static CASES: [Case; 28] = [
+static CASES: [Case; 36] = [
     Case::of("3 nodes become 5", (3, 0), faults::grows),
     Case::of("5 nodes become 3", (5, 0), faults::shrinks),
     Case::of("5 nodes become 3, then 4 halfway", (5, 0), faults::changes_its_mind),
@@ -159,6 +159,14 @@ static CASES: [Case; 28] = [
     Case::of("a key is too large to migrate", (3, 0), faults::large_key),
     Case::of("a clone of the volumes starts beside the original", (3, 0), faults::cloned).on_volumes(),
     Case::of("a clone starts in the middle of 5 to 3", (5, 0), faults::cloned_while_draining).on_volumes(),
+    Case::of("a new image", (6, 1), faults::new_image).short(),
+    Case::of("a new image, on volumes", (6, 1), faults::new_image).on_volumes(),
+    Case::of("a new image without replicas, in memory", (3, 0), faults::new_image).short(),
+    Case::of("a new image without replicas, on volumes", (3, 0), faults::new_image).on_volumes().short(),
+    Case::of("a new image for a single node in memory", (1, 0), faults::new_image).short(),
+    Case::of("an image that cannot start, then the old one again", (6, 1), faults::broken_image).short(),
+    Case::of("a second image before the first is done", (6, 1), faults::second_image),
+    Case::of("the operator dies again and again while it replaces pods", (3, 0), faults::dies_while_updating),
     Case::of("a pod of another cluster gets the address of a lost one", (3, 0), faults::address_passes)
         .on_volumes()
         .without_client(),
@@ -223,7 +231,10 @@ async fn run(case: &'static Case, seed: u64, prints: bool) {
     }
     if prints {
         let (name, took, all) = (case.name, took.as_secs_f64(), written.acknowledged.len());
-        println!("| {name} | {seed} | {took:.1} s | {missing} of {VALUES} | {lost} of {all} |");
+        let stall = written.stall.as_secs_f64();
+        println!(
+            "| {name} | {seed} | {took:.1} s | {missing} of {VALUES} | {lost} of {all} | {stall:.1} s |"
+        );
     }
     assert_eq!(missing, if case.loses == Loses::Everything { VALUES } else { 0 }, "values are lost");
     assert!(lost == 0 || case.loses != Loses::Nothing, "{lost} acknowledged writes are lost");

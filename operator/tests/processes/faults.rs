@@ -402,3 +402,52 @@ pub(crate) fn cloned_while_draining(chaos: &mut Chaos) -> Fault<'_> {
 pub(crate) fn address_passes(chaos: &mut Chaos) -> Fault<'_> {
     Box::pin(async { pass_an_address_on(&mut chaos.servers, Duration::from_secs(90)).await })
 }
+
+/// Every pod gets it, and as many were there before as after.
+pub(crate) fn new_image(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        let before = chaos.servers.ordinals();
+        chaos.servers.template += 1;
+        let steps = chaos.servers.settle(A_WHILE).await;
+        assert!(steps.contains(&Step::Update), "{steps:?}");
+        assert_eq!(chaos.servers.ordinals(), before);
+        assert!(chaos.servers.observe().await.pods.iter().all(|pod| !pod.outdated));
+    })
+}
+
+/// The pod that gets it first does not start; all others stay as they are, and every slot is served.
+pub(crate) fn broken_image(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        chaos.servers.template += 1;
+        chaos.servers.broken = Some(chaos.servers.template);
+        let until = Instant::now() + 10 * NODE_TIMEOUT;
+        while Instant::now() < until {
+            let (plan, _) = chaos.servers.reconcile(&Always).await;
+            let observed = chaos.servers.observe().await;
+            let topology = Topology::of(chaos.servers.goal, &observed);
+            assert!(topology.serves(), "{plan:?}");
+            let updated = observed.pods.iter().filter(|pod| !pod.outdated).count();
+            assert!(updated <= 1, "{updated} pods have the broken image");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let (plan, _) = chaos.servers.reconcile(&Always).await;
+        assert_eq!(plan.step, Step::Wait(Wait::Pods));
+        chaos.servers.template -= 1;
+    })
+}
+
+pub(crate) fn second_image(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        chaos.servers.template += 1;
+        let times = 1 + chaos.random(40);
+        chaos.reconcile(times).await;
+        chaos.servers.template += 1;
+    })
+}
+
+pub(crate) fn dies_while_updating(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        chaos.servers.template += 1;
+        chaos.reconcile_with_deaths(30).await;
+    })
+}

@@ -15,10 +15,13 @@ use std::{
 };
 
 use redis_operator::{
-    controller::children::{Defaults, config_map},
+    controller::{
+        children::{Defaults, config_map},
+        promotions::Promotions,
+    },
     crd::RedisCluster,
     metrics::Metrics,
-    plan::{Goal, Observed, Plan, Pod, SLOTS, Step, Topology, plan},
+    plan::{Action, Goal, Observed, Plan, Pod, SLOTS, Step, Topology, Update, plan},
     server::{
         Access, Password,
         act::{ActError, Always, Permit, act},
@@ -38,6 +41,8 @@ static NETWORKS: AtomicU8 = AtomicU8::new(1);
 struct Server {
     uid: u32,
     ip: IpAddr,
+    /// The template that its pod was made from.
+    template: u32,
     process: Child,
 }
 
@@ -73,12 +78,26 @@ pub(crate) struct Servers {
     left_open: BTreeSet<u16>,
     /// Ordinals of pods that the kubelet reports as not ready, or whose Kubernetes node is lost.
     pub(crate) unready: BTreeSet<u32>,
+    /// The template that pods should have, and are made from.
+    pub(crate) template: u32,
+    /// The template whose pods cannot start.
+    pub(crate) broken: Option<u32>,
+    promotions: Promotions,
 }
 
 impl Servers {
     pub(crate) fn new(size: u32, replicas_per_shard: u32, persistent: bool) -> Self {
         Self {
-            goal: Goal { size, replicas_per_shard, slots: SLOTS, ..Goal::default() },
+            goal: Goal {
+                size,
+                replicas_per_shard,
+                slots: SLOTS,
+                update: Update { in_memory: !persistent, ..Update::default() },
+                ..Goal::default()
+            },
+            template: 0,
+            broken: None,
+            promotions: Promotions::new(Instant::now()),
             access: Access {
                 port: PORT,
                 password: Some(Password::new(PASSWORD.into())),
@@ -198,8 +217,15 @@ impl Servers {
     pub(crate) fn start_at(&mut self, ordinal: u32, ip: IpAddr) {
         self.started += 1;
         let dir = self.dir.path().join(ordinal.to_string());
-        let process = launch(&dir, ip, &format!("rc-{ordinal}"), self.persistent);
-        self.servers.insert(ordinal, Server { uid: self.started, ip, process });
+        let template = self.template;
+        let process = if self.broken == Some(template) {
+            self.unready.insert(ordinal);
+            Command::new("true").spawn().unwrap()
+        } else {
+            self.unready.remove(&ordinal);
+            launch(&dir, ip, &format!("rc-{ordinal}"), self.persistent)
+        };
+        self.servers.insert(ordinal, Server { uid: self.started, ip, template, process });
     }
 
     /// Kills a server, and starts another at a new address: with its data where there is a volume.
@@ -209,6 +235,33 @@ impl Servers {
             fs::remove_dir_all(self.dir.path().join(ordinal.to_string())).unwrap();
         }
         self.start(ordinal);
+    }
+
+    /// Deletes a pod, as Kubernetes does, and makes another: with its data where there is a volume.
+    fn restart(&mut self, ordinal: u32) {
+        self.terminate(ordinal);
+        if !self.persistent {
+            self.lose_volume(ordinal);
+        }
+        self.start(ordinal);
+    }
+
+    /// What the operator and the StatefulSet make of pods with an older template.
+    fn restart_outdated(&mut self, plan: &Plan) {
+        let stuck =
+            |server: &Server| self.broken == Some(server.template) && server.template != self.template;
+        let mut ordinals: Vec<u32> =
+            self.servers.iter().filter(|(_, server)| stuck(server)).map(|(ordinal, _)| *ordinal).collect();
+        for action in &plan.actions {
+            if let Action::Restart { pod, uid } = action {
+                let ordinal = pod.strip_prefix("rc-").unwrap().parse().unwrap();
+                assert_eq!(self.servers[&ordinal].uid.to_string(), *uid);
+                ordinals.push(ordinal);
+            }
+        }
+        for ordinal in ordinals {
+            self.restart(ordinal);
+        }
     }
 
     /// Ends it without a word of farewell, as `kill -9` does.
@@ -238,6 +291,7 @@ impl Servers {
                 ip: Some(server.ip),
                 containers_ready: !self.unready.contains(&ordinal),
                 host: self.hosts.get(&ordinal).cloned(),
+                outdated: server.template != self.template,
                 ..Pod::default()
             })
             .collect();
@@ -251,6 +305,7 @@ impl Servers {
     pub(crate) async fn reconcile(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
         let (plan, done) = self.turn(permit).await;
         self.scale(plan.replicas);
+        self.restart_outdated(&plan);
         (plan, done)
     }
 
@@ -262,6 +317,8 @@ impl Servers {
             *since = since.filter(|_| holds).or_else(|| holds.then(Instant::now));
             since.map_or(Duration::ZERO, |since| since.elapsed())
         };
+        observed.promoted =
+            self.promotions.see(&Topology::of(self.goal, &observed), 4 * NODE_TIMEOUT, Instant::now());
         let topology = Topology::of(self.goal, &observed);
         let quorum_lost = self.goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
         let (drained, electing) = (!topology.drains(), topology.awaits_election());

@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use redis::cmd;
@@ -21,6 +21,8 @@ pub(crate) struct Written {
     pub(crate) acknowledged: BTreeMap<String, u64>,
     /// Errors other than redirections, by their text.
     pub(crate) errors: BTreeMap<String, u64>,
+    /// The longest time between two acknowledged writes.
+    pub(crate) stall: Duration,
 }
 
 /// A client of one cluster.
@@ -113,12 +115,15 @@ impl Writer {
             let mut client = ClusterClient::new(access, seed);
             let mut written = Written::default();
             let mut count = 0;
+            let mut last = Instant::now();
             while !stopped.load(Ordering::Relaxed) {
                 count += 1;
                 let key = format!("writer-{}", count % keys);
                 match client.send::<()>(&key, cmd("SET").arg(&key).arg(count)).await {
                     Ok(()) => {
                         written.acknowledged.insert(key, count);
+                        written.stall = written.stall.max(last.elapsed());
+                        last = Instant::now();
                     }
                     Err(error) => {
                         *written.errors.entry(error.message()).or_default() += 1;

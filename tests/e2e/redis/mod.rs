@@ -99,7 +99,7 @@ fn walked(namespace: &Namespace) -> Result<(), Failed> {
         Page {
             path: "docs/redis-operator.md",
             fence: "console",
-            images: &[("redis-operator:0.5.0", &image)],
+            images: &[("redis-operator:0.6.0", &image)],
             environment: vec![(operator::MANIFESTS, format!("{} manifests", operator::built()?.display()))],
             asks: &["kubectl -n redis-operator logs"],
         },

@@ -11,7 +11,7 @@ use crate::cluster::Namespace;
 use crate::images::olmkit;
 
 /// The release whose manifests are those of the program as it was built.
-const RELEASE: &str = "0.5.0";
+const RELEASE: &str = "0.6.0";
 
 /// A RedisCluster forms, and everything that was installed goes again.
 pub(super) fn runs(namespace: &Namespace) -> Result<(), Failed> {
