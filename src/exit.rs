@@ -6,6 +6,9 @@ use std::process::ExitCode;
 
 use olmkit_bundle::finding::Place;
 
+use crate::sentence::Help;
+use crate::shell::Reach;
+
 /// What the exit code says. The README has the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -39,12 +42,12 @@ pub struct Failure {
     /// Where in a file the trouble is.
     pub place: Option<Box<Place>>,
     /// The way out.
-    pub help: Option<String>,
+    pub help: Help,
 }
 
 impl Failure {
     fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { exit, error: error.into(), place: None, help: None }
+        Self { exit, error: error.into(), place: None, help: Help::default() }
     }
 
     /// The input or the world did not let us do it.
@@ -76,8 +79,15 @@ impl Failure {
 
     /// Names the way out.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+    pub fn help(mut self, help: impl Into<Help>) -> Self {
+        self.help = help.into();
+        self
+    }
+
+    /// The same failure, met on a cluster: the commands of its help act on it.
+    #[must_use]
+    pub fn on(mut self, reach: &Reach) -> Self {
+        self.help = self.help.on(reach);
         self
     }
 

@@ -125,7 +125,7 @@ impl From<FileError> for Failure {
             FileError::Stream { .. } | FileError::Foreign { .. } => Exit::Misuse,
             _ => Exit::Unknown,
         };
-        Self { help, exit, ..Self::unknown(error) }
+        Self { help: help.into(), exit, ..Self::unknown(error) }
     }
 }
 

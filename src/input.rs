@@ -389,7 +389,7 @@ impl Input {
                     && let Some(Err(error)) = path.to_str().map(str::parse::<Place>)
                 {
                     let help = error.help();
-                    return Err(Failure { help, ..Failure::misuse(error) });
+                    return Err(Failure::misuse(error).help(help));
                 }
                 let error = InputError::NotAnImage { path: path.clone() };
                 let help = "name an image: `oci:DIR:TAG`, `oci-archive:FILE`, `docker-archive:FILE` or \

@@ -17,6 +17,7 @@ pub mod interrupt;
 pub mod lifecycle;
 pub mod report;
 pub mod requests;
+pub mod sentence;
 pub mod shell;
 
 use std::ffi::OsString;

@@ -193,7 +193,7 @@ impl Printer {
                 schema: "olmkit.error/v1",
                 error: failure.to_string(),
                 causes: failure.causes(),
-                help: failure.help.clone(),
+                help: failure.help.text(),
                 place: failure.place.as_deref().map(json::Place::of),
             })),
             _ => failure_text(failure, &mut self.talk),
@@ -275,8 +275,8 @@ fn failure_text(failure: &Failure, talk: &mut dyn Write) -> io::Result<()> {
     for cause in failure.causes() {
         writeln!(talk, "  caused by: {}", printable(&cause))?;
     }
-    let helps = failure.help.iter().flat_map(|help| help.lines());
-    helps.into_iter().try_for_each(|help| writeln!(talk, "  {cyan}help{off}: {}", printable(help)))
+    let help = failure.help.to_string();
+    help.lines().try_for_each(|help| writeln!(talk, "  {cyan}help{off}: {}", printable(help)))
 }
 
 const ERROR: anstyle::Style = anstyle::AnsiColor::BrightRed.on_default().bold();

@@ -1,63 +1,219 @@
 //! Command lines that are printed for somebody to run. Names in them come from clusters and files, so every one of them is quoted
 //! here: a name that Kubernetes allows stands as it is, anything else cannot do more than be a word.
 
-use std::fmt::Display;
+use std::borrow::Cow;
+use std::fmt::{self, Display};
+use std::path::Path;
 
-/// A command line for a shell.
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+
+/// How a command reaches the cluster that it is about: the flags that select it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// None for the cluster that is current anyway.
+    flags: Vec<(&'static str, String)>,
+    /// Whether it is a simulated cluster, which kubectl does not reach.
+    is_simulated: bool,
+}
+
+impl Reach {
+    /// A real cluster, with the flags that select it.
+    pub fn real(flags: Vec<(&'static str, String)>) -> Self {
+        Self { flags, is_simulated: false }
+    }
+
+    /// A simulated cluster in a file; without one it ends with the command that made it.
+    pub fn simulated(file: Option<&Path>) -> Self {
+        let flags = file.iter().map(|path| ("simulate", path.to_string_lossy().into_owned())).collect();
+        Self { flags, is_simulated: true }
+    }
+}
+
+impl Display for Reach {
+    /// The flags, with a space before each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.flags.iter().try_for_each(|(name, value)| write!(f, " --{name} {}", quoted(value)))
+    }
+}
+
+/// A command line for a shell: programs with their words, and the cluster that they act on.
 ///
 /// ```
 /// use olmkit::shell::command;
-/// assert_eq!(command!("kubectl -n {} get pod {}", "here", "a").as_str(), "kubectl -n here get pod a");
-/// assert_eq!(command!("kubectl get crd {}", "a; id").as_str(), "kubectl get crd 'a; id'");
+/// assert_eq!(command!("kubectl -n {} get pod {}", "here", "a").to_string(), "kubectl -n here get pod a");
+/// assert_eq!(command!("kubectl get crd {}", "a; id").to_string(), "kubectl get crd 'a; id'");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command(String);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    stages: Vec<Stage>,
+    reach: Reach,
+}
 
-impl Command {
-    /// The line.
-    pub fn as_str(&self) -> &str {
-        &self.0
+/// A program of a command line, with what it is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stage {
+    /// What joins it to the one before.
+    joint: &'static str,
+    program: &'static str,
+    words: Vec<Word>,
+}
+
+/// What a program is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    /// As a shell reads it, with the spaces around it.
+    Literal(&'static str),
+    /// Any text. Whether it begins a word, which must not be taken for an option.
+    Value(String, bool),
+}
+
+/// What joins two programs in a template.
+const JOINTS: [&str; 3] = [" && ", " | ", "; do "];
+/// The nouns of our commands that ask a cluster.
+const NOUNS: [&str; 3] = [" operator", " source", " olm"];
+
+impl Stage {
+    fn is_kubectl(&self) -> bool {
+        self.program == "kubectl"
     }
 
+    /// Whether it is a command of ours that takes the flags of a cluster.
+    fn is_ours(&self, reach: &Reach) -> bool {
+        let Some(Word::Literal(first)) = self.words.first().filter(|_| self.program == "olmkit") else {
+            return false;
+        };
+        let has = |wanted: &str| {
+            self.words.iter().any(|word| matches!(word, Word::Literal(text) if text.contains(wanted)))
+        };
+        NOUNS.iter().any(|noun| first.starts_with(noun))
+            && !has(" --from ")
+            // These are never about a file with a simulated cluster.
+            && !(reach.is_simulated && (first.starts_with(" olm") || first.starts_with(" operator test")))
+    }
+
+    fn write(&self, reach: &Reach, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.joint, self.program)?;
+        if self.is_kubectl() && !reach.is_simulated {
+            write!(f, "{reach}")?;
+        }
+        for one in &self.words {
+            match one {
+                Word::Literal(text) => f.write_str(text)?,
+                Word::Value(text, true) => f.write_str(&word(text))?,
+                Word::Value(text, false) => f.write_str(&quoted(text))?,
+            }
+        }
+        if self.is_ours(reach) {
+            write!(f, "{reach}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Command {
     /// A template in which each `{}` is replaced by a word of its own.
     #[doc(hidden)]
     pub fn fill(template: &'static str, words: &[&dyn Display]) -> Self {
-        Self(String::new()).then(template, words)
+        Self::default().then(template, words)
     }
 
     /// More of the line, as [`Command::fill`].
     #[must_use]
     pub(crate) fn then(mut self, template: &'static str, words: &[&dyn Display]) -> Self {
+        let mut values = words.iter();
         let mut parts = template.split("{}");
-        self.0 += parts.next().unwrap_or("");
-        for (part, value) in parts.zip(words) {
-            let is_start = self.0.is_empty() || self.0.ends_with(' ');
-            self.0 += &if is_start { word(&value.to_string()) } else { quoted(&value.to_string()) };
-            self.0 += part;
+        self.literal(parts.next().unwrap_or_default());
+        for part in parts {
+            self.value(values.next().map(ToString::to_string).unwrap_or_default());
+            self.literal(part);
         }
         self
     }
 
     /// More words.
     #[must_use]
-    pub(crate) fn words(mut self, more: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub(crate) fn words(mut self, more: impl IntoIterator<Item = impl Display>) -> Self {
         for one in more {
-            self.0 += " ";
-            self.0 += &word(one.as_ref());
+            self.literal(" ");
+            self.value(one.to_string());
         }
         self
+    }
+
+    /// The same command on a cluster.
+    #[must_use]
+    pub fn on(mut self, reach: &Reach) -> Self {
+        reach.clone_into(&mut self.reach);
+        self
+    }
+
+    /// Whether it does what it says: kubectl does not reach a simulated cluster.
+    pub fn is_possible(&self) -> bool {
+        !(self.reach.is_simulated && self.stages.iter().any(Stage::is_kubectl))
+    }
+
+    /// Text of a template, with the programs that begin in it.
+    fn literal(&mut self, mut text: &'static str) {
+        while let Some((at, joint)) =
+            JOINTS.iter().filter_map(|joint| Some((text.find(joint)?, *joint))).min()
+        {
+            self.push(&text[..at]);
+            self.stages.push(Stage { joint, program: "", words: Vec::new() });
+            text = &text[at + joint.len()..];
+        }
+        self.push(text);
+    }
+
+    fn push(&mut self, text: &'static str) {
+        let Some(stage) = self.stages.last_mut() else {
+            self.stages.push(Stage { joint: "", program: "", words: Vec::new() });
+            return self.push(text);
+        };
+        let (program, words) = match stage.program {
+            "" => text.split_at(text.find(' ').unwrap_or(text.len())),
+            program => (program, text),
+        };
+        stage.program = program;
+        stage.words.push(Word::Literal(words));
+    }
+
+    fn value(&mut self, text: String) {
+        if let Some(stage) = self.stages.last_mut() {
+            let is_start = matches!(stage.words.last(), Some(Word::Literal(before)) if before.ends_with(' '));
+            stage.words.push(Word::Value(text, is_start));
+        }
+    }
+}
+impl Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stages.iter().try_for_each(|stage| stage.write(&self.reach, f))
+    }
+}
+
+impl Serialize for Command {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Command {
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+
+    fn inline_schema() -> bool {
+        true
     }
 }
 
 impl From<&'static str> for Command {
     fn from(line: &'static str) -> Self {
-        Self(line.to_owned())
-    }
-}
-
-impl From<Command> for String {
-    fn from(command: Command) -> Self {
-        command.0
+        Self::fill(line, &[])
     }
 }
 
@@ -114,8 +270,59 @@ mod tests {
             assert_eq!(word(name), expected, "{name:?}");
         }
         let line = command!("kubectl -n {} delete job/{} -l a={}", "-x", "b;c", "--d");
-        assert_eq!(line.as_str(), "kubectl -n _x delete job/'b;c' -l a=--d");
+        assert_eq!(line.to_string(), "kubectl -n _x delete job/'b;c' -l a=--d");
         let more = command!("kubectl delete").words(["a", "b c", "-A"]).then(" && echo {}", &[&"{}"]);
-        assert_eq!(more.as_str(), "kubectl delete a 'b c' _A && echo '{}'");
+        assert_eq!(more.to_string(), "kubectl delete a 'b c' _A && echo '{}'");
+    }
+
+    fn team() -> Reach {
+        let flags = [("context", "team"), ("kubeconfig", "my config"), ("as", "jo"), ("as-group", "a b")];
+        Reach::real(flags.map(|(name, value)| (name, value.to_owned())).into())
+    }
+
+    #[test]
+    fn every_program_of_a_line_acts_on_the_cluster_that_it_is_printed_for() {
+        let flags = "--context team --kubeconfig 'my config' --as jo --as-group 'a b'";
+        let text = "it's; do kubectl | kubectl x && kubectl y";
+        for (line, expected) in [
+            (command!("kubectl -n {} get pods", "ns"), format!("kubectl {flags} -n ns get pods")),
+            (
+                command!("kubectl -n {} delete x/y", "ns")
+                    .then(" && echo {} | kubectl create -f -", &[&text]),
+                format!(
+                    "kubectl {flags} -n ns delete x/y && echo 'it'\\''s; do kubectl | kubectl x && kubectl y' | kubectl {flags} create -f -"
+                ),
+            ),
+            (
+                command!("for list in")
+                    .words(["/a", "/b"])
+                    .then("; do kubectl get --raw $list; done > x", &[]),
+                format!("for list in /a /b; do kubectl {flags} get --raw $list; done > x"),
+            ),
+            (
+                command!("olmkit operator approve {} -n {}", "demo", "ns"),
+                format!("olmkit operator approve demo -n ns {flags}"),
+            ),
+            (command!("olmkit olm status"), format!("olmkit olm status {flags}")),
+            (command!("olmkit bundle validate {}", "bundle"), "olmkit bundle validate bundle".to_owned()),
+            (
+                command!("olmkit operator doctor --from {}", "objects.json"),
+                "olmkit operator doctor --from objects.json".to_owned(),
+            ),
+        ] {
+            assert_eq!(line.on(&team()).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn no_command_of_a_simulated_cluster_reaches_a_real_one() {
+        let file = Reach::simulated(Some(Path::new("c.json")));
+        assert!(!command!("kubectl get pods").on(&file).is_possible());
+        assert!(!command!("echo {} | kubectl create -f -", "x").on(&file).is_possible());
+        let list = command!("olmkit operator list").on(&file);
+        assert!(list.is_possible());
+        assert_eq!(list.to_string(), "olmkit operator list --simulate c.json");
+        let test = command!("olmkit operator test {}", "demo").on(&file);
+        assert_eq!(test.to_string(), "olmkit operator test demo");
     }
 }

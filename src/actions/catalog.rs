@@ -190,7 +190,7 @@ pub(super) fn edges(
 
 fn add_failure(error: AddError) -> Failure {
     let (place, help) = (error.place().cloned(), error.help().map(str::to_owned));
-    Failure { help, ..Failure::no(error) }.at(place)
+    Failure::no(error).help(help).at(place)
 }
 
 /// The directory that a catalog is written to, and the file's name in it if the catalog is one file.

@@ -182,7 +182,7 @@ fn of_cluster(
 
 fn cannot_compare(error: CompareError) -> Failure {
     let help = error.help().to_owned();
-    Failure { help: Some(help), ..Failure::unknown(error) }
+    Failure::unknown(error).help(help)
 }
 
 /// The package of two bundles, and their versions.

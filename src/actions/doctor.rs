@@ -13,6 +13,7 @@ mod stream;
 use crate::exit::Failure;
 use crate::files;
 use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose};
+use crate::sentence::Sentence;
 use crate::shell::{command, quoted};
 use stream::{Compression, Stream, damaged};
 
@@ -156,10 +157,11 @@ fn alone(path: &Path, at: Option<i64>) -> Result<Observation, Failure> {
     }
     if stream.is_tar() && at.is_some() {
         let tar = if is_stdin(path) { command!("tar -x") } else { command!("tar -xf {}", path.display()) };
-        return Err(no_trace(path).help(format!(
-            "unpack it with `{}`, and pass --at with a recorded trace (.jsonl) from it",
-            tar.as_str()
-        )));
+        return Err(no_trace(path).help(
+            Sentence::from("unpack it with ")
+                + tar
+                + ", and pass --at with a recorded trace (.jsonl) from it",
+        ));
     }
     if stream.is_tar() || stream.compression == Compression::None && !is_pipe(path) {
         return collected(&[path.to_owned()], Some(Content::Stream(stream)), at);
@@ -368,7 +370,7 @@ fn collected(paths: &[PathBuf], mut first: Option<Content>, at: Option<i64>) -> 
         seen.of("Subscription").next().is_none() && seen.of("ClusterServiceVersion").next().is_none();
     if is_empty {
         let names: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        let mut failure = Failure::unknown(DoctorError::Nothing { what: names.join(", ") });
+        let failure = Failure::unknown(DoctorError::Nothing { what: names.join(", ") });
         if let Some(path) = paths.iter().find(|path| is_simulation(path)) {
             return Err(
                 failure.help(format!("this is a simulated cluster: pass --simulate {}", path.display()))
@@ -378,8 +380,7 @@ fn collected(paths: &[PathBuf], mut first: Option<Content>, at: Option<i64>) -> 
             .first()
             .map(|problem| format!("{}: {}\n", problem.what, problem.why))
             .unwrap_or_default();
-        failure.help = Some(format!("{first}{}", collect()));
-        return Err(failure);
+        return Err(failure.help(format!("{first}{}", collect())));
     }
     for NotSeen { what, why } in problems {
         seen.miss(what, why);

@@ -168,5 +168,5 @@ pub(super) fn load(catalog: &Path) -> Result<CatalogFiles, Failure> {
 
 pub(super) fn edit_failure(error: EditError) -> Failure {
     let (place, help) = (error.place().cloned(), error.help());
-    Failure { help, ..Failure::no(error) }.at(place)
+    Failure::no(error).help(help).at(place)
 }

@@ -29,7 +29,7 @@ macro_rules! failures {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                Self { exit: exit_of(&error), help: error.help(), ..Self::unknown(error) }
+                Self { exit: exit_of(&error), help: error.help().into(), ..Self::unknown(error) }
             }
         }
     )*};
@@ -40,6 +40,6 @@ failures!(ArchiveError, BlobError, ImageError, InputError, LayerError, LoadError
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let exit = if error.is_misuse() { Exit::Misuse } else { exit_of(&error) };
-        Self { exit, help: error.help(), ..Self::unknown(error) }
+        Self { exit, help: error.help().into(), ..Self::unknown(error) }
     }
 }

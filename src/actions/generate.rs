@@ -325,8 +325,10 @@ fn finish(
     base: Option<PathBuf>,
 ) -> Result<Box<dyn Answer>, Failure> {
     if let Task::Explain(path) = &task {
-        let fields = generate::explain(&generated.draft, path)
-            .map_err(|error| Failure { help: Some(error.help.clone()), ..Failure::no(error) })?;
+        let fields = generate::explain(&generated.draft, path).map_err(|error| {
+            let help = error.help.clone();
+            Failure::no(error).help(help)
+        })?;
         return Ok(Box::new(ExplainedAnswer::new(generated.csv, &fields)));
     }
     let mut answer = GeneratedAnswer {

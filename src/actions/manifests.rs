@@ -141,7 +141,11 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
 fn refused(request: &Request, error: &RenderError) -> Failure {
     let help = error.help().map(str::to_owned);
     let exit = if let RenderError::Namespace { .. } = error { Exit::Misuse } else { Exit::No };
-    Failure { help, exit, ..Failure::unknown(format!("cannot render `{}`: {error}", request.bundle)) }
+    Failure {
+        help: help.into(),
+        exit,
+        ..Failure::unknown(format!("cannot render `{}`: {error}", request.bundle))
+    }
 }
 
 fn fill(

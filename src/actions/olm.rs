@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::operator::{Aim, Aimed, connect, failure};
+use super::operator::{connect, failure};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::lifecycle::cluster::Cluster as _;
@@ -18,6 +18,8 @@ use crate::lifecycle::olm::manifests::{Override, Release, ReleaseError};
 use crate::lifecycle::olm::status::{self, OlmStatus};
 use crate::lifecycle::olm::uninstall::Uninstall;
 use crate::lifecycle::uninstall::Removed;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 pub use download::{Download, RELEASES};
 
@@ -84,16 +86,12 @@ pub fn run(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    let aim = Aim::context(choice);
-    let mut done = done(choice, verb, options, &Aimed { aim: &aim, progress });
-    match &mut done {
-        Ok(Outcome::Installed(status) | Outcome::Status(status)) => {
-            status.problems.iter_mut().for_each(|problem| *problem = aim.text(problem));
-        }
-        Ok(Outcome::Removed(removed)) => aim.removed(removed),
-        Ok(Outcome::Planned(_)) | Err(_) => {}
+    let reach = choice.reach();
+    let options = Options { reach: reach.clone(), ..options.clone() };
+    match done(choice, verb, &options, progress) {
+        Ok(Outcome::Removed(removed)) => Ok(Outcome::Removed(removed.on(&reach))),
+        done => done.map_err(|failure| failure.on(&reach)),
     }
-    done.map_err(|failure| aim.failure(failure))
 }
 
 fn done(
@@ -132,7 +130,7 @@ fn done(
         let made = if options.dry_run { Vec::new() } else { made };
         let failure = failure(error, &made, &awaited, None);
         return Err(if has_made {
-            also(failure, "`olmkit olm uninstall` removes what was installed")
+            also(failure, command!("olmkit olm uninstall") + " removes what was installed")
         } else {
             failure
         });
@@ -146,14 +144,15 @@ fn done(
     Err(match engine.undo_olm(&made) {
         Ok(removed) => also(
             failure,
-            &format!(
+            format!(
                 "the {} objects that were created are removed; --keep leaves them to be looked at",
                 removed.len()
             ),
         ),
         Err(error) => also(
             failure,
-            &format!("not everything that was created could be removed: {error}; run `olmkit olm uninstall`"),
+            Sentence::from(format!("not everything that was created could be removed: {error}; run "))
+                + command!("olmkit olm uninstall"),
         ),
     })
 }
@@ -184,12 +183,8 @@ fn failure_exit(error: &crate::lifecycle::engine::EngineError) -> Exit {
     }
 }
 
-fn also(failure: Failure, text: &str) -> Failure {
-    let help = match &failure.help {
-        Some(help) => format!("{help}\n{text}"),
-        None => text.to_owned(),
-    };
-    failure.help(help)
+fn also(failure: Failure, more: impl Into<Sentence>) -> Failure {
+    Failure { help: failure.help.and(more.into()), ..failure }
 }
 
 /// The manifests of a request.

@@ -1,6 +1,5 @@
 //! The operator verbs: which cluster, which catalogs, and what is kept of it.
 
-mod aim;
 mod catalog_source;
 pub mod channel_test;
 mod held;
@@ -29,14 +28,14 @@ use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
 use crate::lifecycle::policy::{Policy, Violation};
 use crate::lifecycle::preview::Preview;
-use crate::lifecycle::rights::Right;
 use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::sources::{Add, Origin, Source};
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
 use crate::report::{ClusterOutcome, OperatorAnswer};
 
-pub(super) use aim::{Aim, Aimed};
+use crate::sentence::{Help, Sentence};
+use crate::shell::{Reach, command};
 use catalog_source::served;
 pub use catalog_source::{NewCatalog, SourceVerb, is_on_disk};
 use made::Made;
@@ -217,7 +216,7 @@ pub fn run(
     if !target.simulate.is_empty() {
         if matches!(verb, Verb::Watch { .. }) {
             return Err(Failure::misuse("a simulated cluster changes only while a command runs on it")
-                .help("see `olmkit operator list`"));
+                .help(Sentence::from("see ") + command!("olmkit operator list")));
         }
         verb.has_namespace()?;
     }
@@ -243,12 +242,13 @@ pub fn run(
                 let name = path.display().to_string();
                 let named = Within { context: name.clone(), progress };
                 let progress: &dyn Progress = if files.len() == 1 { progress } else { &named };
-                let done = Aim::file(path).around(progress, |progress| {
-                    simulated::with(path, target, access, &errand, |cluster, sources| {
-                        one(cluster, sources, &errand, progress, &name)
-                    })
+                let reach = Reach::simulated(Some(path));
+                let options = Options { reach: reach.clone(), ..options.clone() };
+                let errand = Errand { options: &options, ..errand };
+                let done = simulated::with(path, target, access, &errand, |cluster, sources| {
+                    one(cluster, sources, &errand, progress, &name)
                 });
-                outcomes.push((name, done));
+                outcomes.push((name, on(&reach, done)));
             }
             outcomes
         }
@@ -421,12 +421,11 @@ struct UnusableContext {
 fn all_of(contexts: &[String], each: Vec<Result<Reached, Failure>>) -> Result<Vec<Reached>, Failure> {
     let unusable = |context: &String, failure: Failure| {
         let Failure { exit, error, place, help } = failure;
-        let unchanged = "nothing was changed on any cluster".to_owned();
         Failure {
             exit,
             error: Box::new(UnusableContext { context: context.clone(), source: error }),
             place,
-            help: help.into_iter().chain([unchanged]).reduce(|all, more| all + "\n" + &more),
+            help: help.and("nothing was changed on any cluster"),
         }
     };
     contexts
@@ -518,7 +517,19 @@ fn real(
     errand: &Errand<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    Aim::at(target, context).around(progress, |progress| on_real(reached, target, context, errand, progress))
+    let reach = target.choice(context).reach();
+    let options = Options { reach: reach.clone(), ..errand.options.clone() };
+    let errand = &Errand { options: &options, ..*errand };
+    on(&reach, on_real(reached, target, context, errand, progress))
+}
+
+/// What came of a verb, with commands that act on its cluster.
+fn on(reach: &Reach, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
+    match done {
+        Ok(Outcome::Diagnosis(diagnosis)) => Ok(Outcome::Diagnosis(diagnosis.on(reach))),
+        Ok(Outcome::Removed(removed)) => Ok(Outcome::Removed(removed.on(reach))),
+        done => done.map_err(|failure| failure.on(reach)),
+    }
 }
 
 fn on_real(
@@ -585,7 +596,7 @@ fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Failure) -> Fa
     };
     let found = Stuck::of(cause, &operator.namespace);
     if let Some(EngineError::TimedOut { suspicion, .. }) = failure.error.downcast_mut::<EngineError>() {
-        failure.help = found.help.iter().chain(&failure.help).cloned().reduce(|all, more| all + "\n" + &more);
+        failure.help = found.help.clone().and(failure.help.into_sentences());
         *suspicion = Some(found);
     }
     failure
@@ -748,52 +759,51 @@ fn done_so_far(done: &[Planned]) -> String {
 const MOST_TOLD: usize = 12;
 
 /// How a verb's failure ends the command, and the way out.
-pub(super) fn failure(error: EngineError, done: &[Planned], awaited: &str, resume: Option<&str>) -> Failure {
+pub(super) fn failure(
+    error: EngineError,
+    done: &[Planned],
+    awaited: &str,
+    resume: Option<&Sentence>,
+) -> Failure {
     let (exit, mut help) = match &error {
         EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
         EngineError::Refused { help, .. } => (Exit::No, help.clone()),
         EngineError::TimedOut { suspicion, .. } => {
-            (Exit::TimedOut, suspicion.as_ref().and_then(|stuck| stuck.help.clone()))
+            (Exit::TimedOut, suspicion.as_ref().map(|stuck| stuck.help.clone()).unwrap_or_default())
         }
-        EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, None),
-        EngineError::Cluster(error @ ClusterError::TimedOut { .. }) => (Exit::TimedOut, error.help()),
-        EngineError::Cluster(error) => (Exit::Unknown, error.help()),
+        EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, Help::default()),
+        EngineError::Cluster(error @ ClusterError::TimedOut { .. }) => (Exit::TimedOut, error.help().into()),
+        EngineError::Cluster(error) => (Exit::Unknown, error.help().into()),
         EngineError::Rights { missing } => {
-            let rules: Vec<String> = missing.iter().map(Right::rule).collect();
-            (Exit::Unknown, Some(rules.join("\n")))
+            let rules: Vec<Sentence> = missing.iter().map(|right| right.rule().into()).collect();
+            (Exit::Unknown, rules.into())
         }
-        EngineError::Backup { .. } => {
-            (Exit::Unknown, Some("choose a directory for them with --backup-dir".to_owned()))
-        }
+        EngineError::Backup { .. } => (Exit::Unknown, "choose a directory for them with --backup-dir".into()),
         EngineError::Catalog { source, .. } => {
-            let elsewhere = "say where the catalog can be read with --catalog-from".to_owned();
+            let elsewhere = "say where the catalog can be read with --catalog-from";
             match source.downcast_ref() {
                 // What is said of an interruption follows.
-                Some(sources::Because(failure)) if failure.exit == Exit::Interrupted => (failure.exit, None),
-                Some(sources::Because(failure)) => {
-                    (failure.exit, Some(failure.help.clone().unwrap_or(elsewhere)))
+                Some(sources::Because(failure)) if failure.exit == Exit::Interrupted => {
+                    (failure.exit, Help::default())
                 }
-                None => (Exit::Unknown, Some(elsewhere)),
+                Some(sources::Because(failure)) => (failure.exit, failure.help.clone().or(elsewhere)),
+                None => (Exit::Unknown, elsewhere.into()),
             }
         }
     };
-    let mut also = Vec::new();
-    if exit == Exit::TimedOut && !done.is_empty() {
-        also.push(done_so_far(done));
+    if exit == Exit::Interrupted || (exit == Exit::TimedOut && !done.is_empty()) {
+        help = help.and(done_so_far(done));
     }
-    if exit == Exit::Interrupted {
-        also.push(done_so_far(done));
-        if !awaited.is_empty() {
-            also.push(format!("left: {awaited}"));
-        }
+    if exit == Exit::Interrupted && !awaited.is_empty() {
+        help = help.and(format!("left: {awaited}"));
     }
     match (done.is_empty(), exit) {
-        (false, _) => also.push(format!("changes were kept; {}", resume.unwrap_or(RESUME))),
-        (true, Exit::Interrupted) => also.push("run the same command again to start over".to_owned()),
+        (false, _) => {
+            let resume = resume.cloned().unwrap_or_else(|| RESUME.into());
+            help = help.and(Sentence::from("changes were kept; ") + resume);
+        }
+        (true, Exit::Interrupted) => help = help.and("run the same command again to start over"),
         (true, _) => {}
-    }
-    if !also.is_empty() {
-        help = Some(help.into_iter().chain(also).collect::<Vec<_>>().join("\n"));
     }
     Failure { exit, error: Box::<dyn Error + Send + Sync>::from(error), place: None, help }
 }

@@ -23,6 +23,7 @@ use crate::files::{self, OutputDir};
 use crate::image::Access;
 use crate::input::{CONFIGS_LABEL, Input};
 use crate::report::StreamAnswer;
+use crate::sentence::Help;
 
 /// What to render.
 #[derive(Debug)]
@@ -294,7 +295,7 @@ struct SourceError {
     reference: String,
     exit: Exit,
     place: Option<Box<olmkit_bundle::finding::Place>>,
-    help: Option<String>,
+    help: Help,
     #[source]
     source: Box<dyn Error + Send + Sync>,
 }
@@ -355,7 +356,7 @@ pub fn convert(
             template::ConvertError::NoPackage { package } => Some(within.help(What::Package, package)),
             error => error.help().map(str::to_owned),
         };
-        Failure { help, ..Failure::no(error) }.at(place)
+        Failure::no(error).help(help).at(place)
     })?;
     Ok(StreamAnswer { text })
 }
@@ -365,7 +366,7 @@ fn template_failure(error: TemplateError) -> Failure {
         TemplateError::Source(source) => match source.downcast::<SourceError>() {
             Ok(error) => {
                 let mut error = *error;
-                let (exit, place, help) = (error.exit, error.place.take(), error.help.take());
+                let (exit, place, help) = (error.exit, error.place.take(), std::mem::take(&mut error.help));
                 Failure { exit, error: Box::new(error), place, help }
             }
             Err(source) => Failure::no(TemplateError::Source(source)),

@@ -196,6 +196,6 @@ pub(super) mod tests {
         let given = Server::Given(BTreeMap::new());
         let error = given.programs(&["linux/arm64".parse().unwrap()]).unwrap_err();
         assert_eq!(error.to_string(), "there is no catalog server for linux/arm64");
-        assert!(error.help.unwrap().contains("--base quay.io/operator-framework/opm:latest"));
+        assert!(error.help.to_string().contains("--base quay.io/operator-framework/opm:latest"));
     }
 }

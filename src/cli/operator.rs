@@ -279,7 +279,7 @@ impl Waiting {
             Some(settle) => settle,
             None => Options::default().settle.min(timeout / 2),
         };
-        Ok(Options { timeout, settle, wait, dry_run })
+        Ok(Options { timeout, settle, wait, dry_run, ..Options::default() })
     }
 }
 
@@ -566,7 +566,7 @@ fn read_policy(path: &std::path::Path) -> Result<Policy, Failure> {
     Policy::parse(&text).map_err(|error| {
         let help = error.help();
         let what = format!("`{}` is not a policy: {error}", path.display());
-        Failure { help, ..Failure::misuse(what) }
+        Failure::misuse(what).help(help)
     })
 }
 

@@ -73,7 +73,13 @@ struct SourceWaiting {
 
 impl SourceWaiting {
     fn options(self) -> Options {
-        Options { timeout: self.timeout, settle: Duration::ZERO, wait: self.wait, dry_run: self.dry_run }
+        Options {
+            timeout: self.timeout,
+            settle: Duration::ZERO,
+            wait: self.wait,
+            dry_run: self.dry_run,
+            ..Options::default()
+        }
     }
 }
 

@@ -10,8 +10,10 @@ use super::api::{
     Approval, ClusterServiceVersion, CsvPhase, InstallPlan, InstallPlanPhase, Named as _, Object,
     Subscription, label,
 };
-use super::doctor::{Cause, FIXABLE};
+use super::doctor::{Cause, FIXABLE, Repair};
 use super::observe::Observed;
+use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 
 /// Where to go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,16 +102,16 @@ pub struct Stuck {
     /// In a sentence.
     pub sentence: String,
     /// The way out.
-    pub help: Option<String>,
+    pub help: Help,
 }
 
 impl Stuck {
     fn new(code: &'static str, sentence: impl Into<String>) -> Self {
-        Self { code, sentence: sentence.into(), help: None }
+        Self { code, sentence: sentence.into(), help: Help::default() }
     }
 
-    fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+    fn help(mut self, help: impl Into<Help>) -> Self {
+        self.help = help.into();
         self
     }
 
@@ -117,27 +119,16 @@ impl Stuck {
     pub fn of(cause: &Cause, namespace: &str) -> Self {
         const MOST: usize = 2;
         const LONGEST: usize = 200;
-        let fits = |command: &str| !command.contains('\n') && command.len() <= LONGEST;
-        let repairs = cause.repair.iter().filter(|repair| fits(&repair.command));
-        let mut help: Vec<String> =
-            repairs.take(MOST).map(|repair| format!("`{}`: {}", repair.command, repair.effect)).collect();
-        let name = match cause.subscription.as_str() {
-            "" => String::new(),
-            name => format!(" {name}"),
-        };
+        let fits = |line: &str| !line.contains('\n') && line.len() <= LONGEST;
+        let repairs = cause.repair.iter().filter(|repair| fits(&repair.command.to_string()));
+        let mut help: Vec<Sentence> = repairs.take(MOST).map(Repair::step).collect();
         if FIXABLE.contains(&cause.code) {
-            help.push(format!(
-                "`olmkit operator doctor{name} -n {namespace} --fix`: repairs it where that interrupts nothing and loses nothing"
-            ));
+            let effect = "repairs it where that interrupts nothing and loses nothing";
+            help.push(Sentence::step(cause.doctor(namespace).then(" --fix", &[]), effect));
         }
-        help.push(format!(
-            "`olmkit operator doctor{name} -n {namespace}`: shows what the cause was seen by, and every repair"
-        ));
-        Self {
-            code: cause.code,
-            sentence: format!("{} [{}]", cause.sentence, cause.code),
-            help: Some(help.join("\n")),
-        }
+        let effect = "shows what the cause was seen by, and every repair";
+        help.push(Sentence::step(cause.doctor(namespace), effect));
+        Self { code: cause.code, sentence: format!("{} [{}]", cause.sentence, cause.code), help: help.into() }
     }
 }
 
@@ -316,12 +307,10 @@ fn without_plan(
             "plan-leads-elsewhere",
             format!("{} leads to `{}`, not to `{next}`", plan.key(), status.current_csv),
         );
-        let stuck = stuck.help(format!(
-            "run the command again: it computes the upgrade path again, for the catalog may have changed; if the plan is still there, \
-             `olmkit operator doctor {} -n {}` shows why OLM keeps it",
-            subscription.name(),
-            subscription.namespace()
-        ));
+        let again = "run the command again: it computes the upgrade path again, for the catalog may have changed; if the plan is still there, ";
+        let doctor =
+            command!("olmkit operator doctor {} -n {}", subscription.name(), subscription.namespace());
+        let stuck = stuck.help(Sentence::from(again) + doctor + " shows why OLM keeps it");
         return Decision::Suspect(Awaited::Plan(next.to_owned()), stuck);
     }
     let beyond = !status.installed_csv.is_empty() && !goal.way.contains(&status.installed_csv);

@@ -42,7 +42,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::api::Key;
-use crate::shell::Command;
 
 pub use cluster::{complete, list, observe};
 pub use codes::{CODES, Code};
@@ -52,6 +51,8 @@ pub use observation::{Doc, NotSeen, Observation};
 pub use recording::{Recorder, RecordingError, moments, replay};
 pub use uncollected::COLLECT;
 
+use crate::sentence::Sentence;
+use crate::shell::{Command, Reach, command};
 use subject::{Subject, Verdict};
 
 /// The codes of causes that `--fix` knows a repair of, which it applies where it does no harm.
@@ -222,17 +223,35 @@ pub struct Evidence {
 #[serde(rename_all = "camelCase")]
 pub struct Repair {
     /// The command, as it can be run.
-    pub command: String,
+    pub command: Command,
     /// What it does and what it costs.
-    pub effect: String,
+    pub effect: Sentence,
     /// Whether it interrupts nothing and loses nothing: `--fix` applies those that it can.
     pub safe: bool,
 }
 
 impl Repair {
     /// One that costs something. A [`Command`] has every name in it quoted.
-    fn of(command: impl Into<Command>, effect: impl Into<String>) -> Self {
-        Self { command: command.into().into(), effect: effect.into(), safe: false }
+    fn of(command: impl Into<Command>, effect: impl Into<Sentence>) -> Self {
+        Self { command: command.into(), effect: effect.into(), safe: false }
+    }
+
+    /// The command with its effect.
+    pub fn step(&self) -> Sentence {
+        Sentence::step(self.command.clone(), self.effect.clone())
+    }
+
+    /// The same on a cluster. Where kubectl does not reach it, `fix` is the command that applies a safe repair; none where it was applied,
+    /// which is not named again.
+    fn on(self, reach: &Reach, is_fixable: bool, fix: Option<&Command>) -> Option<Self> {
+        let (command, effect) = (self.command.on(reach), self.effect.on(reach));
+        if command.is_possible() {
+            return Some(Self { command, effect, ..self });
+        }
+        match self.safe && is_fixable {
+            true => fix.map(|fix| Self { command: fix.clone(), effect, ..self }),
+            false => Some(Self { command, effect: Sentence::from("on a real cluster: ") + effect, ..self }),
+        }
     }
 }
 
@@ -247,7 +266,7 @@ pub struct Fix {
     /// Whether a repair was applied; with `--dry-run` it never is.
     pub done: bool,
     /// What was done or would be, or why nothing was.
-    pub what: String,
+    pub what: Sentence,
     /// Whether a repair fits.
     pub fits: bool,
 }
@@ -302,12 +321,12 @@ impl Cause {
         self
     }
 
-    fn repair(mut self, command: impl Into<Command>, effect: impl Into<String>) -> Self {
+    fn repair(mut self, command: impl Into<Command>, effect: impl Into<Sentence>) -> Self {
         self.repair.push(Repair::of(command, effect));
         self
     }
 
-    fn safe_repair(mut self, command: impl Into<Command>, effect: impl Into<String>) -> Self {
+    fn safe_repair(mut self, command: impl Into<Command>, effect: impl Into<Sentence>) -> Self {
         self.repair.push(Repair { safe: true, ..Repair::of(command, effect) });
         self
     }
@@ -316,10 +335,16 @@ impl Cause {
     fn instead(mut self, repair: Repair) -> Self {
         let effect = match self.repair.is_empty() {
             true => repair.effect,
-            false => format!("instead, {}", repair.effect),
+            false => Sentence::from("instead, ") + repair.effect,
         };
         self.repair.push(Repair { effect, ..repair });
         self
+    }
+
+    /// The command that shows all about it.
+    pub fn doctor(&self, namespace: &str) -> Command {
+        let name = Some(&self.subscription).filter(|name| !name.is_empty());
+        command!("olmkit operator doctor").words(name).then(" -n {}", &[&namespace])
     }
 
     fn state(&self) -> State {
@@ -327,6 +352,28 @@ impl Cause {
             Level::Error => State::Broken,
             Level::Warning => State::Waiting,
         }
+    }
+}
+
+impl Diagnosis {
+    /// The same, with its commands on a cluster.
+    #[must_use]
+    pub fn on(mut self, reach: &Reach) -> Self {
+        for cause in &mut self.causes {
+            let is_it =
+                |one: &&OperatorState| one.code == Some(cause.code) && one.subscription == cause.subscription;
+            let operator = self.operators.iter().find(is_it);
+            let fix =
+                operator.map(|operator| cause.doctor(&operator.namespace).then(" --fix", &[]).on(reach));
+            let is_fixable = FIXABLE.contains(&cause.code);
+            let repairs = std::mem::take(&mut cause.repair).into_iter();
+            cause.repair = repairs.filter_map(|repair| repair.on(reach, is_fixable, fix.as_ref())).collect();
+            cause.repair.dedup_by(|one, other| one.command == other.command);
+        }
+        for fix in &mut self.fixes {
+            fix.what = std::mem::take(&mut fix.what).on(reach);
+        }
+        self
     }
 }
 

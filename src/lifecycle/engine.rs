@@ -15,6 +15,8 @@ use super::look::Operator;
 use super::observe::{Observed, Row};
 use super::offer::{Offer, OfferedBundle};
 use super::rights::Right;
+use crate::sentence::{Help, Sentence};
+use crate::shell::{Reach, command};
 
 /// How long a check after an upgrade has to fail before it is believed. A catalog needs up to half a minute to be reached.
 pub(super) const GRACE: Duration = Duration::from_secs(60);
@@ -129,7 +131,7 @@ pub enum EngineError {
         /// What.
         what: String,
         /// The way out.
-        help: Option<String>,
+        help: Help,
     },
     /// Rights are missing that the verb needs later on.
     #[error("not allowed to {}", words(.missing))]
@@ -172,11 +174,11 @@ fn words(missing: &[Right]) -> String {
 
 impl EngineError {
     pub(super) fn refused(what: impl Into<String>) -> Self {
-        Self::Refused { what: what.into(), help: None }
+        Self::Refused { what: what.into(), help: Help::default() }
     }
 
-    pub(super) fn refused_help(what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Refused { what: what.into(), help: Some(help.into()) }
+    pub(super) fn refused_help(what: impl Into<String>, help: impl Into<Help>) -> Self {
+        Self::Refused { what: what.into(), help: help.into() }
     }
 }
 
@@ -191,6 +193,8 @@ pub struct Options {
     pub wait: bool,
     /// Whether nothing is written.
     pub dry_run: bool,
+    /// How commands that are printed reach the cluster.
+    pub reach: Reach,
 }
 
 impl Default for Options {
@@ -200,6 +204,7 @@ impl Default for Options {
             settle: Duration::from_secs(10),
             wait: true,
             dry_run: false,
+            reach: Reach::default(),
         }
     }
 }
@@ -221,7 +226,7 @@ pub struct Engine<'e> {
     /// What was waited for last.
     awaited: String,
     /// What is to be done after the verb has failed half-way, where it is not to run the same command again.
-    resume: Option<String>,
+    resume: Option<Sentence>,
     /// How many writes of others came in between, one after another.
     overtaken: u32,
     /// What the doctor found last, and when.
@@ -271,20 +276,21 @@ impl<'e> Engine<'e> {
     }
 
     /// How the operator is named in the command that resumes, where it is not the same command again.
-    pub fn resume(&self) -> Option<&str> {
-        self.resume.as_deref()
+    pub fn resume(&self) -> Option<&Sentence> {
+        self.resume.as_ref()
     }
 
     /// Says that the verb resumes with another name, since the one that was given goes.
     pub(super) fn resume_as(&mut self, name: &str, namespace: &str) {
-        self.resume = Some(format!("run the command again with `{name} -n {namespace}` to resume"));
+        self.resume = Some(format!("run the command again with `{name} -n {namespace}` to resume").into());
     }
 
     /// Says that OLM resumes by itself, and with which command to see it.
     pub(super) fn olm_resumes(&mut self, name: &str, namespace: &str) {
-        self.resume = Some(format!(
-            "approving it again does nothing: see how far OLM is with `olmkit operator doctor {name} -n {namespace}`"
-        ));
+        self.resume = Some(
+            Sentence::from("approving it again does nothing: see how far OLM is with ")
+                + command!("olmkit operator doctor {} -n {}", name, namespace),
+        );
     }
 
     /// When the verb has to be over: there is one deadline for all that it does.
@@ -293,8 +299,8 @@ impl<'e> Engine<'e> {
         self.cluster.deadline().map_or(own, |deadline| deadline.min(own))
     }
 
-    pub(super) fn say(&self, text: impl AsRef<str>) {
-        self.progress.said(self.elapsed(), text.as_ref());
+    pub(super) fn say(&self, text: impl Into<Sentence>) {
+        self.progress.said(self.elapsed(), &text.into().on(&self.options.reach).to_string());
     }
 
     /// Creates an object, unless this is a dry run.
@@ -523,16 +529,21 @@ impl<'e> Engine<'e> {
             let (name, namespace, to) = (away.name(), away.namespace(), &away.spec.starting_csv);
             return Err(EngineError::refused_help(
                 format!("{what}: its rollback to `{to}` was interrupted"),
-                format!("run `olmkit operator rollback {name} -n {namespace} --to {to}` to resume"),
+                Sentence::from("run ")
+                    + command!("olmkit operator rollback {} -n {} --to {}", name, namespace, to)
+                    + " to resume",
             ));
         }
         if let Some((why, help)) = self.lone_version(name, namespace)? {
             return Err(EngineError::refused_help(format!("{what}: {why}"), help));
         }
-        let help =
-            olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str)).or_else(|| {
-                namespace.map(|_| "`olmkit operator list -A` shows those of all namespaces".to_owned())
-            });
+        let nearest = olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str));
+        let help = match (nearest, namespace) {
+            (None, Some(_)) => {
+                (command!("olmkit operator list -A") + " shows those of all namespaces").into()
+            }
+            (nearest, _) => nearest.into(),
+        };
         Err(EngineError::Refused { what, help })
     }
 
@@ -567,5 +578,5 @@ pub(super) fn waits_for_finalizers(object: &Value) -> Option<Stuck> {
         [one] => format!("its finalizer {one} has to be removed by its controller"),
         several => format!("its finalizers {} have to be removed by their controllers", several.join(", ")),
     };
-    Some(Stuck { code: "finalizers", sentence, help: None })
+    Some(Stuck { code: "finalizers", sentence, help: Help::default() })
 }

@@ -16,13 +16,15 @@ use super::doctor::{self, Cause, Diagnosis, Fix, ObjectRef};
 use super::engine::{Engine, EngineError};
 use super::rights::Right;
 use super::simulate::package_of;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// What came of a repair.
 enum Outcome {
     /// It was done, or would be.
-    Done(String),
+    Done(Sentence),
     /// It was not, and why.
-    Left(String),
+    Left(Sentence),
 }
 
 use Outcome::{Done, Left};
@@ -50,7 +52,9 @@ impl Engine<'_> {
                 Ok(Left(why)) => (false, why),
                 Err(EngineError::Cluster(
                     ClusterError::Conflict { key } | ClusterError::NotFound { key },
-                )) => (false, format!("{} was changed meanwhile: run the command again", key.placed())),
+                )) => {
+                    (false, format!("{} was changed meanwhile: run the command again", key.placed()).into())
+                }
                 Err(error) => return Err(error),
             };
             let done = fits && !self.options.dry_run;
@@ -75,10 +79,13 @@ impl Engine<'_> {
         let conditions = job.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
         let mut failed = conditions.filter(|one| one["type"] == "Failed" && one["status"] == "True");
         if failed.next().is_none() {
-            return Ok(Left(format!(
-                "job/{} still tries: OLM gives it up at its deadline, ten minutes by default",
-                reference.name
-            )));
+            return Ok(Left(
+                format!(
+                    "job/{} still tries: OLM gives it up at its deadline, ten minutes by default",
+                    reference.name
+                )
+                .into(),
+            ));
         }
         let owners = job.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
         let owner = owners.into_iter().find(|owner| owner["kind"] == known::CONFIG_MAP.kind.as_str());
@@ -93,7 +100,7 @@ impl Engine<'_> {
             self.delete_exactly(&known::CONFIG_MAP, &map)?;
             what = format!("{what} and {}", Key::of(&map).placed());
         }
-        Ok(Done(format!("deletes {what}: OLM unpacks the bundle again within 30 seconds")))
+        Ok(Done(format!("deletes {what}: OLM unpacks the bundle again within 30 seconds").into()))
     }
 
     /// Runs a failed plan again whose cause is gone.
@@ -101,15 +108,15 @@ impl Engine<'_> {
         let ObjectRef { namespace, name, .. } = &cause.object;
         let found = self.cluster.get(&known::INSTALL_PLAN, namespace, name)?;
         let Some(plan) = found.and_then(|found| Object::<InstallPlan>::read(found).ok()) else {
-            return Ok(Left(format!("installplan/{name} is gone")));
+            return Ok(Left(format!("installplan/{name} is gone").into()));
         };
         if plan.status.phase != InstallPlanPhase::Failed {
-            return Ok(Left(format!(
-                "installplan/{name} has not failed yet: OLM itself retries for a minute"
-            )));
+            return Ok(Left(
+                format!("installplan/{name} has not failed yet: OLM itself retries for a minute").into(),
+            ));
         }
         if let Some(blocker) = self.blockers_of(&plan)?.first() {
-            return Ok(Left(format!("its cause is still there: {blocker}")));
+            return Ok(Left(format!("its cause is still there: {blocker}").into()));
         }
         self.need([Right::of_status(&known::INSTALL_PLAN, namespace, name)])?;
         let patch = json!({
@@ -117,7 +124,7 @@ impl Engine<'_> {
             "status": {"phase": InstallPlanPhase::Installing.as_str()},
         });
         self.patch_status(&known::INSTALL_PLAN, &plan.key(), patch)?;
-        Ok(Done(format!("sets {} to Installing: OLM runs it again", plan.key().placed())))
+        Ok(Done(format!("sets {} to Installing: OLM runs it again", plan.key().placed()).into()))
     }
 
     /// Lets the Subscription of its package know a version that it has forgotten.
@@ -125,29 +132,32 @@ impl Engine<'_> {
         let ObjectRef { namespace, name, .. } = &cause.object;
         let csv = self.cluster.get(&known::CSV, namespace, name)?;
         let Some(csv) = csv.and_then(|found| Object::<ClusterServiceVersion>::read(found).ok()) else {
-            return Ok(Left(format!("clusterserviceversion/{name} is gone")));
+            return Ok(Left(format!("clusterserviceversion/{name} is gone").into()));
         };
         let Some(subscription) = named(cause, &known::SUBSCRIPTION) else {
             return Ok(Left("no Subscription is there to adopt it".into()));
         };
         let Some(subscription) = self.subscription(namespace, &subscription.name)? else {
-            return Ok(Left(format!("subscription/{} is gone", subscription.name)));
+            return Ok(Left(format!("subscription/{} is gone", subscription.name).into()));
         };
         let package = package_of(&csv).unwrap_or_default();
         if package != subscription.spec.package {
-            return Ok(Left(format!(
-                "`{name}` is of the package `{package}`, and no Subscription of the namespace is for that"
-            )));
+            return Ok(Left(
+                format!(
+                    "`{name}` is of the package `{package}`, and no Subscription of the namespace is for that"
+                )
+                .into(),
+            ));
         }
         let installed = subscription.status.installed_csv.as_str();
         if !installed.is_empty() && self.cluster.get(&known::CSV, namespace, installed)?.is_some() {
-            return Ok(Left(format!("{} has `{installed}` installed", subscription.key())));
+            return Ok(Left(format!("{} has `{installed}` installed", subscription.key()).into()));
         }
         self.record(&subscription, name)?;
-        Ok(Done(format!(
-            "{} records `{name}` as installed: nothing is restarted",
-            subscription.key().placed()
-        )))
+        Ok(Done(
+            format!("{} records `{name}` as installed: nothing is restarted", subscription.key().placed())
+                .into(),
+        ))
     }
 
     /// Recreates a Subscription that records a version which was deleted; or carries an upgrade on that failed half-way, from the
@@ -155,7 +165,7 @@ impl Engine<'_> {
     fn recreate(&mut self, cause: &Cause) -> Result<Outcome, EngineError> {
         let ObjectRef { namespace, name, .. } = &cause.object;
         let Some(subscription) = self.subscription(namespace, name)? else {
-            return Ok(Left(format!("subscription/{name} is gone")));
+            return Ok(Left(format!("subscription/{name} is gone").into()));
         };
         let csvs = self.cluster.list(&known::CSV, Some(namespace))?;
         let csvs: Vec<Object<ClusterServiceVersion>> =
@@ -170,17 +180,20 @@ impl Engine<'_> {
         match &own[..] {
             [] => self.create_again(&subscription),
             [old] if old.status.phase == CsvPhase::Replacing => self.carry_on(&subscription, old),
-            _ => Ok(Left(format!(
-                "{} of its package are left in the namespace: run one of the commands above",
-                own.iter().map(|csv| format!("`{}`", csv.name())).collect::<Vec<_>>().join(", ")
-            ))),
+            _ => Ok(Left(
+                format!(
+                    "{} of its package are left in the namespace: run one of the commands above",
+                    own.iter().map(|csv| format!("`{}`", csv.name())).collect::<Vec<_>>().join(", ")
+                )
+                .into(),
+            )),
         }
     }
 
     fn create_again(&mut self, subscription: &Object<Subscription>) -> Result<Outcome, EngineError> {
         let key = subscription.key();
         let Some(document) = self.cluster.get(&known::SUBSCRIPTION, &key.namespace, &key.name)? else {
-            return Ok(Left(format!("{key} is gone")));
+            return Ok(Left(format!("{key} is gone").into()));
         };
         let field = |path: &str| document.pointer(path).cloned().unwrap_or(Value::Null);
         let mut again = json!({
@@ -204,26 +217,25 @@ impl Engine<'_> {
             .gone(&known::SUBSCRIPTION, &key)
             .and_then(|()| self.create(&known::SUBSCRIPTION, again.clone()));
         // It must not be lost.
-        let by_hand = || {
-            format!("create it: echo '{}' | kubectl create -f -", again.to_string().replace('\'', "'\\''"))
-        };
+        let by_hand = || Sentence::from("create it: ") + command!("echo {} | kubectl create -f -", again);
         match created {
-            Ok(()) if subscription.spec.install_plan_approval == Approval::Manual => Ok(Done(format!(
-                "recreates {}: OLM creates an InstallPlan for `{installed}` within about 10 seconds, which you have to approve: `olmkit operator approve {} -n {}`",
-                key.placed(),
-                key.name,
-                key.namespace
-            ))),
-            Ok(()) => Ok(Done(format!(
-                "recreates {}: OLM installs `{installed}` within about 10 seconds",
-                key.placed()
-            ))),
+            Ok(()) if subscription.spec.install_plan_approval == Approval::Manual => Ok(Done(
+                Sentence::from(format!(
+                    "recreates {}: OLM creates an InstallPlan for `{installed}` within about 10 seconds, which you have to approve: ",
+                    key.placed()
+                )) + command!("olmkit operator approve {} -n {}", key.name, key.namespace),
+            )),
+            Ok(()) => Ok(Done(
+                format!("recreates {}: OLM installs `{installed}` within about 10 seconds", key.placed())
+                    .into(),
+            )),
             // How the command ends says more than that this is undone.
             Err(
                 error @ (EngineError::TimedOut { .. }
                 | EngineError::Cluster(ClusterError::Interrupted | ClusterError::TimedOut { .. })),
             ) => {
-                self.say(format!("{} was deleted and not created again; {}", key.placed(), by_hand()));
+                let what = format!("{} was deleted and not created again; ", key.placed());
+                self.say(Sentence::from(what) + by_hand());
                 Err(error)
             }
             Err(error) => Err(EngineError::refused_help(
@@ -257,12 +269,12 @@ impl Engine<'_> {
                     "{} records `{}` as installed: OLM goes on to `{next}` about 10 seconds later",
                     subscription.key().placed(),
                     old.name()
-                )))
+                ).into()))
             }
             _ => Ok(Left(format!(
                 "the channel has no way from `{}` that avoids `{failed}`: publish one, or run one of the commands above",
                 old.name()
-            ))),
+            ).into())),
         }
     }
 

@@ -24,6 +24,8 @@ use super::rights::Right;
 use super::simulate::package_of;
 use super::throw_away::{ThrowAway, way_to_bundle};
 use super::upgrade::{bundle_of, channel_of, find_way};
+use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 
 /// The namespaces whose catalogs every other one sees, on plain clusters and on OpenShift.
 const GLOBAL: [&str; 3] = ["olm", "openshift-marketplace", "operator-lifecycle-manager"];
@@ -171,9 +173,11 @@ impl Engine<'_> {
             request.throw_away.is_none() && installed.is_some() && installed.as_deref() != Some(&*csv);
         let waits = existing.is_some_and(|found| found.spec.install_plan_approval == Approval::Manual);
         if let Some(installed) = installed.filter(|_| is_there) {
-            self.say(format!(
-                "`{installed}` is installed already: `olmkit operator upgrade {name} -n {namespace}` takes it to `{csv}`"
-            ));
+            self.say(
+                Sentence::from(format!("`{installed}` is installed already: "))
+                    + command!("olmkit operator upgrade {} -n {}", name, namespace)
+                    + format!(" takes it to `{csv}`"),
+            );
             if waits && request.approval == Some(Approval::Automatic) {
                 // OLM goes on by itself now, and not through us.
                 return self.status(&name, Some(namespace));
@@ -257,7 +261,8 @@ impl Engine<'_> {
                 return Err(EngineError::Refused {
                     what,
                     help: did_you_mean(name, names.iter().map(String::as_str))
-                        .or_else(|| (!places.is_empty()).then(|| format!("there are {}", places.join(", ")))),
+                        .or_else(|| (!places.is_empty()).then(|| format!("there are {}", places.join(", "))))
+                        .into(),
                 });
             }
         }
@@ -288,8 +293,9 @@ impl Engine<'_> {
             (0, Some(error)) => Err(error),
             (0, None) => Err(EngineError::Refused {
                 what: format!("no catalog offers a package `{}`", request.package),
-                help: bundle_help(request, &packages)
-                    .or_else(|| did_you_mean(&request.package, packages.iter().map(String::as_str))),
+                help: bundle_help(request, &packages).map(Help::from).unwrap_or_else(|| {
+                    did_you_mean(&request.package, packages.iter().map(String::as_str)).into()
+                }),
             }),
             (1, _) => self.reached(offering.remove(0)),
             (several, _) => {
@@ -330,7 +336,8 @@ impl Engine<'_> {
                 if let Some(cause) = doctor::catalog_fault(&seen, &namespace, &name) {
                     return Err(EngineError::Stuck(Stuck::of(&cause, &namespace)));
                 }
-                let pods = format!("see `kubectl get pods -n {namespace} -l olm.catalogSource={name}`");
+                let pods = Sentence::from("see ")
+                    + command!("kubectl get pods -n {} -l olm.catalogSource={}", namespace, name);
                 return Err(EngineError::refused_help(what, pods));
             }
             self.cluster.wait((deadline - now).min(UNWATCHED))?;
@@ -357,15 +364,20 @@ impl Engine<'_> {
                     == (wish.source.name(), wish.source.namespace());
             if !same {
                 let (name, namespace) = (found.name(), found.namespace());
-                let remove = format!("`olmkit operator uninstall {name} -n {namespace}` removes it");
+                let remove = command!("olmkit operator uninstall {} -n {}", name, namespace) + " removes it";
                 let same_catalog = spec.package == request.package
                     && (spec.source.as_str(), spec.source_namespace.as_str())
                         == (wish.source.name(), wish.source.namespace());
                 let help = match same_catalog {
-                    true => format!(
-                        "`olmkit operator upgrade {name} -n {namespace} --channel {}` changes the channel, {remove}",
-                        wish.channel
-                    ),
+                    true => {
+                        command!(
+                            "olmkit operator upgrade {} -n {} --channel {}",
+                            name,
+                            namespace,
+                            wish.channel
+                        ) + " changes the channel, "
+                            + remove
+                    }
                     false => remove,
                 };
                 return Err(EngineError::refused_help(
@@ -381,11 +393,8 @@ impl Engine<'_> {
                     other.key(),
                     request.package
                 ),
-                format!(
-                    "`olmkit operator upgrade {} -n {}` upgrades that one",
-                    other.name(),
-                    other.namespace()
-                ),
+                command!("olmkit operator upgrade {} -n {}", other.name(), other.namespace())
+                    + " upgrades that one",
             ));
         }
         let known_to_olm = |csv: &Object<ClusterServiceVersion>| {
@@ -412,11 +421,13 @@ impl Engine<'_> {
                         "clusterserviceversion/{} is there without a Subscription, so OLM would resolve nothing",
                         csv.name()
                     ),
-                    format!(
-                        "delete it: `kubectl delete clusterserviceversion {} -n {}`; custom resources stay",
-                        csv.name(),
-                        observed.namespace
-                    ),
+                    Sentence::from("delete it: ")
+                        + command!(
+                            "kubectl delete clusterserviceversion {} -n {}",
+                            csv.name(),
+                            observed.namespace
+                        )
+                        + "; custom resources stay",
                 ));
             }
         }
@@ -525,13 +536,13 @@ impl Engine<'_> {
 }
 
 /// How to get rid of an operator that is in the way.
-fn uninstall_first(csv: &Object<ClusterServiceVersion>) -> String {
+fn uninstall_first(csv: &Object<ClusterServiceVersion>) -> Sentence {
     match package_of(csv) {
-        Some(package) => format!(
-            "uninstall that operator first: `olmkit operator uninstall {package} -n {}`",
-            csv.namespace()
-        ),
-        None => "uninstall that operator first".to_owned(),
+        Some(package) => {
+            Sentence::from("uninstall that operator first: ")
+                + command!("olmkit operator uninstall {} -n {}", package, csv.namespace())
+        }
+        None => "uninstall that operator first".into(),
     }
 }
 
@@ -577,9 +588,9 @@ impl Wish<'_> {
             if self.request.version.is_some() && begins_with != csv {
                 return Err(EngineError::refused_help(
                     format!("{} exists already, and begins with `{begins_with}`", existing.key()),
-                    format!(
-                        "run `olmkit operator uninstall {name} -n {namespace}` first, then this command again"
-                    ),
+                    Sentence::from("run ")
+                        + command!("olmkit operator uninstall {} -n {}", name, namespace)
+                        + " first, then this command again",
                 ));
             }
             let goes_on =
@@ -594,11 +605,16 @@ impl Wish<'_> {
             let version = package.version(&csv);
             let is_older = is_older(&csv, installed.name());
             let than = if is_older { ", which is newer than" } else { ", not" };
-            let (verb, does) =
-                if is_older { ("rollback", "rolls it back") } else { ("upgrade", "upgrades it") };
+            let help = if is_older {
+                command!("olmkit operator rollback {} -n {} --to {}", name, namespace, version)
+                    + " rolls it back"
+            } else {
+                command!("olmkit operator upgrade {} -n {} --to {}", name, namespace, version)
+                    + " upgrades it"
+            };
             return Err(EngineError::refused_help(
                 format!("{} has `{}` installed already{than} `{csv}`", existing.key(), installed.name()),
-                format!("`olmkit operator {verb} {name} -n {namespace} --to {version}` {does}"),
+                help,
             ));
         }
         let version = Version::parse(&installed.spec.version).ok().map(VersionRelease::from);
@@ -673,7 +689,7 @@ impl Wish<'_> {
 }
 
 /// What to do where a bundle was named instead of its package.
-fn bundle_help(request: &Install, packages: &BTreeSet<String>) -> Option<String> {
+fn bundle_help(request: &Install, packages: &BTreeSet<String>) -> Option<Sentence> {
     let name = &request.package;
     let of_package = |package: &&String| {
         let rest = name.strip_prefix(package.as_str());
@@ -681,9 +697,12 @@ fn bundle_help(request: &Install, packages: &BTreeSet<String>) -> Option<String>
     };
     let package = packages.iter().filter(of_package).max_by_key(|package| package.len())?;
     let version = name[package.len() + 1..].trim_start_matches('v');
-    let place = Some(format!(" -n {}", request.namespace)).filter(|_| !request.namespace.is_empty());
-    let place = place.unwrap_or_default();
-    Some(format!("`{name}` is a bundle: run `olmkit operator install {package}{place} --version {version}`"))
+    let mut install = command!("olmkit operator install {}", package);
+    if !request.namespace.is_empty() {
+        install = install.then(" -n {}", &[&request.namespace]);
+    }
+    let install = install.then(" --version {}", &[&version]);
+    Some(Sentence::from(format!("`{name}` is a bundle: run ")) + install)
 }
 
 /// The install modes that a bundle supports, as far as the catalog says.

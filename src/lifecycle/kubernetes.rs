@@ -34,6 +34,7 @@ use super::api::{Key, Resource, known, label};
 use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
 use crate::interrupt;
+use crate::shell::Reach;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
 use bounded::Bound;
 use clock::{ReadsTime, ServerClock};
@@ -56,6 +57,18 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long changes are gathered before they are looked at, so that a burst is one change.
 const GATHER: Duration = Duration::from_millis(20);
+
+impl Choice {
+    /// How commands that are printed reach the cluster.
+    pub fn reach(&self) -> Reach {
+        let flag = |name, value: &str| (name, value.to_owned());
+        let context = self.context.iter().map(|context| flag("context", context));
+        let kubeconfig = self.kubeconfig.iter().map(|path| flag("kubeconfig", &path.to_string_lossy()));
+        let user = self.impersonation.user.iter().map(|user| flag("as", user));
+        let groups = self.impersonation.groups.iter().map(|group| flag("as-group", group));
+        Reach::real(context.chain(kubeconfig).chain(user).chain(groups).collect())
+    }
+}
 
 /// Which cluster is meant.
 #[derive(Clone, Debug, Default)]

@@ -11,6 +11,8 @@ use super::checks;
 use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
 use super::simulate;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// The prefix of the label with which OLM marks what belongs to an operator, `PREFIX + PACKAGE.NAMESPACE`
 /// (operator-lifecycle-manager `pkg/controller/operators/decorators/operator.go`, `ComponentLabelKeyPrefix`).
@@ -66,7 +68,7 @@ impl Engine<'_> {
         &mut self,
         name: &str,
         namespace: Option<&str>,
-    ) -> Result<Option<(String, String)>, EngineError> {
+    ) -> Result<Option<(String, Sentence)>, EngineError> {
         let documents = self.list_if_allowed(&known::CSV, namespace)?.into_iter();
         let read = |document| Object::<ClusterServiceVersion>::read(document).ok();
         let is_meant = |csv: &Object<ClusterServiceVersion>| match simulate::package_of(csv) {
@@ -81,8 +83,8 @@ impl Engine<'_> {
         Ok(Some(if csv.is_copied() {
             let home = csv.label(label::COPIED_FROM).unwrap_or("another namespace");
             let help = match csv.label(label::COPIED_FROM) {
-                Some(home) => format!("run the command with `-n {home}`"),
-                None => "`olmkit operator list -A` shows those of all namespaces".to_owned(),
+                Some(home) => format!("run the command with `-n {home}`").into(),
+                None => command!("olmkit operator list -A") + " shows those of all namespaces",
             };
             (
                 format!(
@@ -94,10 +96,10 @@ impl Engine<'_> {
         } else {
             let package = simulate::package_of(csv).unwrap_or_else(|| name.to_owned());
             let namespace = &key.namespace;
-            let help = format!(
-                "run `olmkit operator uninstall {package} -n {namespace}`, which keeps custom resources, then `olmkit operator install \
-                 {package} -n {namespace}`"
-            );
+            let help = Sentence::from("run ")
+                + command!("olmkit operator uninstall {} -n {}", package, namespace)
+                + ", which keeps custom resources, then "
+                + command!("olmkit operator install {} -n {}", package, namespace);
             (format!("clusterserviceversion/{own} is installed in `{namespace}` without one"), help)
         }))
     }

@@ -267,8 +267,8 @@ impl Unchecked {
 /// A refusal with the version that an upgrade can go to all the same.
 fn stop_before(error: EngineError, version: Option<String>) -> EngineError {
     match (error, version) {
-        (EngineError::Refused { what, help: Some(help) }, Some(version)) => {
-            EngineError::refused_help(what, format!("{help}; `--to {version}` stops before it"))
+        (EngineError::Refused { what, help }, Some(version)) if !help.is_empty() => {
+            EngineError::refused_help(what, help.ending(format!("; `--to {version}` stops before it")))
         }
         (error, _) => error,
     }

@@ -23,6 +23,8 @@ use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
 use super::observe::Observed;
 use super::unpacked;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// What a plan will change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -141,9 +143,9 @@ impl Engine<'_> {
         let Some(plan) = observed.open_plan(current) else {
             return Err(EngineError::refused_help(
                 format!("no plan of {} waits for approval", subscription.key()),
-                format!(
-                    "see `olmkit operator status {name} -n {namespace}`; OLM makes a plan some seconds after a catalog offers a newer version"
-                ),
+                Sentence::from("see ")
+                    + command!("olmkit operator status {} -n {}", name, namespace)
+                    + "; OLM makes a plan some seconds after a catalog offers a newer version",
             ));
         };
         let plan = plan.clone();

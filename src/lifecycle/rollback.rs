@@ -16,6 +16,8 @@ use super::observe::Observed;
 use super::rights::Right;
 use super::schema::{judge, lost_version, schema_of};
 use super::upgrade::{bundle_of, channel_of};
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// The annotation on an OperatorGroup that remembers a Subscription while it is away. It is removed as soon as the Subscription
 /// exists again.
@@ -94,19 +96,27 @@ impl Engine<'_> {
             let (name, to) = (subscription.name(), package.version(&target));
             return Err(EngineError::refused_help(
                 format!("{} has nothing installed", subscription.key()),
-                format!(
-                    "run `olmkit operator uninstall {name} -n {namespace}`, then `olmkit operator install {} \
-                     -n {namespace} --name {name} --version {to}`",
-                    spec.package
-                ),
+                Sentence::from("run ")
+                    + command!("olmkit operator uninstall {} -n {}", name, namespace)
+                    + ", then "
+                    + command!(
+                        "olmkit operator install {} -n {} --name {} --version {}",
+                        spec.package,
+                        namespace,
+                        name,
+                        to
+                    ),
             ));
         }
         let version = |name: &str| package.bundles.get(name).and_then(|bundle| bundle.version.clone());
         if let Some(now) = before.filter(|now| version(now).is_some() && version(now) < version(&target)) {
             let to = package.version(&target);
             let (state, help) = match installed {
-                Some(_) => ("is", format!("run `olmkit operator upgrade {name} -n {namespace} --to {to}`")),
-                None => ("was", format!("a rollback goes to `{now}` or an older version")),
+                Some(_) => {
+                    let upgrade = command!("olmkit operator upgrade {} -n {} --to {}", name, namespace, to);
+                    ("is", Sentence::from("run ") + upgrade)
+                }
+                None => ("was", format!("a rollback goes to `{now}` or an older version").into()),
             };
             let what = format!("`{target}` is newer than `{now}`, which {state} installed");
             return Err(EngineError::refused_help(what, help));
@@ -136,11 +146,13 @@ impl Engine<'_> {
         }) {
             return Err(EngineError::refused_help(
                 format!("the rollback of {} was interrupted", other.key()),
-                format!(
-                    "finish it first: `olmkit operator rollback {} -n {namespace} --to {}`",
-                    other.name(),
-                    other.spec.starting_csv
-                ),
+                Sentence::from("finish it first: ")
+                    + command!(
+                        "olmkit operator rollback {} -n {} --to {}",
+                        other.name(),
+                        namespace,
+                        other.spec.starting_csv
+                    ),
             ));
         }
         self.need([Right::new("patch", &known::OPERATOR_GROUP, &namespace, group.name())])?;
@@ -149,11 +161,11 @@ impl Engine<'_> {
         let place = archive
             .keep(&format!("{namespace}-{name}"), &backup)
             .map_err(|source| EngineError::Backup { source })?;
-        let restores = match backup.len() {
-            0 => String::new(),
-            _ => format!("; `kubectl apply -f {place}` restores them"),
-        };
-        self.say(format!("{} custom resources are kept in {place}{restores}", backup.len()));
+        let kept = Sentence::from(format!("{} custom resources are kept in {place}", backup.len()));
+        self.say(match backup.len() {
+            0 => kept,
+            _ => kept + "; " + command!("kubectl apply -f {}", place) + " restores them",
+        });
         self.say(format!("the operator is away for {OUTAGE}; custom resources stay"));
         let remember = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
         self.patch(&known::OPERATOR_GROUP, &group.key(), remember)?;
@@ -367,14 +379,16 @@ pub(super) fn taken_away<'g>(
 }
 
 /// What is to be said of a rollback that is not finished, and how it is; none when there is none.
-pub(super) fn unfinished(subscription: &Object<Subscription>) -> Option<(String, String)> {
+pub(super) fn unfinished(subscription: &Object<Subscription>) -> Option<(String, Sentence)> {
     let (spec, status) = (&subscription.spec, &subscription.status);
     subscription.annotation(label::ROLLED_BACK_FROM)?;
     let (name, namespace, to) = (subscription.name(), subscription.namespace(), &spec.starting_csv);
     (status.installed_csv.is_empty() && !to.is_empty()).then(|| {
         (
             format!("the rollback of {} to `{to}` is not finished", subscription.key()),
-            format!("run `olmkit operator rollback {name} -n {namespace} --to {to}` to resume"),
+            Sentence::from("run ")
+                + command!("olmkit operator rollback {} -n {} --to {}", name, namespace, to)
+                + " to resume",
         )
     })
 }

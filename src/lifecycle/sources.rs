@@ -17,6 +17,8 @@ use super::mirrors;
 use super::observe::pod_state;
 use super::rights::Right;
 use super::uninstall::{Part, Removed};
+use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 
 /// How long a catalog has to be up: OLM notices that a pod is being replaced a moment later.
 const STEADY: Duration = Duration::from_secs(2);
@@ -218,10 +220,8 @@ impl Engine<'_> {
         if changes && !existing.as_ref().is_some_and(made_here) {
             return Err(EngineError::refused_help(
                 format!("{} already exists and was not created by olmkit", key.placed()),
-                format!(
-                    "choose another name, or remove it first with `olmkit source remove {} -n {}`",
-                    key.name, key.namespace
-                ),
+                Sentence::from("choose another name, or remove it first with ")
+                    + command!("olmkit source remove {} -n {}", key.name, key.namespace),
             ));
         }
         self.namespace_exists(&key.namespace)?;
@@ -296,7 +296,8 @@ impl Engine<'_> {
         if self.options.wait {
             self.gone(&known::CATALOG_SOURCE, &key)?;
         }
-        let part = Part { kind: key.kind, namespace: key.namespace, name: key.name, reason: String::new() };
+        let part =
+            Part { kind: key.kind, namespace: key.namespace, name: key.name, reason: Sentence::default() };
         Ok(Removed { dry_run: self.options.dry_run, removed: vec![part], ..Removed::default() })
     }
 
@@ -321,10 +322,10 @@ impl Engine<'_> {
         if pods.is_empty() && self.cluster.has_pods() {
             return Err(EngineError::refused_help(
                 format!("{} has no pod", key.placed()),
-                format!(
-                    "`kubectl get events -n {}` and `olmkit olm status` may say why OLM made none",
-                    key.namespace
-                ),
+                command!("kubectl get events -n {}", key.namespace)
+                    + " and "
+                    + command!("olmkit olm status")
+                    + " may say why OLM made none",
             ));
         }
         for pod in &pods {
@@ -482,8 +483,8 @@ impl Engine<'_> {
         let place = namespace.map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default();
         all.pop().ok_or_else(|| EngineError::Refused {
             what: format!("there is no CatalogSource `{name}`{place}"),
-            help: olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str))
-                .or_else(|| Some("`olmkit source list -A` shows those of all namespaces".to_owned())),
+            help: Help::from(olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str)))
+                .or(command!("olmkit source list -A") + " shows those of all namespaces"),
         })
     }
 }
@@ -537,17 +538,16 @@ impl State {
         let fault = fault.map(|(state, _)| Stuck {
             code: "catalog-pod",
             sentence: format!("the pod of {} does not run: {state}", name.placed()),
-            help: Some(format!(
-                "see `kubectl describe pods -n {} -l {POD_LABEL}={}`",
-                name.namespace, name.name
-            )),
+            help: (Sentence::from("see ")
+                + command!("kubectl describe pods -n {} -l {}={}", name.namespace, POD_LABEL, name.name))
+            .into(),
         });
         let message = document.pointer("/status/message").and_then(Value::as_str).unwrap_or("");
         let fault = fault.or_else(|| {
             (!message.is_empty()).then(|| Stuck {
                 code: "catalog-invalid",
                 sentence: format!("OLM refuses {}: {message}", name.placed()),
-                help: None,
+                help: Help::default(),
             })
         });
         Self { words, is_up, fault }

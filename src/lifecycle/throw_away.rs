@@ -15,6 +15,8 @@ use super::engine::{Engine, EngineError};
 use super::observe::Observed;
 use super::offer::{Offer, OfferedChannel, OfferedPackage};
 use super::upgrade::find_way;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// A catalog of a single bundle.
 #[derive(Clone, Debug)]
@@ -98,9 +100,9 @@ pub(super) fn way_to_bundle(
             {
                 let name = observed.subscription.as_ref().map_or("", |found| found.name());
                 let namespace = &observed.namespace;
-                format!(
-                    "give the bundle another version that replaces this one, or run `olmkit operator uninstall {name} -n {namespace}` first"
-                )
+                Sentence::from("give the bundle another version that replaces this one, or run ")
+                    + command!("olmkit operator uninstall {} -n {}", name, namespace)
+                    + " first"
             },
         )),
         Some(installed) if installed.name() != csv => {

@@ -20,6 +20,8 @@ use super::offer::Need;
 use super::rights::Right;
 use super::simulate;
 use super::throw_away;
+use crate::sentence::Sentence;
+use crate::shell::{Reach, command};
 
 /// What to remove, and how much of it.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +61,7 @@ pub struct Part {
     /// Its name.
     pub name: String,
     /// Why it was kept, or what it waits for; empty for what was removed.
-    pub reason: String,
+    pub reason: Sentence,
 }
 
 /// Why a CRD stays that may go.
@@ -72,17 +74,28 @@ struct Item {
     resource: Resource,
     key: Key,
     /// Why it stays; none when it goes.
-    keep: Option<String>,
+    keep: Option<Sentence>,
     /// What it waits for, when it was deleted and is there still.
-    going: Option<String>,
+    going: Option<Sentence>,
     /// Whether it is one of the operator's custom resources.
     is_custom_resource: bool,
 }
 
 impl Item {
-    fn new(resource: &Resource, key: Key, keep: Option<impl Into<String>>) -> Self {
+    fn new(resource: &Resource, key: Key, keep: Option<impl Into<Sentence>>) -> Self {
         let keep = keep.map(Into::into);
         Self { resource: resource.clone(), key, keep, going: None, is_custom_resource: false }
+    }
+}
+
+impl Removed {
+    /// The same, with its commands on a cluster.
+    #[must_use]
+    pub fn on(mut self, reach: &Reach) -> Self {
+        for part in self.kept.iter_mut().chain(&mut self.deleting) {
+            part.reason = std::mem::take(&mut part.reason).on(reach);
+        }
+        self
     }
 }
 
@@ -125,7 +138,7 @@ impl Engine<'_> {
         for item in items.iter_mut().filter(|item| item.keep.is_none()) {
             // A custom resource with a finalizer goes only while its operator runs.
             if let Some(key) = unfinished.as_ref().filter(|_| !item.is_custom_resource) {
-                item.keep = Some(format!("{UNFINISHED} {}: run the same command again", key.placed()));
+                item.keep = Some(format!("{UNFINISHED} {}: run the same command again", key.placed()).into());
                 continue;
             }
             self.delete(&item.resource, &item.key)?;
@@ -140,7 +153,7 @@ impl Engine<'_> {
                 let stays = self.cluster.get(&item.resource, &item.key.namespace, &item.key.name)?;
                 item.going = stays.as_ref().map(|stays| {
                     let waits = waits_for_finalizers(stays).map(|stuck| stuck.sentence);
-                    waits.unwrap_or_else(|| "it is on its way out".to_owned())
+                    waits.map_or_else(|| "it is on its way out".into(), Sentence::from)
                 });
                 if item.is_custom_resource {
                     unfinished = unfinished.or(stays.map(|_| item.key.clone()));
@@ -416,7 +429,7 @@ impl Engine<'_> {
             Err(ClusterError::Forbidden { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let keep = format!("`kubectl delete namespace {namespace}` removes it, with everything in it");
+        let keep = command!("kubectl delete namespace {}", namespace) + " removes it, with everything in it";
         Ok(found.map(|found| Item::new(&known::NAMESPACE, Key::of(&found), Some(keep))))
     }
 
@@ -435,13 +448,13 @@ impl Engine<'_> {
         }
         for group in &observed.groups {
             let keep = match &user {
-                Some(user) if made_here(group.document()) => Some(format!(
-                    "{user} needs it: `kubectl delete operatorgroup {} -n {}` removes it once that is gone",
-                    group.name(),
-                    group.namespace()
-                )),
-                Some(user) => Some(format!("{user} needs it")),
-                None if !made_here(group.document()) => Some("it was not created by olmkit".to_owned()),
+                Some(user) if made_here(group.document()) => Some(
+                    Sentence::from(format!("{user} needs it: "))
+                        + command!("kubectl delete operatorgroup {} -n {}", group.name(), group.namespace())
+                        + " removes it once that is gone",
+                ),
+                Some(user) => Some(format!("{user} needs it").into()),
+                None if !made_here(group.document()) => Some("it was not created by olmkit".into()),
                 None => None,
             };
             items.push(Item::new(&known::OPERATOR_GROUP, group.key(), keep.clone()));
@@ -553,12 +566,12 @@ fn dependency_items(
         let stays = |user: &&Object<ClusterServiceVersion>| csvs.iter().all(|own| own.name() != user.name());
         let user = observed.csvs.iter().filter(stays).find(|user| is_needed_by(user));
         let keep = match user {
-            Some(user) => format!("{} needs it too", user.key()),
-            None => format!(
-                "it was installed as a dependency: `olmkit operator uninstall {} -n {}` removes it",
-                other.name(),
-                other.namespace()
-            ),
+            Some(user) => format!("{} needs it too", user.key()).into(),
+            None => {
+                let uninstall =
+                    command!("olmkit operator uninstall {} -n {}", other.name(), other.namespace());
+                Sentence::from("it was installed as a dependency: ") + uninstall + " removes it"
+            }
         };
         items.push(Item::new(&known::SUBSCRIPTION, other.key(), Some(keep)));
         let keep = format!("it belongs to {}", other.key());

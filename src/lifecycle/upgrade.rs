@@ -22,6 +22,8 @@ use super::policy::Policy;
 use super::rights::Right;
 use super::rollback::unfinished;
 use super::simulate::package_of;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// How long OLM may take to create the InstallPlan of a new Subscription.
 const PLANNING: Duration = Duration::from_secs(60);
@@ -227,9 +229,9 @@ impl Engine<'_> {
                 }
                 return Err(EngineError::refused_help(
                     format!("no plan of {} waits for approval", subscription.key()),
-                    format!(
-                        "see `olmkit operator status {name} -n {namespace}`; OLM makes a plan some seconds after a catalog offers a newer version"
-                    ),
+                    Sentence::from("see ")
+                        + command!("olmkit operator status {} -n {}", name, namespace)
+                        + "; OLM makes a plan some seconds after a catalog offers a newer version",
                 ));
             };
             all_carried(accept, plan, &current)?;
@@ -312,10 +314,10 @@ impl Engine<'_> {
         Err(EngineError::Stuck(Stuck {
             code: "policy",
             sentence: format!("installplan/{name} does not meet the policy{already}: {}", all.join("; ")),
-            help: Some(format!(
-                "see all that it changes with `olmkit operator plan {subscription} -n {namespace}`; approve it without --policy only if you \
-                 accept this"
-            )),
+            help: (Sentence::from("see all that it changes with ")
+                + command!("olmkit operator plan {} -n {}", subscription, namespace)
+                + "; approve it without --policy only if you accept this")
+                .into(),
         }))
     }
 
@@ -333,7 +335,7 @@ impl Engine<'_> {
             (&observed.namespace, observed.subscription.as_ref().map_or("", |found| found.name()));
         let scope = Scope { name: Some(name.to_owned()), namespace: Some(namespace.clone()) };
         let found = self.diagnosis(&scope)?.causes.into_iter().next();
-        let doctor = || format!("`olmkit operator doctor {name} -n {namespace}` shows why");
+        let doctor = command!("olmkit operator doctor {} -n {}", name, namespace) + " shows why";
         Ok(Some(Stuck {
             code: "plan-failed",
             sentence: format!(
@@ -341,7 +343,7 @@ impl Engine<'_> {
                 plan.key(),
                 plan.status.message
             ),
-            help: found.and_then(|cause| Stuck::of(&cause, namespace).help).or_else(|| Some(doctor())),
+            help: found.map_or_else(|| doctor.into(), |cause| Stuck::of(&cause, namespace).help),
         }))
     }
 
@@ -394,8 +396,8 @@ fn way(
     let Some(csv) = observed.installed() else {
         let (name, namespace) = (subscription.name(), subscription.namespace());
         let help = match unfinished(subscription) {
-            Some((sentence, help)) => format!("{sentence}: {help}"),
-            None => format!("see `olmkit operator status {name} -n {namespace}`"),
+            Some((sentence, help)) => Sentence::from(format!("{sentence}: ")) + help,
+            None => Sentence::from("see ") + command!("olmkit operator status {} -n {}", name, namespace),
         };
         let what = format!("{} has nothing installed", subscription.key());
         return Err(EngineError::refused_help(what, help));
@@ -491,12 +493,12 @@ fn passed_over(
     if way.first().is_some_and(|from| is_above(from)) {
         return EngineError::refused_help(
             format!("`{destination}` is older than what is installed, and OLM does not go back"),
-            format!(
-                "`olmkit operator rollback {} -n {} --to {}` installs it again",
+            command!(
+                "olmkit operator rollback {} -n {} --to {}",
                 package_of(installed).unwrap_or_else(|| "NAME".to_owned()),
                 installed.namespace(),
                 package.version(destination)
-            ),
+            ) + " installs it again",
         );
     }
     let jump = way.windows(2).find(|hop| is_above(&hop[1]));

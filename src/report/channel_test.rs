@@ -16,6 +16,7 @@ use super::{Answer, Format, json, pretty, printable};
 use crate::exit::{Exit, Failure};
 use crate::lifecycle::channel_test::{Outcome, Report, Spectator, TestFailure, TestResult};
 use crate::lifecycle::engine::Progress;
+use crate::sentence::Help;
 
 /// Shows tests as they go: a table on a terminal, a line for each elsewhere.
 pub fn channel_tests() -> Box<dyn Spectator> {
@@ -194,7 +195,7 @@ fn told(test: &TestResult, failure: &TestFailure, out: &mut dyn Write) -> io::Re
     say(format!("{}: {}{step} failed", test.channel, test.name))?;
     say(format!("  {} [{}]", failure.sentence, failure.code))?;
     failure.evidence.iter().try_for_each(|one| say(format!("  evidence: {one}")))?;
-    failure.help.iter().flat_map(|help| help.lines()).try_for_each(|help| say(format!("  help: {help}")))
+    Help::from(failure.help.clone()).to_string().lines().try_for_each(|help| say(format!("  help: {help}")))
 }
 
 impl ChannelTestAnswer {
@@ -304,7 +305,7 @@ impl ChannelTestAnswer {
                 failure.code,
                 cell(&failure.step)
             );
-            for help in failure.help.iter().flat_map(|help| help.lines()) {
+            for help in Help::from(failure.help.clone()).to_string().lines() {
                 let _ = writeln!(text, "\n- {}", cell(help));
             }
         }

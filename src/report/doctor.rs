@@ -50,7 +50,7 @@ pub(super) fn diagnosis_text(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::
             (false, true) => "would fix",
             (false, false) => "not fixed",
         };
-        writeln!(out, "{verb}[{}]: {}", fix.code, line(&fix.what))?;
+        writeln!(out, "{verb}[{}]: {}", fix.code, line(&fix.what.to_string()))?;
     }
     let count = |state| diagnosis.operators.iter().filter(|one| one.state == state).count();
     let states = [State::Broken, State::Waiting, State::Progressing, State::Healthy];
@@ -95,8 +95,8 @@ fn told(cause: &Cause, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  so: {}", line(one))?;
     }
     for one in &cause.repair {
-        writeln!(out, "  repair: {}", line(&one.effect))?;
-        for text in one.command.lines() {
+        writeln!(out, "  repair: {}", line(&one.effect.to_string()))?;
+        for text in one.command.to_string().lines() {
             writeln!(out, "    {}", printable(text))?;
         }
     }

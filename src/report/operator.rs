@@ -373,17 +373,19 @@ pub(super) fn removal(removed: &Removed, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "{removes} {}", name(part))?;
     }
     for part in &removed.deleting {
-        writeln!(out, "deleting {}: {}", name(part), printable(&part.reason))?;
+        writeln!(out, "deleting {}: {}", name(part), printable(&part.reason.to_string()))?;
     }
     // All that waits for one thing is a line; `--output json` names each.
     let (waiting, kept): (Vec<_>, Vec<_>) =
-        removed.kept.iter().partition(|part| part.reason.starts_with(UNFINISHED));
+        removed.kept.iter().partition(|part| part.reason.to_string().starts_with(UNFINISHED));
     for part in kept {
-        writeln!(out, "{keeps} {}: {}", name(part), printable(&part.reason))?;
+        writeln!(out, "{keeps} {}: {}", name(part), printable(&part.reason.to_string()))?;
     }
     match &waiting[..] {
         [] => Ok(()),
-        [first, ..] => writeln!(out, "{keeps} {} more objects: {}", waiting.len(), printable(&first.reason)),
+        [first, ..] => {
+            writeln!(out, "{keeps} {} more objects: {}", waiting.len(), printable(&first.reason.to_string()))
+        }
     }
 }
 

@@ -304,7 +304,8 @@ fn the_repairs_are_the_ones_that_worked() {
     ] {
         let text = recording(number);
         let diagnosis = diagnose(&replay(text.lines(), Some(at)).unwrap(), &Scope::default());
-        let repairs: Vec<&str> = diagnosis.causes[0].repair.iter().map(|one| one.command.as_str()).collect();
+        let repairs: Vec<String> =
+            diagnosis.causes[0].repair.iter().map(|one| one.command.to_string()).collect();
         assert!(
             repairs.iter().any(|command| command.contains(part)),
             "{number}: no `{part}` in {repairs:#?}"
@@ -325,11 +326,14 @@ fn a_version_that_was_deleted_half_way_is_not_pinned() {
     for (number, at) in [("11a", 720_000), ("35", 140_000)] {
         let repairs = repairs(number, at);
         let [adopt, anew] = &repairs[..] else { panic!("{number}: {repairs:#?}") };
-        assert!(adopt.command.contains("\"installedCSV\":\"demo.v0.1.0\""), "{number}: {adopt:#?}");
-        assert!(anew.command.contains(
+        assert!(
+            adopt.command.to_string().contains("\"installedCSV\":\"demo.v0.1.0\""),
+            "{number}: {adopt:#?}"
+        );
+        assert!(anew.command.to_string().contains(
             "delete subscription.operators.coreos.com/demo clusterserviceversion.operators.coreos.com/demo.v0.1.0 && echo"
         ), "{number}: {anew:#?}");
-        assert!(!anew.command.contains("startingCSV") && !anew.safe, "{number}: {anew:#?}");
+        assert!(!anew.command.to_string().contains("startingCSV") && !anew.safe, "{number}: {anew:#?}");
     }
 }
 
@@ -339,11 +343,12 @@ fn alternatives_say_instead() {
         [("11a", 600_000, 2), ("11a", 720_000, 2), ("16a", 90_000, 2), ("35", 120_000, 3), ("35", 140_000, 2)]
     {
         let repairs = repairs(number, at);
-        let alternatives = repairs.iter().filter(|one| one.effect.starts_with("instead, ")).count();
+        let alternatives =
+            repairs.iter().filter(|one| one.effect.to_string().starts_with("instead, ")).count();
         assert_eq!((repairs.len(), alternatives), (count, count - 1), "{number} at {at}: {repairs:#?}");
-        assert!(!repairs[0].effect.starts_with("instead"), "{number} at {at}: {repairs:#?}");
+        assert!(!repairs[0].effect.to_string().starts_with("instead"), "{number} at {at}: {repairs:#?}");
     }
-    let groups: Vec<String> = repairs("16a", 90_000).into_iter().map(|one| one.effect).collect();
+    let groups: Vec<String> = repairs("16a", 90_000).into_iter().map(|one| one.effect.to_string()).collect();
     assert!(groups[0].contains("deletes `second` and keeps the OperatorGroup `t16a`"), "{groups:#?}");
     assert!(groups[1].contains("deletes `t16a` and keeps the OperatorGroup `second`"), "{groups:#?}");
     // Nothing is deleted by two repairs unless the later one is an alternative, and no two repairs do the same.
@@ -355,9 +360,11 @@ fn alternatives_say_instead() {
                 !earlier.iter().any(|other| other.command == one.command),
                 "{number} at {at}: {repairs:#?}"
             );
-            let deletes = |repair: &Repair| repair.command.contains(" delete ");
+            let deletes = |repair: &Repair| repair.command.to_string().contains(" delete ");
             assert!(
-                one.effect.starts_with("instead, ") || !deletes(one) || !earlier.iter().any(deletes),
+                one.effect.to_string().starts_with("instead, ")
+                    || !deletes(one)
+                    || !earlier.iter().any(deletes),
                 "{number} at {at}: {repairs:#?}"
             );
         }

@@ -300,11 +300,11 @@ fn what_is_waited_for_names_its_finalizer() {
     let options = Options { wait: false, ..Options::default() };
     let removed = world.run_with(options, |engine, _| engine.uninstall(&request)).unwrap();
     let deleting: Vec<_> =
-        removed.deleting.iter().map(|part| (part.name.as_str(), part.reason.as_str())).collect();
-    assert_eq!(deleting, [("example", stuck.sentence.as_str())]);
+        removed.deleting.iter().map(|part| (part.name.as_str(), part.reason.to_string())).collect();
+    assert_eq!(deleting, [("example", stuck.sentence)]);
     assert!(removed.removed.is_empty(), "{removed:?}");
     assert!(
-        removed.kept.iter().any(|part| part.reason.contains("finalize demo/example in ns")),
+        removed.kept.iter().any(|part| part.reason.to_string().contains("finalize demo/example in ns")),
         "{removed:?}"
     );
 }
@@ -447,7 +447,7 @@ fn after_an_approval_the_next_command_is_not_the_same_again() {
     world.run(|engine, _| {
         engine.approve("demo", Some(NS), &Accept::default()).unwrap_err();
         let resume = engine.resume().unwrap();
-        assert!(resume.contains("`olmkit operator doctor demo -n ns`"), "{resume}");
+        assert!(resume.to_string().contains("`olmkit operator doctor demo -n ns`"), "{resume}");
     });
 }
 

@@ -363,7 +363,7 @@ fn a_namespace_that_others_use_stays() {
     let kept = done.unwrap().kept;
     assert_eq!(kept.len(), 1);
     assert_eq!(
-        (kept[0].name.as_str(), kept[0].reason.as_str()),
+        (kept[0].name.as_str(), &*kept[0].reason.to_string()),
         ("operators", "deployment/web is in it, which is no part of OLM")
     );
     assert!(cluster.get(&known::NAMESPACE, "", "operators").unwrap().is_some());
@@ -408,10 +408,14 @@ fn custom_resources_and_secrets_of_others_are_not_deleted_with_their_namespace()
         let options = Options { dry_run, ..Options::default() };
         let request = Uninstall { with_operators: true };
         let removed = run(&mut cluster, options, |engine| engine.uninstall_olm(&request)).0.unwrap();
-        let kept: Vec<_> = removed.kept.iter().map(|one| (one.name.as_str(), one.reason.as_str())).collect();
+        let kept: Vec<_> =
+            removed.kept.iter().map(|one| (one.name.as_str(), one.reason.to_string())).collect();
         assert_eq!(
             kept,
-            [("operators", "secret/db-password, echo/prod-db are in it, which are no part of OLM")],
+            [(
+                "operators",
+                "secret/db-password, echo/prod-db are in it, which are no part of OLM".to_owned()
+            )],
             "dry run: {dry_run}"
         );
         assert!(cluster.has("Echo", "prod-db") && cluster.has("Secret", "db-password"));

@@ -219,9 +219,9 @@ pub(crate) fn told(error: EngineError) -> String {
     let help = match &error {
         EngineError::Stuck(stuck) => stuck.help.clone(),
         EngineError::Refused { help, .. } => help.clone(),
-        _ => None,
+        _ => Default::default(),
     };
-    format!("{error}\n{}", help.unwrap_or_default()).trim_end().to_owned()
+    format!("{error}\n{help}").trim_end().to_owned()
 }
 
 /// A message without the random part of a plan's name.

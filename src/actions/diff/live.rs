@@ -92,5 +92,5 @@ fn failure(error: ClusterError) -> Failure {
         }
         other => other.help(),
     };
-    Failure { exit, help, ..Failure::unknown(error) }
+    Failure { exit, ..Failure::unknown(error).help(help) }
 }

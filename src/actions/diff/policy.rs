@@ -19,7 +19,7 @@ pub(super) fn read(path: &Path) -> Result<Policy, Failure> {
     let at = |finding: &Finding| {
         let failure = Failure { exit: Exit::Unknown, ..Failure::no(finding.message.clone()) };
         let failure = failure.at(finding.place.clone());
-        Failure { help: finding.help.clone(), ..failure }
+        failure.help(finding.help.clone())
     };
     let known = texts.read().map_err(|findings| match findings.first() {
         Some(finding) => at(finding),

@@ -216,7 +216,7 @@ mod tests {
         let failure = fetched(release(), &[]).unwrap_err();
         assert_eq!(failure.to_string(), "the release has no checksum for `crds.yaml`");
         let given = [("crds.yaml", sum("a: 1\n")), ("olm.yaml", sum("b: 2\n"))];
-        assert!(failure.help.unwrap().ends_with(&format!("--checksum crds.yaml={}", given[0].1)));
+        assert!(failure.help.to_string().ends_with(&format!("--checksum crds.yaml={}", given[0].1)));
         assert_eq!(fetched(release(), &given).unwrap().len(), 2);
         let failure = fetched(Vec::new(), &given).unwrap_err();
         assert!(failure.to_string().ends_with("/v0.46.0/crds.yaml` does not exist"), "{failure}");

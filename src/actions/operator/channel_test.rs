@@ -12,7 +12,7 @@ use super::catalog_source::data_directory;
 use super::kind::{Kind, on_cluster};
 use super::sources::{Sources, registry_image};
 use super::stock::Stocked;
-use super::{Aim, Target, connect_to, failure, simulated};
+use super::{Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, ReportFile};
@@ -24,6 +24,7 @@ use crate::lifecycle::engine::{Catalogs as _, ContentError, Progress};
 use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
 use crate::lifecycle::simulate::{Registry, Simulation};
 use crate::report::{ChannelTestAnswer, is_junit};
+use crate::shell::Reach;
 
 /// What to test, where, and what to write.
 #[derive(Debug)]
@@ -86,7 +87,7 @@ pub fn run(
         simulated::place(&mut cluster, &request.target, true)?;
         let mut sources = simulated::serve(&mut cluster, &request.target, access)?;
         read_bundles(&mut cluster, &mut sources, &request, access)?;
-        Aim::nowhere().around_test(test(&mut cluster, &sources, &request, spectator))?
+        test(&mut cluster, &sources, &request, spectator, &Reach::simulated(None))?
     } else {
         if let Some(image) = &request.settings.catalog_image {
             registry_image(image).map_err(Failure::misuse)?;
@@ -122,7 +123,7 @@ fn on_real_cluster(
     let context = request.target.contexts.first();
     let mut cluster = connect_to(&request.target, context)?.within(left);
     let sources = Sources::new(request.target.catalog_from.clone(), access.clone()).with(stocked);
-    Aim::at(&request.target, context).around_test(test(&mut cluster, &sources, request, spectator))
+    test(&mut cluster, &sources, request, spectator, &request.target.choice(context).reach())
 }
 
 fn test(
@@ -130,10 +131,11 @@ fn test(
     sources: &Sources,
     request: &ChannelTest,
     spectator: &dyn Spectator,
+    reach: &Reach,
 ) -> Result<ChannelTestAnswer, Failure> {
     let settings = &request.settings;
     let prepared = prepare(cluster, sources, spectator, settings).map_err(|error| {
-        let failure = failure(error, &[], "", None);
+        let failure = failure(error, &[], "", None).on(reach);
         // No test has failed: none was begun.
         let exit = if failure.exit == Exit::No { Exit::Misuse } else { failure.exit };
         Failure { exit, ..failure }
@@ -142,8 +144,8 @@ fn test(
         return Ok(ChannelTestAnswer { report: prepared.dry_run(settings), ended: None, unwritten: None });
     }
     let (report, ended) = run_tests(cluster, sources, spectator, settings, &prepared);
-    let ended = ended.map(|error| failure(error, &[], "", None));
-    Ok(ChannelTestAnswer { report, ended, unwritten: None })
+    let ended = ended.map(|error| failure(error, &[], "", None).on(reach));
+    Ok(ChannelTestAnswer { report: report.on(reach), ended, unwritten: None })
 }
 
 /// Reads the bundles that a simulated registry has to have. What is not in the directory of bundles, or not in its registry, is

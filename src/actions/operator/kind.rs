@@ -15,6 +15,7 @@ use crate::actions::program::{self, Ended, Output};
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::interrupt;
+use crate::sentence::Help;
 use crate::lifecycle::engine::{Options, Progress};
 use crate::lifecycle::kubernetes::Choice;
 
@@ -277,8 +278,8 @@ fn kind_says<S: AsRef<std::ffi::OsStr>>(words: &[S], limit: Duration) -> Result<
 }
 
 /// A failure with a way out, where it has none.
-fn helped(failure: Failure, help: impl Into<String>) -> Failure {
-    if failure.help.is_some() || failure.exit == Exit::Interrupted { failure } else { failure.help(help) }
+fn helped(failure: Failure, help: impl Into<Help>) -> Failure {
+    if !failure.help.is_empty() || failure.exit == Exit::Interrupted { failure } else { failure.help(help) }
 }
 
 /// Runs a program to its end.

@@ -261,6 +261,7 @@ impl Test {
                 settle: waiting.settle,
                 wait: true,
                 dry_run: waiting.dry_run,
+                ..Options::default()
             },
             accept_missing_images: self.accept_missing_images,
             simulated: cluster.simulate,

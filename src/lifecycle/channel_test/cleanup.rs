@@ -91,7 +91,7 @@ impl Cleanup<'_> {
     }
 
     fn engine(&mut self) -> Engine<'_> {
-        let options = Options { timeout: REMOVAL, settle: Duration::ZERO, wait: true, dry_run: false };
+        let options = Options { timeout: REMOVAL, settle: Duration::ZERO, wait: true, ..Options::default() };
         Engine::new(self.cluster, self.catalogs, self.progress, options)
     }
 

@@ -25,6 +25,8 @@ use crate::lifecycle::install::{Install, modes};
 use crate::lifecycle::offer::{Need, Offer, OfferedBundle, OfferedPackage, needs};
 use crate::lifecycle::simulate::package_of;
 use crate::lifecycle::upgrade::channel_of;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// Custom resources that go through the upgrades.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -172,7 +174,7 @@ pub fn prepare(
     let package = offer.packages.get(&settings.package);
     let package = package.ok_or_else(|| EngineError::Refused {
         what: format!("the catalog has no package `{}`", settings.package),
-        help: did_you_mean(&settings.package, offer.packages.keys().map(String::as_str)),
+        help: did_you_mean(&settings.package, offer.packages.keys().map(String::as_str)).into(),
     })?;
     let channels = match &settings.channels[..] {
         [] => vec![package.default_channel.clone()],
@@ -278,10 +280,9 @@ impl Prepared {
         if let Some(note) = note.filter(|note| note.package != settings.package) {
             return Err(EngineError::refused_help(
                 format!("a test of `{}` was killed in the namespace `{namespace}`", note.package),
-                format!(
-                    "run `olmkit operator test {} -n {namespace}` again, or name another namespace",
-                    note.package
-                ),
+                Sentence::from("run ")
+                    + command!("olmkit operator test {} -n {}", note.package, namespace)
+                    + " again, or name another namespace",
             ));
         }
         // What an earlier run has left is removed before anything begins.

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::plan::{Kind, Untaken};
+use crate::sentence::{Help, Sentence};
+use crate::shell::Reach;
 
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -44,7 +46,7 @@ pub struct TestFailure {
     /// What shows it.
     pub evidence: Vec<String>,
     /// What to do.
-    pub help: Vec<String>,
+    pub help: Vec<Sentence>,
 }
 
 /// What came of one test.
@@ -120,6 +122,16 @@ pub struct Report {
 }
 
 impl Report {
+    /// The same, with its commands on a cluster.
+    #[must_use]
+    pub fn on(mut self, reach: &Reach) -> Self {
+        for failure in self.tests.iter_mut().filter_map(|test| test.failure.as_mut()) {
+            let help = Help::from(std::mem::take(&mut failure.help));
+            failure.help = help.on(reach).into_sentences();
+        }
+        self
+    }
+
     /// Counts the outcomes.
     pub(super) fn count(&mut self) {
         let count = |outcome| self.tests.iter().filter(|test| test.outcome == outcome).count();

@@ -23,6 +23,8 @@ use crate::lifecycle::install::Install;
 use crate::lifecycle::look::Operator;
 use crate::lifecycle::observe::Row;
 use crate::lifecycle::upgrade::Upgrade;
+use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 
 /// How long cleaning up may take once the command is over.
 const CLEANUP: Duration = Duration::from_secs(300);
@@ -252,7 +254,8 @@ impl Runner<'_> {
             if self.cluster.now().saturating_sub(begun) >= self.settings.step.timeout {
                 return Err(EngineError::refused_help(
                     format!("OLM does not reach the catalog: its connection is {state}"),
-                    format!("see `kubectl get pods -n {} -l olm.catalogSource={}`", key.namespace, key.name),
+                    Sentence::from("see ")
+                        + command!("kubectl get pods -n {} -l olm.catalogSource={}", key.namespace, key.name),
                 ));
             }
             self.cluster.wait(Duration::from_secs(1))?;
@@ -391,7 +394,7 @@ impl Runner<'_> {
                         code: "stranded".to_owned(),
                         sentence: why.clone(),
                         step: step.unwrap_or_default(),
-                        help: vec!["give a later entry of the channel an edge from it".to_owned()],
+                        help: vec!["give a later entry of the channel an edge from it".into()],
                         ..TestFailure::default()
                     });
                 }
@@ -589,7 +592,7 @@ impl Runner<'_> {
             sentence: format!(
                 "{unmet}, which the catalog `{namespace}/{name}` does not offer, so OLM does not install it"
             ),
-            help: vec!["add the dependency to the catalog, or to another one on the cluster".to_owned()],
+            help: vec!["add the dependency to the catalog, or to another one on the cluster".into()],
             ..TestFailure::default()
         }))
     }
@@ -670,7 +673,7 @@ fn failure(error: &EngineError, cause: Option<Cause>, step: &str) -> TestFailure
             .evidence
             .iter()
             .map(|one| format!("{} {}: {}", Key::from(&one.object).placed(), one.field, one.message));
-        let help = cause.repair.iter().map(|repair| format!("`{}`: {}", repair.command, repair.effect));
+        let help = cause.repair.iter().map(super::super::doctor::Repair::step);
         return TestFailure {
             code: cause.code.to_owned(),
             sentence: cause.sentence.clone(),
@@ -683,16 +686,16 @@ fn failure(error: &EngineError, cause: Option<Cause>, step: &str) -> TestFailure
         EngineError::Stuck(stuck) => (stuck.code, stuck.help.clone()),
         EngineError::Refused { help, .. } => ("preflight", help.clone()),
         EngineError::TimedOut { suspicion, .. } => {
-            ("timed-out", suspicion.as_ref().map(|stuck| stuck.sentence.clone()))
+            ("timed-out", suspicion.as_ref().map(|stuck| stuck.sentence.clone()).into())
         }
-        EngineError::Cluster(error) => ("cluster", error.help()),
-        _ => ("cluster", None),
+        EngineError::Cluster(error) => ("cluster", error.help().into()),
+        _ => ("cluster", Help::default()),
     };
     TestFailure {
         code: code.to_owned(),
         sentence: error.to_string(),
         step,
-        help: help.into_iter().collect(),
+        help: help.into_sentences(),
         ..TestFailure::default()
     }
 }

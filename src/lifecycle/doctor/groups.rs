@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_command_works_where_it_is_indented() {
-        let command = String::from(create("redis", &json!({"targetNamespaces": ["redis"]})));
+        let command = create("redis", &json!({"targetNamespaces": ["redis"]})).to_string();
         assert!(command.starts_with("echo '{") && command.ends_with("}' | kubectl create -f -"), "{command}");
         assert!(!command.contains('\n'));
     }

@@ -6,6 +6,7 @@ use super::lean::LAST_APPLIED;
 use super::observation::{Doc, Observation};
 use super::pods::{self, shorten};
 use super::{Cause, Repair, refusals, versions};
+use crate::sentence::Sentence;
 use crate::shell::{Command, command};
 
 /// How long an approval may take that needs nobody.
@@ -410,13 +411,14 @@ fn reinstallation(seen: &Observation, subscription: Doc<'_>) -> Repair {
             "deletes the Subscription and its ClusterServiceVersions and recreates the Subscription: OLM installs the head of the channel, and the operator is down for about half a minute; CRDs and custom resources stay"
         }
     };
-    let manual = match subscription.text("/spec/installPlanApproval") {
+    let effect = match subscription.text("/spec/installPlanApproval") {
         "Manual" => {
-            format!(". Then approve the InstallPlan: `olmkit operator approve {name} -n {namespace}`")
+            Sentence::from(effect)
+                + ". Then approve the InstallPlan: "
+                + command!("olmkit operator approve {} -n {}", name, namespace)
         }
-        _ => String::new(),
+        _ => effect.into(),
     };
-    let effect = format!("{effect}{manual}");
     let command = command!("kubectl -n {} delete", namespace)
         .words(objects)
         .then(" && echo {} | kubectl create -f -", &[&manifest]);

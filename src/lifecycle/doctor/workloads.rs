@@ -4,6 +4,7 @@ use super::codes;
 use super::observation::{Doc, Observation};
 use super::pods::{self, What};
 use super::{Cause, Repair, plans, refusals, versions};
+use crate::sentence::Sentence;
 use crate::shell::command;
 
 /// How long OLM may take to create a Deployment.
@@ -305,7 +306,8 @@ fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Ca
         What::Image { image, is_refused: true, .. } => cause
             .repair(
                 command!("kubectl -n {} patch serviceaccount {} --type merge -p '{\"imagePullSecrets\":[{\"name\":\"pull-secret\"}]}'", namespace, account(fault.pod)),
-                format!("lets the pods use the Secret `pull-secret` with the credentials for `{image}`: create it with `kubectl create secret docker-registry`"),
+                Sentence::from(format!("lets the pods use the Secret `pull-secret` with the credentials for `{image}`: create it with "))
+                    + command!("kubectl create secret docker-registry"),
             )
             .safe_repair(retry, "then pulls at once; the operator does not run anyway"),
         What::Image { image, .. } => cause.safe_repair(

@@ -12,6 +12,8 @@ use super::super::doctor::{self, Diagnosis, Scope, diagnose};
 use super::super::health;
 use super::super::observe::Observed;
 use super::{Engine, EngineError, GRACE, Planned};
+use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 
 /// How often the state is looked at when nothing is heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -198,7 +200,7 @@ impl Engine<'_> {
         let (stuck, patience, code) = (Stuck::of(cause, namespace), cause.patience(), cause.code);
         if self.told_cause != code {
             self.told_cause = code;
-            self.say(&stuck.sentence);
+            self.say(stuck.sentence.as_str());
         }
         Ok(Some(Suspicion { stuck, patience }))
     }
@@ -255,7 +257,7 @@ impl Engine<'_> {
                 "`{}` succeeded, but the post-install check failed: {what}: {fault}",
                 csv.name()
             ),
-            help: None,
+            help: Help::default(),
         }))
     }
 
@@ -267,7 +269,8 @@ impl Engine<'_> {
     ) -> EngineError {
         match error {
             EngineError::Cluster(ClusterError::TimedOut { last, .. }) if !self.awaited.is_empty() => {
-                let heard = last.map(|said| Stuck { code: "trouble", sentence: said.0, help: None });
+                let heard =
+                    last.map(|said| Stuck { code: "trouble", sentence: said.0, help: Help::default() });
                 let (after, awaited) = (self.options.timeout, self.awaited.clone());
                 EngineError::TimedOut { after, awaited, suspicion: suspicion.or(heard) }
             }
@@ -333,10 +336,15 @@ impl Engine<'_> {
             };
             let keep = before == Approval::Automatic && !at_head;
             if keep {
-                self.say(format!(
-                    "the approval stays Manual, since Automatic would go on to the channel's head; \
-                     `olmkit operator upgrade {subscription} -n {namespace} --approval Automatic` changes it"
-                ));
+                self.say(
+                    Sentence::from(
+                        "the approval stays Manual, since Automatic would go on to the channel's head; ",
+                    ) + command!(
+                        "olmkit operator upgrade {} -n {} --approval Automatic",
+                        subscription,
+                        namespace
+                    ) + " changes it",
+                );
             }
             let approval = if keep { Approval::Manual } else { before };
             let mut patch = json!({

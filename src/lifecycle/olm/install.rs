@@ -8,6 +8,8 @@ use crate::lifecycle::cluster::ClusterError;
 use crate::lifecycle::decide::Stuck;
 use crate::lifecycle::engine::{Engine, EngineError, Seen};
 use crate::lifecycle::rights::Right;
+use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 use olmkit_bundle::version::Version;
 use serde_json::Value;
 
@@ -77,7 +79,7 @@ impl Engine<'_> {
         match elsewhere {
             Some(key) => Err(EngineError::refused_help(
                 format!("OLM is already installed in the namespace `{}`", key.namespace),
-                "a cluster can have only one; `olmkit olm status` shows it",
+                Sentence::from("a cluster can have only one; ") + command!("olmkit olm status") + " shows it",
             )),
             None => Ok(()),
         }
@@ -111,7 +113,8 @@ impl Engine<'_> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         Err(EngineError::refused_help(
             format!("objects of OLM exist that olmkit did not create: {named}{more}"),
-            "`olmkit olm status` shows what is installed; --adopt takes these objects over and brings them to this release",
+            command!("olmkit olm status")
+                + " shows what is installed; --adopt takes these objects over and brings them to this release",
         ))
     }
 
@@ -124,7 +127,7 @@ impl Engine<'_> {
         if there.cmp_precedence(&wanted).is_gt() {
             return Err(EngineError::refused_help(
                 format!("OLM {installed} is installed, which is newer than {}", release.version),
-                "uninstall it first: `olmkit olm uninstall`",
+                Sentence::from("uninstall it first: ") + command!("olmkit olm uninstall"),
             ));
         }
         Ok(())
@@ -172,7 +175,7 @@ impl Engine<'_> {
                         Seen::NotYet(refused.map(|found| Stuck {
                             code: "crd-names",
                             sentence: format!("{}: {}", part.key, text(found, "/message")),
-                            help: Some("another CRD has these names: remove one of the two".into()),
+                            help: "another CRD has these names: remove one of the two".into(),
                         }))
                     }
                 })
@@ -202,7 +205,7 @@ impl Engine<'_> {
                     "Failed" => Seen::NotYet(Some(Stuck {
                         code: "csv-failed",
                         sentence: format!("{name} failed: {}", text(&csv, "/status/message")),
-                        help: None,
+                        help: Help::default(),
                     })),
                     _ => Seen::NotYet(engine.broken_pod(namespace)?),
                 })

@@ -10,6 +10,8 @@ use super::{
 use crate::lifecycle::api::{Key, known, label};
 use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::decide::Stuck;
+use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 
 /// How OLM is on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -211,27 +213,28 @@ pub(super) fn pod_fault(pod: &Value) -> Option<Stuck> {
         let (code, help) = match reason {
             "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" => (
                 "image-pull",
-                "push the image where nodes can pull it, and name it with --image FROM=TO".to_owned(),
+                Help::from("push the image where nodes can pull it, and name it with --image FROM=TO"),
             ),
             "CrashLoopBackOff" => {
                 let namespace = Key::of(pod).namespace;
                 let pod = Key::of(pod).name;
-                ("crash", format!("look at its log: `kubectl logs {pod} -n {namespace} --previous`"))
+                let logs = command!("kubectl logs {} -n {} --previous", pod, namespace);
+                ("crash", (Sentence::from("look at its log: ") + logs).into())
             }
             "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
-                ("container", "correct the manifests".to_owned())
+                ("container", "correct the manifests".into())
             }
             _ => continue,
         };
         let image = text(status, "/image");
         let message = if message.is_empty() { String::new() } else { format!(": {message}") };
         let sentence = format!("{name} cannot run `{image}`: {reason}{message}");
-        return Some(Stuck { code, sentence, help: Some(help) });
+        return Some(Stuck { code, sentence, help });
     }
     let scheduled = condition(pod, "PodScheduled").filter(|found| found["reason"] == "Unschedulable")?;
     Some(Stuck {
         code: "unschedulable",
         sentence: format!("{name} finds no node: {}", text(scheduled, "/message")),
-        help: None,
+        help: Help::default(),
     })
 }

@@ -8,6 +8,8 @@ use crate::lifecycle::contents::Contents;
 use crate::lifecycle::engine::{Engine, EngineError};
 use crate::lifecycle::rights::Right;
 use crate::lifecycle::uninstall::{Part, Removed};
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// What to remove.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +44,9 @@ impl Engine<'_> {
         if status.installed && !status.installed_by_olmkit {
             return Err(EngineError::refused_help(
                 format!("olmkit did not install the OLM in the namespace `{}`", status.namespace),
-                "remove it as it was installed, or take it over with `olmkit olm install --adopt` first",
+                Sentence::from("remove it as it was installed, or take it over with ")
+                    + command!("olmkit olm install --adopt")
+                    + " first",
             ));
         }
         let operators = self.operators()?;
@@ -50,8 +54,9 @@ impl Engine<'_> {
             let named: Vec<String> = operators.iter().map(|(_, key)| key.placed()).collect();
             return Err(EngineError::refused_help(
                 format!("operators are installed: {}", most_of(&named)),
-                "remove them with `olmkit operator uninstall`, or pass --with-operators: then their Deployments go too, \
-                 and their CRDs and custom resources stay",
+                Sentence::from("remove them with ")
+                    + command!("olmkit operator uninstall")
+                    + ", or pass --with-operators: then their Deployments go too, and their CRDs and custom resources stay",
             ));
         }
         let plan = self.plan(operators)?;
@@ -247,8 +252,8 @@ fn most_of(names: &[String]) -> String {
     if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
-fn part(key: Key, reason: String) -> Part {
-    Part { kind: key.kind, namespace: key.namespace, name: key.name, reason }
+fn part(key: Key, reason: impl Into<Sentence>) -> Part {
+    Part { kind: key.kind, namespace: key.namespace, name: key.name, reason: reason.into() }
 }
 
 /// Whether a document is on its way out.

@@ -120,7 +120,7 @@ fn what_was_not_collected_is_not_progress() {
     let commands = collect(&unpacked("2026-01-01T00:05:00Z")).causes.remove(0).repair;
     let list = "/apis/operators.coreos.com/v1alpha1/installplans";
     assert_eq!(
-        commands[1].command,
+        commands[1].command.to_string(),
         format!("for list in {list}; do kubectl get --raw $list; done > missing.json")
     );
     let all = [
@@ -154,7 +154,7 @@ fn a_failed_resolution_without_the_install_plans_is_not_healthy() {
     assert_eq!((cause.code, partial.state), ("not-collected", State::Waiting), "{partial:#?}");
     assert!(cause.sentence.contains("demo.v0 exists"), "{}", cause.sentence);
     assert!(cause.sentence.ends_with("no object of kind InstallPlan was collected, which would tell"));
-    let command = &cause.repair[1].command;
+    let command = cause.repair[1].command.to_string();
     assert!(command.contains("/apis/operators.coreos.com/v1alpha1/installplans"), "{command}");
     // Where everything was collected, the objects show that it is over; and without the condition nothing is in doubt.
     let plan = json!({"spec": {"clusterServiceVersionNames": ["demo.v1"]}, "status": {"phase": "Complete"}});

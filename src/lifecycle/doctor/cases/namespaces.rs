@@ -43,7 +43,11 @@ fn a_version_says_that_its_operator_group_is_gone() {
     check("no-operator-group", "namespace/here", "no OperatorGroup", vec![failed()]);
     // A repair is one line, so that it can be pasted as it is shown.
     for one in &diagnosis.causes[0].repair {
-        assert!(one.command.starts_with("echo '{") && !one.command.contains('\n'), "{}", one.command);
+        assert!(
+            one.command.to_string().starts_with("echo '{") && !one.command.to_string().contains('\n'),
+            "{}",
+            one.command
+        );
     }
 }
 

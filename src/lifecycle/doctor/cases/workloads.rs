@@ -96,7 +96,7 @@ fn a_plan_that_waits_for_approval_does_not_hide_that_the_operator_was_scaled_to_
             .iter()
             .any(|one| one.starts_with("also [approval-required]: installplan/install-2"))
     );
-    let repairs: Vec<&str> = cause.repair.iter().map(|one| one.command.as_str()).collect();
+    let repairs: Vec<String> = cause.repair.iter().map(|one| one.command.to_string()).collect();
     assert!(repairs[0].contains("scale deployment demo"), "{repairs:#?}");
 }
 
