@@ -27,6 +27,7 @@ mod program;
 pub mod push;
 pub mod render;
 pub mod resolve;
+pub mod results;
 pub mod serve;
 pub mod server;
 mod split;

@@ -12,11 +12,11 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::page::{self, MARK, Page};
 
 use super::catalog::complete;
+use crate::actions::results::Written;
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::{WrittenAnswer, progress};
 
 /// A request with a longer head is refused, in bytes.
 const MAX_HEAD: u64 = 16 << 10;
@@ -29,7 +29,7 @@ const START: usize = 4096;
 ///
 /// # Errors
 /// When the catalog cannot be read, or the directory has other files in their places.
-pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<WrittenAnswer, Failure> {
+pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Written, Failure> {
     let pages = pages(catalog, access)?;
     let mut output = OutputDir::open(directory)?;
     let found = files::below(directory, |_| false).map_err(Failure::unknown)?;
@@ -51,7 +51,7 @@ pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Writt
         pages.iter().map(|page| (page.path.clone(), Some(page.html.as_str()))).collect();
     output.write(&files)?;
     output.remove(&stale)?;
-    Ok(WrittenAnswer { directory: directory.to_owned(), files: files.into_keys().collect() })
+    Ok(Written { directory: directory.to_owned(), files: files.into_keys().collect() })
 }
 
 /// Whether a file is a page that this verb wrote.
@@ -68,18 +68,24 @@ fn pages(catalog: &Input, access: &Access) -> Result<Vec<Page>, Failure> {
     Ok(page::pages(&parsed))
 }
 
-/// Serves the pages of a catalog on 127.0.0.1 until the process is ended. The catalog is read once.
+/// Serves the pages of a catalog on 127.0.0.1 until the process is ended. The catalog is read once; `say` is told the
+/// address.
 ///
 /// # Errors
 /// When the catalog cannot be read, or the port is taken.
-pub fn serve(catalog: &Input, port: u16, access: &Access) -> Result<WrittenAnswer, Failure> {
+pub fn serve(
+    catalog: &Input,
+    port: u16,
+    access: &Access,
+    say: impl FnOnce(&str),
+) -> Result<Written, Failure> {
     let pages = pages(catalog, access)?;
     let fail = |error: io::Error| {
         Failure::unknown(error).help("choose another port with --port, or leave it out to get a free one")
     };
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
-    progress::say(&format!("serving {catalog} on http://{address}/ (Ctrl-C to stop)"));
+    say(&format!("serving {catalog} on http://{address}/ (Ctrl-C to stop)"));
     let pages: Arc<BTreeMap<String, String>> =
         Arc::new(pages.into_iter().map(|page| (format!("/{}", page.path), page.html)).collect());
     for stream in listener.incoming() {
@@ -89,7 +95,7 @@ pub fn serve(catalog: &Input, port: u16, access: &Access) -> Result<WrittenAnswe
         // Without a thread the browser asks again.
         let _ = thread::Builder::new().spawn(move || answer(&stream, address, &pages));
     }
-    Ok(WrittenAnswer { directory: Path::new("").to_owned(), files: Vec::new() })
+    Ok(Written { directory: Path::new("").to_owned(), files: Vec::new() })
 }
 
 /// Answers one request, and closes the connection.

@@ -12,11 +12,11 @@ use olmkit_serve::compiled;
 
 use super::server::{NO_SERVER, Server};
 use super::{build_index, layout, split};
+use crate::actions::results::StoredImage;
 use crate::exit::Failure;
 use crate::files;
 use crate::image::{Access, Compression, Config, FileTree, Image, Index, Layer, Node, Place, Platform, Root};
 use crate::input::{CONFIGS_LABEL, Input, SCORECARD_DIR, SCORECARD_LABEL};
-use crate::report::ImageAnswer;
 
 /// Where catalogs stand in their image.
 const CONFIGS_DIR: &str = "configs";
@@ -116,7 +116,7 @@ enum BuildError {
 ///
 /// # Errors
 /// When the input is no bundle, or the image cannot be written.
-pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure> {
+pub fn bundle(request: &Request, access: &Access) -> Result<StoredImage, Failure> {
     let input = &request.input;
     check_outside(input, &[MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR], &request.output.to)?;
     let (files, left_out) = input.bundle(access)?.without_leftovers();
@@ -148,7 +148,7 @@ pub fn bundle(request: &Request, access: &Access) -> Result<ImageAnswer, Failure
     let config = Config { labels, ..Config::default() };
     let image = Image::new(&Platform::default(), &config, &[layer]);
     let stored = store(&Root::from(image), &request.output, access)?;
-    Ok(ImageAnswer { note: left_out_note(&left_out, "the image"), ..stored })
+    Ok(StoredImage { note: left_out_note(&left_out, "the image"), ..stored })
 }
 
 /// Which files of a bundle were left out of something, if any were.
@@ -170,7 +170,7 @@ pub(super) fn left_out_note(paths: &[String], of: &str) -> Option<String> {
 ///
 /// # Errors
 /// When there is nothing in the input, the base cannot be had, or the image cannot be written.
-pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<ImageAnswer, Failure> {
+pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<StoredImage, Failure> {
     let Request { input, output } = request;
     let mut seen = BTreeSet::new();
     if let Some(twice) = ground.platforms.iter().find(|platform| !seen.insert(platform.to_string())) {
@@ -355,7 +355,7 @@ fn root_of(mut images: Vec<Image>) -> Result<Root, Failure> {
     }
 }
 
-fn store(root: &Root, output: &Output, access: &Access) -> Result<ImageAnswer, Failure> {
+fn store(root: &Root, output: &Output, access: &Access) -> Result<StoredImage, Failure> {
     let Output { to, also_tag, push, .. } = output;
     // Looked at before anything is written.
     let own = if *push { Some(own_reference(to)?) } else { None };
@@ -363,7 +363,7 @@ fn store(root: &Root, output: &Output, access: &Access) -> Result<ImageAnswer, F
     if let Some(own) = own.filter(|own| own != to) {
         stored = own.store_also(root, also_tag, access)?;
     }
-    Ok(ImageAnswer { stored, dry_run: access.is_dry_run(), note: None })
+    Ok(StoredImage { stored, dry_run: access.is_dry_run(), note: None })
 }
 
 /// The registry's name that what is to be pushed has itself: that of an image, for directories have none.

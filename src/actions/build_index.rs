@@ -2,24 +2,35 @@
 
 use std::path::Path;
 
-use olmkit_serve::compiled::{self, BuildError};
+use olmkit_serve::compiled::{self, BuildError, Built};
 
 use crate::exit::Failure;
 use crate::files::FileError;
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::IndexAnswer;
+use std::path::PathBuf;
 
 /// The file would be read as a part of the catalog that it is made of.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` lies in the catalog's directory, where every file is read as a part of the catalog")]
 struct Inside(String);
 
+/// A compiled catalog.
+#[derive(Debug)]
+pub struct Index {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What is in it.
+    pub built: Built,
+}
+
 /// Compiles a catalog.
 ///
 /// # Errors
 /// When it cannot be read, is not sound, or the file cannot be written.
-pub fn build_index(input: &Input, to: &Path, access: &Access) -> Result<IndexAnswer, Failure> {
+pub fn build_index(input: &Input, to: &Path, access: &Access) -> Result<Index, Failure> {
     if let Input::Disk(directory) = input
         && is_inside(to, directory)
     {
@@ -29,7 +40,7 @@ pub fn build_index(input: &Input, to: &Path, access: &Access) -> Result<IndexAns
     let files = input.catalog(access)?;
     let built = compiled::build(&files, to).map_err(|error| failure(error, input))?;
     let fail = |source| FileError::Read { path: to.to_owned(), source };
-    Ok(IndexAnswer { path: to.to_owned(), size: std::fs::metadata(to).map_err(fail)?.len(), built })
+    Ok(Index { path: to.to_owned(), size: std::fs::metadata(to).map_err(fail)?.len(), built })
 }
 
 /// What a catalog that cannot be compiled means for the command: the first of its errors, with its place.

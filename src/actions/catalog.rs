@@ -21,11 +21,14 @@ use olmkit_catalog::{draw, list, validate};
 
 use super::absent::{What, Within};
 use super::build::left_out_note;
+use crate::actions::results::{Checked, FileText};
 use crate::exit::Failure;
 use crate::files::{FileError, OutputDir};
 use crate::image::{Access, Place};
 use crate::input::Input;
-use crate::report::{AddedAnswer, FindingsAnswer, ListAnswer, PathsAnswer, StreamAnswer};
+use olmkit_catalog::add::AddReport;
+use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
+use olmkit_catalog::path::UpgradePaths;
 
 /// What to add, and where to.
 #[derive(Debug)]
@@ -40,11 +43,22 @@ pub struct AddRequest {
     pub image_ref_template: Option<String>,
 }
 
+/// The bundles that were added, and what became of the channels.
+#[derive(Debug)]
+pub struct Added {
+    /// What was done.
+    pub account: AddReport,
+    /// The catalog.
+    pub catalog: PathBuf,
+    /// What there is to say besides.
+    pub notes: Vec<String>,
+}
+
 /// Adds bundles to a catalog. Its files change only when every bundle has a place.
 ///
 /// # Errors
 /// When the catalog or a bundle cannot be read, a bundle has no place, or a file cannot be written.
-pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure> {
+pub fn add(request: &AddRequest, access: &Access) -> Result<Added, Failure> {
     let loaded = request.bundles.iter().map(|bundle| Ok(bundle.bundle(access)?.without_leftovers()));
     let (loaded, left_out): (Vec<_>, Vec<_>) =
         loaded.collect::<Result<Vec<_>, Failure>>()?.into_iter().unzip();
@@ -98,7 +112,7 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<AddedAnswer, Failure
             format!("the channel `{}` of `{}` is new{near}", channel.name, package.name)
         }));
     }
-    Ok(AddedAnswer { account: change.report, catalog: request.catalog.clone(), notes })
+    Ok(Added { account: change.report, catalog: request.catalog.clone(), notes })
 }
 
 /// Refuses a package that the catalog does not show, although files that `.indexignore` hides from it have it: what is new would
@@ -326,8 +340,8 @@ fn unknown_field(key: &str) -> Failure {
 ///
 /// # Errors
 /// When an input cannot be read at all.
-pub fn validate(catalogs: &[Input], levels: &Levels, access: &Access) -> Result<FindingsAnswer, Failure> {
-    let mut answer = FindingsAnswer::new("catalog");
+pub fn validate(catalogs: &[Input], levels: &Levels, access: &Access) -> Result<Checked, Failure> {
+    let mut answer = Checked::new("catalog");
     for catalog in catalogs {
         answer.findings.extend(levels.apply(validate::advise(&Catalog::parse(&catalog.catalog(access)?))));
     }
@@ -356,7 +370,7 @@ pub struct PathRequest {
 ///
 /// # Errors
 /// When the catalog cannot be read, what is asked about is not there, or a channel cannot be followed.
-pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failure> {
+pub fn path(request: &PathRequest, access: &Access) -> Result<UpgradePaths, Failure> {
     let files = request.catalog.catalog(access)?;
     let catalog = Catalog::parse(&files);
     complete(&catalog, &request.catalog)?;
@@ -378,7 +392,7 @@ pub fn path(request: &PathRequest, access: &Access) -> Result<PathsAnswer, Failu
     };
     let within = Within { catalog: &catalog, input: &request.catalog, package: query.package };
     let paths = paths(&catalog, &query).map_err(|error| within.failure(error))?;
-    Ok(PathsAnswer { paths })
+    Ok(paths)
 }
 
 /// The bundle of a version; a name stays as it is.
@@ -419,16 +433,28 @@ pub enum Listed {
     Bundles,
 }
 
-/// What a catalog holds.
+/// What a catalog holds of one kind.
+#[derive(Debug)]
+pub enum Items<'c> {
+    /// Packages.
+    Packages(Vec<PackageItem<'c>>),
+    /// Channels.
+    Channels(Vec<ChannelItem<'c>>),
+    /// Bundles.
+    Bundles(Vec<BundleItem<'c>>),
+}
+
+/// What a catalog holds, as `shown` takes it over: the items borrow from the catalog.
 ///
 /// # Errors
 /// When the catalog cannot be read, or does not have the package.
-pub fn list(
+pub fn list<R>(
     what: Listed,
     catalog: &Input,
     package: Option<&str>,
     access: &Access,
-) -> Result<ListAnswer, Failure> {
+    shown: impl FnOnce(&Items<'_>) -> R,
+) -> Result<R, Failure> {
     let files = catalog.catalog(access)?;
     let parsed = Catalog::parse(&files);
     complete(&parsed, catalog)?;
@@ -439,11 +465,11 @@ pub fn list(
         let error = format!("`{catalog}` has no package `{package}`");
         return Err(Failure::no(error).help(within.help(What::Package, package)));
     }
-    Ok(match what {
-        Listed::Packages => ListAnswer::packages(&list::packages(&parsed, package)),
-        Listed::Channels => ListAnswer::channels(&list::channels(&parsed, package)),
-        Listed::Bundles => ListAnswer::bundles(&list::bundles(&parsed, package)),
-    })
+    Ok(shown(&match what {
+        Listed::Packages => Items::Packages(list::packages(&parsed, package)),
+        Listed::Channels => Items::Channels(list::channels(&parsed, package)),
+        Listed::Bundles => Items::Bundles(list::bundles(&parsed, package)),
+    }))
 }
 
 /// Refuses a catalog of which a part cannot be read: what is missing would not be missed.
@@ -479,7 +505,7 @@ pub struct GraphRequest {
 ///
 /// # Errors
 /// When the catalog cannot be read, or what is asked for is not there.
-pub fn graph(request: &GraphRequest, access: &Access) -> Result<StreamAnswer, Failure> {
+pub fn graph(request: &GraphRequest, access: &Access) -> Result<FileText, Failure> {
     let files = request.catalog.catalog(access)?;
     let catalog = Catalog::parse(&files);
     complete(&catalog, &request.catalog)?;
@@ -496,5 +522,5 @@ pub fn graph(request: &GraphRequest, access: &Access) -> Result<StreamAnswer, Fa
         };
         Failure::no(error).help(help)
     })?;
-    Ok(StreamAnswer { text: drawing.text(request.format) })
+    Ok(FileText { text: drawing.text(request.format) })
 }

@@ -16,7 +16,8 @@ use crate::exit::Failure;
 use crate::git::{Kind, Limits, Object};
 use crate::image::Access;
 use crate::input::Side;
-use crate::report::{CatalogDiffAnswer, Denied};
+use clap::ValueEnum;
+use olmkit_catalog::diff::{Kind as Change, PackageDiff};
 
 /// Reads a catalog.
 ///
@@ -71,11 +72,78 @@ pub struct Request {
     pub markdown: bool,
 }
 
+/// The differences, and which of them are failures.
+#[derive(Debug)]
+pub struct Compared {
+    /// The differences.
+    pub diff: Diff,
+    /// Those that are failures.
+    pub deny: Vec<Denied>,
+    /// Whether text is Markdown.
+    pub markdown: bool,
+    /// The old and the new catalog, as they were named.
+    pub sides: (String, String),
+}
+
+/// A difference that is a failure where it is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Denied {
+    /// A version can no longer upgrade to the head of its channel
+    LostPaths,
+    /// Clusters with a version no longer reach the head of its channel
+    Stranded,
+    /// A package is gone
+    RemovedPackages,
+    /// A channel is gone
+    RemovedChannels,
+    /// A bundle is gone
+    RemovedBundles,
+    /// A published bundle is not what it was
+    ChangedBundles,
+    /// The default channel of a package is another one
+    DefaultChannel,
+    /// Anything differs
+    Any,
+}
+
+impl Denied {
+    /// How many of these differences a package has, and what they are called.
+    pub fn count(self, package: &PackageDiff) -> usize {
+        let bundles = |change| package.bundles.iter().filter(|bundle| bundle.change == change).count();
+        match self {
+            Self::LostPaths => package.paths_lost.len(),
+            Self::Stranded => package.stranded.len(),
+            Self::RemovedPackages => usize::from(package.change == Change::Removed),
+            Self::RemovedChannels => {
+                package.channels.iter().filter(|channel| channel.change == Change::Removed).count()
+            }
+            Self::RemovedBundles => bundles(Change::Removed),
+            Self::ChangedBundles => bundles(Change::Changed),
+            Self::DefaultChannel => usize::from(package.default_channel.is_some()),
+            Self::Any => 1,
+        }
+    }
+
+    /// What one of them is called.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::LostPaths => "lost upgrade path",
+            Self::Stranded => "stranded version",
+            Self::RemovedPackages => "removed package",
+            Self::RemovedChannels => "removed channel",
+            Self::RemovedBundles => "removed bundle",
+            Self::ChangedBundles => "changed bundle",
+            Self::DefaultChannel => "changed default channel",
+            Self::Any => "difference",
+        }
+    }
+}
+
 /// Compares the two catalogs.
 ///
 /// # Errors
 /// When one cannot be read completely: what is missing would look removed.
-pub fn run(request: &Request, access: &Access) -> Result<CatalogDiffAnswer, Failure> {
+pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
     let (old, new) = (load(&request.old, access)?, load(&request.new, access)?);
     let (before, after) = (Catalog::parse(&old), Catalog::parse(&new));
     for (side, catalog) in [(&request.old, &before), (&request.new, &after)] {
@@ -100,7 +168,7 @@ pub fn run(request: &Request, access: &Access) -> Result<CatalogDiffAnswer, Fail
         packages.retain(|found| found.name == *package);
         others.clear();
     }
-    Ok(CatalogDiffAnswer {
+    Ok(Compared {
         diff: Diff { schema, packages, others, denied: Vec::new() },
         sides: (request.old.to_string(), request.new.to_string()),
         deny: request.deny.clone(),

@@ -9,7 +9,7 @@ use olmkit_bundle::source::Source;
 use super::output::Output;
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
-use crate::report::ConvertedAnswer;
+use olmkit_bundle::convert::Conversion;
 
 /// What to convert, and where to.
 #[derive(Debug)]
@@ -20,11 +20,20 @@ pub struct Request {
     pub output_dir: PathBuf,
 }
 
+/// Bundles made of package manifests, or the findings that prevented them.
+#[derive(Debug)]
+pub struct Converted {
+    /// The directory of the bundles.
+    pub output_dir: PathBuf,
+    /// What was made.
+    pub conversion: Conversion,
+}
+
 /// Makes the bundles. The output directory and other bundles below the input are not input.
 ///
 /// # Errors
 /// When the package cannot be read, or the output not be written.
-pub fn run(request: Request) -> Result<ConvertedAnswer, Failure> {
+pub fn run(request: Request) -> Result<Converted, Failure> {
     let directory = &request.directory;
     let list = |source| files::FileError::List { path: directory.clone(), source };
     let (mut manifest, mut versions) =
@@ -75,7 +84,7 @@ pub fn run(request: Request) -> Result<ConvertedAnswer, Failure> {
         }
         OutputDir::open(&request.output_dir)?.fill(&tree)?;
     }
-    Ok(ConvertedAnswer { output_dir: request.output_dir, conversion })
+    Ok(Converted { output_dir: request.output_dir, conversion })
 }
 
 fn read<'t>(directory: &Path, version: &str, file: &str, text: &'t str) -> (String, Source<'t>) {

@@ -13,12 +13,12 @@ use olmkit_bundle::parse::{Bundle, Object as Manifest, Texts};
 use olmkit_bundle::source::Source;
 
 pub use self::edges::{EdgesRequest, edges};
+use crate::actions::results::Checked;
 use crate::exit::Failure;
 use crate::files::{self, read_text_or_pipe};
 use crate::git::{Entry, Kind, Limits, Object};
 use crate::image::Access;
 use crate::input::{Input, Side};
-use crate::report::{FindingsAnswer, Upgrade};
 
 /// What to compare, and how.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Compared {
     /// The findings.
-    pub answer: FindingsAnswer,
+    pub answer: Checked,
     /// The upgrades that were compared; of each package the newest first.
     pub upgrades: Vec<Upgrade>,
 }
@@ -118,6 +118,17 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     Ok(texts)
 }
 
+/// An upgrade that notes are written for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// The input of its findings.
+    pub input: String,
+    /// The package; the names of CRDs where two files are compared.
+    pub package: String,
+    /// The versions; none where two files are compared.
+    pub versions: Option<(String, String)>,
+}
+
 /// Compares the two versions.
 ///
 /// # Errors
@@ -159,7 +170,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
             return Err(Failure::misuse(error).help("give two bundles, or two files with a CRD each"));
         }
     }
-    let mut answer = FindingsAnswer::new("upgrade");
+    let mut answer = Checked::new("upgrade");
     answer.inputs.push(request.new.to_string());
     answer.findings = request.levels.apply(findings);
     Ok(Compared { answer, upgrades: vec![upgrade] })

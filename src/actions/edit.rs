@@ -11,7 +11,6 @@ use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::{DiffBase, EditedAnswer};
 
 /// A catalog, and what to change in it.
 #[derive(Debug)]
@@ -24,11 +23,37 @@ pub struct EditRequest {
     pub dry_run: bool,
 }
 
+/// A change to a catalog.
+#[derive(Debug)]
+pub struct Edited {
+    /// The catalog as it was named.
+    pub catalog: PathBuf,
+    /// Where paths of its diff start, if not here.
+    pub base: Option<DiffBase>,
+    /// Whether the catalog is that file alone.
+    pub is_file: bool,
+    /// The change.
+    pub change: Change,
+    /// Whether it was not made.
+    pub dry_run: bool,
+    /// Whether it is a failure that something is to be changed.
+    pub must_be_unchanged: bool,
+}
+
+/// A directory that has the catalog, and the catalog's path in it.
+#[derive(Debug)]
+pub struct DiffBase {
+    /// The directory, unless it is the current one.
+    pub root: Option<PathBuf>,
+    /// The catalog below it.
+    pub path: PathBuf,
+}
+
 /// Edits a catalog. Its files change only when the result is valid.
 ///
 /// # Errors
 /// When the catalog cannot be read or written, or the edit cannot be made.
-pub fn edit(request: &EditRequest) -> Result<EditedAnswer, Failure> {
+pub fn edit(request: &EditRequest) -> Result<Edited, Failure> {
     let EditRequest { catalog, request, dry_run } = request;
     if let Request::Init(_) = request {
         check_new(catalog)?;
@@ -52,12 +77,7 @@ pub fn edit(request: &EditRequest) -> Result<EditedAnswer, Failure> {
 ///
 /// # Errors
 /// When a catalog cannot be read or written, or two do not go together.
-pub fn merge(
-    catalog: &Path,
-    others: &[Input],
-    dry_run: bool,
-    access: &Access,
-) -> Result<EditedAnswer, Failure> {
+pub fn merge(catalog: &Path, others: &[Input], dry_run: bool, access: &Access) -> Result<Edited, Failure> {
     check_new(catalog)?;
     let others: Vec<CatalogFiles> =
         others.iter().map(|other| other.catalog(access)).collect::<Result<_, _>>()?;
@@ -80,7 +100,7 @@ pub(super) fn edit_with(
     catalog: &Path,
     dry_run: bool,
     change: impl FnOnce() -> Result<Change, Failure>,
-) -> Result<EditedAnswer, Failure> {
+) -> Result<Edited, Failure> {
     if !catalog.exists() {
         load(catalog)?;
     }
@@ -92,7 +112,7 @@ fn change_with(
     catalog: &Path,
     dry_run: bool,
     change: impl FnOnce() -> Result<Change, Failure>,
-) -> Result<EditedAnswer, Failure> {
+) -> Result<Edited, Failure> {
     // Others wait from before the catalog is read until it is written: of two edits at once, one would undo the other.
     let open = if dry_run { None } else { Some(catalog_dir(catalog)?) };
     let change = change()?;
@@ -101,7 +121,7 @@ fn change_with(
     if let Some((mut directory, file)) = open {
         write(&mut directory, &file, &change.files)?;
     }
-    Ok(EditedAnswer {
+    Ok(Edited {
         catalog: catalog.to_owned(),
         base: diff_base(catalog),
         is_file: catalog.is_file(),

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use olmkit_bundle::csv::annotation::CREATED_AT;
-use olmkit_bundle::finding::{Finding, Findings, Level};
+use olmkit_bundle::finding::{self, Finding, Findings, Level};
 use olmkit_bundle::generate::package_file::FILE_NAME as PACKAGE_FILE;
 use olmkit_bundle::generate::{
-    self, Attachments, Base, By, CargoFile, ChartFile, Compat, Descriptors, Edge, Generated, Manifests,
-    Origin, Overrides, Package, PackageFile, Pins, Sources,
+    self, Attachments, Base, By, CargoFile, ChartFile, Compat, Descriptors, Edge, Field, Generated,
+    Manifests, Origin, Overrides, Package, PackageFile, Pins, Relation, Sources,
 };
 use olmkit_bundle::names::{ChannelName, ImageRef, PackageName};
 use olmkit_bundle::source::Source;
@@ -24,9 +24,9 @@ use olmkit_catalog::add::Policy;
 use super::catalog;
 use super::output::Output;
 use crate::exit::Failure;
+use crate::files::Difference;
 use crate::files::{self, OutputDir};
 use crate::image::{Access, Place, digests};
-use crate::report::{Answer, ExplainedAnswer, GeneratedAnswer};
 
 pub use manifests::{Helm, Inputs, PROGRAM_LIMIT};
 
@@ -100,11 +100,101 @@ pub(super) struct Texts {
     workspace: Option<(PathBuf, String)>,
 }
 
+/// A generated bundle, or the findings that prevented it.
+#[derive(Debug, Default)]
+pub struct GeneratedBundle {
+    /// The name of the ClusterServiceVersion.
+    pub csv: String,
+    /// The bundle's directory.
+    pub output_dir: PathBuf,
+    /// The base that was found, where none was named.
+    pub base: Option<PathBuf>,
+    /// The files that were written; empty when nothing was.
+    pub files: Vec<String>,
+    /// Files in the directory that olmkit did not write, and left alone.
+    pub kept: Vec<String>,
+    /// With `--check`: where the directory differs from the bundle, and nothing was written.
+    pub stale: Option<Vec<Difference>>,
+    /// What there is to say about the input.
+    pub findings: Vec<Finding>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A bundle, or why there is none.
+    Bundle(GeneratedBundle),
+    /// Where fields come from.
+    Explained(Explained),
+}
+
+/// Fields of a ClusterServiceVersion with their values and origins.
+#[derive(Debug)]
+pub struct Explained {
+    /// The name of the ClusterServiceVersion.
+    pub csv: String,
+    /// The fields.
+    pub fields: Vec<ExplainedField>,
+}
+
+/// A field with its value and its origin.
+#[derive(Debug)]
+pub struct ExplainedField {
+    /// Its path.
+    pub path: String,
+    /// Its value.
+    pub value: serde_json::Value,
+    /// Where the value comes from.
+    pub origin: FieldOrigin,
+    /// What else it was made of.
+    pub made_of: Vec<FieldOrigin>,
+    /// What it stands in place of.
+    pub instead_of: Vec<FieldOrigin>,
+}
+
+/// Where a value comes from.
+#[derive(Debug)]
+pub struct FieldOrigin {
+    /// The kind of its origin, in a word.
+    pub by: &'static str,
+    /// The flag, the variable or the rule.
+    pub name: Option<String>,
+    /// The place in a file.
+    pub place: Option<finding::Place>,
+}
+
+impl Explained {
+    fn of(csv: String, fields: &[Field<'_, '_>]) -> Self {
+        let related = |field: &Field<'_, '_>, wanted: Relation| {
+            let mine = field.draft.related().iter().filter(|(relation, _)| *relation == wanted);
+            mine.map(|(_, related)| FieldOrigin::of(related)).collect()
+        };
+        let fields = fields.iter().map(|field| ExplainedField {
+            path: field.path.clone(),
+            value: field.draft.to_json(),
+            origin: FieldOrigin::of(&field.draft.origin()),
+            made_of: related(field, Relation::MadeOf),
+            instead_of: related(field, Relation::InsteadOf),
+        });
+        Self { csv, fields: fields.collect() }
+    }
+}
+
+impl FieldOrigin {
+    fn of(origin: &Origin<'_>) -> Self {
+        let name = match origin.by {
+            By::Flag(name) | By::Environment(name) | By::Rule(name) => Some(name.to_owned()),
+            _ => None,
+        };
+        Self { by: origin.by.word(), name, place: origin.place() }
+    }
+}
+
 /// Generates the bundle. Files are written only when no finding is an error.
 ///
 /// # Errors
 /// When an input cannot be read, the output not be written, or there is nothing at a path to explain.
-pub fn run(request: Request, access: &Access) -> Result<Box<dyn Answer>, Failure> {
+pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
     let output = Output::of(&request.output_dir);
     if request.task == Task::Write && !request.force {
         output.check_is_for_bundle()?;
@@ -221,9 +311,9 @@ fn read_chart<'t>(path: &'t Path, text: &'t str) -> Result<ChartFile<'t>, Box<Fi
 }
 
 /// The answer when the package file itself is at fault.
-fn refused(findings: Vec<Finding>) -> Result<Box<dyn Answer>, Failure> {
+fn refused(findings: Vec<Finding>) -> Result<Outcome, Failure> {
     debug_assert!(findings.iter().any(|finding| finding.level == Level::Error));
-    Ok(Box::new(GeneratedAnswer { findings, ..GeneratedAnswer::default() }))
+    Ok(Outcome::Bundle(GeneratedBundle { findings, ..GeneratedBundle::default() }))
 }
 
 fn source<'t>(path: &Path, text: &'t str) -> Source<'t> {
@@ -323,19 +413,19 @@ fn finish(
     task: Task,
     output_dir: PathBuf,
     base: Option<PathBuf>,
-) -> Result<Box<dyn Answer>, Failure> {
+) -> Result<Outcome, Failure> {
     if let Task::Explain(path) = &task {
         let fields = generate::explain(&generated.draft, path).map_err(|error| {
             let help = error.help.clone();
             Failure::no(error).help(help)
         })?;
-        return Ok(Box::new(ExplainedAnswer::new(generated.csv, &fields)));
+        return Ok(Outcome::Explained(Explained::of(generated.csv, &fields)));
     }
-    let mut answer = GeneratedAnswer {
+    let mut answer = GeneratedBundle {
         csv: generated.csv,
         base,
         findings: generated.findings,
-        ..GeneratedAnswer::default()
+        ..GeneratedBundle::default()
     };
     if !generated.files.is_empty() {
         let others = || Output::of(&output_dir).others(&generated.files);
@@ -352,7 +442,7 @@ fn finish(
     }
     answer.files = generated.files.into_keys().collect();
     answer.output_dir = output_dir;
-    Ok(Box::new(answer))
+    Ok(Outcome::Bundle(answer))
 }
 
 impl Texts {

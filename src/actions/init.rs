@@ -23,7 +23,6 @@ use super::generate::workspace;
 use super::output;
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
-use crate::report::InitAnswer;
 use crate::shell::quoted;
 
 /// Where to look, and what to start from.
@@ -120,11 +119,28 @@ struct Survey {
     broken: Vec<String>,
 }
 
+/// A package file and the files that it names.
+#[derive(Debug)]
+pub struct Initial {
+    /// The directory they are in.
+    pub directory: PathBuf,
+    /// Their names.
+    pub files: Vec<String>,
+    /// Other sources of manifests that were seen, as keys of the package file; and files that are not YAML.
+    pub unused: Vec<String>,
+    /// What the package file still lacks.
+    pub missing: Vec<String>,
+    /// What to write into the package file before the next command can work.
+    pub fill_in: Option<String>,
+    /// The next command.
+    pub next: String,
+}
+
 /// Writes the package file, and the files that it takes out of a ClusterServiceVersion. Nothing is overwritten.
 ///
 /// # Errors
 /// When a file is there already, cannot be read, or cannot be written.
-pub fn run(request: Request) -> Result<InitAnswer, Failure> {
+pub fn run(request: Request) -> Result<Initial, Failure> {
     let directory = &request.directory;
     let name = Path::new(&request.package_file);
     let is_inside = name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -262,7 +278,7 @@ pub fn run(request: Request) -> Result<InitAnswer, Failure> {
     output.write(&package_file)?;
     let names: BTreeSet<_> = package_file.into_keys().chain(others.into_keys()).collect();
     let files = names.into_iter().collect();
-    Ok(InitAnswer { directory: request.directory, files, unused, missing, fill_in, next })
+    Ok(Initial { directory: request.directory, files, unused, missing, fill_in, next })
 }
 
 /// Where the package file stands below the operator's directory: what it names is relative to it.

@@ -13,11 +13,11 @@ use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::yaml::{first_document, write};
 use serde_json::{Value, json};
 
+use crate::actions::results::{FileText, Written};
 use crate::exit::{Exit, Failure};
 use crate::files::{OutputDir, read_text};
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::{Answer, NotedAnswer, StreamAnswer, WrittenAnswer};
 
 /// Who issues the certificates of webhooks.
 #[derive(Clone, Copy, Debug)]
@@ -60,11 +60,29 @@ pub struct Request {
     pub form: Form,
 }
 
+/// The objects of a rendered bundle.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The objects.
+    pub content: Content,
+    /// What the user should know of them.
+    pub warnings: Vec<String>,
+}
+
+/// Where the objects of a rendered bundle are.
+#[derive(Debug)]
+pub enum Content {
+    /// Here.
+    Stream(FileText),
+    /// In files.
+    Files(Written),
+}
+
 /// Renders the bundle.
 ///
 /// # Errors
 /// When the bundle or the configuration cannot be read, OLM v1 would refuse them, or the output not be written.
-pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failure> {
+pub fn run(request: &Request, access: &Access) -> Result<Rendered, Failure> {
     if let (Form::HelmChart(_), Some(Issuer::SelfSigned)) = (&request.form, request.issuer) {
         let error = "a chart cannot carry self-signed certificates: they are valid in one namespace, and that of the release \
                      is not known before `helm install`";
@@ -109,12 +127,12 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
             request.namespace
         ));
     }
-    let answer: Box<dyn Answer> = match &request.form {
-        Form::Yaml => Box::new(StreamAnswer { text: stream(&objects)? }),
+    let content = match &request.form {
+        Form::Yaml => Content::Stream(FileText { text: stream(&objects)? }),
         Form::Json => {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
             let text = serde_json::to_string_pretty(&list).map_err(Failure::unknown)? + "\n";
-            Box::new(StreamAnswer { text })
+            Content::Stream(FileText { text })
         }
         Form::Kustomization(directory) => {
             let mut written = each(&objects)?;
@@ -128,14 +146,14 @@ pub fn run(request: &Request, access: &Access) -> Result<Box<dyn Answer>, Failur
                 "resources": resources,
             });
             written.push(("kustomization.yaml".to_owned(), yaml(&kustomization)?));
-            Box::new(fill(directory, written, private)?)
+            Content::Files(fill(directory, written, private)?)
         }
         Form::HelmChart(directory) => {
             let written = chart(&files, &objects, &request.namespace)?;
-            Box::new(fill(directory, written, BTreeSet::new())?)
+            Content::Files(fill(directory, written, BTreeSet::new())?)
         }
     };
-    Ok(if warnings.is_empty() { answer } else { Box::new(NotedAnswer { answer, warnings }) })
+    Ok(Rendered { content, warnings })
 }
 
 fn refused(request: &Request, error: &RenderError) -> Failure {
@@ -152,7 +170,7 @@ fn fill(
     directory: &Path,
     written: Vec<(String, String)>,
     private: BTreeSet<String>,
-) -> Result<WrittenAnswer, Failure> {
+) -> Result<Written, Failure> {
     let mut tree: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
     let paths: Vec<_> = written.iter().map(|(path, _)| path.clone()).collect();
     for (path, text) in written {
@@ -162,7 +180,7 @@ fn fill(
         tree.insert(path, Some(text.into_bytes()));
     }
     OutputDir::open(directory)?.with_private(private).fill(&tree)?;
-    Ok(WrittenAnswer { directory: directory.to_owned(), files: paths })
+    Ok(Written { directory: directory.to_owned(), files: paths })
 }
 
 fn yaml(object: &Value) -> Result<String, Failure> {

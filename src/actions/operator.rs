@@ -32,7 +32,6 @@ use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::sources::{Add, Origin, Source};
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
-use crate::report::{ClusterOutcome, OperatorAnswer};
 
 use crate::sentence::{Help, Sentence};
 use crate::shell::{Reach, command};
@@ -200,6 +199,16 @@ pub enum Outcome {
     Planned(Vec<Planned>),
 }
 
+/// A cluster's name with what came of a verb on it; the name of a single one is empty.
+pub type ClusterOutcome = (String, Result<Outcome, Failure>);
+
+/// What came of a verb, on one cluster or on each of several.
+#[derive(Debug)]
+pub struct Outcomes {
+    /// In the order in which the clusters were given.
+    pub outcomes: Vec<ClusterOutcome>,
+}
+
 /// Does a verb on every cluster that is meant: on real ones at the same time, on simulated ones one after another.
 ///
 /// # Errors
@@ -210,7 +219,7 @@ pub fn run(
     options: &Options,
     access: &Access,
     progress: &(dyn Progress + Sync),
-) -> Result<OperatorAnswer, Failure> {
+) -> Result<Outcomes, Failure> {
     let begun = Instant::now();
     target.check()?;
     if !target.simulate.is_empty() {
@@ -258,7 +267,7 @@ pub fn run(
     for (name, done) in outcomes {
         told.push(if single { (String::new(), Ok(done?)) } else { (name, done) });
     }
-    Ok(OperatorAnswer { outcomes: told })
+    Ok(Outcomes { outcomes: told })
 }
 
 /// What to do, wherever it is done.

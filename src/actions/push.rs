@@ -2,10 +2,10 @@
 
 use super::build::{self, Ground, Output};
 use super::image;
+use crate::actions::results::StoredImage;
 use crate::exit::Failure;
 use crate::image::{Access, Compression, Place};
 use crate::input::{Input, Kind};
-use crate::report::ImageAnswer;
 
 /// What to send, and where to.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Request {
 ///
 /// # Errors
 /// It cannot be read, or the registry does not take it.
-pub fn bundle(request: Request, access: &Access) -> Result<ImageAnswer, Failure> {
+pub fn bundle(request: Request, access: &Access) -> Result<StoredImage, Failure> {
     push(request, access, Kind::Bundle, build::BUNDLE_COMPRESSION, build::bundle)
 }
 
@@ -30,7 +30,7 @@ pub fn bundle(request: Request, access: &Access) -> Result<ImageAnswer, Failure>
 ///
 /// # Errors
 /// It cannot be read, or the registry does not take it.
-pub fn catalog(request: Request, access: &Access) -> Result<ImageAnswer, Failure> {
+pub fn catalog(request: Request, access: &Access) -> Result<StoredImage, Failure> {
     push(request, access, Kind::Catalog, build::CATALOG_COMPRESSION, |request, access| {
         build::catalog(request, &Ground::default(), access)
     })
@@ -41,8 +41,8 @@ fn push(
     access: &Access,
     kind: Kind,
     compression: Compression,
-    build: impl Fn(&build::Request, &Access) -> Result<ImageAnswer, Failure>,
-) -> Result<ImageAnswer, Failure> {
+    build: impl Fn(&build::Request, &Access) -> Result<StoredImage, Failure>,
+) -> Result<StoredImage, Failure> {
     let to = match reference {
         Some(reference) => reference,
         None => build::reference_of(&input)?,

@@ -18,11 +18,11 @@ use olmkit_catalog::template::{self, BundleSource, Component, Strategy, Template
 use super::absent::{What, Within};
 use super::catalog::{complete, render_bundle};
 use super::parallel::in_parallel;
+use crate::actions::results::FileText;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, OutputDir};
 use crate::image::Access;
 use crate::input::{CONFIGS_LABEL, Input};
-use crate::report::StreamAnswer;
 use crate::sentence::Help;
 
 /// What to render.
@@ -48,7 +48,7 @@ enum Found {
 ///
 /// # Errors
 /// When an input cannot be read or rendered.
-pub fn render(request: &Request, access: &Access) -> Result<StreamAnswer, Failure> {
+pub fn render(request: &Request, access: &Access) -> Result<FileText, Failure> {
     let found = in_parallel(&request.inputs, |input| found(input, request, access));
     let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut catalog = Catalog::default();
@@ -65,7 +65,7 @@ pub fn render(request: &Request, access: &Access) -> Result<StreamAnswer, Failur
     if request.form == Form::Metadata {
         render::migrate(&mut catalog).map_err(Failure::no)?;
     }
-    Ok(StreamAnswer { text: write::to_text(&catalog, request.format).map_err(Failure::no)? })
+    Ok(FileText { text: write::to_text(&catalog, request.format).map_err(Failure::no)? })
 }
 
 /// Refuses a catalog of which a part cannot be read, or not be written anew.
@@ -135,7 +135,7 @@ pub struct TemplateRequest {
 ///
 /// # Errors
 /// When the template is none, a bundle cannot be had, or the bundles do not go together.
-pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnswer, Failure> {
+pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, Failure> {
     let source = Source { access, form: request.form, map: request.bundles.as_deref().map(map).transpose()? };
     let (name, text) = read(&request.file)?;
     let composite = match Template::parse(&name, &text).map_err(template_failure)? {
@@ -147,7 +147,7 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnsw
                 return Err(Failure::misuse(error).help("redirect standard output to a file instead"));
             }
             let catalog = template.render(&source).map_err(template_failure)?;
-            return Ok(StreamAnswer { text: shown(&catalog, request)? });
+            return Ok(FileText { text: shown(&catalog, request)? });
         }
     };
     let wanted =
@@ -163,7 +163,7 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnsw
             let error = "the composite has no such component";
             Err(Failure::no(error).help(format!("there are {}", names.join(", "))))
         }
-        (None, [(_, text)]) => Ok(StreamAnswer { text: text.clone() }),
+        (None, [(_, text)]) => Ok(FileText { text: text.clone() }),
         (None, _) => Err(Failure::misuse("a composite template expands to several catalogs")
             .help("pass --output-dir, or choose one with --component")),
         (Some(_), _) if matches!(request.shown, Shown::Mermaid) => {
@@ -186,7 +186,7 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<StreamAnsw
                 }
             }
             OutputDir::open(dir)?.write(&files)?;
-            Ok(StreamAnswer { text })
+            Ok(FileText { text })
         }
     }
 }
@@ -345,7 +345,7 @@ pub fn convert(
     package: Option<&str>,
     format: Format,
     access: &Access,
-) -> Result<StreamAnswer, Failure> {
+) -> Result<FileText, Failure> {
     let files = catalog.catalog(access)?;
     let parsed = Catalog::parse(&files);
     writable(&parsed, catalog)?;
@@ -358,7 +358,7 @@ pub fn convert(
         };
         Failure::no(error).help(help).at(place)
     })?;
-    Ok(StreamAnswer { text })
+    Ok(FileText { text })
 }
 
 fn template_failure(error: TemplateError) -> Failure {

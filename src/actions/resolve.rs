@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::{ResolutionAnswer, ResolutionResult};
+use olmkit_catalog::resolve::{Install, Resolution};
 
 /// A namespace, as the command line describes it.
 #[derive(Debug)]
@@ -94,11 +94,76 @@ impl FromStr for Asked {
     }
 }
 
+/// What a resolution leads to.
+#[derive(Debug)]
+pub struct Resolved {
+    /// Which way it goes.
+    pub result: Direction,
+    /// What is installed.
+    pub install: Vec<Install>,
+    /// One sentence.
+    pub sentence: String,
+    /// The constraints that exclude each other.
+    pub constraints: Vec<String>,
+}
+
+/// Which way a resolution goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Something is installed.
+    Install,
+    /// Nothing changes.
+    Stay,
+    /// The constraints exclude each other.
+    Unsatisfiable,
+    /// OLM cannot tell.
+    Error,
+}
+
+impl Resolved {
+    /// Something is installed, or nothing has to be. `installed` is what there is already.
+    pub fn of(resolution: Resolution, installed: &[&str]) -> Self {
+        let install = resolution.install;
+        let names = |dependency: bool| {
+            let wanted = install.iter().filter(move |new| new.dependency == dependency);
+            let over = |new: &Install| match &new.replaces {
+                Some(old) if installed.contains(&old.as_str()) => format!("`{}` over `{old}`", new.csv),
+                _ => format!("`{}`", new.csv),
+            };
+            wanted.map(over).collect::<Vec<_>>().join(", ")
+        };
+        let (wanted, needed) = (names(false), names(true));
+        let (result, sentence) = match (wanted.as_str(), needed.as_str()) {
+            ("", "") => {
+                (Direction::Stay, "nothing to install: every Subscription has what it can have".into())
+            }
+            ("", _) => (Direction::Install, format!("OLM would install {needed}, which is required")),
+            (_, "") => (Direction::Install, format!("OLM would install {wanted}")),
+            _ => (Direction::Install, format!("OLM would install {wanted}, and {needed}, which is required")),
+        };
+        Self { result, install, sentence, constraints: Vec::new() }
+    }
+
+    /// Constraints exclude each other.
+    pub fn unsatisfiable(constraints: Vec<String>) -> Self {
+        let sentence = match constraints.len() {
+            1 => "OLM would install nothing, since this cannot be met".into(),
+            count => format!("OLM would install nothing, since these {count} constraints exclude each other"),
+        };
+        Self { result: Direction::Unsatisfiable, install: Vec::new(), sentence, constraints }
+    }
+
+    /// OLM cannot even try.
+    pub fn failed(result: Direction, sentence: String) -> Self {
+        Self { result, install: Vec::new(), sentence, constraints: Vec::new() }
+    }
+}
+
 /// What OLM would install next.
 ///
 /// # Errors
 /// When a catalog or a file cannot be read, or a Subscription's catalog is not among those given.
-pub fn run(request: &Request, access: &Access) -> Result<ResolutionAnswer, Failure> {
+pub fn run(request: &Request, access: &Access) -> Result<Resolved, Failure> {
     let names = || request.catalogs.iter().map(|named| &named.name);
     if let Some(twice) =
         names().enumerate().find_map(|(at, name)| names().skip(at + 1).find(|other| *other == name))
@@ -121,7 +186,7 @@ pub fn run(request: &Request, access: &Access) -> Result<ResolutionAnswer, Failu
             let place = first.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
             let sentence =
                 format!("the catalog `{}` cannot be served: {place}{}{more}", named.name, first.message);
-            return Ok(ResolutionAnswer::failed(ResolutionResult::Error, sentence));
+            return Ok(Resolved::failed(Direction::Error, sentence));
         }
     }
     let subscriptions =
@@ -134,13 +199,13 @@ pub fn run(request: &Request, access: &Access) -> Result<ResolutionAnswer, Failu
     let question = Question { catalogs: offers.collect(), subscriptions, existing };
     let installed: Vec<&str> = question.existing.iter().map(|existing| existing.name.as_str()).collect();
     Ok(match resolve(&question) {
-        Ok(resolution) => ResolutionAnswer::of(resolution, &installed),
-        Err(ResolveError::Unsatisfiable { constraints }) => ResolutionAnswer::unsatisfiable(constraints),
+        Ok(resolution) => Resolved::of(resolution, &installed),
+        Err(ResolveError::Unsatisfiable { constraints }) => Resolved::unsatisfiable(constraints),
         Err(error) => {
             let failure = Failure::no(error);
             let mut sentence = failure.to_string();
             failure.causes().iter().for_each(|cause| sentence += &format!(": {cause}"));
-            ResolutionAnswer::failed(ResolutionResult::Error, sentence)
+            Resolved::failed(Direction::Error, sentence)
         }
     })
 }

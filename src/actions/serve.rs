@@ -8,13 +8,12 @@ use super::build_index;
 use crate::exit::Failure;
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::ServedAnswer;
 
 /// Serves a catalog, and comes back when that has ended. What there is to say meanwhile is in the log.
 ///
 /// # Errors
 /// When there is nothing that could be served, or it cannot listen.
-pub fn serve(flags: &Flags) -> Result<ServedAnswer, Failure> {
+pub fn serve(flags: &Flags) -> Result<(), Failure> {
     if flags.cache_only {
         let (Some(catalog), Some(index)) = (&flags.catalog, flags.index()) else {
             return Err(Failure::misuse(
@@ -22,12 +21,12 @@ pub fn serve(flags: &Flags) -> Result<ServedAnswer, Failure> {
             ));
         };
         build_index::build_index(&Input::Disk(catalog.clone()), &index, &Access::default())?;
-        return Ok(ServedAnswer);
+        return Ok(());
     }
     serve::start_log(flags.debug);
     let program = std::env::current_exe().map_err(Failure::unknown)?;
     let builder: [OsString; 3] = [program.into(), "catalog".into(), "build-index".into()];
-    serve::run(&flags.config(builder.into())).map(|()| ServedAnswer).map_err(|error| {
+    serve::run(&flags.config(builder.into())).map_err(|error| {
         flags.write_termination_log(&serve::chain(&error));
         match error {
             ServeError::Build(error) => {

@@ -8,7 +8,6 @@ use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::UnpackedAnswer;
 
 /// What to unpack, and where to.
 #[derive(Debug)]
@@ -19,11 +18,22 @@ pub struct Request {
     pub output_dir: PathBuf,
 }
 
+/// A bundle that was unpacked.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// The bundle as it was named.
+    pub input: String,
+    /// The directory.
+    pub output_dir: PathBuf,
+    /// The files that were written, below the directory.
+    pub files: Vec<String>,
+}
+
 /// Writes the files of a bundle to a new directory.
 ///
 /// # Errors
 /// The bundle cannot be read, or the directory holds something else or cannot be written; then nothing was written.
-pub fn bundle(request: &Request, access: &Access) -> Result<UnpackedAnswer, Failure> {
+pub fn bundle(request: &Request, access: &Access) -> Result<Unpacked, Failure> {
     let tree = request.bundle.bundle_tree(access)?;
     if tree.is_empty() {
         // Says so if it is not there or cannot be read.
@@ -34,5 +44,5 @@ pub fn bundle(request: &Request, access: &Access) -> Result<UnpackedAnswer, Fail
     let contents = tree.contents().map_err(Failure::unknown)?;
     OutputDir::open(&request.output_dir)?.fill(&contents)?;
     let files = contents.into_iter().filter(|(_, content)| content.is_some()).map(|(path, _)| path).collect();
-    Ok(UnpackedAnswer { input: request.bundle.to_string(), output_dir: request.output_dir.clone(), files })
+    Ok(Unpacked { input: request.bundle.to_string(), output_dir: request.output_dir.clone(), files })
 }

@@ -19,13 +19,15 @@ use olmkit_bundle::version::{Version, parse_tolerant};
 
 use super::findings::codes;
 use super::output::is_bundle;
+use crate::actions::results::Checked;
 use crate::exit::Failure;
 use crate::files;
 use crate::image::{Access, Place, PlaceError, platforms};
 use crate::input::Input;
-use crate::report::{self, CodeAnswer, CodesAnswer, FindingsAnswer};
+use crate::report;
 use crate::shell;
 use baseline::Baseline;
+use olmkit_bundle::finding::Code;
 
 pub use external::CUSTOM_CHECK;
 
@@ -94,6 +96,20 @@ pub enum RequestError {
     },
 }
 
+/// Kinds of findings by suite.
+#[derive(Debug)]
+pub struct Codes {
+    /// The suites with their codes.
+    pub suites: Vec<(&'static str, Vec<&'static Code>)>,
+}
+
+/// One kind of finding with its documentation.
+#[derive(Debug)]
+pub struct ExplainedCode {
+    /// The kind.
+    pub code: &'static Code,
+}
+
 /// The suites that names stand for; `all` is every one that needs no network.
 ///
 /// # Errors
@@ -126,21 +142,21 @@ pub fn kubernetes_version(text: &str) -> Result<Version, String> {
 }
 
 /// Every kind of finding of some suites.
-pub fn list(suites: &[&'static str]) -> CodesAnswer {
+pub fn list(suites: &[&'static str]) -> Codes {
     let of =
         |suite: &&'static str| (*suite, codes().into_iter().filter(|code| code.suite == *suite).collect());
     let chosen = if suites == [DEFAULT_SUITE] { SUITES } else { suites };
-    CodesAnswer { suites: chosen.iter().map(of).collect() }
+    Codes { suites: chosen.iter().map(of).collect() }
 }
 
 /// A kind of finding with its documentation.
 ///
 /// # Errors
 /// When there is none of that name.
-pub fn explain(name: &str) -> Result<CodeAnswer, Failure> {
+pub fn explain(name: &str) -> Result<ExplainedCode, Failure> {
     let codes = codes();
     match codes.iter().find(|code| code.name == name) {
-        Some(code) => Ok(CodeAnswer { code }),
+        Some(code) => Ok(ExplainedCode { code }),
         None => {
             let failure = Failure::misuse(RequestError::Code { code: name.to_owned() });
             let help = did_you_mean(name, codes.iter().map(|code| code.name));
@@ -153,7 +169,7 @@ pub fn explain(name: &str) -> Result<CodeAnswer, Failure> {
 ///
 /// # Errors
 /// When no bundle can be read, or a file that the request names. A directory that is no bundle is a finding.
-pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure> {
+pub fn run(request: Request, access: &Access) -> Result<Checked, Failure> {
     let mut options = Options::default();
     options.kubernetes.clone_from(&request.kubernetes_version);
     options.categories = request.categories.clone().map(read_categories).transpose()?;
@@ -168,7 +184,7 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
         |at, result| results[at] = Some(result),
     );
 
-    let mut answer = FindingsAnswer::new("bundle");
+    let mut answer = Checked::new("bundle");
     for (bundle, result) in bundles.iter().zip(results) {
         match result {
             Some(Ok(findings)) => {
@@ -196,7 +212,7 @@ pub fn run(request: Request, access: &Access) -> Result<FindingsAnswer, Failure>
 }
 
 /// The next command: for a bundle without errors what ships it, for a directory above bundles the bundles.
-fn next(answer: &FindingsAnswer, bundles: &[Input]) -> Option<String> {
+fn next(answer: &Checked, bundles: &[Input]) -> Option<String> {
     let [Input::Disk(path)] = bundles else { return None };
     let quoted = |path: &Path| shell::quoted(&path.display().to_string());
     let (shown, has_errors) = (quoted(path), answer.findings.iter().any(|own| own.level == Level::Error));

@@ -63,7 +63,7 @@ impl Verb {
             }
             Self::Generate(flags) => {
                 let (request, registry) = flags.request();
-                generate::run(request, &registry.access()?)
+                Ok(Box::new(generate::run(request, &registry.access()?)?))
             }
             Self::Build(flags) => {
                 let Build { bundle, build: flags } = *flags;

@@ -20,6 +20,8 @@ use crate::actions::{browse, build, build_index, catalog, push, render, resolve,
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
 use crate::input::Input;
+use crate::report::ListAnswer;
+use crate::report::progress;
 use crate::report::{Answer, Format};
 
 /// What to do with catalogs.
@@ -110,11 +112,17 @@ impl Verb {
                     Listed::Channels => catalog::Listed::Channels,
                     Listed::Bundles => catalog::Listed::Bundles,
                 };
-                Ok(Box::new(catalog::list(what, &catalog, package.as_deref(), &registry.access()?)?))
+                Ok(Box::new(catalog::list(
+                    what,
+                    &catalog,
+                    package.as_deref(),
+                    &registry.access()?,
+                    ListAnswer::of,
+                )?))
             }
             Self::Browse(flags) => {
                 let Browse { catalog, port, registry } = *flags;
-                Ok(Box::new(browse::serve(&catalog, port, &registry.access()?)?))
+                Ok(Box::new(browse::serve(&catalog, port, &registry.access()?, progress::say)?))
             }
             Self::Graph(flags) if flags.draw_v0_semantics && !matches!(flags.format, Picture::Mermaid) => {
                 Err(Failure::misuse("--draw-v0-semantics marks edges in Mermaid only")

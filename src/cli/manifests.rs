@@ -92,6 +92,6 @@ impl Manifests {
             config: self.config,
             form,
         };
-        manifests::run(&request, &self.registry.access()?)
+        Ok(Box::new(manifests::run(&request, &self.registry.access()?)?))
     }
 }

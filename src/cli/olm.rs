@@ -50,7 +50,7 @@ impl Verb {
         };
         let progress = report::operators();
         let outcome = olm::run(&choice, &verb, &options, progress.as_ref())?;
-        Ok(Box::new(report::OlmAnswer { outcome }))
+        Ok(Box::new(outcome))
     }
 }
 

@@ -128,7 +128,7 @@ impl Verb {
                 let (name, from) = name_after_files(name, from);
                 if !from.is_empty() {
                     let diagnosis = doctor::from_files(&from, at, &Scope { name, namespace })?;
-                    return Ok(Box::new(report::DoctorAnswer { diagnosis }));
+                    return Ok(Box::new(diagnosis));
                 }
                 all_namespaces = reading.all_namespaces;
                 let waiting = Waiting { dry_run, ..reading.waiting() };

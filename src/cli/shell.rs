@@ -14,9 +14,10 @@ use clap_mangen::Man;
 
 use super::Cli;
 use crate::actions::names::{self, Line};
+use crate::actions::results::FileText;
 use crate::exit::Failure;
 use crate::files;
-use crate::report::{Answer, StreamAnswer};
+use crate::report::Answer;
 
 /// The variable with which a shell's script asks.
 const VARIABLE: &str = "OLMKIT_COMPLETE";
@@ -87,7 +88,7 @@ impl ManPages {
             files::write(&path, &page).map_err(Failure::unknown)?;
             written += &format!("{}\n", path.display());
         }
-        Ok(Box::new(StreamAnswer { text: written }))
+        Ok(Box::new(FileText { text: written }))
     }
 }
 
@@ -100,7 +101,7 @@ fn page_of(command: &Command) -> Man {
 
 /// A file on standard output.
 fn file(bytes: Vec<u8>) -> Box<dyn Answer> {
-    Box::new(StreamAnswer { text: String::from_utf8_lossy(&bytes).into_owned() })
+    Box::new(FileText { text: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
 /// The command of some words.
@@ -123,13 +124,13 @@ fn with_subcommands(command: &Command) -> Vec<&Command> {
 ///
 /// # Errors
 /// What is to be told, when the shell is not known or standard output is gone.
-pub fn completed(args: &[OsString]) -> Result<Option<StreamAnswer>, clap::Error> {
+pub fn completed(args: &[OsString]) -> Result<Option<FileText>, clap::Error> {
     let here = std::env::current_dir().ok();
     if is_plugin_completion(args) {
-        return Ok(Some(StreamAnswer { text: plugin_completion(args, here.as_deref())? }));
+        return Ok(Some(FileText { text: plugin_completion(args, here.as_deref())? }));
     }
     let is_done = CompleteEnv::with_factory(completable).var(VARIABLE).try_complete(args, here.as_deref())?;
-    Ok(is_done.then(|| StreamAnswer { text: String::new() }))
+    Ok(is_done.then(|| FileText { text: String::new() }))
 }
 
 fn is_plugin_completion(args: &[OsString]) -> bool {

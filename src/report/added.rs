@@ -1,26 +1,15 @@
 //! What `catalog add` has done.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use olmkit_catalog::add::{AddReport, ChangedEntry};
 
 use super::paths::short;
 use super::{Answer, pretty, printable};
+use crate::actions::catalog::Added;
 use crate::shell::quoted;
 
-/// The bundles that were added, and what became of the channels.
-#[derive(Debug)]
-pub struct AddedAnswer {
-    /// What was done.
-    pub account: AddReport,
-    /// The catalog.
-    pub catalog: PathBuf,
-    /// What there is to say besides.
-    pub notes: Vec<String>,
-}
-
-impl Answer for AddedAnswer {
+impl Answer for Added {
     fn json(&self) -> String {
         pretty(&self.account)
     }

@@ -7,76 +7,10 @@ use olmkit_catalog::diff::{ChannelDiff, Diff, Edges, EntryDiff, Kind, OtherDiff,
 use super::findings::plural;
 use super::paths::{one_line, short};
 use super::{Answer, pretty, printable};
+use crate::actions::catalog_diff::{Compared, Denied};
 use crate::exit::Exit;
 
-/// The differences, and which of them are failures.
-#[derive(Debug)]
-pub struct CatalogDiffAnswer {
-    /// The differences.
-    pub diff: Diff,
-    /// Those that are failures.
-    pub deny: Vec<Denied>,
-    /// Whether text is Markdown.
-    pub markdown: bool,
-    /// The old and the new catalog, as they were named.
-    pub sides: (String, String),
-}
-
-/// A difference that is a failure where it is denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denied {
-    /// A version can no longer upgrade to the head of its channel.
-    LostPaths,
-    /// Clusters with a version no longer reach the head of its channel.
-    Stranded,
-    /// A package is gone.
-    RemovedPackages,
-    /// A channel is gone.
-    RemovedChannels,
-    /// A bundle is gone.
-    RemovedBundles,
-    /// A published bundle is not what it was.
-    ChangedBundles,
-    /// The default channel is another one.
-    DefaultChannel,
-    /// Anything.
-    Any,
-}
-
-impl Denied {
-    /// How many of these differences a package has, and what they are called.
-    pub fn count(self, package: &PackageDiff) -> usize {
-        let bundles = |change| package.bundles.iter().filter(|bundle| bundle.change == change).count();
-        match self {
-            Self::LostPaths => package.paths_lost.len(),
-            Self::Stranded => package.stranded.len(),
-            Self::RemovedPackages => usize::from(package.change == Kind::Removed),
-            Self::RemovedChannels => {
-                package.channels.iter().filter(|channel| channel.change == Kind::Removed).count()
-            }
-            Self::RemovedBundles => bundles(Kind::Removed),
-            Self::ChangedBundles => bundles(Kind::Changed),
-            Self::DefaultChannel => usize::from(package.default_channel.is_some()),
-            Self::Any => 1,
-        }
-    }
-
-    /// What one of them is called.
-    pub fn noun(self) -> &'static str {
-        match self {
-            Self::LostPaths => "lost upgrade path",
-            Self::Stranded => "stranded version",
-            Self::RemovedPackages => "removed package",
-            Self::RemovedChannels => "removed channel",
-            Self::RemovedBundles => "removed bundle",
-            Self::ChangedBundles => "changed bundle",
-            Self::DefaultChannel => "changed default channel",
-            Self::Any => "difference",
-        }
-    }
-}
-
-impl CatalogDiffAnswer {
+impl Compared {
     fn denied(&self) -> Vec<(Denied, usize)> {
         let count =
             |denied: &Denied| (*denied, self.diff.packages.iter().map(|package| denied.count(package)).sum());
@@ -89,7 +23,7 @@ impl CatalogDiffAnswer {
     }
 }
 
-impl Answer for CatalogDiffAnswer {
+impl Answer for Compared {
     fn json(&self) -> String {
         let denied = self.denied().into_iter().map(|(denied, count)| plural(count, denied.noun())).collect();
         pretty(&Diff { denied, ..self.diff.clone() })

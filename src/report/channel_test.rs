@@ -12,8 +12,10 @@ use super::findings::plural;
 use super::junit::escape;
 use super::markdown::one_line;
 use super::progress::{screen, tell};
+use super::table::Table;
 use super::{Answer, Format, json, pretty, printable};
-use crate::exit::{Exit, Failure};
+use crate::actions::operator::channel_test::Tested;
+use crate::exit::Exit;
 use crate::lifecycle::channel_test::{Outcome, Report, Spectator, TestFailure, TestResult};
 use crate::lifecycle::engine::Progress;
 use crate::sentence::Help;
@@ -89,18 +91,7 @@ fn time(seconds: f64) -> String {
     if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
 
-/// What `operator test` answers.
-#[derive(Debug)]
-pub struct ChannelTestAnswer {
-    /// The tests.
-    pub report: Report,
-    /// What ended the run early.
-    pub ended: Option<Failure>,
-    /// Why the report is not in the file where it should be.
-    pub unwritten: Option<Failure>,
-}
-
-impl Answer for ChannelTestAnswer {
+impl Answer for Tested {
     fn json(&self) -> String {
         pretty(&json::ChannelTests {
             schema: "olmkit.channel-test/v1",
@@ -198,27 +189,17 @@ fn told(test: &TestResult, failure: &TestFailure, out: &mut dyn Write) -> io::Re
     Help::from(failure.help.clone()).to_string().lines().try_for_each(|help| say(format!("  help: {help}")))
 }
 
-impl ChannelTestAnswer {
+impl Tested {
     fn table(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut rows = vec![["CHANNEL", "TEST", "RESULT", "TIME", "SAMPLES"].map(str::to_owned)];
+        let mut table = Table::titled(&["CHANNEL", "TEST", "RESULT", "TIME", "SAMPLES"]);
         for test in &self.report.tests {
             let is_run = test.outcome != Outcome::NotRun && !test.way.is_empty();
             let word = if self.report.dry_run { "-" } else { test.outcome.as_str() };
-            rows.push([
-                test.channel.clone(),
-                test.name.clone(),
-                word.to_owned(),
-                if is_run { time(test.seconds) } else { "-".to_owned() },
-                if is_run { test.samples.to_string() } else { "-".to_owned() },
-            ]);
+            let done = |text: String| if is_run { text } else { "-".to_owned() };
+            let (time, samples) = (done(time(test.seconds)), done(test.samples.to_string()));
+            table.row([&test.channel, &test.name, word, &time, &samples]);
         }
-        let widths: Vec<usize> =
-            (0..5).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
-        for row in &rows {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            writeln!(out, "{}", printable(cells.collect::<Vec<_>>().join("  ").trim_end()))?;
-        }
-        Ok(())
+        table.print(out)
     }
 
     /// The report as JUnit's XML: a suite for each channel.

@@ -6,20 +6,7 @@ use olmkit_bundle::finding::Code;
 use olmkit_bundle::validate::about;
 
 use super::{Answer, json, pretty};
-
-/// Kinds of findings by suite.
-#[derive(Debug)]
-pub struct CodesAnswer {
-    /// The suites with their codes.
-    pub suites: Vec<(&'static str, Vec<&'static Code>)>,
-}
-
-/// One kind of finding with its documentation.
-#[derive(Debug)]
-pub struct CodeAnswer {
-    /// The kind.
-    pub code: &'static Code,
-}
+use crate::actions::validate::{Codes, ExplainedCode};
 
 fn entry(code: &'static Code) -> json::CodeEntry {
     json::CodeEntry { code: code.name, level: code.level.to_string(), suite: code.suite, docs: code.docs }
@@ -29,7 +16,7 @@ fn codes_json(codes: impl Iterator<Item = &'static Code>) -> String {
     pretty(&json::Codes { schema: "olmkit.codes/v1", codes: codes.map(entry).collect() })
 }
 
-impl Answer for CodesAnswer {
+impl Answer for Codes {
     fn json(&self) -> String {
         codes_json(self.suites.iter().flat_map(|(_, codes)| codes.iter().copied()))
     }
@@ -45,7 +32,7 @@ impl Answer for CodesAnswer {
     }
 }
 
-impl Answer for CodeAnswer {
+impl Answer for ExplainedCode {
     fn json(&self) -> String {
         codes_json(std::iter::once(self.code))
     }

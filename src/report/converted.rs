@@ -1,25 +1,16 @@
 //! What `bundle convert` has made.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use olmkit_bundle::convert::Conversion;
 use olmkit_bundle::finding::Level;
 
 use super::findings::{finding_json, plural, write_finding};
 use super::{Answer, json, pretty, printable};
+use crate::actions::convert::Converted;
 use crate::exit::Exit;
 
-/// Bundles made of package manifests, or the findings that prevented them.
-#[derive(Debug)]
-pub struct ConvertedAnswer {
-    /// The directory of the bundles.
-    pub output_dir: PathBuf,
-    /// What was made.
-    pub conversion: Conversion,
-}
-
-impl Answer for ConvertedAnswer {
+impl Answer for Converted {
     fn json(&self) -> String {
         let bundles = self.conversion.bundles.iter().map(|bundle| json::ConvertedBundle {
             csv: bundle.csv.clone(),

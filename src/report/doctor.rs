@@ -6,24 +6,17 @@ use super::{Answer, json, pretty, printable};
 use crate::exit::Exit;
 use crate::lifecycle::doctor::{Cause, Diagnosis, State};
 
-/// What `operator doctor` answers.
-#[derive(Debug)]
-pub struct DoctorAnswer {
-    /// The diagnosis.
-    pub diagnosis: Diagnosis,
-}
-
-impl Answer for DoctorAnswer {
+impl Answer for Diagnosis {
     fn json(&self) -> String {
-        diagnosis_json(&self.diagnosis)
+        diagnosis_json(self)
     }
 
     fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
-        diagnosis_text(&self.diagnosis, out)
+        diagnosis_text(self, out)
     }
 
     fn exit(&self) -> Exit {
-        diagnosis_exit(&self.diagnosis)
+        diagnosis_exit(self)
     }
 }
 

@@ -1,41 +1,15 @@
 //! What an edit of a catalog has changed, or would change.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
-use olmkit_catalog::edit::{Change, ChangedFile};
+use olmkit_catalog::edit::ChangedFile;
 
 use super::unified::unified;
 use super::{Answer, json, pretty, printable};
+use crate::actions::edit::Edited;
 use crate::exit::Exit;
 
-/// A change to a catalog.
-#[derive(Debug)]
-pub struct EditedAnswer {
-    /// The catalog as it was named.
-    pub catalog: PathBuf,
-    /// Where paths of its diff start, if not here.
-    pub base: Option<DiffBase>,
-    /// Whether the catalog is that file alone.
-    pub is_file: bool,
-    /// The change.
-    pub change: Change,
-    /// Whether it was not made.
-    pub dry_run: bool,
-    /// Whether it is a failure that something is to be changed.
-    pub must_be_unchanged: bool,
-}
-
-/// A directory that has the catalog, and the catalog's path in it.
-#[derive(Debug)]
-pub struct DiffBase {
-    /// The directory, unless it is the current one.
-    pub root: Option<PathBuf>,
-    /// The catalog below it.
-    pub path: PathBuf,
-}
-
-impl EditedAnswer {
+impl Edited {
     /// A file's name below the catalog.
     fn name<'f>(&'f self, file: &'f ChangedFile) -> std::borrow::Cow<'f, str> {
         if file.path.is_empty() {
@@ -60,7 +34,7 @@ impl EditedAnswer {
     }
 }
 
-impl Answer for EditedAnswer {
+impl Answer for Edited {
     fn json(&self) -> String {
         let file = |file| json::EditedFile { path: self.name(file).into_owned(), diff: self.diff(file) };
         pretty(&json::Edited {

@@ -2,50 +2,33 @@
 
 use std::io::{self, Write};
 
-use olmkit_bundle::generate::{By, Field, Origin, Relation};
-
 use super::{Answer, json, pretty, printable};
+use crate::actions::generate::{Explained, ExplainedField, FieldOrigin};
 
-/// Fields with their values and origins.
-#[derive(Debug)]
-pub struct ExplainedAnswer {
-    csv: String,
-    fields: Vec<json::ExplainedField>,
-}
-
-impl ExplainedAnswer {
-    /// Takes from the fields what is to be shown.
-    pub fn new(csv: String, fields: &[Field<'_, '_>]) -> Self {
-        let fields = fields.iter().map(|field| json::ExplainedField {
-            path: field.path.clone(),
-            value: field.draft.to_json(),
-            origin: origin(&field.draft.origin()),
-            made_of: related(field, Relation::MadeOf),
-            instead_of: related(field, Relation::InsteadOf),
-        });
-        Self { csv, fields: fields.collect() }
+fn origin(origin: &FieldOrigin) -> json::Origin {
+    json::Origin {
+        by: origin.by,
+        name: origin.name.clone(),
+        place: origin.place.as_ref().map(json::Place::of),
     }
 }
 
-fn related(field: &Field<'_, '_>, wanted: Relation) -> Vec<json::Origin> {
-    let mine = field.draft.related().iter().filter(|(relation, _)| *relation == wanted);
-    mine.map(|(_, related)| origin(related)).collect()
+fn field(field: &ExplainedField) -> json::ExplainedField {
+    json::ExplainedField {
+        path: field.path.clone(),
+        value: field.value.clone(),
+        origin: origin(&field.origin),
+        made_of: field.made_of.iter().map(origin).collect(),
+        instead_of: field.instead_of.iter().map(origin).collect(),
+    }
 }
 
-fn origin(origin: &Origin<'_>) -> json::Origin {
-    let name = match origin.by {
-        By::Flag(name) | By::Environment(name) | By::Rule(name) => Some(name.to_owned()),
-        _ => None,
-    };
-    json::Origin { by: origin.by.word(), name, place: origin.place().as_ref().map(json::Place::of) }
-}
-
-impl Answer for ExplainedAnswer {
+impl Answer for Explained {
     fn json(&self) -> String {
         pretty(&json::Explained {
             schema: "olmkit.explained/v1",
             csv: self.csv.clone(),
-            fields: self.fields.clone(),
+            fields: self.fields.iter().map(field).collect(),
         })
     }
 
@@ -67,7 +50,7 @@ impl Answer for ExplainedAnswer {
     }
 }
 
-fn sentence(origin: &json::Origin) -> String {
+fn sentence(origin: &FieldOrigin) -> String {
     let who = match (origin.by, origin.name.as_deref()) {
         ("rule", Some(rule)) => format!("the rule \"{rule}\""),
         ("flag", Some(name)) => name.to_owned(),
@@ -78,9 +61,9 @@ fn sentence(origin: &json::Origin) -> String {
         ("cargo", _) => "Cargo".to_owned(),
         (other, _) => format!("the {other}"),
     };
-    let place = origin.place.as_ref().map(|place| match (place.line, place.column) {
-        (Some(line), Some(column)) => format!(" at {}:{line}:{column}", place.path),
-        _ => format!(" in {}", place.path),
+    let place = origin.place.as_ref().map(|place| match place.position {
+        Some(at) => format!(" at {}:{}:{}", place.path, at.line, at.column),
+        None => format!(" in {}", place.path),
     });
     printable(&(who + &place.unwrap_or_default())).into_owned()
 }

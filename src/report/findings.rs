@@ -11,37 +11,16 @@ use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
 use super::{
     Answer, Format, failure_text, github, json, json_alpha1, junit, markdown, pretty, printable, sarif,
 };
-use crate::exit::{Exit, Failure};
+use crate::actions::results::Checked;
+use crate::exit::Exit;
 
-/// What checking some inputs has found.
-#[derive(Debug)]
-pub struct FindingsAnswer {
-    /// What was checked, such as `bundle`.
-    pub what: &'static str,
-    /// The inputs that were checked, as the user named them.
-    pub inputs: Vec<String>,
-    /// All findings, in the order to print.
-    pub findings: Vec<Finding>,
-    /// How many findings were left out because they are known.
-    pub known: usize,
-    /// Inputs that could not be read, and why.
-    pub unread: Vec<Failure>,
-    /// The next command, where there is one.
-    pub next: Option<String>,
-}
-
-impl FindingsAnswer {
-    /// Nothing checked yet, and nothing found.
-    pub fn new(what: &'static str) -> Self {
-        Self { what, inputs: Vec::new(), findings: Vec::new(), known: 0, unread: Vec::new(), next: None }
-    }
-
+impl Checked {
     fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|finding| finding.level == level).count()
     }
 }
 
-impl Answer for FindingsAnswer {
+impl Answer for Checked {
     fn json(&self) -> String {
         pretty(&json::Findings {
             schema: "olmkit.findings/v1",
@@ -96,7 +75,7 @@ impl Answer for FindingsAnswer {
     }
 }
 
-impl FindingsAnswer {
+impl Checked {
     /// How often each kind of finding was met, and in how many inputs.
     fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut rows: BTreeMap<_, (usize, BTreeSet<&str>)> = BTreeMap::new();

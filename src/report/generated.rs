@@ -1,37 +1,50 @@
 //! What `bundle generate` has done, or would do.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
-use olmkit_bundle::finding::{Finding, Level};
+use olmkit_bundle::finding::Level;
 
 use super::findings::{finding_json, plural, write_finding};
 use super::unified::unified;
-use super::{Answer, FindingsAnswer, Format, json, pretty, printable};
+use super::{Answer, Format, json, pretty, printable};
+use crate::actions::generate::{GeneratedBundle, Outcome};
+use crate::actions::results::Checked;
 use crate::exit::Exit;
 use crate::files::Difference;
 use crate::shell::quoted;
 
-/// A generated bundle, or the findings that prevented it.
-#[derive(Debug, Default)]
-pub struct GeneratedAnswer {
-    /// The name of the ClusterServiceVersion.
-    pub csv: String,
-    /// The bundle's directory.
-    pub output_dir: PathBuf,
-    /// The base that was found, where none was named.
-    pub base: Option<PathBuf>,
-    /// The files that were written; empty when nothing was.
-    pub files: Vec<String>,
-    /// Files in the directory that olmkit did not write, and left alone.
-    pub kept: Vec<String>,
-    /// With `--check`: where the directory differs from the bundle, and nothing was written.
-    pub stale: Option<Vec<Difference>>,
-    /// What there is to say about the input.
-    pub findings: Vec<Finding>,
+impl Outcome {
+    fn answer(&self) -> &dyn Answer {
+        match self {
+            Self::Bundle(bundle) => bundle,
+            Self::Explained(explained) => explained,
+        }
+    }
 }
 
-impl Answer for GeneratedAnswer {
+impl Answer for Outcome {
+    fn json(&self) -> String {
+        self.answer().json()
+    }
+
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+        self.answer().text(out, talk)
+    }
+
+    fn findings(&self, format: Format) -> Option<String> {
+        self.answer().findings(format)
+    }
+
+    fn next(&self) -> Option<String> {
+        self.answer().next()
+    }
+
+    fn exit(&self) -> Exit {
+        self.answer().exit()
+    }
+}
+
+impl Answer for GeneratedBundle {
     fn json(&self) -> String {
         pretty(&json::Generated {
             schema: "olmkit.generated/v1",
@@ -70,7 +83,7 @@ impl Answer for GeneratedAnswer {
     fn findings(&self, format: Format) -> Option<String> {
         let inputs = vec![self.output_dir.display().to_string()];
         let findings = self.findings.clone();
-        FindingsAnswer { inputs, findings, ..FindingsAnswer::new("bundle") }.findings(format)
+        Checked { inputs, findings, ..Checked::new("bundle") }.findings(format)
     }
 
     fn next(&self) -> Option<String> {

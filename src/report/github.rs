@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use olmkit_bundle::finding::Level;
 
-use super::findings::{FindingsAnswer, marked_columns};
+use super::findings::marked_columns;
+use crate::actions::results::Checked;
 
 /// One line for each finding.
-pub(super) fn annotations(answer: &FindingsAnswer) -> String {
+pub(super) fn annotations(answer: &Checked) -> String {
     let mut text = String::new();
     for finding in &answer.findings {
         let command = match finding.level {

@@ -1,25 +1,16 @@
 //! Images that were written, unpacked or looked at.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use super::findings::plural;
 use super::progress::bytes;
 use super::{Answer, json, pretty, printable};
-use crate::image::{Config, Digest, Stored, StoredLayer};
+use crate::actions::image::{ImageDigest, Inspected, InspectedImage, InspectedLayer};
+use crate::actions::results::StoredImage;
+use crate::actions::unpack::Unpacked;
+use crate::image::{Digest, Stored, StoredLayer};
 
-/// Where an image was written and what it consists of.
-#[derive(Debug)]
-pub struct ImageAnswer {
-    /// The image.
-    pub stored: Stored,
-    /// Whether it would have been written.
-    pub dry_run: bool,
-    /// What there is to say about it.
-    pub note: Option<String>,
-}
-
-impl Answer for ImageAnswer {
+impl Answer for StoredImage {
     fn json(&self) -> String {
         let Stored { reference, digest, layers, .. } = &self.stored;
         let layer = |layer: &StoredLayer| json::Layer {
@@ -49,18 +40,7 @@ impl Answer for ImageAnswer {
     }
 }
 
-/// A bundle that was unpacked.
-#[derive(Debug)]
-pub struct UnpackedAnswer {
-    /// The bundle as it was named.
-    pub input: String,
-    /// The directory.
-    pub output_dir: PathBuf,
-    /// The files that were written, below the directory.
-    pub files: Vec<String>,
-}
-
-impl Answer for UnpackedAnswer {
+impl Answer for Unpacked {
     fn json(&self) -> String {
         pretty(&json::Unpacked {
             schema: "olmkit.unpacked/v1",
@@ -76,16 +56,7 @@ impl Answer for UnpackedAnswer {
     }
 }
 
-/// The digest of an image.
-#[derive(Debug)]
-pub struct DigestAnswer {
-    /// The digest of its manifest or index.
-    pub digest: Digest,
-    /// The platforms, and the digest of the image for each.
-    pub platforms: Vec<(String, Digest)>,
-}
-
-impl Answer for DigestAnswer {
+impl Answer for ImageDigest {
     fn json(&self) -> String {
         let platform = |(platform, digest): &(String, Digest)| json::PlatformDigest {
             platform: platform.clone(),
@@ -103,46 +74,7 @@ impl Answer for DigestAnswer {
     }
 }
 
-/// Image metadata.
-#[derive(Debug)]
-pub struct InspectedAnswer {
-    /// The image as it was named.
-    pub reference: String,
-    /// The digest of its manifest or index.
-    pub digest: Digest,
-    /// What the digest names.
-    pub media_type: String,
-    /// The image for each platform.
-    pub images: Vec<InspectedImage>,
-}
-
-/// The image for one platform.
-#[derive(Debug)]
-pub struct InspectedImage {
-    /// The digest of its manifest.
-    pub digest: Digest,
-    /// The platform; none for an attestation or the like.
-    pub platform: Option<String>,
-    /// How it is run and labelled.
-    pub run: Config,
-    /// Its layers, lowest first.
-    pub layers: Vec<InspectedLayer>,
-}
-
-/// A layer of an image.
-#[derive(Debug)]
-pub struct InspectedLayer {
-    /// The digest of the bytes as they are stored.
-    pub digest: Digest,
-    /// The digest of the bytes before compression.
-    pub diff_id: Option<Digest>,
-    /// The number of bytes as they are stored.
-    pub size: u64,
-    /// How they are packed.
-    pub media_type: String,
-}
-
-impl Answer for InspectedAnswer {
+impl Answer for Inspected {
     fn json(&self) -> String {
         let layer = |layer: &InspectedLayer| json::InspectedLayer {
             digest: layer.digest.to_string(),

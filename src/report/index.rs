@@ -1,26 +1,13 @@
 //! What `catalog build-index` has made.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
-
-use olmkit_serve::compiled::Built;
 
 use super::findings::plural;
 use super::progress::bytes;
 use super::{Answer, json, pretty, printable};
+use crate::actions::build_index::Index;
 
-/// A compiled catalog.
-#[derive(Debug)]
-pub struct IndexAnswer {
-    /// The file.
-    pub path: PathBuf,
-    /// Its size in bytes.
-    pub size: u64,
-    /// What is in it.
-    pub built: Built,
-}
-
-impl Answer for IndexAnswer {
+impl Answer for Index {
     fn json(&self) -> String {
         pretty(&json::Index {
             schema: "olmkit.index/v1",

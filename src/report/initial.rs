@@ -1,31 +1,14 @@
 //! What `bundle init` has written.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use super::{Answer, json, pretty, printable};
+use crate::actions::init::Initial;
 
 /// More sources than this are counted instead of listed.
 const LISTED: usize = 20;
 
-/// A package file and the files that it names.
-#[derive(Debug)]
-pub struct InitAnswer {
-    /// The directory they are in.
-    pub directory: PathBuf,
-    /// Their names.
-    pub files: Vec<String>,
-    /// Other sources of manifests that were seen, as keys of the package file; and files that are not YAML.
-    pub unused: Vec<String>,
-    /// What the package file still lacks.
-    pub missing: Vec<String>,
-    /// What to write into the package file before the next command can work.
-    pub fill_in: Option<String>,
-    /// The next command.
-    pub next: String,
-}
-
-impl Answer for InitAnswer {
+impl Answer for Initial {
     fn json(&self) -> String {
         let directory = self.directory.display().to_string();
         pretty(&json::Initial {

@@ -12,7 +12,6 @@ use olmkit_catalog::resolve::Install;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
-use super::ResolutionResult;
 use crate::lifecycle::channel_test::Report;
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::olm::status::OlmStatus;
@@ -205,6 +204,20 @@ pub enum ListItem<'c> {
     Channel(ChannelItem<'c>),
     /// Of `catalog list bundles`.
     Bundle(BundleItem<'c>),
+}
+
+/// Which way a resolution goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ResolutionResult {
+    /// Something is installed.
+    Install,
+    /// Nothing changes.
+    Stay,
+    /// The constraints exclude each other.
+    Unsatisfiable,
+    /// OLM cannot tell.
+    Error,
 }
 
 /// What OLM would install next: `catalog resolve`.

@@ -3,8 +3,8 @@
 use olmkit_bundle::finding::{Finding, Level};
 use serde::Serialize;
 
-use super::findings::FindingsAnswer;
 use super::printable;
+use crate::actions::results::Checked;
 
 #[derive(Serialize)]
 struct Result {
@@ -20,7 +20,7 @@ struct Output {
 }
 
 /// One result for all inputs. A message starts with its place and ends with its code.
-pub(super) fn result(answer: &FindingsAnswer) -> String {
+pub(super) fn result(answer: &Checked) -> String {
     let output = |finding: &Finding| {
         let place = finding.place.as_ref().map(|place| format!("{place}: "));
         let text = format!("{}{} [{}]", place.unwrap_or_default(), finding.message, finding.code.name);

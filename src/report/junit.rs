@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use olmkit_bundle::finding::{Finding, Level};
 
-use super::findings::FindingsAnswer;
 use super::printable;
+use crate::actions::results::Checked;
 
 /// Whether a file is a report in JUnit's XML, or empty, and so may be replaced by another one.
 pub fn is_junit(bytes: &[u8]) -> bool {
@@ -16,7 +16,7 @@ pub fn is_junit(bytes: &[u8]) -> bool {
 }
 
 /// The whole report. Warnings do not fail a test: they stand in its output.
-pub(super) fn report(answer: &FindingsAnswer) -> String {
+pub(super) fn report(answer: &Checked) -> String {
     let mut by_input: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
     for finding in &answer.findings {
         by_input.entry(&finding.input).or_default().push(finding);

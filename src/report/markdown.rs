@@ -5,11 +5,13 @@ use std::io::{self, Write};
 
 use olmkit_bundle::finding::{Finding, Level, Place};
 
-use super::findings::{FindingsAnswer, plural};
+use super::findings::plural;
 use super::{Answer, printable};
+use crate::actions::diff::Upgrade;
+use crate::actions::results::Checked;
 
 /// A section for each level, worst first.
-pub(super) fn page(answer: &FindingsAnswer) -> String {
+pub(super) fn page(answer: &Checked) -> String {
     let count = |level: Level| answer.findings.iter().filter(|finding| finding.level == level).count();
     let mut text =
         format!("{}, {}\n", plural(count(Level::Error), "error"), plural(count(Level::Warning), "warning"));
@@ -48,17 +50,6 @@ pub struct ChangelogAnswer {
     text: String,
 }
 
-/// An upgrade that notes are written for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upgrade {
-    /// The input of its findings.
-    pub input: String,
-    /// The package; the names of CRDs where two files are compared.
-    pub package: String,
-    /// The versions; none where two files are compared.
-    pub versions: Option<(String, String)>,
-}
-
 /// Codes of what users have to do something about.
 const MANUAL_STEPS: [&str; 6] = [
     "crd-conversion-added",
@@ -74,7 +65,7 @@ const NO_NEWS: [&str; 3] = ["crd-upgrade-refused", "version-bump-too-small", "ve
 
 impl ChangelogAnswer {
     /// The notes for what comparing versions has found: one page for one upgrade, else a section for each.
-    pub fn of(answer: &FindingsAnswer, upgrades: &[Upgrade]) -> Self {
+    pub fn of(answer: &Checked, upgrades: &[Upgrade]) -> Self {
         let mut text = String::new();
         if let [upgrade] = upgrades {
             notes(&mut text, "#", upgrade, &answer.findings.iter().collect::<Vec<_>>());

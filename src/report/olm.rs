@@ -2,22 +2,16 @@
 
 use std::io::{self, Write};
 
-use super::operator::{Table, planned_json, planned_text, removal, removed_json};
+use super::operator::{planned_json, planned_text, removal, removed_json};
+use super::table::{Table, dash};
 use super::{Answer, json, pretty, printable};
 use crate::actions::olm::Outcome;
 use crate::exit::Exit;
 use crate::lifecycle::olm::status::OlmStatus;
 
-/// What came of an `olm` verb.
-#[derive(Debug)]
-pub struct OlmAnswer {
-    /// What came of it.
-    pub outcome: Outcome,
-}
-
-impl Answer for OlmAnswer {
+impl Answer for Outcome {
     fn json(&self) -> String {
-        match &self.outcome {
+        match self {
             Outcome::Installed(olm) | Outcome::Status(olm) => {
                 pretty(&json::OlmReport { schema: "olmkit.olm/v1", olm })
             }
@@ -27,7 +21,7 @@ impl Answer for OlmAnswer {
     }
 
     fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
-        match &self.outcome {
+        match self {
             Outcome::Installed(olm) | Outcome::Status(olm) => status(olm, out),
             Outcome::Removed(removed) => removal(removed, out),
             Outcome::Planned(planned) => planned_text(planned, out),
@@ -35,7 +29,7 @@ impl Answer for OlmAnswer {
     }
 
     fn exit(&self) -> Exit {
-        match &self.outcome {
+        match self {
             Outcome::Status(olm) if !olm.problems.is_empty() => Exit::No,
             _ => Exit::Yes,
         }
@@ -54,20 +48,18 @@ fn status(olm: &OlmStatus, out: &mut dyn Write) -> io::Result<()> {
     let mut components = Table::titled(&["COMPONENT", "PODS", "IMAGE"]);
     for found in &olm.components {
         let pods = format!("{}/{}", found.available, found.wanted);
-        components.row(vec![found.name.clone(), pods, found.image.clone()]);
+        components.row([&found.name, &pods, &found.image]);
     }
     components.print_any(out)?;
     let mut crds = Table::titled(&["CRD", "VERSIONS", "ESTABLISHED"]);
     for found in &olm.crds {
         let established = if found.established { "True" } else { "False" };
-        crds.row(vec![found.name.clone(), found.versions.join(","), established.to_owned()]);
+        crds.row([&*found.name, &found.versions.join(","), established]);
     }
     crds.print_any(out)?;
     let mut catalogs = Table::titled(&["CATALOG", "NAMESPACE", "STATE", "SOURCE"]);
     for found in &olm.catalogs {
-        let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-        let (state, source) = (dash(&found.state), dash(&found.source));
-        catalogs.row(vec![found.name.clone(), found.namespace.clone(), state, source]);
+        catalogs.row([&*found.name, &found.namespace, dash(&found.state), dash(&found.source)]);
     }
     catalogs.print_any(out)?;
     let packages = if olm.packages_served { "answers" } else { "does not answer" };

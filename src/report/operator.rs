@@ -7,9 +7,10 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::progress::{screen, tell};
+use super::table::{Table, dash};
 use super::{Answer, json, pretty, printable};
-use crate::actions::operator::Outcome;
-use crate::exit::{Exit, Failure};
+use crate::actions::operator::{Outcome, Outcomes};
+use crate::exit::Exit;
 use crate::lifecycle::doctor::APPROVAL_REQUIRED;
 use crate::lifecycle::engine::{Planned, Progress};
 use crate::lifecycle::look::{Description, Operator};
@@ -113,17 +114,7 @@ fn spinner(cluster: &str, row: &Row) -> ProgressBar {
         .with_prefix(printable(&format!("{name:56}")).into_owned())
 }
 
-/// A cluster's name with what came of a verb on it; the name of a single one is empty.
-pub type ClusterOutcome = (String, Result<Outcome, Failure>);
-
-/// What came of a verb, on one cluster or on each of several.
-#[derive(Debug)]
-pub struct OperatorAnswer {
-    /// In the order in which the clusters were given.
-    pub outcomes: Vec<ClusterOutcome>,
-}
-
-impl Answer for OperatorAnswer {
+impl Answer for Outcomes {
     fn json(&self) -> String {
         match &self.outcomes[..] {
             [(_, Ok(outcome))] => outcome_json(outcome),
@@ -172,7 +163,7 @@ impl Answer for OperatorAnswer {
     }
 }
 
-impl OperatorAnswer {
+impl Outcomes {
     fn failures(&self, talk: &mut dyn Write) -> io::Result<()> {
         self.outcomes.iter().filter_map(|(context, done)| Some((context, done.as_ref().err()?))).try_for_each(
             |(context, failure)| {
@@ -183,8 +174,8 @@ impl OperatorAnswer {
     }
 
     /// One table of operators, when that is what each cluster has to tell.
-    fn one_table(&self) -> Option<Table> {
-        let mut table = Table::of_operators(true);
+    fn one_table(&self) -> Option<OperatorTable> {
+        let mut table = OperatorTable::new(true);
         for (context, done) in &self.outcomes {
             match done {
                 Ok(Outcome::Operator(operator) | Outcome::Status(operator)) => {
@@ -254,7 +245,7 @@ fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         Outcome::Operator(operator) | Outcome::Status(operator) => status(operator, out),
         Outcome::Description(description) => describe(description, out),
         Outcome::List(operators) => {
-            let mut table = Table::of_operators(false);
+            let mut table = OperatorTable::new(false);
             operators.iter().for_each(|operator| table.operator(None, operator));
             table.print(out)
         }
@@ -341,19 +332,11 @@ fn describe(description: &Description, out: &mut dyn Write) -> io::Result<()> {
 /// CatalogSources as a table, and what is wrong with them.
 fn sources(sources: &[Source], out: &mut dyn Write) -> io::Result<()> {
     let titles = ["NAMESPACE", "NAME", "STATE", "POD", "PRIORITY", "POLL", "USED BY", "SOURCE"];
-    let mut table = Table { rows: vec![titles.map(str::to_owned).to_vec()], notes: Vec::new() };
-    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let mut table = Table::titled(&titles);
     for source in sources {
-        table.rows.push(vec![
-            source.namespace.clone(),
-            source.name.clone(),
-            dash(&source.state),
-            dash(&source.pod),
-            source.priority.to_string(),
-            dash(&source.poll),
-            source.subscriptions.len().to_string(),
-            source.source.clone(),
-        ]);
+        let (priority, users) = (source.priority.to_string(), source.subscriptions.len().to_string());
+        let (state, pod, poll) = (dash(&source.state), dash(&source.pod), dash(&source.poll));
+        table.row([&source.namespace, &source.name, state, pod, &priority, poll, &users, &source.source]);
     }
     table.print(out)?;
     let mut refused = sources.iter().filter(|source| !source.message.is_empty());
@@ -400,56 +383,40 @@ fn dry_run(planned: &Planned, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}---", printable(&text))
 }
 
-/// Columns of text.
-pub(super) struct Table {
-    rows: Vec<Vec<String>>,
-    /// What is said of single operators below.
+/// A table of operators, and what is said of single ones below.
+struct OperatorTable {
+    table: Table,
     notes: Vec<String>,
 }
 
-impl Table {
-    pub(super) fn titled(titles: &[&str]) -> Self {
-        Self { rows: vec![titles.iter().map(|title| (*title).to_owned()).collect()], notes: Vec::new() }
-    }
-
-    pub(super) fn row(&mut self, row: Vec<String>) {
-        self.rows.push(row);
-    }
-
-    /// Prints it, unless there is nothing below its titles.
-    pub(super) fn print_any(&self, out: &mut dyn Write) -> io::Result<()> {
-        if self.rows.len() > 1 { self.print(out) } else { Ok(()) }
-    }
-
-    pub(super) fn of_operators(contexts: bool) -> Self {
+impl OperatorTable {
+    fn new(contexts: bool) -> Self {
         let mut titles =
             vec!["NAMESPACE", "NAME", "PACKAGE", "VERSION", "PHASE", "MODE", "NAMESPACES", "CHANNEL", "HEAD"];
         if contexts {
             titles.insert(0, "CONTEXT");
         }
-        Self::titled(&titles)
+        Self { table: Table::titled(&titles), notes: Vec::new() }
     }
 
-    pub(super) fn operator(&mut self, context: Option<&str>, operator: &Operator) {
-        let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-        let short = |csv: &str| dash(super::paths::short(csv, &operator.package));
+    fn operator(&mut self, context: Option<&str>, operator: &Operator) {
+        let short = |csv| dash(super::paths::short(csv, &operator.package));
+        let targets = operator.target_namespaces.join(",");
         let targets = match &operator.target_namespaces[..] {
-            [all] if all.is_empty() => "all".to_owned(),
-            targets => dash(&targets.join(",")),
+            [all] if all.is_empty() => "all",
+            _ => dash(&targets),
         };
-        let mut row: Vec<String> = context.map(str::to_owned).into_iter().collect();
-        row.extend([
-            operator.namespace.clone(),
-            operator.subscription.clone(),
-            operator.package.clone(),
+        self.table.row(context.into_iter().chain([
+            &operator.namespace,
+            &operator.subscription,
+            &operator.package,
             short(&operator.installed_csv),
             dash(&operator.csv_phase),
             dash(&operator.install_mode),
             targets,
             dash(&operator.channel),
             short(&operator.head),
-        ]);
-        self.rows.push(row);
+        ]));
         if let (Some(cause), Some(state)) = (&operator.cause, operator.health) {
             let context = context.map(|context| format!("{context}: ")).unwrap_or_default();
             let Operator { namespace, subscription, .. } = operator;
@@ -458,15 +425,8 @@ impl Table {
         }
     }
 
-    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let columns = self.rows.first().map_or(0, Vec::len);
-        let widths: Vec<usize> = (0..columns)
-            .map(|at| self.rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
-            .collect();
-        for row in &self.rows {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-            writeln!(out, "{}", printable(cells.collect::<Vec<_>>().join("  ").trim_end()))?;
-        }
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.table.print(out)?;
         self.notes.iter().try_for_each(|note| writeln!(out, "{}", printable(&note.replace('\n', " "))))
     }
 }

@@ -7,23 +7,16 @@ use olmkit_catalog::path::{UpgradePath, UpgradePaths};
 use super::{Answer, pretty, printable};
 use crate::exit::Exit;
 
-/// The ways that were asked for.
-#[derive(Debug)]
-pub struct PathsAnswer {
-    /// The ways.
-    pub paths: UpgradePaths,
-}
-
-impl Answer for PathsAnswer {
+impl Answer for UpgradePaths {
     fn json(&self) -> String {
-        pretty(&self.paths)
+        pretty(self)
     }
 
     fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
         // The ways of a long channel add up to the square of its length. Where all are shown, each goes on in the line of its next hop.
-        let limit = if self.paths.iter().nth(1).is_some() { MAX_HOPS } else { usize::MAX };
+        let limit = if self.iter().nth(1).is_some() { MAX_HOPS } else { usize::MAX };
         let mut group = ("", "");
-        for path in self.paths.iter() {
+        for path in self.iter() {
             if (path.package, path.channel) != group {
                 group = (path.package, path.channel);
                 let head = match path.head {
@@ -38,7 +31,7 @@ impl Answer for PathsAnswer {
     }
 
     fn exit(&self) -> Exit {
-        if self.paths.all_reach_the_head() { Exit::Yes } else { Exit::No }
+        if self.all_reach_the_head() { Exit::Yes } else { Exit::No }
     }
 }
 

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use olmkit_bundle::finding::{Code, Finding, Level, Place};
 use serde::Serialize;
 
-use super::findings::{FindingsAnswer, marked_columns};
+use super::findings::marked_columns;
 use super::printable;
+use crate::actions::results::Checked;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -121,7 +122,7 @@ struct LogicalLocation {
 }
 
 /// The whole log: the kinds of findings that were met, then every finding.
-pub(super) fn log(answer: &FindingsAnswer) -> String {
+pub(super) fn log(answer: &Checked) -> String {
     let mut codes: BTreeMap<&str, &'static Code> = BTreeMap::new();
     for finding in &answer.findings {
         codes.insert(finding.code.name, finding.code);

@@ -4,11 +4,7 @@ use std::io::{self, Write};
 
 use super::Answer;
 
-/// A server that was asked to end, and did.
-#[derive(Debug)]
-pub struct ServedAnswer;
-
-impl Answer for ServedAnswer {
+impl Answer for () {
     fn json(&self) -> String {
         String::new()
     }

@@ -3,15 +3,9 @@
 use std::io::{self, Write};
 
 use super::Answer;
+use crate::actions::results::FileText;
 
-/// A file as it would stand on disk. What comes from input is in it as it is: it is for programs to read.
-#[derive(Debug)]
-pub struct StreamAnswer {
-    /// The file.
-    pub text: String,
-}
-
-impl Answer for StreamAnswer {
+impl Answer for FileText {
     fn json(&self) -> String {
         self.text.clone()
     }

@@ -1,20 +1,11 @@
 //! Files that were written to a directory.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use super::{Answer, json, pretty, printable};
+use crate::actions::results::Written;
 
-/// Files of a directory.
-#[derive(Debug)]
-pub struct WrittenAnswer {
-    /// The directory.
-    pub directory: PathBuf,
-    /// The files below it.
-    pub files: Vec<String>,
-}
-
-impl Answer for WrittenAnswer {
+impl Answer for Written {
     fn json(&self) -> String {
         pretty(&json::Written {
             schema: "olmkit.written/v1",

@@ -17,11 +17,12 @@ use olmkit_catalog::path::{PathError, Query, Rules, paths};
 use serde_json::json;
 
 use super::super::absent::Within;
+use super::Upgrade;
 use super::{Compared, cannot_compare, names, policy};
+use crate::actions::results::Checked;
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::input::Input;
-use crate::report::{FindingsAnswer, Upgrade};
 
 /// Which edges to compare, and how.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<Compared, Failur
     let mut texts = Texts::default();
     let parsed: BTreeMap<_, _> =
         loaded.iter().map(|(key, files)| (*key, Bundle::parse_sharing(files, &mut texts))).collect();
-    let mut answer = FindingsAnswer::new("upgrade");
+    let mut answer = Checked::new("upgrade");
     let mut upgrades = Vec::new();
     for (package, from, to) in &edges {
         let old = parsed.get(&(package.as_str(), from.as_str()));

@@ -15,15 +15,15 @@ use super::stock::Stocked;
 use super::{Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
 use crate::exit::{Exit, Failure};
-use crate::files::{self, ReportFile};
+use crate::files;
 use crate::image::Access;
 use crate::input::Side;
+use crate::lifecycle::channel_test::Report;
 use crate::lifecycle::channel_test::{Samples, Settings, Spectator, prepare, run as run_tests};
 use crate::lifecycle::cluster::Cluster;
 use crate::lifecycle::engine::{Catalogs as _, ContentError, Progress};
 use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
 use crate::lifecycle::simulate::{Registry, Simulation};
-use crate::report::{ChannelTestAnswer, is_junit};
 use crate::shell::Reach;
 
 /// What to test, where, and what to write.
@@ -41,8 +41,6 @@ pub struct ChannelTest {
     pub against: Option<Side>,
     /// A file or directory of custom resources, in place of those of the bundles.
     pub samples: Option<PathBuf>,
-    /// A file for the report as JUnit's XML.
-    pub junit: Option<PathBuf>,
     /// Whether only the plan is told.
     pub dry_run: bool,
     /// How long all of it may take; none for [`TIMEOUT`] by our clock, however long that is on a simulated one.
@@ -60,6 +58,17 @@ struct Unread {
     source: ContentError,
 }
 
+/// What `operator test` answers.
+#[derive(Debug)]
+pub struct Tested {
+    /// The tests.
+    pub report: Report,
+    /// What ended the run early.
+    pub ended: Option<Failure>,
+    /// Why the report is not in the file where it should be.
+    pub unwritten: Option<Failure>,
+}
+
 /// Tests the channels of a package. `making` hears how a cluster is made for it.
 ///
 /// # Errors
@@ -70,10 +79,8 @@ pub fn run(
     access: &Access,
     spectator: &dyn Spectator,
     making: &dyn Progress,
-) -> Result<ChannelTestAnswer, Failure> {
+) -> Result<Tested, Failure> {
     let begun = Instant::now();
-    let junit = request.junit.as_deref();
-    let junit = junit.map(|path| ReportFile::check(path, "a JUnit report", is_junit)).transpose()?;
     if let Some(path) = &request.samples {
         request.settings.samples = Samples::Given(objects(path)?);
     }
@@ -82,7 +89,7 @@ pub fn run(
         request.settings.against = Some(Arc::new(Offer::of(&Catalog::parse(&files))));
     }
     let left = request.timeout.unwrap_or(TIMEOUT).saturating_sub(begun.elapsed());
-    let mut answer = if request.simulate {
+    let tested = if request.simulate {
         let mut cluster = Simulation::new(Registry::default()).within(left, request.timeout);
         simulated::place(&mut cluster, &request.target, true)?;
         let mut sources = simulated::serve(&mut cluster, &request.target, access)?;
@@ -107,10 +114,7 @@ pub fn run(
             None => on_real_cluster(&request, &Stocked::default(), access, spectator, left)?,
         }
     };
-    if let Some(file) = junit.filter(|_| !request.dry_run) {
-        answer.unwritten = file.write(answer.junit().as_bytes()).err().map(Failure::from);
-    }
-    Ok(answer)
+    Ok(tested)
 }
 
 fn on_real_cluster(
@@ -119,7 +123,7 @@ fn on_real_cluster(
     access: &Access,
     spectator: &dyn Spectator,
     left: Duration,
-) -> Result<ChannelTestAnswer, Failure> {
+) -> Result<Tested, Failure> {
     let context = request.target.contexts.first();
     let mut cluster = connect_to(&request.target, context)?.within(left);
     let sources = Sources::new(request.target.catalog_from.clone(), access.clone()).with(stocked);
@@ -132,7 +136,7 @@ fn test(
     request: &ChannelTest,
     spectator: &dyn Spectator,
     reach: &Reach,
-) -> Result<ChannelTestAnswer, Failure> {
+) -> Result<Tested, Failure> {
     let settings = &request.settings;
     let prepared = prepare(cluster, sources, spectator, settings).map_err(|error| {
         let failure = failure(error, &[], "", None).on(reach);
@@ -141,11 +145,11 @@ fn test(
         Failure { exit, ..failure }
     })?;
     if request.dry_run {
-        return Ok(ChannelTestAnswer { report: prepared.dry_run(settings), ended: None, unwritten: None });
+        return Ok(Tested { report: prepared.dry_run(settings), ended: None, unwritten: None });
     }
     let (report, ended) = run_tests(cluster, sources, spectator, settings, &prepared);
     let ended = ended.map(|error| failure(error, &[], "", None).on(reach));
-    Ok(ChannelTestAnswer { report: report.on(reach), ended, unwritten: None })
+    Ok(Tested { report: report.on(reach), ended, unwritten: None })
 }
 
 /// Reads the bundles that a simulated registry has to have. What is not in the directory of bundles, or not in its registry, is

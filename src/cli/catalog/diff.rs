@@ -2,11 +2,11 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::actions::catalog_diff::{self, Request};
+use crate::actions::catalog_diff::{self, Denied, Request};
 use crate::cli::registry::RegistryFlags;
 use crate::exit::Failure;
 use crate::input::Side;
-use crate::report::{Answer, Denied, Format};
+use crate::report::{Answer, Format};
 
 /// Flags of `catalog diff`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub struct Diff {
     package: Option<String>,
     /// Exit with 1 on these differences
     #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',')]
-    deny: Vec<Deny>,
+    deny: Vec<Denied>,
     /// Format of the text
     #[arg(long, value_enum, default_value_t = Shown::Text)]
     format: Shown,
@@ -40,27 +40,6 @@ enum Shown {
     Markdown,
 }
 
-/// A difference that is a failure.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Deny {
-    /// A version can no longer upgrade to the head of its channel
-    LostPaths,
-    /// Clusters with a version no longer reach the head of its channel
-    Stranded,
-    /// A package is gone
-    RemovedPackages,
-    /// A channel is gone
-    RemovedChannels,
-    /// A bundle is gone
-    RemovedBundles,
-    /// A published bundle is not what it was
-    ChangedBundles,
-    /// The default channel of a package is another one
-    DefaultChannel,
-    /// Anything differs
-    Any,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   olmkit catalog diff git:main:catalog catalog
@@ -73,24 +52,8 @@ impl Diff {
             return Err(Failure::misuse("--format markdown and --output contradict each other")
                 .help("leave out one of them: Markdown is a format of the text"));
         }
-        let deny = |deny: Deny| match deny {
-            Deny::LostPaths => Denied::LostPaths,
-            Deny::Stranded => Denied::Stranded,
-            Deny::RemovedPackages => Denied::RemovedPackages,
-            Deny::RemovedChannels => Denied::RemovedChannels,
-            Deny::RemovedBundles => Denied::RemovedBundles,
-            Deny::ChangedBundles => Denied::ChangedBundles,
-            Deny::DefaultChannel => Denied::DefaultChannel,
-            Deny::Any => Denied::Any,
-        };
-        let Self { old, new, package, deny: denied, format, registry } = self;
-        let request = Request {
-            old,
-            new,
-            package,
-            deny: denied.into_iter().map(deny).collect(),
-            markdown: format == Shown::Markdown,
-        };
+        let Self { old, new, package, deny, format, registry } = self;
+        let request = Request { old, new, package, deny, markdown: format == Shown::Markdown };
         Ok(Box::new(catalog_diff::run(&request, &registry.access()?)?))
     }
 }

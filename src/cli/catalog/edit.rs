@@ -10,12 +10,13 @@ use olmkit_catalog::add::Policy;
 use olmkit_catalog::edit::{Icon, Keep, Request, Target};
 
 use super::FileFormat;
+use crate::actions::edit::Edited;
 use crate::actions::edit::{self, EditRequest};
 use crate::cli::registry::RegistryFlags;
 use crate::exit::Failure;
 use crate::files;
 use crate::input::Input;
-use crate::report::{Answer, EditedAnswer, Format};
+use crate::report::{Answer, Format};
 
 /// Edits of a catalog in place.
 #[derive(Debug, Subcommand)]
@@ -83,7 +84,7 @@ impl Verb {
                 let CatalogFlags { catalog, dry_run } = catalog;
                 let request = EditRequest { catalog, request: Request::Format, dry_run: dry_run || check };
                 let answer = edit::edit(&request)?;
-                return Ok(Box::new(EditedAnswer { must_be_unchanged: check, ..answer }));
+                return Ok(Box::new(Edited { must_be_unchanged: check, ..answer }));
             }
             Self::Migrate(Migrate { catalog }) => (catalog, Request::Migrate),
             Self::Split(Split { catalog }) => (catalog, Request::Split),

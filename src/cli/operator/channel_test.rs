@@ -18,9 +18,11 @@ use crate::actions::operator::kind::{Kind, REGISTRY};
 use crate::actions::operator::stock::Stock;
 use crate::exit::Failure;
 use crate::image::Place;
+use crate::files::ReportFile;
 use crate::input::{Input, Side};
 use crate::lifecycle::channel_test::{Edges, Samples, Settings};
 use crate::lifecycle::engine::Options;
+use crate::report::is_junit;
 use crate::report::{self, Answer};
 
 /// Flags of `operator test`.
@@ -234,6 +236,8 @@ impl Test {
             return Err(Failure::misuse("--settle must be shorter than --step-timeout")
                 .help("give less --settle, or more --step-timeout"));
         }
+        let junit = self.junit.as_deref();
+        let junit = junit.map(|path| ReportFile::check(path, "a JUnit report", is_junit)).transpose()?;
         let own: String =
             format!("olmkit-test-{}", self.package.replace('.', "-")).chars().take(MAX_NAMESPACE).collect();
         let own = own.trim_end_matches('-').to_owned();
@@ -287,12 +291,15 @@ impl Test {
             kind: self.kind.kind(stock),
             against: self.against,
             samples: self.samples,
-            junit: self.junit,
             dry_run: waiting.dry_run,
             timeout: waiting.timeout,
         };
         let spectator = report::channel_tests();
         let making = report::operators();
-        Ok(Box::new(channel_test::run(request, &access, spectator.as_ref(), making.as_ref())?))
+        let mut tested = channel_test::run(request, &access, spectator.as_ref(), making.as_ref())?;
+        if let Some(file) = junit.filter(|_| !waiting.dry_run) {
+            tested.unwritten = file.write(tested.junit().as_bytes()).err().map(Failure::from);
+        }
+        Ok(Box::new(tested))
     }
 }

@@ -6,18 +6,28 @@ use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
 use serde::Serialize;
 
 use super::paths::short;
-use super::{Answer, json, pretty, printable};
+use super::table::Table;
+use super::{Answer, json, pretty};
+use crate::actions::catalog::Items;
 
 /// A list, as a table and for programs.
 #[derive(Debug)]
 pub struct ListAnswer {
     json: String,
-    table: Vec<Vec<String>>,
+    table: Table,
 }
 
 impl ListAnswer {
-    /// Packages.
-    pub fn packages(items: &[PackageItem<'_>]) -> Self {
+    /// Takes the items over.
+    pub fn of(items: &Items<'_>) -> Self {
+        match items {
+            Items::Packages(items) => Self::packages(items),
+            Items::Channels(items) => Self::channels(items),
+            Items::Bundles(items) => Self::bundles(items),
+        }
+    }
+
+    fn packages(items: &[PackageItem<'_>]) -> Self {
         let row = |item: &PackageItem<'_>| {
             vec![
                 item.name.to_owned(),
@@ -26,11 +36,10 @@ impl ListAnswer {
                 note(item.deprecation),
             ]
         };
-        Self::of(&["PACKAGE", "DEFAULT CHANNEL", "CHANNELS", ""], items, row)
+        Self::table(&["PACKAGE", "DEFAULT CHANNEL", "CHANNELS", ""], items, row)
     }
 
-    /// Channels.
-    pub fn channels(items: &[ChannelItem<'_>]) -> Self {
+    fn channels(items: &[ChannelItem<'_>]) -> Self {
         let row = |item: &ChannelItem<'_>| {
             vec![
                 item.package.to_owned(),
@@ -40,11 +49,10 @@ impl ListAnswer {
                 note(item.deprecation),
             ]
         };
-        Self::of(&["PACKAGE", "CHANNEL", "HEAD", "ENTRIES", ""], items, row)
+        Self::table(&["PACKAGE", "CHANNEL", "HEAD", "ENTRIES", ""], items, row)
     }
 
-    /// Bundles.
-    pub fn bundles(items: &[BundleItem<'_>]) -> Self {
+    fn bundles(items: &[BundleItem<'_>]) -> Self {
         let row = |item: &BundleItem<'_>| {
             let skips: Vec<_> = item.skips.iter().map(|skip| short(skip, item.package)).collect();
             vec![
@@ -61,13 +69,14 @@ impl ListAnswer {
         };
         let head =
             ["PACKAGE", "BUNDLE", "VERSION", "CHANNELS", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE", ""];
-        Self::of(&head, items, row)
+        Self::table(&head, items, row)
     }
 
-    fn of<T: Serialize>(head: &[&str], items: &[T], row: impl Fn(&T) -> Vec<String>) -> Self {
+    fn table<T: Serialize>(head: &[&str], items: &[T], row: impl Fn(&T) -> Vec<String>) -> Self {
         let json = pretty(&json::List { schema: "olmkit.list/v1", items });
-        let head = head.iter().map(|word| (*word).to_owned()).collect();
-        Self { json, table: std::iter::once(head).chain(items.iter().map(row)).collect() }
+        let mut table = Table::titled(head);
+        items.iter().for_each(|item| table.row(row(item)));
+        Self { json, table }
     }
 }
 
@@ -81,17 +90,6 @@ impl Answer for ListAnswer {
     }
 
     fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
-        let cells =
-            |row: &[String]| row.iter().map(|cell| printable(cell).replace(['\n', '\t'], " ")).collect();
-        let rows: Vec<Vec<String>> = self.table.iter().map(|row| cells(row)).collect();
-        let columns = rows.first().map_or(0, Vec::len);
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in rows {
-            let line: Vec<_> =
-                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            writeln!(out, "{}", line.join("  ").trim_end())?;
-        }
-        Ok(())
+        self.table.print(out)
     }
 }
