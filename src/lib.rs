@@ -15,6 +15,8 @@ pub mod image;
 pub mod input;
 pub mod interrupt;
 pub mod lifecycle;
+pub mod limits;
+pub mod moment;
 pub mod report;
 pub mod requests;
 pub mod sentence;

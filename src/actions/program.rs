@@ -5,11 +5,12 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::interrupt;
+use crate::limits::{Limits, Over};
 
 /// How often a program is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
@@ -38,13 +39,13 @@ pub(super) struct Output {
     pub(super) stderr: Vec<u8>,
 }
 
-/// Runs a program until it ends or the deadline is over, and reads so many bytes of what it prints at most.
+/// Runs a program until it ends or its time is over, and reads so many bytes of what it prints at most.
 ///
 /// It gets a process group of its own, and what it has started ends with it.
 ///
 /// # Errors
 /// When it cannot be run, or what it prints cannot be read.
-pub(super) fn run(command: &mut Command, deadline: Option<Instant>, most: u64) -> io::Result<Ended> {
+pub(super) fn run(command: &mut Command, limits: Limits, most: u64) -> io::Result<Ended> {
     let _work = interrupt::work();
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
@@ -57,7 +58,7 @@ pub(super) fn run(command: &mut Command, deadline: Option<Instant>, most: u64) -
                 Ok(bytes) => break bytes?,
                 Err(RecvTimeoutError::Disconnected) => break Vec::new(),
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Some(ended) = is_over(deadline) {
+                    if let Some(ended) = is_over(limits) {
                         return stop(child, ended);
                     }
                 }
@@ -71,7 +72,7 @@ pub(super) fn run(command: &mut Command, deadline: Option<Instant>, most: u64) -
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if let Some(ended) = is_over(deadline) {
+        if let Some(ended) = is_over(limits) {
             return stop(child, ended);
         }
         thread::sleep(POLL);
@@ -80,11 +81,11 @@ pub(super) fn run(command: &mut Command, deadline: Option<Instant>, most: u64) -
     Ok(Ended::Itself(Output { status, stdout, stderr: stderr.transpose()?.unwrap_or_default() }))
 }
 
-fn is_over(deadline: Option<Instant>) -> Option<Ended> {
-    if interrupt::was_signalled() {
-        return Some(Ended::Interrupted);
-    }
-    deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Ended::TimedOut)
+fn is_over(limits: Limits) -> Option<Ended> {
+    limits.check().err().map(|over| match over {
+        Over::Interrupted => Ended::Interrupted,
+        Over::TimedOut(_) => Ended::TimedOut,
+    })
 }
 
 /// Ends a program and all that is in its process group.
@@ -112,12 +113,14 @@ fn read(mut pipe: impl Read + Send + 'static, most: u64, drain: bool) -> Receive
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     fn shell(script: &str, limit: Duration, most: u64) -> Ended {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stderr(Stdio::piped());
-        run(&mut command, Instant::now().checked_add(limit), most).expect("sh runs")
+        run(&mut command, Limits::begin(limit), most).expect("sh runs")
     }
 
     const LONG: Duration = Duration::from_secs(600);

@@ -20,7 +20,6 @@ mod deletions;
 mod documents;
 mod groups;
 mod lean;
-mod moment;
 mod namespaces;
 mod observation;
 mod order;
@@ -43,10 +42,10 @@ use serde::Serialize;
 
 use super::api::Key;
 
+pub use crate::moment::{format as format_time, parse as parse_time};
 pub use cluster::{complete, list, observe};
 pub use codes::{CODES, Code};
 pub use documents::{Read, kinds_in_path, read};
-pub use moment::{format as format_time, parse as parse_time};
 pub use observation::{Doc, NotSeen, Observation};
 pub use recording::{Recorder, RecordingError, moments, replay};
 pub use uncollected::COLLECT;

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use backon::{BackoffBuilder as _, ExponentialBuilder, Retryable as _};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
 };
@@ -33,7 +34,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use super::api::{Key, Resource, known, label};
 use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
-use crate::interrupt;
+use crate::limits::{Limits, Over};
 use crate::shell::Reach;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
 use bounded::Bound;
@@ -55,6 +56,15 @@ const MOMENT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longer than this no pause gets.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The pauses between tries, which end with the time of the command or with what is known of the failure.
+fn pauses() -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LONGEST_PAUSE)
+        .without_max_times()
+}
+
 /// How long changes are gathered before they are looked at, so that a burst is one change.
 const GATHER: Duration = Duration::from_millis(20);
 
@@ -134,16 +144,13 @@ pub struct Kubernetes {
     clock: Arc<ServerClock>,
     /// Whether the server has ever answered.
     reached: AtomicBool,
-    /// When the command has to be over, since the beginning.
-    deadline: Option<Duration>,
-    /// Whether a signal ends what is asked; not while what was made is removed.
-    heeds_signals: bool,
+    /// What ends the command.
+    limits: Limits,
     /// What was listed, by kind and namespace.
     watched: BTreeMap<(String, String), Listed>,
     /// Counts changes of what is watched.
     changes: Sender<u64>,
     seen: Receiver<u64>,
-    begun: Instant,
     runtime: Runtime,
 }
 
@@ -195,12 +202,10 @@ impl Kubernetes {
             client,
             clock,
             reached: AtomicBool::new(false),
-            deadline: None,
-            heeds_signals: true,
+            limits: Limits::default(),
             watched: BTreeMap::new(),
             changes,
             seen,
-            begun: Instant::now(),
             runtime,
         })
     }
@@ -208,7 +213,7 @@ impl Kubernetes {
     /// Bounds everything that is asked of the cluster, from its connection on.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
-        self.deadline = Some(limit);
+        self.limits = self.limits.within(limit);
         self
     }
 
@@ -250,56 +255,33 @@ impl Kubernetes {
         call: impl Fn() -> F,
     ) -> Result<kube::Result<T>, ClusterError> {
         let last: RefCell<Option<Said>> = RefCell::default();
-        let answered = async {
-            let begun = Instant::now();
-            let mut pause = FIRST_PAUSE;
-            loop {
-                let limit = if self.reached.load(Ordering::Relaxed) { SILENCE } else { FIRST_ANSWER };
-                let answer = match tokio::time::timeout(limit, call()).await {
-                    Ok(answer) => answer,
-                    Err(_) => Err(kube::Error::Service(Box::new(Silent(limit)))),
-                };
-                if !matches!(&answer, Err(error) if !is_answer(error)) {
-                    self.reached.store(true, Ordering::Relaxed);
-                }
-                match answer {
-                    Err(error) if begun.elapsed() < self.patience(&error) => {
-                        last.replace(heard(&self.server, &error));
-                        tokio::time::sleep(pause.max(asked_for(&error)).min(PATIENCE)).await;
-                        pause = (pause * 2).min(LONGEST_PAUSE);
-                    }
-                    answer => return answer,
-                }
+        let once = || async {
+            let limit = if self.reached.load(Ordering::Relaxed) { SILENCE } else { FIRST_ANSWER };
+            let answer = match tokio::time::timeout(limit, call()).await {
+                Ok(answer) => answer,
+                Err(_) => Err(kube::Error::Service(Box::new(Silent(limit)))),
+            };
+            if !matches!(&answer, Err(error) if !is_answer(error)) {
+                self.reached.store(true, Ordering::Relaxed);
             }
+            answer
         };
-        let answer = self.until_over(answered)?;
-        answer.map_err(|limit| ClusterError::TimedOut {
-            server: self.server.clone(),
-            limit,
-            doing: format!("{} `{}`", asked.verb, asked.resource.full_name()),
-            last: last.take(),
-        })
-    }
-
-    /// Waits for something, until there is a signal; says how long the command had when its time is over.
-    fn until_over<T>(&self, what: impl Future<Output = T>) -> Result<Result<T, Duration>, ClusterError> {
-        let over = async {
-            match self.deadline {
-                Some(deadline) => {
-                    tokio::time::sleep_until((self.begun + deadline).into()).await;
-                    deadline
-                }
-                None => std::future::pending().await,
-            }
-        };
-        self.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                () = interrupt::signalled(), if self.heeds_signals => Err(ClusterError::Interrupted),
-                limit = over => Ok(Err(limit)),
-                done = what => Ok(Ok(done)),
-            }
-        })
+        let begun = Instant::now();
+        let answered = once
+            .retry(pauses())
+            .when(|error| begun.elapsed() < self.patience(error))
+            .adjust(|error, pause| pause.map(|pause| pause.max(asked_for(error)).min(PATIENCE)))
+            .notify(|error, _| drop(last.replace(heard(&self.server, error))));
+        match self.runtime.block_on(self.limits.run(answered.into_future())) {
+            Ok(answer) => Ok(answer),
+            Err(Over::Interrupted) => Err(ClusterError::Interrupted),
+            Err(Over::TimedOut(limit)) => Err(ClusterError::TimedOut {
+                server: self.server.clone(),
+                limit,
+                doing: format!("{} `{}`", asked.verb, asked.resource.full_name()),
+                last: last.take(),
+            }),
+        }
     }
 
     /// How long what went wrong is tried again. A server that was never reached is not waited for.
@@ -352,7 +334,7 @@ impl Kubernetes {
         }
         let mut page = first.clone();
         let begun = Instant::now();
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = pauses().build();
         let mut expired: Option<Said> = None;
         loop {
             let answer = match self.ask(asked, || read_page(&api, &page, selection.metadata_only)) {
@@ -368,8 +350,7 @@ impl Kubernetes {
                         && begun.elapsed() < PATIENCE =>
                 {
                     expired = heard(&self.server, &error);
-                    self.rest(pause)?;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    self.rest(pauses.next().unwrap_or(LONGEST_PAUSE))?;
                     take(Page::Anew);
                     tokens.clear();
                     page = first.clone();
@@ -396,8 +377,11 @@ impl Kubernetes {
 
     /// Asks nothing for a while; not for longer than the command has.
     fn rest(&self, pause: Duration) -> Result<(), ClusterError> {
-        // That the time is over is told by the next question.
-        self.until_over(async { tokio::time::sleep(pause).await }).map(drop)
+        match self.runtime.block_on(self.limits.run(async { tokio::time::sleep(pause).await })) {
+            Err(Over::Interrupted) => Err(ClusterError::Interrupted),
+            // That the time is over is told by the next question.
+            Ok(()) | Err(Over::TimedOut(_)) => Ok(()),
+        }
     }
 
     /// Begins to watch a kind that was listed.
@@ -650,25 +634,24 @@ impl Cluster for Kubernetes {
         }
         self.watched.values_mut().for_each(|listed| listed.is_watched = true);
         let mut seen = self.seen.clone();
-        let changed = self.runtime.block_on(async {
-            let something = async {
-                // The sender lives as long as this cluster.
-                let _ = seen.changed().await;
-                tokio::time::sleep(GATHER.min(timeout)).await;
-            };
-            tokio::select! {
-                () = something => Ok(true),
-                () = tokio::time::sleep(timeout) => Ok(false),
-                () = interrupt::signalled(), if self.heeds_signals => Err(ClusterError::Interrupted),
-            }
-        });
+        let something = async {
+            // The sender lives as long as this cluster.
+            let _ = seen.changed().await;
+            tokio::time::sleep(GATHER.min(timeout)).await;
+        };
+        let changed = async { tokio::time::timeout(timeout, something).await.is_ok() };
+        let changed = self.runtime.block_on(self.limits.run(changed));
         seen.mark_unchanged();
         self.seen = seen;
-        changed
+        match changed {
+            Ok(changed) => Ok(changed),
+            Err(Over::TimedOut(_)) => Ok(false),
+            Err(Over::Interrupted) => Err(ClusterError::Interrupted),
+        }
     }
 
     fn now(&self) -> Duration {
-        self.begun.elapsed()
+        self.limits.elapsed()
     }
 
     fn time_of_day(&self) -> i64 {
@@ -676,13 +659,13 @@ impl Cluster for Kubernetes {
             // Any answer tells it, and that there is none is told by the next question.
             let limit = Duration::from_secs(5);
             let asked = async { tokio::time::timeout(limit, self.client.apiserver_version()).await };
-            let _ = self.until_over(asked);
+            let _ = self.runtime.block_on(self.limits.run(asked));
         }
         self.clock.now()
     }
 
     fn deadline(&self) -> Option<Duration> {
-        self.deadline
+        self.limits.limit()
     }
 
     fn renew(&mut self, note: &Key, holder: &str, every: Duration) {
@@ -697,7 +680,6 @@ impl Cluster for Kubernetes {
     }
 
     fn begin_cleanup(&mut self, limit: Duration) {
-        self.heeds_signals = false;
-        self.deadline = Some(self.now() + limit);
+        self.limits = self.limits.within(self.now() + limit).ignoring_signals();
     }
 }

@@ -18,7 +18,7 @@ mod store;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +27,7 @@ use super::api::{Key, Resource, known};
 use super::cluster::{Cluster, ClusterError, Said};
 use super::offer::Offer;
 use super::schema;
-use crate::interrupt;
+use crate::limits::{Limits, Over};
 
 pub(super) use names::unpack as unpack_name;
 pub use rules::{Change, Write};
@@ -84,18 +84,9 @@ pub struct Simulation {
     /// Since when each change has been due.
     pending: BTreeMap<String, Duration>,
     context: String,
-    bounds: Bounds,
-}
-
-/// What ends the work on a simulation.
-#[derive(Clone, Debug, Default)]
-struct Bounds {
-    /// By the simulated clock.
+    limits: Limits,
+    /// When the command has to be over, by the simulated clock.
     deadline: Option<Duration>,
-    /// By ours, with the time that was given.
-    ends: Option<(Instant, Duration)>,
-    /// Whether a signal ends a wait.
-    heeds_signals: bool,
 }
 
 /// What of a simulation is kept between two commands.
@@ -147,18 +138,10 @@ impl Simulation {
         Ok(Self { store: saved.store, registry, pending: saved.pending, ..Self::default() })
     }
 
-    /// From now on a wait ends when there is a signal.
-    #[must_use]
-    pub fn heeding_signals(mut self) -> Self {
-        self.bounds.heeds_signals = true;
-        self
-    }
-
     /// Bounds everything that is done on it: by our clock, and by the simulated one. A signal ends a wait.
     #[must_use]
     pub fn within(mut self, limit: Duration, simulated: Option<Duration>) -> Self {
-        let ends = Instant::now().checked_add(limit).map(|ends| (ends, limit));
-        self.bounds = Bounds { deadline: simulated, ends, heeds_signals: true };
+        (self.limits, self.deadline) = (Limits::begin(limit), simulated);
         self
     }
 
@@ -315,16 +298,17 @@ impl Cluster for Simulation {
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
-        if self.bounds.heeds_signals && interrupt::was_signalled() {
-            return Err(ClusterError::Interrupted);
-        }
-        if let Some((_, limit)) = self.bounds.ends.filter(|(ends, _)| Instant::now() >= *ends) {
-            return Err(ClusterError::TimedOut {
-                server: String::new(),
-                limit,
-                doing: "simulate OLM".to_owned(),
-                last: Some(Said(format!("the simulated clock is at {} s", self.now().as_secs()))),
-            });
+        match self.limits.check() {
+            Ok(()) => {}
+            Err(Over::Interrupted) => return Err(ClusterError::Interrupted),
+            Err(Over::TimedOut(limit)) => {
+                return Err(ClusterError::TimedOut {
+                    server: String::new(),
+                    limit,
+                    doing: "simulate OLM".to_owned(),
+                    last: Some(Said(format!("the simulated clock is at {} s", self.now().as_secs()))),
+                });
+            }
         }
         let deadline = self.store.now() + timeout;
         Ok(self.step(deadline))
@@ -335,13 +319,12 @@ impl Cluster for Simulation {
     }
 
     fn deadline(&self) -> Option<Duration> {
-        self.bounds.deadline
+        self.deadline
     }
 
     fn begin_cleanup(&mut self, limit: Duration) {
-        let deadline = self.bounds.deadline.map(|_| self.now() + limit);
-        let ends = Instant::now().checked_add(limit).map(|ends| (ends, limit));
-        self.bounds = Bounds { deadline, ends, heeds_signals: false };
+        self.deadline = self.deadline.map(|_| self.now() + limit);
+        self.limits = Limits::begin(limit).ignoring_signals();
     }
 
     fn has_pods(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::generate::PackageSettings;
@@ -15,6 +15,7 @@ use super::super::program::{self, Ended};
 use super::Output;
 use crate::exit::{Exit, Failure};
 use crate::files;
+use crate::limits::Limits;
 use crate::report;
 use crate::shell::quoted;
 
@@ -73,7 +74,7 @@ impl Helm {
     }
 
     /// What `helm template` prints. `package` is the release's name where none is given.
-    fn render(&self, chart: &Path, package: &str, time: &Time) -> Result<String, Failure> {
+    fn render(&self, chart: &Path, package: &str, limits: Limits) -> Result<String, Failure> {
         let mut command = Command::new("helm");
         command
             .args(["template", self.release.as_deref().unwrap_or(package)])
@@ -91,7 +92,7 @@ impl Helm {
             }
         }
         let what = format!("cannot read the chart `{}`", chart.display());
-        let rendered = output(&mut command, &what, time).map_err(|failure| {
+        let rendered = output(&mut command, &what, limits).map_err(|failure| {
             if let Some(failure) = self.values.iter().find_map(|path| not_yaml(path)) {
                 return failure;
             }
@@ -105,12 +106,6 @@ impl Helm {
                 .help("install helm, or give what `helm template --include-crds` prints")),
         }
     }
-}
-
-/// The time that kustomize and helm have together.
-struct Time {
-    limit: Duration,
-    deadline: Option<Instant>,
 }
 
 /// A text and what people know it by.
@@ -159,13 +154,13 @@ impl Inputs {
         output: &Output,
         limit: Duration,
     ) -> Result<Vec<Named>, Failure> {
-        let time = Time { limit, deadline: Instant::now().checked_add(limit) };
+        let limits = Limits::begin(limit);
         let mut texts = read_paths(&self.paths, output)?;
         for directory in &self.kustomize {
-            texts.push((format!("kustomize {}", directory.display()), kustomize(directory, &time)?));
+            texts.push((format!("kustomize {}", directory.display()), kustomize(directory, limits)?));
         }
         for chart in &self.helm.charts {
-            texts.push((format!("helm {}", chart.display()), self.helm.render(chart, package, &time)?));
+            texts.push((format!("helm {}", chart.display()), self.helm.render(chart, package, limits)?));
         }
         Ok(texts)
     }
@@ -247,7 +242,7 @@ fn standard_input() -> Result<String, Failure> {
 const FILE_OUTSIDE: &str = "is not in or below";
 
 /// What kustomize builds; kubectl has one built in.
-fn kustomize(directory: &Path, time: &Time) -> Result<String, Failure> {
+fn kustomize(directory: &Path, limits: Limits) -> Result<String, Failure> {
     let what = format!("cannot build the kustomization `{}`", directory.display());
     for words in [["kustomize", "build"], ["kubectl", "kustomize"]] {
         let [program, verb] = words;
@@ -263,7 +258,7 @@ fn kustomize(directory: &Path, time: &Time) -> Result<String, Failure> {
             false => failure,
         };
         if let Some(text) =
-            output(Command::new(program).arg(verb).arg(directory), &what, time).map_err(help)?
+            output(Command::new(program).arg(verb).arg(directory), &what, limits).map_err(help)?
         {
             return Ok(text);
         }
@@ -273,15 +268,16 @@ fn kustomize(directory: &Path, time: &Time) -> Result<String, Failure> {
 }
 
 /// What a program prints; none when it is not installed.
-fn output(command: &mut Command, what: &str, time: &Time) -> Result<Option<String>, Failure> {
+fn output(command: &mut Command, what: &str, limits: Limits) -> Result<Option<String>, Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
     let progress = report::busy(&format!("running {program}"));
-    let ended = program::run(command.stderr(Stdio::piped()), time.deadline, MAX_BYTES);
+    let ended = program::run(command.stderr(Stdio::piped()), limits, MAX_BYTES);
     progress.finish_and_clear();
     let output = match ended {
         Ok(Ended::Itself(output)) => output,
         Ok(Ended::TimedOut) => {
-            let error = format!("{what}: `{}` did not end within {} s", line(command), time.limit.as_secs());
+            let limit = limits.limit().unwrap_or_default();
+            let error = format!("{what}: `{}` did not end within {} s", line(command), limit.as_secs());
             let failure = Failure::unknown(error).help("give it more time with `--timeout`");
             return Err(Failure { exit: Exit::TimedOut, ..failure });
         }

@@ -7,7 +7,7 @@ use reqwest::{Client, Url};
 use sha2::{Digest as _, Sha256};
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
+use crate::limits::{Limits, Over};
 use crate::requests;
 
 /// Where OLM's releases are.
@@ -42,18 +42,15 @@ pub(super) fn fetch(download: &Download, timeout: Duration) -> Result<Vec<(Strin
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(Failure::unknown)?;
-    runtime.block_on(async {
-        tokio::select! {
-            () = interrupt::signalled() => {
-                Err(Failure { exit: Exit::Interrupted, ..Failure::unknown("interrupted") })
-            }
-            fetched = tokio::time::timeout(timeout, all(download)) => fetched.unwrap_or_else(|_| {
-                let error = format!("timed out after {} s fetching OLM {}", timeout.as_secs(), download.version);
-                Err(Failure { exit: Exit::TimedOut, ..Failure::unknown(error) }
-                    .help("give more --timeout, or fetch the files yourself and pass --manifests"))
-            }),
+    match runtime.block_on(Limits::begin(timeout).run(all(download))) {
+        Ok(fetched) => fetched,
+        Err(Over::Interrupted) => Err(Failure::interrupted()),
+        Err(Over::TimedOut(limit)) => {
+            let error = format!("timed out after {} s fetching OLM {}", limit.as_secs(), download.version);
+            Err(Failure { exit: Exit::TimedOut, ..Failure::unknown(error) }
+                .help("give more --timeout, or fetch the files yourself and pass --manifests"))
         }
-    })
+    }
 }
 
 async fn all(download: &Download) -> Result<Vec<(String, String)>, Failure> {

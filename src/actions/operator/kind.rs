@@ -18,6 +18,7 @@ use crate::interrupt;
 use crate::sentence::Help;
 use crate::lifecycle::engine::{Options, Progress};
 use crate::lifecycle::kubernetes::Choice;
+use crate::limits::Limits;
 
 use super::stock::{Stock, Stocked};
 
@@ -288,7 +289,7 @@ fn says<S: AsRef<std::ffi::OsStr>>(program: &str, words: &[S], limit: Duration) 
     let shown = format!("{program} {}", shown.join(" "));
     let mut command = Command::new(program);
     command.args(words).stderr(Stdio::piped());
-    let ended = program::run(&mut command, Instant::now().checked_add(limit), MAX_NAMES).map_err(|error| {
+    let ended = program::run(&mut command, Limits::begin(limit), MAX_NAMES).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             Failure::unknown(format!("{program} is not installed")).help(
                 "install kind (https://kind.sigs.k8s.io) and Docker; or name a cluster with --context, or test in memory with --simulate",

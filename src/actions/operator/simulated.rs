@@ -101,8 +101,7 @@ fn open(path: &Path, target: &Target, access: &Access, errand: &Errand<'_>) -> R
         ));
     } else {
         Simulation::new(Registry::default())
-    }
-    .heeding_signals();
+    };
     if let Some(made) = made {
         cluster.registry().pushed.insert(made.catalog.clone(), made.pushed());
     }

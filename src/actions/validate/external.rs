@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use olmkit_bundle::finding::{Code, Finding, Level, Place};
 use olmkit_bundle::load::BundleFiles;
@@ -14,6 +14,7 @@ use super::super::program::{self, Ended};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::input::Input;
+use crate::limits::Limits;
 
 /// What a check of the user's own has to say.
 pub static CUSTOM_CHECK: Code = Code {
@@ -121,8 +122,7 @@ pub(super) fn run(
     };
     let program_error = |source| CheckError::Run { program: program.to_owned(), source };
     let name = || bundle.to_string();
-    let deadline = Instant::now().checked_add(limit);
-    let ended = program::run(Command::new(program).arg(directory), deadline, MAX_RESULT);
+    let ended = program::run(Command::new(program).arg(directory), Limits::begin(limit), MAX_RESULT);
     let output = match ended.map_err(|error| Failure::unknown(program_error(error)))? {
         Ended::Itself(output) => output,
         Ended::TimedOut => {

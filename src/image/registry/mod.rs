@@ -24,7 +24,7 @@ use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use oci_spec::distribution::Reference;
@@ -38,6 +38,7 @@ use super::manifest::{ImageError, Root};
 use super::progress::{Event, Progress};
 use crate::interrupt;
 
+use crate::limits::{Limits, Over};
 pub use cache::DEFAULT_LIMIT as DEFAULT_CACHE_LIMIT;
 use cache::{Chosen, NotACache};
 pub use credentials::{CredentialsError, GivenCredentials, GivenCredentialsError};
@@ -99,7 +100,7 @@ pub struct Access(Arc<Inner>);
 
 struct Inner {
     options: Options,
-    started: Instant,
+    limits: Limits,
     progress: Arc<dyn Progress>,
     /// One registry per host and one repository per name: tokens and connections are kept.
     repositories: Mutex<HashMap<(String, String), Arc<Repository>>>,
@@ -127,9 +128,10 @@ impl Access {
     /// Access with these options. Nothing is read or contacted before it is needed.
     pub fn new(options: Options, progress: Arc<dyn Progress>) -> Self {
         let turns = Semaphore::new(at_once(&options));
+        let limits = Limits::begin(options.timeout);
         Self(Arc::new(Inner {
             options,
-            started: Instant::now(),
+            limits,
             progress,
             repositories: Mutex::default(),
             registries: Mutex::default(),
@@ -308,24 +310,11 @@ impl Access {
     fn run<T>(&self, work: impl Future<Output = Result<T, RegistryError>>) -> Result<T, RegistryError> {
         let runtime = self.runtime()?;
         let _work = interrupt::work();
-        let done = runtime.block_on(async {
-            let limit = self.0.options.timeout;
-            let timeout = async {
-                match limit {
-                    Some(limit) => {
-                        tokio::time::sleep_until((self.0.started + limit).into()).await;
-                        limit
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                () = interrupt::signalled() => Err(RegistryError::Interrupted),
-                limit = timeout => Err(RegistryError::TimedOut { limit }),
-                done = work => done,
-            }
-        });
+        let done = match runtime.block_on(self.0.limits.run(work)) {
+            Ok(done) => done,
+            Err(Over::Interrupted) => Err(RegistryError::Interrupted),
+            Err(Over::TimedOut(limit)) => Err(RegistryError::TimedOut { limit }),
+        };
         if done.is_err() {
             self.0.progress.happened(&Event::Stopped);
         }

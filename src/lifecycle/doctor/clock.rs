@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::moment;
 use super::observation::Doc;
+use crate::moment;
 
 /// How far the clocks of a cluster may be apart.
 pub(super) const SKEW: i64 = 60_000;

@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::ObjectRef;
 use super::clock::{Clock, SKEW};
 use super::stored::Stored;
-use super::{ObjectRef, moment};
 use crate::lifecycle::api::label;
+use crate::moment;
 
 /// The kinds that causes are read from.
 pub(super) const KINDS: [&str; 11] = [

@@ -1,9 +1,8 @@
 //! One operator: its Subscription is followed from what it needs to what it runs, until something does not go on.
 
 use super::observation::{Doc, Observation};
-use super::{
-    Cause, catalogs, codes, groups, moment, namespaces, plans, resolution, uncollected, unpack, versions,
-};
+use super::{Cause, catalogs, codes, groups, namespaces, plans, resolution, uncollected, unpack, versions};
+use crate::moment;
 use crate::shell::command;
 
 /// How long a Subscription may have nothing to show.

@@ -1,12 +1,12 @@
 //! ClusterServiceVersions: the phases that do not pass by themselves.
 
 use super::codes::{self, Code};
-use super::moment;
 use super::observation::{Doc, Observation};
 use super::pods::shorten;
 use super::subject::Step;
 use super::{Cause, deletions, groups, namespaces, plans, refusals, workloads};
 use crate::lifecycle::api::{InstallModeKind, csv_reason};
+use crate::moment;
 use crate::shell::command;
 
 /// How long a requirement may be missing while OLM still installs.

@@ -3,10 +3,10 @@
 /// Reads `2026-11-21T10:26:04Z`, with or without a fraction of a second or an offset.
 ///
 /// ```
-/// use olmkit::lifecycle::doctor::parse_time;
-/// assert_eq!(parse_time("1970-01-02T00:00:01Z"), Some(86_401_000));
-/// assert_eq!(parse_time("1970-01-01T01:00:00.5+01:00"), Some(500));
-/// assert_eq!(parse_time("yesterday"), None);
+/// use olmkit::moment::parse;
+/// assert_eq!(parse("1970-01-02T00:00:01Z"), Some(86_401_000));
+/// assert_eq!(parse("1970-01-01T01:00:00.5+01:00"), Some(500));
+/// assert_eq!(parse("yesterday"), None);
 /// ```
 pub fn parse(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', ' '])?;
@@ -71,9 +71,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for text in
-            ["1970-01-01T00:00:00Z", "2024-02-29T23:59:59Z", "2026-11-21T10:26:04Z", "2100-03-01T00:00:00Z"]
-        {
+        for text in [
+            "1970-01-01T00:00:00Z",
+            "2000-02-29T12:34:56Z",
+            "2024-02-29T23:59:59Z",
+            "2026-11-21T10:26:04Z",
+            "2100-03-01T00:00:00Z",
+            "9999-12-31T23:59:59Z",
+        ] {
             assert_eq!(parse(text).map(format).as_deref(), Some(text));
         }
     }
