@@ -67,7 +67,7 @@ pub enum Noun {
     /// Manage the catalogs of a cluster: the CatalogSources that OLM installs from
     #[command(subcommand)]
     Source(Box<source::Verb>),
-    /// Print the script that lets a shell complete commands, names of operators, packages, channels and namespaces
+    /// Print a completion script for a shell; it completes names of operators, packages, channels and namespaces too
     Completions(shell::Completions),
     /// Print the manual page of a command
     Man(shell::ManPages),

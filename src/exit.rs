@@ -1,4 +1,4 @@
-//! How the command ends: exit codes, and failures that carry their way out.
+//! Exit codes, and failures with their help.
 
 use std::error::Error;
 use std::fmt;
@@ -9,20 +9,20 @@ use olmkit_bundle::finding::Place;
 use crate::sentence::Help;
 use crate::shell::Reach;
 
-/// What the exit code says. The README has the same table.
+/// Exit codes. The README has the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It was done, or the answer is yes.
+    /// Success.
     Yes = 0,
-    /// The answer is no: errors were found, a version cannot reach the head.
+    /// Failed: errors were found, or the operation failed.
     No = 1,
-    /// The command was misused.
+    /// Invalid usage.
     Misuse = 2,
-    /// It could not be found out: a file, a registry or a cluster did not answer.
+    /// Could not complete: an I/O, network or API error.
     Unknown = 3,
-    /// It took too long.
+    /// Timed out.
     TimedOut = 4,
-    /// Somebody pressed Ctrl-C.
+    /// Interrupted by Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
 
@@ -32,16 +32,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why an action could not be done, how the command ends then, and what to do about it.
+/// An error of a command, with its exit code and its help.
 #[derive(Debug)]
 pub struct Failure {
-    /// How the command ends.
+    /// The exit code.
     pub exit: Exit,
-    /// What failed; its sources say why.
+    /// What failed; its sources are the causes.
     pub error: Box<dyn Error + Send + Sync>,
-    /// Where in a file the trouble is.
+    /// The place in a file.
     pub place: Option<Box<Place>>,
-    /// The way out.
+    /// What to do.
     pub help: Help,
 }
 
@@ -50,34 +50,34 @@ impl Failure {
         Self { exit, error: error.into(), place: None, help: Help::default() }
     }
 
-    /// The input or the world did not let us do it.
+    /// Could not complete: an I/O, network or API error.
     pub fn unknown(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(Exit::Unknown, error)
     }
 
-    /// The input was understood, and the answer is no.
+    /// The operation failed, or found errors.
     pub fn no(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(Exit::No, error)
     }
 
-    /// The command cannot mean what it says.
+    /// Invalid usage.
     pub fn misuse(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(Exit::Misuse, error)
     }
 
-    /// Somebody pressed Ctrl-C.
+    /// Interrupted by the user.
     pub fn interrupted() -> Self {
         Self::new(Exit::Interrupted, "interrupted")
     }
 
-    /// Names the place.
+    /// Adds the place.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {
         self.place = place.map(Box::new);
         self
     }
 
-    /// Names the way out.
+    /// Adds what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<Help>) -> Self {
         self.help = help.into();
@@ -91,7 +91,7 @@ impl Failure {
         self
     }
 
-    /// The messages of the sources, outermost first, without the error itself.
+    /// The messages of the causes, outermost first.
     pub fn causes(&self) -> Vec<String> {
         let mut causes = Vec::new();
         let mut next = self.error.source();

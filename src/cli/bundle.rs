@@ -132,8 +132,8 @@ pub struct Generate {
     /// file, else standard input]
     #[arg(value_name = "FILE|DIR|-")]
     manifests: Vec<PathBuf>,
-    /// Directory with a kustomization, built by kustomize or kubectl. They and helm have ten minutes together unless
-    /// `--timeout` says otherwise
+    /// Directory with a kustomization, built by kustomize or kubectl. `--timeout` limits how long they and helm may run
+    /// [default: 10m]
     #[arg(long, value_name = "DIR")]
     kustomize: Vec<PathBuf>,
     /// Helm chart, rendered by helm
@@ -379,7 +379,7 @@ pub struct Validate {
     #[arg(long, value_name = "FILE", help_heading = "Findings")]
     baseline: Option<PathBuf>,
     /// Program with additional checks: it gets the bundle directory as its argument and prints a result as operator-sdk's
-    /// external validators do. It has a minute for each bundle unless `--timeout` says otherwise
+    /// external validators do. `--timeout` limits how long it may run for each bundle [default: 1m]
     #[arg(long, value_name = "PROGRAM", help_heading = "Findings")]
     check: Vec<PathBuf>,
     /// Oldest Kubernetes version to support; APIs that it does not serve are errors. Adds the suite `removed-apis`

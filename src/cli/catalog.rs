@@ -41,13 +41,13 @@ pub enum Verb {
     Render(Box<Render>),
     /// Expand a catalog template
     Template(Box<Template>),
-    /// Convert a catalog to a template that stands for it
+    /// Convert a catalog to a template
     Convert(Box<Convert>),
     /// List the contents of a catalog
     List(Box<List>),
     /// Draw the upgrade graph, or write the catalog as web pages
     Graph(Box<Graph>),
-    /// Look at a catalog in a browser
+    /// Browse a catalog in a web browser
     Browse(Box<Browse>),
     /// Show what OLM would install next, or why it cannot
     Resolve(Box<Resolve>),
@@ -434,7 +434,7 @@ pub struct Convert {
     /// Catalog directory or image
     #[arg(value_name = "CATALOG")]
     catalog: Input,
-    /// Kind of template
+    /// Kind of the template
     #[arg(long, value_enum, value_name = "KIND")]
     to: TemplateKind,
     /// Filter by package
@@ -580,7 +580,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = RESOLVE_EXAMPLES)]
 pub struct Resolve {
-    /// Catalog that the namespace can install from: name, and directory or image
+    /// Catalog that the namespace can install from: its name, and its directory or image
     #[arg(long = "catalog", value_name = "NAME=CATALOG[,priority=N]", required = true)]
     catalogs: Vec<resolve::NamedCatalog>,
     /// Subscription in the namespace, with its installed ClusterServiceVersion
@@ -629,7 +629,7 @@ pub struct Build {
     /// Entrypoint of the image; overrides that of the base
     #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
     entrypoint: Vec<String>,
-    /// Arguments of the command; `serve,/configs,--cache-dir=/tmp/cache` when there is a base and nothing else is said
+    /// Arguments of the entrypoint [default: `serve,/configs,--cache-dir=/tmp/cache` with a base]
     #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
     cmd: Vec<String>,
     #[command(flatten)]

@@ -20,13 +20,13 @@ use crate::report::{Answer, ChangelogAnswer, Format};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Diff {
-    /// The old version: a bundle (its directory or image), a file with a CRD, or `git:REV:PATH` for either
+    /// Old version: a bundle (its directory or image), a file with a CRD, or `git:REV:PATH` for either
     #[arg(value_name = "OLD", required_unless_present = "catalog")]
     old: Option<Side>,
-    /// The new version, in any of these forms
+    /// New version, in any of these forms
     #[arg(value_name = "NEW", required_unless_present = "catalog")]
     new: Option<Side>,
-    /// A catalog: compares both ends of every upgrade that OLM makes in it, instead of two versions
+    /// Catalog: compare the two versions of each of its upgrades, instead of two given versions
     #[arg(long, value_name = "DIR", conflicts_with_all = ["old", "new", "samples"])]
     catalog: Option<Input>,
     /// Filter by package
@@ -35,11 +35,11 @@ pub struct Diff {
     /// Filter by channel
     #[arg(long, value_name = "NAME", requires = "catalog")]
     channel: Option<String>,
-    /// Directories of bundles of the catalog, which are not pulled then
+    /// Directories of bundles of the catalog, used instead of pulling them
     #[arg(long, value_name = "DIR", num_args = 1.., requires = "catalog")]
     bundles: Vec<PathBuf>,
-    /// Files and directories with custom resources of the old version: the new schemas must take them. Examples of the old
-    /// bundle are always checked
+    /// Files and directories with custom resources of the old version, which must be valid in the new schemas. Examples of the
+    /// old bundle are always checked
     #[arg(long, value_name = "FILE|DIR")]
     samples: Vec<PathBuf>,
     /// Check the custom resources of a cluster against the new schemas, and count them
@@ -53,10 +53,10 @@ pub struct Diff {
     kubeconfig: Option<PathBuf>,
     #[command(flatten)]
     impersonation: ImpersonationFlags,
-    /// Timeout for everything that is asked of the cluster: seconds, or a number with `s`, `m` or `h` [default: 5m]
+    /// Timeout for all requests to the cluster: seconds, or a number with `s`, `m` or `h` [default: 5m]
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "live", help_heading = "Cluster")]
     live_timeout: Option<Duration>,
-    /// Package file, or Cargo.toml, that states the policy of the package: new versions must keep to it
+    /// Package file, or Cargo.toml, with the policy of the package that new versions must follow
     #[arg(long, value_name = "FILE")]
     package_file: Option<PathBuf>,
     /// Print release notes in Markdown instead of findings, and exit with 0

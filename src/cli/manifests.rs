@@ -14,19 +14,19 @@ use crate::report::{Answer, Format};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Manifests {
-    /// The bundle: its directory, or its image
+    /// Bundle directory or image
     #[arg(value_name = "BUNDLE")]
     bundle: Input,
     /// Namespace of the operator
     #[arg(long, short, value_name = "NAMESPACE")]
     namespace: String,
-    /// The one namespace that the operator watches; all when absent
+    /// Namespace for the operator to watch [default: all]
     #[arg(long, value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
     /// Issuer of the certificates of the bundle's webhooks
     #[arg(long, value_name = "ISSUER")]
     webhook_certs: Option<IssuerFlag>,
-    /// A file with what a ClusterExtension has in `spec.config.inline`: `watchNamespace` and `deploymentConfig`
+    /// File with the settings of a ClusterExtension's `spec.config.inline`: `watchNamespace` and `deploymentConfig`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Format of the manifests
@@ -45,11 +45,11 @@ pub struct Manifests {
 /// Who can issue certificates.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum IssuerFlag {
-    /// cert-manager, which has to be on the cluster
+    /// cert-manager, which must be installed on the cluster
     CertManager,
     /// OpenShift's service CA
     ServiceCa,
-    /// A new authority for this bundle alone: valid for ten years, other keys in every run
+    /// A new certificate authority for this bundle, valid for ten years; each run creates new keys
     SelfSigned,
 }
 

@@ -47,7 +47,7 @@ pub enum Verb {
     Describe(Named),
     /// Show the health of an operator; exit code 1 if it is unhealthy
     Status(Named),
-    /// Show a live table of operators, with the cause of each that does not go on
+    /// Show a live table of operators, and why each stuck one is stuck
     Watch(Watch),
     /// Say in one sentence why operators are stuck, and how to repair them
     Doctor(Doctor),
@@ -589,7 +589,7 @@ pub struct Watch {
     /// Watch all namespaces
     #[arg(short = 'A', long, help_heading = "Cluster", conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// How often to look: seconds, or a number with `s`, `m` or `h`
+    /// Refresh interval: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     interval: Duration,
     #[command(flatten)]

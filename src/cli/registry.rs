@@ -43,8 +43,8 @@ impl RegistryFlags {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registries")]
 pub(super) struct ConnectionFlags {
-    /// Credentials for a registry or some of its repositories. `@FILE` or `-` (standard input) in place of the password, or
-    /// of the whole, keep it out of the process list. Otherwise those of `podman login` and `docker login` are used
+    /// Credentials for a registry or some of its repositories. `@FILE` or `-` (standard input) instead of the password, or of the
+    /// whole value, keeps it out of the process list [default: those of `podman login` and `docker login`]
     #[arg(long, value_name = "HOST=USER:PASSWORD|@FILE|-", hide_env_values = true)]
     creds: Vec<String>,
     /// Credentials file to use instead of podman's and docker's [env: REGISTRY_AUTH_FILE]
@@ -123,7 +123,7 @@ impl WriteFlags {
     }
 }
 
-/// How verbs build an image, and where it goes.
+/// How an image is built, and its destination.
 #[derive(Debug, Args)]
 pub(super) struct BuildFlags {
     /// Destination: `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`, or a registry's `HOST/NAME:TAG`

@@ -96,10 +96,10 @@ pub struct Add {
     /// Reference to push the image of a directory to. The cluster must be able to pull from it under the same name
     #[arg(long, value_name = "REFERENCE", conflicts_with = "address")]
     to: Option<String>,
-    /// Address of a catalog server that runs already, instead of an image
+    /// Address of a running catalog server, instead of an image
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     address: Option<String>,
-    /// How often OLM looks whether the image has changed, such as 10m [default: never]
+    /// How often OLM checks the image for changes, such as 10m [default: never]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     poll: Option<Duration>,
     /// Priority among catalogs that offer the same package; higher ones are preferred
@@ -221,7 +221,7 @@ pub struct Named {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  olmkit source remove redis -n olm")]
 pub struct Remove {
-    /// Remove it even though Subscriptions use it: their operators go on running, but are not upgraded any more
+    /// Remove it even though Subscriptions use it: their operators keep running, but are no longer upgraded
     #[arg(long)]
     force: bool,
     #[command(flatten)]

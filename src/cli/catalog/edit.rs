@@ -21,29 +21,29 @@ use crate::report::{Answer, Format};
 /// Edits of a catalog in place.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Put a version into a further channel
+    /// Add a version to another channel
     Promote(Promote),
-    /// Tell users that a package, a channel or a version is deprecated
+    /// Mark a package, a channel or a version as deprecated
     Deprecate(Deprecate),
-    /// Take a deprecation back
+    /// Remove a deprecation
     Undeprecate(Undeprecate),
     /// Remove a package, a channel or a version, and join the edges of what stays
     Remove(Remove),
     /// Keep some packages, channels and versions, and remove everything else
     Prune(Prune),
-    /// Choose the default channel of a package
+    /// Set the default channel of a package
     SetDefault(SetDefault),
     /// Rename a channel of a package
     RenameChannel(RenameChannel),
-    /// Make a package with description, icon and default channel, to which `catalog add` adds bundles
+    /// Create a package with a description, an icon and a default channel; `catalog add` adds its bundles
     Init(Box<Init>),
-    /// Give the files of a catalog one layout, and keep their comments
+    /// Format the files of a catalog; comments are kept
     Fmt(Fmt),
     /// Replace the manifests in a catalog by the metadata that consoles show (olm.csv.metadata)
     Migrate(Migrate),
-    /// Give each package a directory of its own
+    /// Split a catalog into a directory for each package
     Split(Split),
-    /// Bring the packages of other catalogs into one
+    /// Merge the packages of other catalogs into a catalog
     Merge(Box<Merge>),
 }
 
@@ -121,7 +121,7 @@ pub struct Promote {
     /// Version to promote, or the name of its bundle
     #[arg(long, value_name = "VERSION")]
     version: String,
-    /// Channel to put it into
+    /// Channel to add it to
     #[arg(long, value_name = "CHANNEL")]
     to: ChannelName,
     /// Version policy that chooses its edges there: replaces, semver, semver-skippatch or skip-range; by default it keeps its own where they connect
@@ -166,7 +166,7 @@ pub struct Deprecate {
     package: String,
     #[command(flatten)]
     target: TargetFlags,
-    /// What users are told
+    /// Message to users
     #[arg(long, value_name = "TEXT")]
     message: String,
 }
@@ -237,7 +237,7 @@ pub struct Prune {
     /// Keep only the head of each channel
     #[arg(long)]
     heads_only: bool,
-    /// Keep the packages that these require, too, and those that they require
+    /// Also keep the packages that these depend on, directly or not
     #[arg(long)]
     with_dependencies: bool,
 }
@@ -256,7 +256,7 @@ pub struct SetDefault {
     /// Package
     #[arg(long, value_name = "NAME")]
     package: String,
-    /// Channel that a Subscription without one gets
+    /// Default channel for Subscriptions without a channel
     #[arg(long, value_name = "NAME")]
     channel: String,
 }
@@ -295,7 +295,7 @@ pub struct Init {
     /// Package
     #[arg(long, value_name = "NAME")]
     package: String,
-    /// Channel that a Subscription without one gets
+    /// Default channel for Subscriptions without a channel
     #[arg(long, value_name = "NAME")]
     default_channel: ChannelName,
     /// File with the description that consoles show, in Markdown

@@ -106,10 +106,10 @@ struct ClusterFlags {
 #[command(group = ArgGroup::new("at_hand").args(["simulate", "kind"]))]
 #[command(group = ArgGroup::new("kind_catalog").multiple(true).args(["catalog_image", "catalog_from"]))]
 struct KindFlags {
-    /// Test on a cluster that is made by kind, with OLM, and deleted afterwards; needs --catalog-image or --catalog-from
+    /// Test on a new cluster, which kind creates and deletes; OLM is installed on it. Needs --catalog-image or --catalog-from
     #[arg(long, requires = "kind_catalog", conflicts_with_all = ["simulate", "context", "kubeconfig", "catalog", "adopt", "dry_run", "as_user"])]
     kind: bool,
-    /// kind's configuration, such as for a registry on this machine
+    /// Configuration file for kind, such as one that sets up a local registry
     #[arg(long, value_name = "FILE", requires = "kind")]
     kind_config: Option<PathBuf>,
     /// OLM release to install on it
@@ -164,7 +164,7 @@ impl KindFlags {
     }
 }
 
-/// How long things may take.
+/// Timeouts.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Waiting")]
 struct Waiting {
