@@ -67,9 +67,9 @@ pub struct Output {
     pub compression: Compression,
 }
 
-/// What a catalog's image stands on.
+/// What a catalog's image is built on.
 #[derive(Debug, Default)]
-pub struct Ground {
+pub struct ImageBase {
     /// The image below; nothing when none is given.
     pub base: Option<Input>,
     /// The server that the image carries; only without a base.
@@ -170,13 +170,13 @@ pub(super) fn left_out_note(paths: &[String], of: &str) -> Option<String> {
 ///
 /// # Errors
 /// When there is nothing in the input, the base cannot be had, or the image cannot be written.
-pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<StoredImage, Failure> {
+pub fn catalog(request: &Request, image_base: &ImageBase, access: &Access) -> Result<StoredImage, Failure> {
     let Request { input, output } = request;
     let mut seen = BTreeSet::new();
-    if let Some(twice) = ground.platforms.iter().find(|platform| !seen.insert(platform.to_string())) {
+    if let Some(twice) = image_base.platforms.iter().find(|platform| !seen.insert(platform.to_string())) {
         return Err(Failure::misuse(BuildError::PlatformTwice(twice.clone())).help("name each platform once"));
     }
-    for platform in &ground.platforms {
+    for platform in &image_base.platforms {
         check_platform(platform)?;
     }
     check_outside(input, &[""], &output.to)?;
@@ -188,24 +188,24 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<St
         tree = parted;
     }
     // Looked at before the work begins.
-    let servers = match (&ground.server, &ground.base) {
+    let servers = match (&image_base.server, &image_base.base) {
         (Server::None, _) | (_, Some(_)) => BTreeMap::new(),
-        (server, None) => server.programs(&ground.platforms)?,
+        (server, None) => server.programs(&image_base.platforms)?,
     };
     let index = if servers.is_empty() { None } else { Some(index_layer(&tree, input, output.compression)?) };
     let tree = tree.moved("", CONFIGS_DIR)?;
     let send_ahead = |layer: &Layer| output.to.send_ahead(layer, access);
     let mut layers =
         Layer::build_all(&split::by_package(&tree, CONFIGS_DIR)?, output.compression, send_ahead)?;
-    let mut labels = ground.labels.clone();
+    let mut labels = image_base.labels.clone();
     if labels.contains_key(CONFIGS_LABEL) {
         return Err(Failure::misuse(BuildError::OwnLabel).help("leave it out"));
     }
     labels.insert(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS_DIR}"));
     let mut config = Config {
         labels,
-        entrypoint: ground.entrypoint.clone(),
-        cmd: ground.cmd.clone(),
+        entrypoint: image_base.entrypoint.clone(),
+        cmd: image_base.cmd.clone(),
         ..Config::default()
     };
 
@@ -231,17 +231,17 @@ pub fn catalog(request: &Request, ground: &Ground, access: &Access) -> Result<St
         });
         return store(&root_of(images.collect::<Result<_, Failure>>()?)?, output, access);
     }
-    let Some(base) = &ground.base else {
+    let Some(base) = &image_base.base else {
         let one = [Platform::default()];
-        let platforms = if ground.platforms.is_empty() { &one } else { ground.platforms.as_slice() };
+        let platforms = if image_base.platforms.is_empty() { &one } else { image_base.platforms.as_slice() };
         let images = platforms.iter().map(|platform| Image::new(platform, &config, &layers)).collect();
         let mut answer = store(&root_of(images)?, output, access)?;
-        answer.note = (ground.server == Server::Beside).then(|| NO_SERVER.to_owned());
+        answer.note = (image_base.server == Server::Beside).then(|| NO_SERVER.to_owned());
         return Ok(answer);
     };
     let (place, base) = base.image(access)?;
     config.ports.insert(SERVE_PORT);
-    let platforms = match ground.platforms.as_slice() {
+    let platforms = match image_base.platforms.as_slice() {
         [] => base.platforms(),
         chosen => chosen.to_vec(),
     };

@@ -33,12 +33,13 @@ use crate::lifecycle::sources::{Add, Origin, Source};
 use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
 
+use super::parallel::in_parallel;
 use crate::sentence::{Help, Sentence};
 use crate::shell::{Reach, command};
 use catalog_source::served;
 pub use catalog_source::{NewCatalog, SourceVerb, is_on_disk};
-use made::Made;
 pub use made::NewBundle;
+use made::SingleBundleCatalog;
 use sources::Sources;
 
 /// Which cluster it is about, and where what its catalogs hold is read.
@@ -231,21 +232,21 @@ pub fn run(
     }
     let made = match verb {
         Verb::Install { bundle: Some(bundle), .. } => {
-            Some(Made::of(bundle, !target.simulate.is_empty(), access)?)
+            Some(SingleBundleCatalog::of(bundle, !target.simulate.is_empty(), access)?)
         }
         _ => None,
     };
-    let errand = Errand { verb, made: made.as_ref(), options, access, begun };
+    let verb_context = VerbContext { verb, made: made.as_ref(), options, access, begun };
     let outcomes = match (&target.simulate[..], &target.contexts[..]) {
         ([], []) => {
-            let done = real(Reached::of(target, None, &errand)?, target, None, &errand, progress);
+            let done = real(Reached::of(target, None, &verb_context)?, target, None, &verb_context, progress);
             vec![(String::new(), done)]
         }
-        ([], contexts) => at_once(target, contexts, &errand, progress)?,
+        ([], contexts) => at_once(target, contexts, &verb_context, progress)?,
         (files, _) => {
             let mut outcomes = Vec::new();
-            if files.len() > 1 && errand.changes() {
-                files.iter().try_for_each(|path| simulated::check(path, target, access, &errand))?;
+            if files.len() > 1 && verb_context.changes() {
+                files.iter().try_for_each(|path| simulated::check(path, target, access, &verb_context))?;
             }
             for path in files {
                 let name = path.display().to_string();
@@ -253,9 +254,9 @@ pub fn run(
                 let progress: &dyn Progress = if files.len() == 1 { progress } else { &named };
                 let reach = Reach::simulated(Some(path));
                 let options = Options { reach: reach.clone(), ..options.clone() };
-                let errand = Errand { options: &options, ..errand };
-                let done = simulated::with(path, target, access, &errand, |cluster, sources| {
-                    one(cluster, sources, &errand, progress, &name)
+                let verb_context = VerbContext { options: &options, ..verb_context };
+                let done = simulated::with(path, target, access, &verb_context, |cluster, sources| {
+                    one(cluster, sources, &verb_context, progress, &name)
                 });
                 outcomes.push((name, on(&reach, done)));
             }
@@ -272,16 +273,16 @@ pub fn run(
 
 /// What to do, wherever it is done.
 #[derive(Clone, Copy)]
-struct Errand<'e> {
+struct VerbContext<'e> {
     verb: &'e Verb,
-    made: Option<&'e Made>,
+    made: Option<&'e SingleBundleCatalog>,
     options: &'e Options,
     access: &'e Access,
     /// When the command began.
     begun: Instant,
 }
 
-impl Errand<'_> {
+impl VerbContext<'_> {
     /// Whether something is changed, and not only told.
     fn changes(&self) -> bool {
         self.verb.writes() && !self.options.dry_run
@@ -378,44 +379,30 @@ impl Verb {
 fn at_once(
     target: &Target,
     contexts: &[String],
-    errand: &Errand<'_>,
+    verb_context: &VerbContext<'_>,
     progress: &(dyn Progress + Sync),
 ) -> Result<Vec<ClusterOutcome>, Failure> {
     let mut reached: Vec<Result<Reached, Failure>> =
-        contexts.iter().map(|context| Reached::of(target, Some(context), errand)).collect();
-    if contexts.len() > 1 && errand.changes() {
+        contexts.iter().map(|context| Reached::of(target, Some(context), verb_context)).collect();
+    if contexts.len() > 1 && verb_context.changes() {
         let found = all_of(contexts, reached)?;
-        let look = |context: &String, mut reached: Reached| {
+        let look = |(context, mut reached): (&String, Reached)| {
             let named = Within { context: context.clone(), progress };
-            reached.look(target, errand, &named).map(|()| reached)
+            reached.look(target, verb_context, &named).map(|()| reached)
         };
-        let answered = all_of(contexts, in_threads(contexts, found, &look))?;
+        let pairs: Vec<_> = contexts.iter().zip(found).collect();
+        let answered = all_of(contexts, in_parallel(pairs, contexts.len(), look))?;
         reached = answered.into_iter().map(Ok).collect();
     }
-    let within = |context: &String, reached: Result<Reached, Failure>| {
+    let within = |(context, reached): (&String, Result<Reached, Failure>)| {
         if contexts.len() == 1 {
-            return real(reached?, target, Some(context), errand, progress);
+            return real(reached?, target, Some(context), verb_context, progress);
         }
         let named = Within { context: context.clone(), progress };
-        real(reached?, target, Some(context), errand, &named)
+        real(reached?, target, Some(context), verb_context, &named)
     };
-    Ok(contexts.iter().cloned().zip(in_threads(contexts, reached, &within)).collect())
-}
-
-/// Does something with each of several clusters, in a thread of its own.
-fn in_threads<T: Send, R: Send>(
-    contexts: &[String],
-    each: Vec<T>,
-    work: &(dyn Fn(&String, T) -> Result<R, Failure> + Sync),
-) -> Vec<Result<R, Failure>> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            contexts.iter().zip(each).map(|(context, one)| scope.spawn(move || work(context, one))).collect();
-        let done = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Failure::unknown("the thread of this cluster has died")))
-        });
-        done.collect()
-    })
+    let pairs: Vec<_> = contexts.iter().zip(reached).collect();
+    Ok(contexts.iter().cloned().zip(in_parallel(pairs, contexts.len(), within)).collect())
 }
 
 /// A cluster of several that cannot be used.
@@ -454,25 +441,35 @@ struct Reached {
 
 impl Reached {
     /// A client for a cluster; nothing is asked of it yet.
-    fn of(target: &Target, context: Option<&String>, errand: &Errand<'_>) -> Result<Self, Failure> {
+    fn of(
+        target: &Target,
+        context: Option<&String>,
+        verb_context: &VerbContext<'_>,
+    ) -> Result<Self, Failure> {
         let cluster = connect_to(target, context)?;
-        let cluster = cluster.within(errand.options.timeout.saturating_sub(errand.begun.elapsed()));
+        let cluster =
+            cluster.within(verb_context.options.timeout.saturating_sub(verb_context.begun.elapsed()));
         let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
-        let (verb, namespace) = errand.verb.within(namespace);
+        let (verb, namespace) = verb_context.verb.within(namespace);
         verb.has_namespace()?;
         Ok(Self { cluster, verb, namespace })
     }
 
     /// Looks at what the verb begins with, and changes nothing: that a cluster does not answer is told before another one is changed.
-    fn look(&mut self, target: &Target, errand: &Errand<'_>, progress: &dyn Progress) -> Result<(), Failure> {
+    fn look(
+        &mut self,
+        target: &Target,
+        verb_context: &VerbContext<'_>,
+        progress: &dyn Progress,
+    ) -> Result<(), Failure> {
         let kind = match self.verb {
             Verb::Source(_) => &known::CATALOG_SOURCE,
             _ => &known::SUBSCRIPTION,
         };
         let found = self.cluster.list(kind, self.namespace.as_deref());
         found.map_err(|error| failure(error.into(), &[], "", None))?;
-        let errand = &Errand { verb: &self.verb, ..*errand };
-        rehearse(&mut self.cluster, &Sources::of(target, errand), errand, progress)
+        let verb_context = &VerbContext { verb: &self.verb, ..*verb_context };
+        rehearse(&mut self.cluster, &Sources::of(target, verb_context), verb_context, progress)
     }
 }
 
@@ -480,11 +477,13 @@ impl Reached {
 fn rehearse(
     cluster: &mut Kubernetes,
     sources: &Sources,
-    errand: &Errand<'_>,
+    verb_context: &VerbContext<'_>,
     progress: &dyn Progress,
 ) -> Result<(), Failure> {
-    let (Some(made), Verb::Install { request, .. }) = (errand.made, errand.verb) else { return Ok(()) };
-    let rehearsal = Options { dry_run: true, ..errand.options.clone() };
+    let (Some(made), Verb::Install { request, .. }) = (verb_context.made, verb_context.verb) else {
+        return Ok(());
+    };
+    let rehearsal = Options { dry_run: true, ..verb_context.options.clone() };
     let checked = Engine::new(cluster, sources, progress, rehearsal).install(&made.install(request));
     checked.map(drop).map_err(|error| failure(error, &[], "", None))
 }
@@ -523,13 +522,13 @@ fn real(
     reached: Reached,
     target: &Target,
     context: Option<&String>,
-    errand: &Errand<'_>,
+    verb_context: &VerbContext<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
     let reach = target.choice(context).reach();
-    let options = Options { reach: reach.clone(), ..errand.options.clone() };
-    let errand = &Errand { options: &options, ..*errand };
-    on(&reach, on_real(reached, target, context, errand, progress))
+    let options = Options { reach: reach.clone(), ..verb_context.options.clone() };
+    let verb_context = &VerbContext { options: &options, ..*verb_context };
+    on(&reach, on_real(reached, target, context, verb_context, progress))
 }
 
 /// What came of a verb, with commands that act on its cluster.
@@ -545,24 +544,24 @@ fn on_real(
     reached: Reached,
     target: &Target,
     context: Option<&String>,
-    errand: &Errand<'_>,
+    verb_context: &VerbContext<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
     let Reached { mut cluster, verb, .. } = reached;
-    let errand = &Errand { verb: &verb, ..*errand };
-    let sources = Sources::of(target, errand);
-    if let Some(made) = errand.made
-        && !errand.options.dry_run
+    let verb_context = &VerbContext { verb: &verb, ..*verb_context };
+    let sources = Sources::of(target, verb_context);
+    if let Some(made) = verb_context.made
+        && !verb_context.options.dry_run
     {
-        rehearse(&mut cluster, &sources, errand, progress)?;
-        made.push(errand.access, progress)?;
+        rehearse(&mut cluster, &sources, verb_context, progress)?;
+        made.push(verb_context.access, progress)?;
     }
     let name = context.map_or("the current context", String::as_str);
-    match one(&mut cluster, &sources, errand, progress, name) {
-        Err(failure) if is_unexplained(&failure) && !errand.options.dry_run => {
+    match one(&mut cluster, &sources, verb_context, progress, name) {
+        Err(failure) if is_unexplained(&failure) && !verb_context.options.dry_run => {
             // The time of the command is over, and why is still to be said.
             let limit = cluster.now() + LAST_LOOK;
-            Err(explained(&mut cluster.within(limit), errand.verb, failure))
+            Err(explained(&mut cluster.within(limit), verb_context.verb, failure))
         }
         done => done,
     }
@@ -614,11 +613,11 @@ fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Failure) -> Fa
 fn one(
     cluster: &mut dyn Cluster,
     sources: &Sources,
-    errand: &Errand<'_>,
+    verb_context: &VerbContext<'_>,
     progress: &dyn Progress,
     name: &str,
 ) -> Result<Outcome, Failure> {
-    let Errand { verb, made, options, .. } = *errand;
+    let VerbContext { verb, made, options, .. } = *verb_context;
     let mut engine = Engine::new(cluster, sources, progress, options.clone());
     let outcome = match verb {
         Verb::Install { request, .. } => match made {
@@ -673,10 +672,10 @@ fn one(
                 wanted.origin = if sources.simulated {
                     catalog.simulated()
                 } else {
-                    catalog.push(by_tag, options.dry_run, errand.access, progress)?
+                    catalog.push(by_tag, options.dry_run, verb_context.access, progress)?
                 };
             } else if let (Origin::Image(image), false) = (&wanted.origin, sources.simulated) {
-                wanted.origin = served(image, errand.access);
+                wanted.origin = served(image, verb_context.access);
             }
             engine.add_source(&wanted).map(Outcome::Source)
         }
@@ -792,10 +791,10 @@ pub(super) fn failure(
             let elsewhere = "say where the catalog can be read with --catalog-from";
             match source.downcast_ref() {
                 // What is said of an interruption follows.
-                Some(sources::Because(failure)) if failure.exit == Exit::Interrupted => {
+                Some(sources::FailureSource(failure)) if failure.exit == Exit::Interrupted => {
                     (failure.exit, Help::default())
                 }
-                Some(sources::Because(failure)) => (failure.exit, failure.help.clone().or(elsewhere)),
+                Some(sources::FailureSource(failure)) => (failure.exit, failure.help.clone().or(elsewhere)),
                 None => (Exit::Unknown, elsewhere.into()),
             }
         }

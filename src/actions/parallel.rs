@@ -1,31 +1,33 @@
 //! Work on many things side by side.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// More at once gain nothing: registries answer slower.
-const WORKERS: usize = 8;
-
-/// Does the same with every item, several at a time; what comes of them stands in the order of the items.
-pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+/// Does the same with every item, so many at a time; what comes of them stands in the order of the items.
+///
+/// The work waits for registries and clusters as often as it computes, so the caller says how many are useful.
+pub(super) fn in_parallel<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
+    at_once: usize,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let items = items.into_iter();
+    let count = items.len();
+    let queue = Mutex::new(items.enumerate());
+    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(count));
     thread::scope(|scope| {
-        for _ in 0..WORKERS.min(items.len()) {
+        for _ in 0..at_once.min(count) {
             scope.spawn(|| {
-                while let Some((at, item)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(at).map(|item| (at, item))
-                } {
+                // A worker that panicked has taken the program down with it.
+                let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                while let Some((at, item)) = next() {
                     let result = work(item);
-                    // A worker that panicked has taken the program down with it.
-                    done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, result));
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
                 }
             });
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
 }
@@ -36,8 +38,7 @@ mod tests {
 
     #[test]
     fn results_stand_in_the_order_of_the_items() {
-        let items: Vec<usize> = (0..100).collect();
-        assert_eq!(in_parallel(&items, |item| item * 2), (0..200).step_by(2).collect::<Vec<_>>());
-        assert!(in_parallel(&[] as &[usize], |item| *item).is_empty());
+        assert_eq!(in_parallel(0..100, 8, |item| item * 2), (0..200).step_by(2).collect::<Vec<_>>());
+        assert!(in_parallel(Vec::<usize>::new(), 8, |item| item).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! `bundle push` and `catalog push`: what is on disk is built and sent, what is an image is sent as it is.
 
-use super::build::{self, Ground, Output};
+use super::build::{self, ImageBase, Output};
 use super::image;
 use crate::actions::results::StoredImage;
 use crate::exit::Failure;
@@ -32,7 +32,7 @@ pub fn bundle(request: Request, access: &Access) -> Result<StoredImage, Failure>
 /// It cannot be read, or the registry does not take it.
 pub fn catalog(request: Request, access: &Access) -> Result<StoredImage, Failure> {
     push(request, access, Kind::Catalog, build::CATALOG_COMPRESSION, |request, access| {
-        build::catalog(request, &Ground::default(), access)
+        build::catalog(request, &ImageBase::default(), access)
     })
 }
 

@@ -38,6 +38,9 @@ pub struct Request {
     pub format: Format,
 }
 
+/// More inputs at once gain nothing: registries answer slower.
+const AT_ONCE: usize = 8;
+
 /// What an input is.
 enum Found {
     Bundle(Box<Rendered>),
@@ -49,7 +52,7 @@ enum Found {
 /// # Errors
 /// When an input cannot be read or rendered.
 pub fn render(request: &Request, access: &Access) -> Result<FileText, Failure> {
-    let found = in_parallel(&request.inputs, |input| found(input, request, access));
+    let found = in_parallel(&request.inputs, AT_ONCE, |input| found(input, request, access));
     let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut catalog = Catalog::default();
     for (found, input) in found.iter().zip(&request.inputs) {
@@ -302,7 +305,7 @@ struct SourceError {
 
 impl BundleSource for Source<'_> {
     fn bundles(&self, references: &[&str]) -> Result<Vec<Rendered>, Box<dyn Error + Send + Sync>> {
-        let bundles = in_parallel(references, |reference| {
+        let bundles = in_parallel(references, AT_ONCE, |reference| {
             self.bundle(reference).map_err(|failure| SourceError {
                 reference: (*reference).to_owned(),
                 exit: failure.exit,

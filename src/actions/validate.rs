@@ -5,8 +5,6 @@ mod external;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +17,7 @@ use olmkit_bundle::version::{Version, parse_tolerant};
 
 use super::findings::codes;
 use super::output::is_bundle;
+use super::parallel::in_parallel;
 use crate::actions::results::Checked;
 use crate::exit::Failure;
 use crate::files;
@@ -27,6 +26,7 @@ use crate::input::Input;
 use crate::report;
 use crate::shell;
 use baseline::Baseline;
+use indicatif::ProgressBar;
 use olmkit_bundle::finding::Code;
 
 pub use external::CUSTOM_CHECK;
@@ -176,18 +176,17 @@ pub fn run(request: Request, access: &Access) -> Result<Checked, Failure> {
     options.index_image = request.index_path.as_deref().map(files::read_text).transpose()?;
     let mut baseline = request.baseline.as_ref().map(|path| Baseline::read(path)).transpose()?;
     let bundles = &request.bundles;
-    let mut results: Vec<Option<Result<Vec<Finding>, Failure>>> = Vec::new();
-    results.resize_with(bundles.len(), || None);
-    for_each(
-        bundles,
-        |bundles, done| several(bundles, &request, &options, access, done),
-        |at, result| results[at] = Some(result),
-    );
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let progress = report::counted(bundles.len());
+    let stretches = bundles.chunks(NEIGHBOURS.min(bundles.len().div_ceil(threads)).max(1));
+    let results =
+        in_parallel(stretches, threads, |bundles| several(bundles, &request, &options, access, &progress));
+    progress.finish_and_clear();
 
     let mut answer = Checked::new("bundle");
-    for (bundle, result) in bundles.iter().zip(results) {
+    for (bundle, result) in bundles.iter().zip(results.into_iter().flatten()) {
         match result {
-            Some(Ok(findings)) => {
+            Ok(findings) => {
                 answer.inputs.push(bundle.to_string());
                 let findings = request.levels.apply(findings);
                 let new = |finding: &Finding| baseline.as_mut().is_none_or(|known| !known.take(finding));
@@ -196,9 +195,7 @@ pub fn run(request: Request, access: &Access) -> Result<Checked, Failure> {
                 answer.known += before - findings.len();
                 answer.findings.extend(findings);
             }
-            Some(Err(failure)) => answer.unread.push(failure),
-            // Every bundle has its turn, unless a thread was killed.
-            None => {}
+            Err(failure) => answer.unread.push(failure),
         }
     }
     answer.next = next(&answer, bundles);
@@ -236,81 +233,64 @@ const NEIGHBOURS: usize = 8;
 /// With more text than this at hand what is there is worked off before more is read.
 const MOST_TEXT_BYTES: usize = 2 << 20;
 
-/// Does the work for stretches of the items on as many threads as there are processors, and hands over results as they come.
-fn for_each<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&[T], &mut dyn FnMut(usize, R)) + Sync,
-    mut done: impl FnMut(usize, R),
-) {
-    let next = AtomicUsize::new(0);
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let stretch = NEIGHBOURS.min(items.len().div_ceil(threads)).max(1);
-    let progress = report::counted(items.len());
-    let (send, results) = mpsc::channel();
-    thread::scope(|scope| {
-        for _ in 0..threads.min(items.len()) {
-            let (send, next, work) = (send.clone(), &next, &work);
-            scope.spawn(move || {
-                loop {
-                    let from = next.fetch_add(stretch, Ordering::Relaxed);
-                    let Some(items) = items.get(from..items.len().min(from + stretch)) else { break };
-                    if items.is_empty() {
-                        break;
-                    }
-                    // Nobody hears the results only when this thread's parent is gone, and then all ends.
-                    work(items, &mut |at, result| drop(send.send((from + at, result))));
-                }
-            });
-        }
-        drop(send);
-        for (at, result) in results {
-            progress.inc(1);
-            done(at, result);
-        }
-    });
-    progress.finish_and_clear();
-}
-
 /// Everything that there is to say about each of some bundles. They are read together, so that no text is read twice.
 fn several(
     bundles: &[Input],
     request: &Request,
     options: &Options,
     access: &Access,
-    done: &mut dyn FnMut(usize, Result<Vec<Finding>, Failure>),
-) {
-    let mut next = 0;
-    while next < bundles.len() {
+    progress: &ProgressBar,
+) -> Vec<Result<Vec<Finding>, Failure>> {
+    let mut results = Vec::new();
+    while results.len() < bundles.len() {
         let (mut loaded, mut bytes) = (Vec::new(), 0);
-        while next < bundles.len() && bytes < MOST_TEXT_BYTES {
-            match load(&bundles[next], access) {
-                Ok(files) => {
-                    bytes += files.text_bytes();
-                    loaded.push((next, files));
-                }
-                Err(failure) => done(next, Err(failure)),
+        for bundle in &bundles[results.len()..] {
+            let files = load(bundle, access);
+            bytes += files.as_ref().map_or(0, BundleFiles::text_bytes);
+            loaded.push((bundle, files));
+            if bytes >= MOST_TEXT_BYTES {
+                break;
             }
-            next += 1;
         }
         let mut texts = Texts::default();
-        for (at, files) in &loaded {
-            let bundle = Bundle::parse_sharing(files, &mut texts);
-            let findings = if request.suites.iter().any(|suite| rules::needs_network(suite)) {
-                let mut options = options.clone();
-                options.platforms = Some(ask(&rules::images(&bundle), access));
-                validate_with(&bundle, &request.suites, &options)
-            } else {
-                validate_with(&bundle, &request.suites, options)
-            };
-            let limit = request.check_limit;
-            let checks = request.checks.iter().map(|check| external::run(check, &bundles[*at], files, limit));
-            let checks: Result<Vec<_>, _> = checks.collect();
-            done(
-                *at,
-                checks.map(|checks| findings.into_iter().chain(checks.into_iter().flatten()).collect()),
-            );
+        let mut checked = Vec::new();
+        for (bundle, files) in &loaded {
+            if let Ok(files) = files {
+                let parsed = Bundle::parse_sharing(files, &mut texts);
+                checked.push(check(bundle, files, &parsed, request, options, access));
+            }
+            progress.inc(1);
         }
+        drop(texts);
+        let mut checked = checked.into_iter();
+        let of = |(_, files): (&Input, Result<BundleFiles, Failure>)| {
+            files.and_then(|_| checked.next().unwrap_or(Ok(Vec::new())))
+        };
+        results.extend(loaded.into_iter().map(of));
     }
+    results
+}
+
+/// Everything that there is to say about a bundle.
+fn check(
+    input: &Input,
+    files: &BundleFiles,
+    bundle: &Bundle<'_>,
+    request: &Request,
+    options: &Options,
+    access: &Access,
+) -> Result<Vec<Finding>, Failure> {
+    let mut findings = if request.suites.iter().any(|suite| rules::needs_network(suite)) {
+        let mut options = options.clone();
+        options.platforms = Some(ask(&rules::images(bundle), access));
+        validate_with(bundle, &request.suites, &options)
+    } else {
+        validate_with(bundle, &request.suites, options)
+    };
+    for program in &request.checks {
+        findings.extend(external::run(program, input, files, request.check_limit)?);
+    }
+    Ok(findings)
 }
 
 /// Asks registries what images are made for.

@@ -167,7 +167,7 @@ impl Verb {
                 let server = flags.server();
                 let Build { catalog, base, platform, label, entrypoint, cmd, build: flags, .. } = *flags;
                 let (access, output) = flags.output(&catalog, build::CATALOG_COMPRESSION)?;
-                let ground = build::Ground {
+                let image_base = build::ImageBase {
                     base,
                     server,
                     platforms: platform,
@@ -175,7 +175,11 @@ impl Verb {
                     entrypoint,
                     cmd,
                 };
-                Ok(Box::new(build::catalog(&build::Request { input: catalog, output }, &ground, &access)?))
+                Ok(Box::new(build::catalog(
+                    &build::Request { input: catalog, output },
+                    &image_base,
+                    &access,
+                )?))
             }
             Self::BuildIndex(flags) => {
                 let BuildIndex { catalog, to, registry } = *flags;

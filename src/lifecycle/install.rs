@@ -22,7 +22,7 @@ use super::observe::Observed;
 use super::offer::{Offer, OfferedChannel, OfferedPackage};
 use super::rights::Right;
 use super::simulate::package_of;
-use super::throw_away::{ThrowAway, way_to_bundle};
+use super::throw_away::{SingleBundleOffer, way_to_bundle};
 use super::upgrade::{bundle_of, channel_of, find_way};
 use crate::sentence::{Help, Sentence};
 use crate::shell::command;
@@ -34,7 +34,7 @@ const GLOBAL: [&str; 3] = ["olm", "openshift-marketplace", "operator-lifecycle-m
 #[derive(Clone, Debug, Default)]
 pub struct Install {
     /// A catalog of one bundle that is served for this alone; none for a catalog that is there.
-    pub throw_away: Option<ThrowAway>,
+    pub throw_away: Option<SingleBundleOffer>,
     /// The package.
     pub package: String,
     /// Where its operator runs.

@@ -20,7 +20,7 @@ use crate::shell::command;
 
 /// A catalog of a single bundle.
 #[derive(Clone, Debug)]
-pub struct ThrowAway {
+pub struct SingleBundleOffer {
     /// Its image, by digest: another bundle makes another one.
     pub image: String,
     /// What it offers.
@@ -33,7 +33,7 @@ pub(super) fn name_of(package: &str) -> String {
     name.trim_end_matches('-').to_owned()
 }
 
-impl ThrowAway {
+impl SingleBundleOffer {
     fn document(&self, package: &str, namespace: &str) -> Value {
         json!({
             "apiVersion": known::CATALOG_SOURCE.api_version(), "kind": known::CATALOG_SOURCE.kind,
@@ -54,7 +54,7 @@ impl Engine<'_> {
         &mut self,
         package: &str,
         namespace: &str,
-        made: &ThrowAway,
+        made: &SingleBundleOffer,
     ) -> Result<(Object<CatalogSource>, Option<Object<CatalogSource>>), EngineError> {
         let misfit = |error: super::api::MisfitError| EngineError::refused(error.to_string());
         let wanted = Object::<CatalogSource>::read(made.document(package, namespace)).map_err(misfit)?;

@@ -7,7 +7,7 @@ use olmkit::lifecycle::engine::EngineError;
 use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::look::Operator;
 use olmkit::lifecycle::offer::Offer;
-use olmkit::lifecycle::throw_away::ThrowAway;
+use olmkit::lifecycle::throw_away::SingleBundleOffer;
 use olmkit::lifecycle::uninstall::Uninstall;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::world::{NS, World, told};
 
 /// The catalog of one version of the demo operator. `digest` tells apart what was built at different times.
-fn made(version: &str, replaces: &str, digest: &str) -> ThrowAway {
+fn made(version: &str, replaces: &str, digest: &str) -> SingleBundleOffer {
     let image = format!("r/demo@{digest}");
     let text = json!([
         {"schema": "olm.package", "name": "demo", "defaultChannel": "stable"},
@@ -30,10 +30,10 @@ fn made(version: &str, replaces: &str, digest: &str) -> ThrowAway {
     ]);
     let text: String = text.as_array().unwrap().iter().map(Value::to_string).collect();
     let files = CatalogFiles::from_text(image.clone(), text);
-    ThrowAway { image, offer: Arc::new(Offer::of(&Catalog::parse(&files))) }
+    SingleBundleOffer { image, offer: Arc::new(Offer::of(&Catalog::parse(&files))) }
 }
 
-fn install(world: &mut World, made: ThrowAway) -> Result<Operator, EngineError> {
+fn install(world: &mut World, made: SingleBundleOffer) -> Result<Operator, EngineError> {
     world.cluster.registry().catalogs.insert(made.image.clone(), Arc::clone(&made.offer));
     let request = Install {
         throw_away: Some(made),

@@ -92,7 +92,7 @@ impl NewCatalog {
             compression: build::BUNDLE_COMPRESSION,
         };
         let request = build::Request { input: self.input.clone(), output };
-        let digest = build::catalog(&request, &build::Ground::default(), access)?.stored.digest;
+        let digest = build::catalog(&request, &build::ImageBase::default(), access)?.stored.digest;
         if !dry_run {
             let from = built.parse().map_err(Failure::unknown)?;
             image::copy(

@@ -15,10 +15,10 @@ use crate::actions::program::{self, Ended, Output};
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::interrupt;
-use crate::sentence::Help;
 use crate::lifecycle::engine::{Options, Progress};
 use crate::lifecycle::kubernetes::Choice;
 use crate::limits::Limits;
+use crate::sentence::Help;
 
 use super::stock::{Stock, Stocked};
 
@@ -66,7 +66,7 @@ pub struct Kind {
 }
 
 /// What was made for a test, or asked for: a cluster or a registry.
-struct Made<'p> {
+struct TemporaryResource<'p> {
     /// What it is, and its name.
     what: String,
     /// How it is reached when it stays.
@@ -77,7 +77,7 @@ struct Made<'p> {
     progress: &'p dyn Progress,
 }
 
-impl Drop for Made<'_> {
+impl Drop for TemporaryResource<'_> {
     fn drop(&mut self) {
         let Self { what, reach, .. } = self;
         let remove = self.remove.join(" ");
@@ -148,7 +148,7 @@ pub(super) fn on_cluster<T>(
     }
 
     progress.said(begun.elapsed(), &format!("making the kind cluster {name}"));
-    let cluster = Made {
+    let cluster = TemporaryResource {
         what: format!("the kind cluster {name}"),
         reach: format!("`kind export kubeconfig --name {name}` reaches it"),
         remove: ["kind", "delete", "cluster", "--name", &name].map(str::to_owned).to_vec(),
@@ -195,11 +195,11 @@ fn start_registry<'p>(
     name: &str,
     limit: Duration,
     progress: &'p dyn Progress,
-) -> Result<(Made<'p>, Registry), Failure> {
+) -> Result<(TemporaryResource<'p>, Registry), Failure> {
     let end = Instant::now() + limit;
     let left = || end.saturating_duration_since(Instant::now());
     let container = format!("{name}-registry");
-    let made = Made {
+    let made = TemporaryResource {
         what: format!("the registry {container}"),
         reach: format!("`{} port {container}` tells its address", containers()),
         remove: [&containers(), "rm", "--force", "--volumes", &container].map(str::to_owned).to_vec(),

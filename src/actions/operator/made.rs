@@ -21,7 +21,7 @@ use crate::lifecycle::engine::Progress;
 use crate::lifecycle::install::Install;
 use crate::lifecycle::offer::Offer;
 use crate::lifecycle::simulate::Pushed;
-use crate::lifecycle::throw_away::ThrowAway;
+use crate::lifecycle::throw_away::SingleBundleOffer;
 
 /// A bundle that no catalog has yet.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct NewBundle {
 
 /// The catalog of a bundle.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct SingleBundleCatalog {
     /// Its image, by digest.
     pub(super) catalog: String,
     /// Its text.
@@ -46,7 +46,7 @@ pub(super) struct Made {
     _layout: TempDir,
 }
 
-impl Made {
+impl SingleBundleCatalog {
     /// Builds what is to be pushed, and pushes nothing yet.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Made {
         let files = CatalogFiles::from_text(&*self.catalog, &*self.text);
         let offer = Arc::new(Offer::of(&Catalog::parse(&files)));
         Install {
-            throw_away: Some(ThrowAway { image: self.catalog.clone(), offer }),
+            throw_away: Some(SingleBundleOffer { image: self.catalog.clone(), offer }),
             package: self.package.clone(),
             ..request.clone()
         }
@@ -148,7 +148,7 @@ impl Workshop<'_> {
         // The node's runtime unpacks it, and not every one of them knows zstd.
         let output = output(place, build::BUNDLE_COMPRESSION);
         let request = build::Request { input: Input::Disk(file), output };
-        let digest = build::catalog(&request, &build::Ground::default(), self.access)?.stored.digest;
+        let digest = build::catalog(&request, &build::ImageBase::default(), self.access)?.stored.digest;
         self.goes(built, "catalog", &digest.to_string())
     }
 

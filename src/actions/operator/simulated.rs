@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::held::Held;
 use super::sources::{Sources, bundles_below};
-use super::{Errand, SourceVerb, Target, Verb};
+use super::{SourceVerb, Target, Verb, VerbContext};
 use crate::exit::Failure;
 use crate::files;
 use crate::image::Access;
@@ -42,21 +42,21 @@ pub(super) fn with<T>(
     path: &Path,
     target: &Target,
     access: &Access,
-    errand: &Errand<'_>,
+    verb_context: &VerbContext<'_>,
     work: impl FnOnce(&mut dyn Cluster, &Sources) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let Opened { held, before, mut cluster, sources } = open(path, target, access, errand)?;
-    if errand.verb.writes() && !errand.options.wait {
+    let Opened { held, before, mut cluster, sources } = open(path, target, access, verb_context)?;
+    if verb_context.verb.writes() && !verb_context.options.wait {
         // Whoever does not wait comes back later, and finds what OLM has done meanwhile.
         let later = cluster.store().now() + BETWEEN;
         cluster.run_until(later);
     }
     let done = work(&mut cluster, &sources);
-    if errand.changes() {
+    if verb_context.changes() {
         cluster.give_up_plans();
     }
     let after = cluster.save();
-    if errand.changes() && after != before {
+    if verb_context.changes() && after != before {
         held.write(path, &after)?;
     }
     done
@@ -67,9 +67,9 @@ pub(super) fn check(
     path: &Path,
     target: &Target,
     access: &Access,
-    errand: &Errand<'_>,
+    verb_context: &VerbContext<'_>,
 ) -> Result<(), Failure> {
-    open(path, target, access, errand).map(drop)
+    open(path, target, access, verb_context).map(drop)
 }
 
 /// A simulated cluster that is ours until the value is gone.
@@ -81,9 +81,14 @@ struct Opened {
     sources: Sources,
 }
 
-fn open(path: &Path, target: &Target, access: &Access, errand: &Errand<'_>) -> Result<Opened, Failure> {
-    let made = errand.made;
-    let held = Held::take(path, errand.changes(), PATIENCE)?;
+fn open(
+    path: &Path,
+    target: &Target,
+    access: &Access,
+    verb_context: &VerbContext<'_>,
+) -> Result<Opened, Failure> {
+    let made = verb_context.made;
+    let held = Held::take(path, verb_context.changes(), PATIENCE)?;
     let mut before = String::new();
     let mut cluster = if path.exists() {
         let text = files::read_text(path)?;
@@ -95,7 +100,7 @@ fn open(path: &Path, target: &Target, access: &Access, errand: &Errand<'_>) -> R
             };
             Failure::unknown(Unusable { path: path.to_owned(), source: error }).help(help)
         })?
-    } else if target.catalog_from.is_none() && made.is_none() && !errand.verb.is_first() {
+    } else if target.catalog_from.is_none() && made.is_none() && !verb_context.verb.is_first() {
         return Err(Failure::misuse(format!("`{}` does not exist", path.display())).help(
             "check the file's name; `operator install … --catalog-from CATALOG` makes a new simulated cluster",
         ));
@@ -105,10 +110,10 @@ fn open(path: &Path, target: &Target, access: &Access, errand: &Errand<'_>) -> R
     if let Some(made) = made {
         cluster.registry().pushed.insert(made.catalog.clone(), made.pushed());
     }
-    if errand.verb.is_first() {
+    if verb_context.verb.is_first() {
         has_namespace(&mut cluster, OLM)?;
     }
-    let sources = match errand.verb {
+    let sources = match verb_context.verb {
         Verb::Source(verb) => of_source(&mut cluster, verb, target, access)?,
         verb => {
             // A catalog that was removed does not come back when somebody only looks.

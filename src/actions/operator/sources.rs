@@ -12,7 +12,7 @@ use olmkit_catalog::load::CatalogFiles;
 use serde_json::Value;
 
 use super::stock::Stocked;
-use super::{Errand, Target};
+use super::{Target, VerbContext};
 use crate::actions::output;
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -59,13 +59,13 @@ struct NoImage(String);
 /// A failure as the cause of another one.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Because(pub(super) Failure);
+pub(super) struct FailureSource(pub(super) Failure);
 
 impl Sources {
     /// The catalogs of a real cluster, with the one that is made for a single installation.
-    pub(super) fn of(target: &Target, errand: &Errand<'_>) -> Self {
-        let mut sources = Self::new(target.catalog_from.clone(), errand.access.clone());
-        if let Some(made) = errand.made {
+    pub(super) fn of(target: &Target, verb_context: &VerbContext<'_>) -> Self {
+        let mut sources = Self::new(target.catalog_from.clone(), verb_context.access.clone());
+        if let Some(made) = verb_context.made {
             sources.keep(&made.catalog, &made.text);
             sources.bundles.extend(made.pushed().bundles);
         }
@@ -139,7 +139,7 @@ impl Sources {
 impl Catalogs for Sources {
     fn offer(&self, source: &Object<CatalogSource>) -> Result<Arc<Offer>, Box<dyn Error + Send + Sync>> {
         if let Some(input) = &self.instead {
-            return Ok(self.offer_from(&input.to_string(), input).map_err(Because)?);
+            return Ok(self.offer_from(&input.to_string(), input).map_err(FailureSource)?);
         }
         if source.spec.image.is_empty() {
             return Err(Box::new(NoImage(source.source().to_owned())));
@@ -151,7 +151,7 @@ impl Catalogs for Sources {
         }
         // The cluster pulls it from a registry, whatever is on this disk; without a host, from where its container runtime looks.
         let input = Input::Image(registry_image(&source.spec.image)?);
-        Ok(self.offer_from(&source.spec.image, &input).map_err(Because)?)
+        Ok(self.offer_from(&source.spec.image, &input).map_err(FailureSource)?)
     }
 
     fn manifests(&self, name: &str, bundle: &OfferedBundle) -> Result<Vec<Value>, ContentError> {

@@ -106,7 +106,7 @@ impl Stock {
         let output =
             build::Output { to, also_tag: Vec::new(), push: false, compression: build::BUNDLE_COMPRESSION };
         let request = build::Request { input: catalog.clone(), output };
-        let answer = build::catalog(&request, &build::Ground::default(), access)?;
+        let answer = build::catalog(&request, &build::ImageBase::default(), access)?;
         let pinned = answer.stored.pinned.unwrap_or(answer.stored.reference);
         told(&pinned);
         stocked.images.insert(pinned.clone());

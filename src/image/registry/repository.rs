@@ -87,31 +87,31 @@ impl Registry {
         };
         let (secure, plain) = (url("https")?, url("http")?);
         if self.http.is_plain(&secure) || self.http.is_plain(&plain) {
-            return self.greet(plain).await;
+            return self.ping_with_retry(plain).await;
         }
         if is_loopback(&plain) {
             // Whoever expects TLS refuses plain HTTP or hangs up.
-            match self.hail(&plain).await {
+            match self.ping(&plain).await {
                 Ok(response) if is_greeting(response.status()) => return Contact::of(plain, &response),
-                Ok(response) if is_moody(response.status()) => return self.greet(plain).await,
-                Err(RegistryError::Unreachable { .. }) => return self.greet(plain).await,
+                Ok(response) if is_transient(response.status()) => return self.ping_with_retry(plain).await,
+                Err(RegistryError::Unreachable { .. }) => return self.ping_with_retry(plain).await,
                 _ => {}
             }
         }
-        match self.greet(secure).await {
-            // It was only in a bad mood before.
-            Err(RegistryError::NotTls { .. }) if is_loopback(&plain) => self.greet(plain).await,
+        match self.ping_with_retry(secure).await {
+            // It answered before, and the failure was transient.
+            Err(RegistryError::NotTls { .. }) if is_loopback(&plain) => self.ping_with_retry(plain).await,
             contact => contact,
         }
     }
 
-    async fn hail(&self, base: &Url) -> Result<Response, RegistryError> {
+    async fn ping(&self, base: &Url) -> Result<Response, RegistryError> {
         self.http.send(self.http.request(Method::GET, base.clone())?).await
     }
 
-    async fn greet(&self, base: Url) -> Result<Contact, RegistryError> {
+    async fn ping_with_retry(&self, base: Url) -> Result<Contact, RegistryError> {
         let attempt = || async {
-            let answer = following(&base, |url| async move { self.hail(&url).await }).await;
+            let answer = following(&base, |url| async move { self.ping(&url).await }).await;
             let response = match answer {
                 // Nobody has answered at that address yet: more likely a wrong name than a bad moment.
                 Err(RegistryError::Unreachable { host, source }) => return Ok(Err((host, source))),
@@ -120,7 +120,7 @@ impl Registry {
             let status = response.status();
             if is_greeting(status) {
                 Contact::of(base.clone(), &response).map(Ok)
-            } else if is_moody(status) {
+            } else if is_transient(status) {
                 Err(refusal(response).await.into())
             } else {
                 Err(malformed(&base, &format!("it answers `/v2/` with status {}", status.as_u16())))
@@ -162,7 +162,7 @@ fn is_greeting(status: StatusCode) -> bool {
 }
 
 /// Whether the same request may be answered otherwise later.
-fn is_moody(status: StatusCode) -> bool {
+fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500..)
 }
 

@@ -66,7 +66,7 @@ impl Engine<'_> {
                     let wrong = match (&step, observed.installed()) {
                         (Step::Approve { .. }, Some(csv)) if csv.name() != checked => {
                             let name = csv.name().to_owned();
-                            let wrong = self.wrong(&observed, &name)?;
+                            let wrong = self.failed_check(&observed, &name)?;
                             checked = if wrong.is_none() { name } else { checked };
                             wrong
                         }
@@ -91,7 +91,7 @@ impl Engine<'_> {
                 }
                 Decision::Arrived => {
                     let name = goal.way.last().cloned().unwrap_or_default();
-                    let wrong = self.wrong(&observed, &name)?;
+                    let wrong = self.failed_check(&observed, &name)?;
                     let now = self.cluster.now();
                     if wrong.is_none() {
                         let since = *well_since.get_or_insert(now);
@@ -247,7 +247,7 @@ impl Engine<'_> {
     }
 
     /// What is wrong with a version that has come up, if anything is.
-    fn wrong(&mut self, observed: &Observed, csv: &str) -> Result<Option<Stuck>, EngineError> {
+    fn failed_check(&mut self, observed: &Observed, csv: &str) -> Result<Option<Stuck>, EngineError> {
         let Some(csv) = observed.csv(csv) else { return Ok(None) };
         let checks = checks::after_hop(self.cluster, observed, csv)?;
         let fault = checks.into_iter().find_map(|Check { what, fault }| Some((what, fault?)));
