@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 /// The names that `OLMKIT_REQUIRE` may list. ARCHITECTURE.md says what each one stands for.
-const PARTS: [&str; 27] = [
+const PARTS: [&str; 28] = [
     "apiserver",
     "awk",
     "bash",
@@ -31,6 +31,7 @@ const PARTS: [&str; 27] = [
     "memcached",
     "mounts",
     "netns",
+    "nodes",
     "olm",
     "operator-sdk",
     "opm",

@@ -6,7 +6,9 @@
 mod growth;
 mod hand;
 mod healing;
+mod journal;
 mod mistakes;
+mod nodes;
 mod operator;
 mod rediscluster;
 mod rendered;
@@ -87,6 +89,7 @@ pub(crate) fn push_operator(namespace: &Namespace, name: &str) -> Result<(), Fai
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("the_redis_operator", Company::Alone, all),
+        nodes::trial(),
         trial("the_redis_operator_as_bundle_manifests_renders_it", Company::Alone, rendered::runs),
     ]
 }
