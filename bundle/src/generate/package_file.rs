@@ -2,7 +2,7 @@
 //!
 //! These are the keys and their meaning; what becomes of them is decided in [`super::package`] and `assemble`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::csv::{
 };
 use crate::diff::policy::PolicySettings;
 use crate::finding::{Finding, Place};
-use crate::source::Source;
+use crate::source::{Source, Span};
 use crate::suggest::did_you_mean;
 use crate::yaml::{self, Node, Step, decode};
 
@@ -285,6 +285,7 @@ impl<'a> PackageFile<'a> {
     /// The settings that can be read, and what is wrong with the others, key by key: decoding stops at the first value that
     /// does not fit.
     pub(super) fn part(source: Source<'a>, root: Node<'a>) -> PartlyRead<'a> {
+        let root = as_written(&root, source.text());
         let invalid = |error: &decode::DecodeError, span| {
             let place = Place::new(&source, error.span.unwrap_or(span));
             Finding::new(&codes::PACKAGE_VALUE_INVALID, error.to_string()).at(place)
@@ -361,6 +362,52 @@ impl<'a> PackageFile<'a> {
     fn node(&self, key: &str) -> Option<&Node<'a>> {
         self.root.as_mapping()?.get_folded(key)
     }
+}
+
+/// The package file with texts as they are written: where a text belongs, `1.10` is not the number 1.1, and `N` not false.
+fn as_written<'a>(root: &Node<'a>, text: &'a str) -> Node<'a> {
+    let mut spans = BTreeSet::new();
+    for entry in root.as_mapping().into_iter().flatten() {
+        let alone = yaml::Mapping::new(vec![entry.clone()]);
+        let alone = Node { value: yaml::Value::Mapping(alone), span: root.span };
+        // What cannot be read is reported elsewhere.
+        if let Ok((_, noted)) = decode::decode_noting::<PackageSettings>(&alone) {
+            spans.extend(noted.as_text);
+        }
+    }
+    for key in ["annotations", "labels"] {
+        let metadata = root.get("csv").and_then(|csv| csv.get("metadata"));
+        let texts = metadata.and_then(|metadata| metadata.get(key)).and_then(Node::as_mapping);
+        spans.extend(texts.into_iter().flatten().map(|entry| entry.value.span));
+    }
+    if spans.is_empty() { root.clone() } else { with_texts(root, &spans, text) }
+}
+
+/// A node in which the numbers and booleans at these places are the texts that stand there.
+fn with_texts<'a>(node: &Node<'a>, spans: &BTreeSet<Span>, text: &'a str) -> Node<'a> {
+    use yaml::Value;
+    let value = match &node.value {
+        Value::Sequence(items) => {
+            Value::Sequence(items.iter().map(|item| with_texts(item, spans, text)).collect())
+        }
+        Value::Mapping(map) => {
+            let entries = map
+                .iter()
+                .map(|entry| yaml::Entry { value: with_texts(&entry.value, spans, text), ..entry.clone() });
+            Value::Mapping(yaml::Mapping::new(entries.collect()))
+        }
+        Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) if spans.contains(&node.span) => {
+            let written = text.get(node.span.start as usize..node.span.end as usize).unwrap_or("");
+            // An alias or a tag is not what it stands for.
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "+-._:".contains(c);
+            match !written.is_empty() && written.chars().all(is_plain) {
+                true => Value::String(written.into()),
+                false => node.value.clone(),
+            }
+        }
+        other => other.clone(),
+    };
+    Node { value, span: node.span }
 }
 
 /// Reports a duplicate key: the package file does not say which of the two values is meant.

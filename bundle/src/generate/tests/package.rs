@@ -74,3 +74,24 @@ fn a_release_is_part_of_the_name() {
         (&"echo-v0.2.0-rc.1".into(), &"rc.1".into())
     );
 }
+
+/// YAML reads `1.10` as a number and `N` as a boolean; a channel, a name and an annotation are texts.
+#[test]
+fn texts_of_the_package_file_are_as_they_are_written() {
+    let package = "{package: echo, version: 0.1.0, channels: [1.10, on], displayName: N, maturity: 1.10, keywords: [no], \
+         annotations: {a: 1.10, c: 010}, descriptors: [{kind: Echo, displayName: N, description: 1.10}], \
+         csv: {metadata: {annotations: {x: 1.20}}}}";
+    let input = Input { texts: &[CRD, DEPLOYMENT], package: Some(package), ..Input::default() };
+    let generated = input.run();
+    let csv = generated.csv();
+    assert_eq!(csv["spec"]["displayName"], "N");
+    assert_eq!(csv["spec"]["maturity"], "1.10");
+    assert_eq!(csv["spec"]["keywords"][0], "no");
+    let annotations = &csv["metadata"]["annotations"];
+    let texts = ["a", "c", "x"].map(|name| annotations[name].as_str().unwrap_or("none"));
+    assert_eq!(texts, ["1.10", "010", "1.20"]);
+    let owned = &csv["spec"]["customresourcedefinitions"]["owned"][0];
+    assert_eq!((owned["displayName"].as_str(), owned["description"].as_str()), (Some("N"), Some("1.10")));
+    let channels = &generated.files["metadata/annotations.yaml"];
+    assert!(channels.contains("channels.v1: 1.10,on"), "{channels}");
+}
