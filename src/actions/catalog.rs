@@ -1,6 +1,7 @@
 //! The catalog verbs.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::suggest::{did_you_mean, nearest};
 use olmkit_bundle::version::Version;
 use olmkit_catalog::add::{self, AddError, Edges, Policy};
-use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::fbc::{Catalog, FaultKind};
 use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::load::{CatalogFiles, hidden_by};
 use olmkit_catalog::path::{Query, Rules, paths};
@@ -26,6 +27,7 @@ use crate::exit::Failure;
 use crate::files::{FileError, OutputDir};
 use crate::image::{Access, Place};
 use crate::input::Input;
+use crate::shell::quoted;
 use olmkit_catalog::add::AddReport;
 use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
 use olmkit_catalog::path::UpgradePaths;
@@ -220,12 +222,12 @@ pub(super) fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure
                 Failure::misuse(format!("`{name}` does not exist, and would become a directory")).help(help)
             );
         }
-        return Ok((OutputDir::open(catalog)?, String::new()));
+        return Ok((OutputDir::open_tree(catalog)?, String::new()));
     }
     let fail = |source| FileError::Read { path: catalog.to_owned(), source };
     let file = catalog.canonicalize().map_err(fail)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((OutputDir::open(file.parent().unwrap_or(Path::new("/")))?, name))
+    Ok((OutputDir::open_tree(file.parent().unwrap_or(Path::new("/")))?, name))
 }
 
 /// A catalog, or an empty one where there is none yet.
@@ -473,15 +475,21 @@ pub fn list<R>(
 }
 
 /// Refuses a catalog of which a part cannot be read: what is missing would not be missed.
-pub(super) fn complete(catalog: &Catalog<'_>, input: &Input) -> Result<(), Failure> {
-    match catalog.faults.first() {
-        None => Ok(()),
-        Some(fault) => {
-            let error = format!("a part of `{input}` cannot be read");
-            let help = format!("run `olmkit catalog validate {input}`");
-            Err(Failure::no(error).at(Some(catalog.place(fault.at))).help(help))
-        }
-    }
+pub(super) fn complete(catalog: &Catalog<'_>, input: &dyn Display) -> Result<(), Failure> {
+    let Some(fault) = catalog.faults.first() else { return Ok(()) };
+    let place = catalog.place(fault.at);
+    let mut findings = validate::validate(catalog).into_iter();
+    let why = findings.find(|finding| finding.place.as_ref() == Some(&place));
+    let error = match why {
+        Some(finding) => format!("a part of `{input}` cannot be read: {}", finding.message),
+        None => format!("a part of `{input}` cannot be read"),
+    };
+    let failure = match fault.kind {
+        FaultKind::NoText(_) => Failure::unknown(error),
+        _ => Failure::no(error),
+    };
+    let input = quoted(&input.to_string());
+    Err(failure.at(Some(place)).help(format!("run `olmkit catalog validate {input}` to list every problem")))
 }
 
 /// What to draw.

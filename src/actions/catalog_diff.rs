@@ -12,6 +12,7 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::{CatalogFiles, MAX_BYTES, MAX_FILES};
 
 use super::absent::{What, Within};
+use super::catalog::complete;
 use crate::exit::Failure;
 use crate::git::{Kind, Limits, Object};
 use crate::image::Access;
@@ -147,11 +148,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
     let (old, new) = (load(&request.old, access)?, load(&request.new, access)?);
     let (before, after) = (Catalog::parse(&old), Catalog::parse(&new));
     for (side, catalog) in [(&request.old, &before), (&request.new, &after)] {
-        if let Some(fault) = catalog.faults.first() {
-            let error = format!("a part of `{side}` cannot be read");
-            let help = format!("run `olmkit catalog validate {side}`");
-            return Err(Failure::no(error).at(Some(catalog.place(fault.at))).help(help));
-        }
+        complete(catalog, side)?;
     }
     let Diff { schema, mut packages, mut others, .. } = diff::diff(&before, &after);
     if let Some(package) = &request.package {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use olmkit_bundle::finding::Finding;
 use olmkit_catalog::edit::{self, Change, ChangedFile, EditError, Request};
 use olmkit_catalog::load::CatalogFiles;
 
@@ -11,6 +12,7 @@ use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
 use crate::input::Input;
+use crate::shell::quoted;
 
 /// A catalog, and what to change in it.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ pub fn edit(request: &EditRequest) -> Result<Edited, Failure> {
     if let Request::Init(_) = request {
         check_new(catalog)?;
         return change_with(catalog, *dry_run, || {
-            edit::edit(&load_or_new(catalog)?, request).map_err(edit_failure)
+            edit::edit(&load_or_new(catalog)?, request).map_err(|error| edit_failure(error, catalog))
         });
     }
     edit_with(catalog, *dry_run, || {
@@ -69,7 +71,7 @@ pub fn edit(request: &EditRequest) -> Result<Edited, Failure> {
             }
             edited => edited,
         };
-        edited.map_err(edit_failure)
+        edited.map_err(|error| edit_failure(error, catalog))
     })
 }
 
@@ -81,11 +83,14 @@ pub fn merge(catalog: &Path, others: &[Input], dry_run: bool, access: &Access) -
     check_new(catalog)?;
     let others: Vec<CatalogFiles> =
         others.iter().map(|other| other.catalog(access)).collect::<Result<_, _>>()?;
-    change_with(catalog, dry_run, || edit::merge(&load_or_new(catalog)?, &others).map_err(edit_failure))
+    change_with(catalog, dry_run, || {
+        edit::merge(&load_or_new(catalog)?, &others).map_err(|error| edit_failure(error, catalog))
+    })
 }
 
 /// Refuses the name of a file for a new catalog, which is a directory.
 fn check_new(catalog: &Path) -> Result<(), Failure> {
+    check_is_no_image(catalog)?;
     let is_file = catalog.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
     if !is_file || catalog.exists() {
         return Ok(());
@@ -95,6 +100,17 @@ fn check_new(catalog: &Path) -> Result<(), Failure> {
         .help(format!("pass a directory, such as `{}`", directory.display())))
 }
 
+/// Refuses an image, which would become the name of a directory.
+fn check_is_no_image(catalog: &Path) -> Result<(), Failure> {
+    let name = catalog.to_string_lossy();
+    match name.parse() {
+        Ok(Input::Image(_)) => Err(Failure::misuse(format!("`{name}` is an image, which cannot be edited")).help(
+            "write the catalog to a directory with `olmkit catalog render IMAGE`, edit it there, and build the image again",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Makes a change to a catalog while nobody else writes to it.
 pub(super) fn edit_with(
     catalog: &Path,
@@ -102,6 +118,7 @@ pub(super) fn edit_with(
     change: impl FnOnce() -> Result<Change, Failure>,
 ) -> Result<Edited, Failure> {
     if !catalog.exists() {
+        check_is_no_image(catalog)?;
         load(catalog)?;
     }
     change_with(catalog, dry_run, change)
@@ -186,7 +203,19 @@ pub(super) fn load(catalog: &Path) -> Result<CatalogFiles, Failure> {
     Input::Disk(catalog.to_owned()).catalog(&Access::default())
 }
 
-pub(super) fn edit_failure(error: EditError) -> Failure {
+fn edit_failure(error: EditError, catalog: &Path) -> Failure {
     let (place, help) = (error.place().cloned(), error.help());
-    Failure::no(error).help(help).at(place)
+    let is_broken = matches!(error, EditError::Unreadable { .. } | EditError::Broken { .. });
+    let is_file = |finding: &Finding| finding.code.name == "fbc-file-unreadable";
+    let is_unread = match &error {
+        EditError::Unreadable { findings } => findings.first().is_some_and(is_file),
+        _ => false,
+    };
+    let failure = if is_unread { Failure::unknown(error) } else { Failure::no(error) };
+    let catalog = quoted(&catalog.to_string_lossy());
+    let failure = match is_broken {
+        true => failure.help(format!("run `olmkit catalog validate {catalog}` to list every problem")),
+        false => failure.help(help),
+    };
+    failure.at(place)
 }

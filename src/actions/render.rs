@@ -188,10 +188,29 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
                     return Err(Failure::no(error).help("give one of them another `output`"));
                 }
             }
-            OutputDir::open(dir)?.write(&files)?;
+            let mut output = OutputDir::open(dir)?;
+            for name in files.keys() {
+                check_is_catalog(&dir.join(name))?;
+            }
+            output.write(&files)?;
             Ok(FileText { text })
         }
     }
+}
+
+/// Refuses to replace a file that is no catalog.
+fn check_is_catalog(path: &Path) -> Result<(), Failure> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let old = CatalogFiles::load(path).map_err(Failure::unknown)?;
+    let catalog = Catalog::parse(&old);
+    let is_empty = catalog.packages.is_empty() && catalog.channels.is_empty() && catalog.bundles.is_empty();
+    if is_empty || !catalog.faults.is_empty() {
+        let error = format!("`{}` exists and is not a catalog", path.display());
+        return Err(Failure::misuse(error).help("move it away, or choose another --output-dir"));
+    }
+    Ok(())
 }
 
 /// What a component of a composite stands for. Its input is looked for where we are, then beside the composite, as opm did.

@@ -76,6 +76,21 @@ impl ConnectionFlags {
     /// # Errors
     /// Credentials are said to be where they are not.
     pub(super) fn access(self, timeout: Option<Duration>, dry_run: bool) -> Result<Access, Failure> {
+        if let Some(path) = &self.authfile {
+            // Where no registry is asked, nobody else would notice.
+            let text = files::read_text(path)?;
+            let json = serde_json::from_str::<serde::de::IgnoredAny>(&text);
+            if let Err(error) =
+                json.map(drop).or_else(|error| if text.trim().is_empty() { Ok(()) } else { Err(error) })
+            {
+                let place = format!("line {}, column {}", error.line(), error.column());
+                return Err(Failure::misuse(format!(
+                    "`{}` is not a credentials file: it is not JSON at {place}",
+                    path.display()
+                ))
+                .help("pass a file as `podman login --authfile` or `docker login` writes it"));
+            }
+        }
         let credentials = self.creds.iter().map(|text| credentials(text)).collect::<Result<Vec<_>, _>>()?;
         let options = Options {
             credentials: credentials.concat(),

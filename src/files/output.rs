@@ -5,7 +5,8 @@
 //!   directory itself stays.
 //! - Everything is written to a staging directory first, so a full disk is noticed before the first file changes.
 //! - One writer at a time: a lock on the directory makes the others wait. What a killed writer leaves in the staging
-//!   directory is removed by the next one.
+//!   directory is removed by the next one. Where the files of a directory and of those below it belong together, as a catalog's do,
+//!   writers of a directory below it wait too ([`OutputDir::open_tree`]).
 //! - A replaced file keeps its mode and owner. A file that has the wanted content already is not written.
 //! - The directory may be reached through a link. Inside it, a link is followed if it stays inside, and refused if not.
 
@@ -41,6 +42,8 @@ pub struct OutputDir {
     real: PathBuf,
     /// None on a file system without locks.
     lock: Option<fs::File>,
+    /// The directories above, which nobody else locks meanwhile; for [`OutputDir::open_tree`].
+    above: Vec<fs::File>,
     /// The directories that were made for it, outermost first.
     made: Vec<PathBuf>,
     /// Paths of files that only their owner may read.
@@ -87,10 +90,39 @@ impl OutputDir {
                 continue;
             }
             let lock = locked.then_some(file);
-            let directory = Self { path: path.to_owned(), real, lock, made, private: BTreeSet::new() };
+            let (path, private) = (path.to_owned(), BTreeSet::new());
+            let directory = Self { path, real, lock, above: Vec::new(), made, private };
             directory.remove_leftovers();
             return Ok(directory);
         }
+    }
+
+    /// The same, and waits until nobody writes into a directory above: what it holds of this one would be changed behind its back.
+    ///
+    /// # Errors
+    /// As [`OutputDir::open`].
+    pub fn open_tree(path: &Path) -> Result<Self, FileError> {
+        let deadline = Instant::now() + MAX_WAIT;
+        let real = path.ancestors().find_map(|above| match above {
+            empty if empty == Path::new("") => fs::canonicalize(".").ok(),
+            above => fs::canonicalize(above).ok(),
+        });
+        let mut all: Vec<&Path> = real.iter().flat_map(|real| real.ancestors()).collect();
+        // What is locked below: the directory itself.
+        if fs::canonicalize(path).is_ok() && !all.is_empty() {
+            all.remove(0);
+        }
+        let mut above = Vec::new();
+        // From above to below, so that no two writers wait for each other. What cannot be opened, nobody like us writes into.
+        for directory in all.into_iter().rev() {
+            let Ok(file) = fs::File::open(directory) else { continue };
+            wait_for(deadline, || file.try_lock_shared())
+                .map_err(|_| FileError::Busy { path: directory.to_owned() })?;
+            above.push(file);
+        }
+        let mut directory = Self::open(path)?;
+        directory.above = above;
+        Ok(directory)
     }
 
     /// The same, with files among those that it will write that only their owner may read.
@@ -348,8 +380,12 @@ struct Held;
 
 /// Locks an open directory; false where the file system has no locks.
 fn lock(directory: &fs::File, deadline: Instant) -> Result<bool, Held> {
+    wait_for(deadline, || directory.try_lock())
+}
+
+fn wait_for(deadline: Instant, attempt: impl Fn() -> Result<(), TryLockError>) -> Result<bool, Held> {
     loop {
-        match directory.try_lock() {
+        match attempt() {
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(POLL),
             Err(TryLockError::WouldBlock) => return Err(Held),

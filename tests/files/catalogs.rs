@@ -395,3 +395,112 @@ fn what_keeps_a_catalog_from_being_read_is_named_first() {
         assert!(refused.contains(expected) && refused.contains(" --> catalog.yaml:6:7"), "{refused}");
     }
 }
+
+/// Two edits that name the catalog differently guard the same files.
+#[test]
+fn an_edit_of_a_part_of_a_catalog_waits_for_an_edit_of_the_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    for round in 0..4 {
+        let directory = format!("c{round}");
+        fs::create_dir_all(at.join(&directory).join("op")).unwrap();
+        let mut text = "schema: olm.package\nname: op\ndefaultChannel: s\n---\nschema: olm.channel\npackage: op\nname: s\nentries:\n\
+             - name: op.v0.1.0\n- name: op.v0.2.0\n  replaces: op.v0.1.0\n- name: op.v0.3.0\n  replaces: op.v0.2.0\n"
+            .to_owned();
+        for minor in 1..4 {
+            text += &format!(
+                "---\nschema: olm.bundle\npackage: op\nname: op.v0.{minor}.0\nimage: r.example.com/op:{minor}\nproperties:\n\
+                 - type: olm.package\n  value: {{packageName: op, version: 0.{minor}.0}}\n"
+            );
+        }
+        let file = at.join(&directory).join("op/catalog.yaml");
+        fs::write(&file, text).unwrap();
+        let names = [directory.clone(), format!("{directory}/op"), format!("{directory}/op/catalog.yaml")];
+        let edits = names.iter().zip(["0.1.0", "0.2.0", "0.3.0"]).map(|(catalog, version)| {
+            let words = [
+                "catalog",
+                "deprecate",
+                catalog,
+                "--package",
+                "op",
+                "--version",
+                version,
+                "--message",
+                version,
+            ];
+            olmkit(at, &words).stderr(Stdio::null()).spawn().unwrap()
+        });
+        let edits: Vec<_> = edits.collect();
+        for mut edit in edits {
+            assert!(edit.wait().unwrap().success());
+        }
+        let messages = fs::read_to_string(&file).unwrap().matches("message: ").count();
+        assert_eq!(messages, 3, "{directory}");
+    }
+}
+
+#[test]
+fn why_a_catalog_cannot_be_read_is_said_by_every_verb() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    fs::create_dir(at.join("my catalog")).unwrap();
+    fs::write(at.join("my catalog/a.yaml"), "schema: olm.package\nname: x\n  a: b\n").unwrap();
+    for words in [
+        &["catalog", "list", "packages", "my catalog"][..],
+        &["catalog", "path", "my catalog"],
+        &["catalog", "set-default", "my catalog", "--package", "x", "--channel", "s"],
+        &["catalog", "remove", "my catalog", "--package", "x"],
+    ] {
+        let refused = said(&run(at, words, 1));
+        assert!(refused.contains("mapping values are not allowed"), "{refused}");
+        let help = "run `olmkit catalog validate 'my catalog'` to list every problem";
+        assert!(refused.contains(help), "{refused}");
+    }
+}
+
+/// A file of a composite's directory that is no catalog stays.
+#[test]
+fn a_template_replaces_no_file_that_is_no_catalog() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    fs::create_dir_all(at.join("out/two/echo")).unwrap();
+    fs::write(at.join("map.tsv"), format!("r.example.com/echo:v0.1.0\t{}\n", at.join("b/0.1.0").display()))
+        .unwrap();
+    fs::write(
+        at.join("basic.yaml"),
+        "schema: olm.template.basic\nentries:\n- {schema: olm.package, name: echo-operator, defaultChannel: s}\n\
+         - {schema: olm.channel, package: echo-operator, name: s, entries: [{name: echo-operator.v0.1.0}]}\n\
+         - {schema: olm.bundle, image: 'r.example.com/echo:v0.1.0'}\n",
+    )
+    .unwrap();
+    fs::write(
+        at.join("composite.yaml"),
+        "schema: olm.composite\ncomponents:\n- name: two\n  destination: {path: echo}\n  strategy: {name: basic, template: \
+         {schema: olm.builder.basic, config: {input: basic.yaml, output: catalog.yaml}}}\n",
+    )
+    .unwrap();
+    let words = ["catalog", "template", "composite.yaml", "--bundles", "map.tsv", "--output-dir", "out"];
+    fs::write(at.join("out/two/echo/catalog.yaml"), "my notes\n").unwrap();
+    let refused = said(&run(at, &words, 2));
+    assert!(refused.contains("`out/two/echo/catalog.yaml` exists and is not a catalog"), "{refused}");
+    fs::remove_file(at.join("out/two/echo/catalog.yaml")).unwrap();
+    // Twice: what it has written it replaces.
+    run(at, &words, 0);
+    run(at, &words, 0);
+}
+
+#[test]
+fn an_image_is_not_taken_for_a_directory() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    for words in [
+        &["catalog", "init", "quay.io/example/catalog:v1", "--package", "a", "--default-channel", "b"][..],
+        &["catalog", "merge", "oci:new:x", "catalog"],
+        &["catalog", "fmt", "oci:new:x"],
+    ] {
+        let refused = said(&run(at, words, 2));
+        assert!(refused.contains("is an image, which cannot be edited"), "{refused}");
+    }
+    assert!(tree(at).is_empty());
+}

@@ -189,7 +189,8 @@ impl<'i, 'c, 'a> Draft<'i, 'c, 'a> {
     }
 
     /// Removes bundles that are in no channel any more, and what is deprecated of what is gone. Gives the bundles' names.
-    pub(super) fn remove_unreferenced(&mut self) -> Vec<String> {
+    /// With `all` also those that were in no channel before: an edit that was interrupted may have left them.
+    pub(super) fn remove_unreferenced(&mut self, all: bool) -> Vec<String> {
         let was_in_channel = |name: &str| {
             let mut entries = self.known.channels.iter().flat_map(|channel| &channel.blob.entries);
             entries.any(|entry| *entry.name == *name)
@@ -200,7 +201,7 @@ impl<'i, 'c, 'a> Draft<'i, 'c, 'a> {
         for slot in &mut self.bundles {
             if let Some(bundle) = slot.get()
                 && !names.contains(bundle.name.as_str())
-                && was_in_channel(&bundle.name)
+                && (all || was_in_channel(&bundle.name))
             {
                 gone.push(bundle.name.to_string());
                 slot.remove();
@@ -211,8 +212,8 @@ impl<'i, 'c, 'a> Draft<'i, 'c, 'a> {
         let bundles: std::collections::HashSet<&str> =
             self.bundles.iter().filter_map(Slot::get).map(|bundle| bundle.name.as_str()).collect();
         let known_channel =
-            |name: &str| self.known.channels.iter().any(|channel| *channel.blob.name == *name);
-        let known_bundle = |name: &str| self.known.bundle(name).is_some();
+            |name: &str| all || self.known.channels.iter().any(|channel| *channel.blob.name == *name);
+        let known_bundle = |name: &str| all || self.known.bundle(name).is_some();
         let is_stale = |entry: &fbc::Deprecation<'_>| {
             let name = entry.reference.name.as_str();
             match entry.reference.schema.as_str() {

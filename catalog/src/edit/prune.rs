@@ -200,7 +200,9 @@ fn prune_package(draft: &mut Draft<'_, '_, '_>, keep: &Keep) -> Result<(), EditE
         }
         draft.channels[at].remove();
     }
-    draft.remove_unreferenced();
+    // What is kept are channels. A catalog of which bundles alone are there has others elsewhere.
+    let has_channels = draft.channels.iter().any(|slot| slot.get().is_some());
+    draft.remove_unreferenced(has_channels);
     Ok(())
 }
 

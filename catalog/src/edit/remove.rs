@@ -112,7 +112,7 @@ pub(super) fn remove(
             .filter(|slot| slot.old.is_some_and(|blob| *blob.name == *bundle))
             .for_each(|slot| slot.remove());
     }
-    let gone = draft.remove_unreferenced();
+    let gone = draft.remove_unreferenced(false);
     if !gone.is_empty() || !found {
         summary.push(format!("removed the bundle `{bundle}`"));
     }
@@ -171,7 +171,7 @@ fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change,
         });
     }
     draft.channels[at].remove();
-    let gone = draft.remove_unreferenced();
+    let gone = draft.remove_unreferenced(false);
     let mut summary = vec![format!("removed the channel `{channel}` of `{package}`")];
     if !gone.is_empty() {
         let bundles = if gone.len() == 1 { "bundle" } else { "bundles" };

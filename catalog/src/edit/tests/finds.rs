@@ -422,3 +422,12 @@ value: {n: 1e400, x: 0x1F, long: 123456789012345678901234567890}
     let new = merged("catalog.json", &json);
     assert!(new.starts_with(&json) && new.contains("\"x\": 31") && !new.contains("---"), "{new}");
 }
+
+/// A prune that was killed after it has written the channel, and before it has removed the bundles.
+#[test]
+fn a_prune_that_was_interrupted_does_the_rest() {
+    let half = package("- {name: p.v2.0.0, replaces: p.v1.0.0}\n", &["1.0.0", "2.0.0"]);
+    let keep = Keep { packages: vec!["p".into()], heads_only: true, ..Keep::default() };
+    let done = edited(&half, &Request::Prune(keep));
+    assert!(done.contains("x/p:v2.0.0") && !done.contains("x/p:v1.0.0"), "{done}");
+}
