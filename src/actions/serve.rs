@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use olmkit_serve::compiled::FILE_NAME;
 use olmkit_serve::{self as serve, Flags, ServeError};
 
 use super::build_index;
@@ -26,7 +27,26 @@ pub fn serve(flags: &Flags) -> Result<(), Failure> {
     serve::start_log(flags.debug);
     let program = std::env::current_exe().map_err(Failure::unknown)?;
     let builder: [OsString; 3] = [program.into(), "catalog".into(), "build-index".into()];
-    serve::run(&flags.config(builder.into())).map_err(|error| {
+    let mut config = flags.config(builder.into());
+    // What is in an image does not change: it is compiled once, and no file of it is looked at again.
+    let image = flags
+        .catalog
+        .as_ref()
+        .map(|catalog| catalog.to_string_lossy().parse::<Input>())
+        .transpose()
+        .map_err(Failure::misuse)?;
+    let mut compiled = None;
+    if let Some(image @ Input::Image(_)) = &image {
+        let unwritable = |error| Failure::unknown(format!("cannot write a temporary file: {error}"));
+        let directory = tempfile::Builder::new().prefix("olmkit-").tempdir().map_err(unwritable)?;
+        let index = flags.index().unwrap_or_else(|| directory.path().join(FILE_NAME));
+        build_index::build_index(image, &index, &Access::default())?;
+        (config.catalog, config.index) = (None, Some(index));
+        compiled = Some(directory);
+    }
+    let served = serve::run(&config);
+    drop(compiled);
+    served.map_err(|error| {
         flags.write_termination_log(&serve::chain(&error));
         match error {
             ServeError::Build(error) => {

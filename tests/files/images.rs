@@ -1,6 +1,7 @@
 //! Images, archives and layouts: what is pushed, unpacked and replaced.
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::Command;
 
@@ -174,6 +175,14 @@ fn a_compiled_catalog_replaces_only_a_compiled_catalog() {
     let refused = olmkit(dir.path(), &serve).output().unwrap();
     assert!(!refused.status.success() && said(&refused).contains("is not a compiled catalog"), "{refused:?}");
     assert!(added(&old, dir.path()).is_empty());
+    // A device or a pipe is not replaced by a file, nor waited for.
+    assert!(std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap().success());
+    let refused = said(&run(dir.path(), &["catalog", "build-index", "catalog", "--to", "pipe"], 2));
+    assert!(refused.contains("`pipe` exists and is not a compiled catalog"), "{refused}");
+    assert!(fs::metadata(dir.path().join("pipe")).unwrap().file_type().is_fifo());
+    let serve = ["catalog", "serve", "--index", "pipe", "--port", "0"];
+    let refused = olmkit(dir.path(), &serve).output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("`pipe`"), "{refused:?}");
     fs::write(dir.path().join("index"), "").unwrap();
     for _ in 0..2 {
         run(dir.path(), &["catalog", "build-index", "catalog", "--to", "index"], 0);
@@ -274,4 +283,28 @@ fn image_flags_that_cannot_be_honoured_are_refused() {
         assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {}", said(&output));
     }
     assert_eq!(tree(root.path()), before);
+}
+
+#[test]
+fn certificates_are_read_from_plain_files_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap().success());
+    for file in ["pipe", "/dev/zero"] {
+        let inspect = ["image", "inspect", "registry.invalid/a", "--ca-file", file, "--timeout", "20s"];
+        let refused = said(&run(dir.path(), &inspect, 3));
+        assert!(refused.contains("not a plain file"), "{refused}");
+    }
+}
+
+#[test]
+fn a_credentials_file_that_is_none_is_refused_by_every_verb() {
+    let dir = bundle_and_catalog();
+    fs::write(dir.path().join("mine"), "user: me\n").unwrap();
+    for (file, expected) in
+        [("missing", "cannot read `missing`"), ("mine", "`mine` is not a credentials file")]
+    {
+        let words = ["catalog", "path", "catalog", "--authfile", file];
+        let refused = olmkit(dir.path(), &words).output().unwrap();
+        assert!(!refused.status.success() && said(&refused).contains(expected), "{refused:?}");
+    }
 }

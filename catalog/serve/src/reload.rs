@@ -299,7 +299,11 @@ impl Source {
             return Ok(());
         }
         let said = &output.stderr[..output.stderr.len().min(MAX_MESSAGE)];
-        Err(fail(String::from_utf8_lossy(said).trim().to_owned()))
+        let said = String::from_utf8_lossy(said);
+        let said = said.trim();
+        let said = said.strip_prefix("error: ").unwrap_or(said);
+        let own = format!("cannot compile `{}`: ", catalog.display());
+        Err(fail(said.strip_prefix(&own).unwrap_or(said).to_owned()))
     }
 
     fn look(&self) -> Look {

@@ -263,16 +263,10 @@ impl CredentialStore {
         let missing = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         };
-        match fs::metadata(path) {
+        let text = match read_plain(path) {
             Err(error) if missing(&error) && !self.named => return Ok(None),
-            Err(error) => return Err(failed(error)),
-            Ok(metadata) if !metadata.is_file() => return Err(failed(io::Error::other("not a plain file"))),
-            Ok(metadata) if metadata.len() > MAX_FILE => {
-                return Err(failed(io::Error::other(format!("larger than {MAX_FILE} bytes"))));
-            }
-            Ok(_) => {}
-        }
-        let text = fs::read(path).map_err(failed)?;
+            read => read.map_err(failed)?,
+        };
         if text.is_empty() {
             return Ok(None);
         }
@@ -388,6 +382,18 @@ fn normal(key: &str) -> String {
 
 fn host_of(repository: &str) -> &str {
     repository.split_once('/').map_or(repository, |(host, _)| host)
+}
+
+/// The bytes of a small plain file: credentials, certificates. A pipe would be waited for, and a device may have no end.
+pub(super) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a plain file"));
+    }
+    if metadata.len() > MAX_FILE {
+        return Err(io::Error::other(format!("larger than {MAX_FILE} bytes")));
+    }
+    fs::read(path)
 }
 
 #[cfg(test)]

@@ -183,13 +183,13 @@ pub enum RegistryError {
         host: String,
     },
     /// What came is not what the digest names, though it was asked for more than once.
-    #[error("digest mismatch: `{host}` sent {found} instead of `{expected}`")]
+    #[error("digest mismatch: `{host}` {found}, expected `{expected}`")]
     Corrupted {
         /// The registry.
         host: String,
         /// What was asked for.
         expected: Digest,
-        /// What came instead.
+        /// What the registry did instead: `sent content with digest …`.
         found: String,
     },
     /// What came cannot be kept.

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
-use std::fs;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +15,7 @@ use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use super::credentials::read_plain;
 use super::error::{Fault, RegistryError};
 use super::pulse::Pulse;
 use super::trust;
@@ -157,7 +157,7 @@ impl Http {
         for path in &self.ca_files {
             let failed =
                 |source: Box<dyn Error + Send + Sync>| RegistryError::CaFile { path: path.clone(), source };
-            let text = fs::read(path).map_err(|error| failed(error.into()))?;
+            let text = read_plain(path).map_err(|error| failed(error.into()))?;
             let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
             let found = found.map_err(|error| failed(error.into()))?;
             if found.is_empty() {

@@ -114,7 +114,7 @@ impl Repository {
                 Some(expected) if expected != blob.digest() => Err(RegistryError::Corrupted {
                     host: self.host().into(),
                     expected,
-                    found: format!("its digest is `{}`", blob.digest()),
+                    found: format!("sent content with digest `{}`", blob.digest()),
                 }),
                 _ => Ok(blob),
             }
@@ -180,7 +180,7 @@ impl Repository {
             taken.bytes += bytes.len() as u64;
             if taken.bytes > size {
                 *partial = None;
-                let found = format!("more than {size} bytes");
+                let found = format!("sent more than {size} bytes");
                 return Err(RegistryError::Corrupted { host: self.host().into(), expected: digest, found });
             }
             let path = || cache.temporary_dir();
@@ -189,7 +189,7 @@ impl Repository {
         }
         if taken.bytes < size {
             // The next attempt goes on from here.
-            let found = format!("{} of {size} bytes", taken.bytes);
+            let found = format!("sent {} of {size} bytes", taken.bytes);
             return Err(RegistryError::Corrupted { host: self.host().into(), expected: digest, found });
         }
         let Some(Partial { file, .. }) = partial.take() else {
@@ -197,7 +197,7 @@ impl Repository {
         };
         let (incoming, found, _) = file.finish();
         if found != digest {
-            let found = format!("its digest is `{found}`");
+            let found = format!("sent content with digest `{found}`");
             return Err(RegistryError::Corrupted { host: self.host().into(), expected: digest, found });
         }
         let mut file = cache.keep(incoming, digest);

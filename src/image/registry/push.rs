@@ -446,7 +446,7 @@ impl Repository {
             Some(Ok(found)) if found == expected => Ok(()),
             Some(found) => {
                 let found = found.map_or("no digest".into(), |found| format!("`{found}`"));
-                let found = format!("it took it for {found}");
+                let found = format!("stored the content as {found}");
                 Err(RegistryError::Corrupted { host: self.host().into(), expected, found })
             }
         }

@@ -111,10 +111,10 @@ pub fn build(files: &CatalogFiles, to: &Path) -> Result<Built, BuildError> {
 pub(crate) fn may_replace(file: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(file) else { return true };
     let mut magic = [0; MAGIC.len()];
-    metadata.len() == 0
-        || metadata.is_file()
-            && std::fs::File::open(file)
-                .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC)
+    metadata.is_file()
+        && (metadata.len() == 0
+            || std::fs::File::open(file)
+                .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC))
 }
 
 /// Why compiling stops.

@@ -99,6 +99,10 @@ impl Compiled {
     /// It cannot be read, is something else, or its header or index is damaged.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Read { path: path.to_owned(), source };
+        // To open a pipe waits for whoever writes to it.
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(OpenError::Other { path: path.to_owned() });
+        }
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         let mut bytes = [0; HEADER];
