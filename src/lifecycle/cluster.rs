@@ -232,7 +232,7 @@ pub enum ClusterError {
         /// What it said.
         message: String,
     },
-    /// The cluster did not answer, or nothing that makes sense.
+    /// The cluster did not answer.
     #[error("cannot reach the cluster at `{server}`")]
     Unreachable {
         /// The address of its API server.
@@ -240,6 +240,15 @@ pub enum ClusterError {
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// What answers is not an API server: a login page, a proxy, another service.
+    #[error("invalid response: `{server}` does not answer as an API server does")]
+    Invalid {
+        /// The address that was asked.
+        server: String,
+        /// What is wrong with the answer.
+        #[source]
+        source: Said,
     },
     /// The time for the whole command is over.
     #[error("{}", timed_out(.server, *.limit, .doing, .last.is_some()))]
@@ -311,6 +320,9 @@ impl ClusterError {
                 Some("there is no OLM on this cluster: install it first".into())
             }
             Self::Unreachable { .. } => Some("check the kubeconfig, the context and the network".into()),
+            Self::Invalid { .. } => Some(
+                "check the server's address in the kubeconfig: a login page, a proxy or another service may answer there".into(),
+            ),
             Self::TimedOut { last: Some(_), .. } => Some("try again later, or give more --timeout".into()),
             Self::TimedOut { .. } => {
                 Some("check the kubeconfig, the context and the network, or give more --timeout".into())

@@ -20,11 +20,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder, Retryable as _};
+use hyper_util::client::proxy::matcher::Matcher;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
 };
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{Context, KubeConfigOptions, Kubeconfig, NamedCluster};
 use kube::core::PartialObjectMeta;
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -110,6 +111,9 @@ pub enum ConnectError {
     /// No client can be made of it.
     #[error("cannot make a client for the cluster")]
     Client(#[source] kube::Error),
+    /// The program that the kubeconfig names for credentials has none. What it printed may be a secret.
+    #[error("{0}")]
+    Credentials(String),
     /// The machine gives us no threads.
     #[error("cannot start the client")]
     Runtime(#[source] std::io::Error),
@@ -186,7 +190,10 @@ impl Kubernetes {
         }
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let _inside = runtime.enter();
-        let client = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
+        let client = ClientBuilder::try_from(config).map_err(|error| match answer::credentials(&error) {
+            Some(failed) => ConnectError::Credentials(failed),
+            None => ConnectError::Client(error),
+        })?;
         let clock = Arc::new(ServerClock::default());
         let client = client
             .with_layer(&Bound)
@@ -406,27 +413,53 @@ async fn config(choice: &Choice) -> Result<(Config, Option<String>), ConnectErro
     let options = KubeConfigOptions { context: choice.context.clone(), ..KubeConfigOptions::default() };
     let kubeconfig = match &choice.kubeconfig {
         Some(path) => Kubeconfig::read_from(path).map_err(failed)?,
-        None if choice.context.is_some() => Kubeconfig::read().map_err(failed)?,
-        None => {
-            let config = Config::infer().await.map_err(|error| ConnectError::Config(error.into()))?;
-            let namespace = match Kubeconfig::read() {
-                Ok(kubeconfig) => namespace_of(&kubeconfig, None),
+        None if choice.context.is_some() => read().map_err(failed)?,
+        None => match read() {
+            Ok(kubeconfig) => kubeconfig,
+            Err(error) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() => return Err(failed(error)),
+            Err(_) => {
                 // In a pod: its own.
-                Err(_) => Some(config.default_namespace.clone()),
-            };
-            return Ok((config, namespace));
-        }
+                let config = Config::infer().await.map_err(|error| ConnectError::Config(error.into()))?;
+                let namespace = Some(config.default_namespace.clone());
+                return Ok((config, namespace));
+            }
+        },
     };
-    let namespace = namespace_of(&kubeconfig, choice.context.as_deref());
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?;
-    Ok((config, namespace))
+    let (namespace, has_proxy) = match chosen(&kubeconfig, choice.context.as_deref()) {
+        Some(context) => {
+            let named = |cluster: &&NamedCluster| cluster.name == context.cluster;
+            let cluster = kubeconfig.clusters.iter().find(named).and_then(|found| found.cluster.as_ref());
+            let has_proxy = cluster.and_then(|cluster| cluster.proxy_url.as_ref());
+            (context.namespace.clone(), has_proxy.is_some_and(|url| !url.is_empty()))
+        }
+        None => (None, false),
+    };
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?;
+    if !has_proxy {
+        // Where NO_PROXY excludes the server, it is reached without one; kube holds it against the proxy's own address.
+        let proxy = Matcher::from_env().intercept(&config.cluster_url);
+        config.proxy_url = config.proxy_url.filter(|_| proxy.is_some());
+    }
+    Ok((config, namespace.filter(|namespace| !namespace.is_empty())))
 }
 
-/// The namespace that a context names.
-fn namespace_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+/// The kubeconfig of the environment: of several files that KUBECONFIG names those that exist, as kubectl reads them.
+fn read() -> Result<Kubeconfig, kube::config::KubeconfigError> {
+    let variable = std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty());
+    let paths: Vec<_> =
+        variable.iter().flat_map(std::env::split_paths).filter(|path| path.exists()).collect();
+    let mut files = paths.iter().map(Kubeconfig::read_from);
+    match files.next() {
+        Some(first) => files.try_fold(first?, |all, next| all.merge(next?)),
+        None => Kubeconfig::read(),
+    }
+}
+
+/// The context of a name, or the current one.
+fn chosen<'k>(kubeconfig: &'k Kubeconfig, context: Option<&str>) -> Option<&'k Context> {
     let name = context.or(kubeconfig.current_context.as_deref())?;
     let found = kubeconfig.contexts.iter().find(|found| found.name == name)?;
-    found.context.as_ref()?.namespace.clone().filter(|namespace| !namespace.is_empty())
+    found.context.as_ref()
 }
 
 /// A part of a list.
