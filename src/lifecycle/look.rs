@@ -436,9 +436,14 @@ impl Engine<'_> {
         let mut about: Vec<String> = observed.csvs.iter().map(|csv| csv.name().to_owned()).collect();
         about.extend(observed.plans.iter().map(|plan| plan.name().to_owned()));
         about.extend(observed.deployments.iter().map(|found| found.name.clone()));
-        let mut events: Vec<(String, String)> = self
-            .cluster
-            .list(&known::EVENT, Some(&observed.namespace))?
+        let listed = match self.cluster.list(&known::EVENT, Some(&observed.namespace)) {
+            Err(error @ ClusterError::Forbidden { .. }) => {
+                self.say(format!("events are not shown: {error}"));
+                return Ok(Vec::new());
+            }
+            listed => listed?,
+        };
+        let mut events: Vec<(String, String)> = listed
             .iter()
             .filter_map(|event| {
                 let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or("");

@@ -186,6 +186,10 @@ impl Policy {
             say("not-read", "", format!("part of the plan cannot be read: {why}"));
         }
         let denies = |what: Deny| self.deny.contains(&what);
+        // What OLM will refuse depends on it.
+        for what in preview.not_checked.iter().filter(|_| denies(Deny::BreakingChanges)) {
+            say("not-read", "", format!("part of the cluster cannot be checked: {what}"));
+        }
         for one in &preview.csvs {
             let name = one.name.as_str();
             if denies(Deny::OtherOperators) && name != csv {

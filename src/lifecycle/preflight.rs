@@ -18,7 +18,7 @@ use super::schema::{fixed_field, judge, lost_version, schema_of, versions};
 
 /// What was not looked at, by the reason.
 #[derive(Default)]
-struct Unchecked(BTreeMap<String, BTreeSet<String>>);
+pub(super) struct Unchecked(BTreeMap<String, BTreeSet<String>>);
 
 /// A CRD as it will be when a bundle comes to it.
 struct Current {
@@ -49,9 +49,8 @@ impl Engine<'_> {
             let before = at.checked_sub(1).map(|before| package.version(bundles[before]));
             looked.map_err(|error| stop_before(error, before))?;
         }
-        for (reason, what) in unchecked.0 {
-            let what: Vec<String> = what.into_iter().collect();
-            self.say(format!("not checked: {}: {reason}", what.join(", ")));
+        for line in unchecked.lines() {
+            self.say(format!("not checked: {line}"));
         }
         Ok(())
     }
@@ -83,11 +82,16 @@ impl Engine<'_> {
     }
 
     /// What of the CRDs of a version will keep OLM from installing it, a sentence each.
-    pub(super) fn blockers(&mut self, csv: &str, crds: &[&Value]) -> Result<Vec<String>, EngineError> {
-        let (mut unchecked, mut known) = (Unchecked::default(), BTreeMap::new());
+    pub(super) fn blockers(
+        &mut self,
+        csv: &str,
+        crds: &[&Value],
+        unchecked: &mut Unchecked,
+    ) -> Result<Vec<String>, EngineError> {
+        let mut known = BTreeMap::new();
         let mut blockers = Vec::new();
         for crd in crds {
-            match self.crd_fits(csv, crd, &mut known, &mut unchecked) {
+            match self.crd_fits(csv, crd, &mut known, unchecked) {
                 Err(EngineError::Refused { what, .. }) => blockers.push(what),
                 done => done?,
             }
@@ -227,6 +231,14 @@ impl Engine<'_> {
 }
 
 impl Unchecked {
+    /// A line for each reason.
+    pub(super) fn lines(self) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(|(reason, what)| {
+            let what: Vec<String> = what.into_iter().collect();
+            format!("{}: {reason}", what.join(", "))
+        })
+    }
+
     fn add(&mut self, what: String, reason: String) {
         self.0.entry(reason).or_default().insert(what);
     }

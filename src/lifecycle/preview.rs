@@ -22,6 +22,7 @@ use super::api::{InstallPlan, Key, Named as _, Object, Subscription, known, reso
 use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
 use super::observe::Observed;
+use super::preflight::Unchecked;
 use super::unpacked;
 use crate::sentence::Sentence;
 use crate::shell::command;
@@ -44,6 +45,8 @@ pub struct Preview {
     pub steps: Vec<PlannedStep>,
     /// What could not be read, a sentence each: the preview is incomplete without it.
     pub not_read: Vec<String>,
+    /// What of the cluster was not looked at, and why: custom resources that may not be listed. They may not fit a CRD of the plan.
+    pub not_checked: Vec<String>,
 }
 
 /// A version that a plan installs.
@@ -216,7 +219,7 @@ impl Engine<'_> {
             let own = manifests.remove(name).unwrap_or_default();
             let mut all = observed.subscription.iter().chain(&observed.others);
             let subscription = all.find(|found| found.status.current_csv == *name);
-            let csv = self.planned_csv(name, &own, subscription, observed, everywhere)?;
+            let csv = self.planned_csv(name, &own, subscription, observed, everywhere, &mut preview)?;
             if csv.version.is_empty() && !preview.not_read.iter().any(|one| one.contains(name.as_str())) {
                 preview
                     .not_read
@@ -229,14 +232,17 @@ impl Engine<'_> {
 
     /// What keeps the CRDs of a plan from being installed, a sentence each; what cannot be read is one too.
     pub(super) fn blockers_of(&mut self, plan: &Object<InstallPlan>) -> Result<Vec<String>, EngineError> {
-        let mut unpacked = Unpacked::default();
+        let (mut unpacked, mut unchecked) = (Unpacked::default(), Unchecked::default());
         let mut blockers = Vec::new();
         for step in plan.status.plan.iter().filter(|step| step.resource.kind == known::CRD.kind) {
             let resource = &step.resource;
             match self.manifest(&resource.manifest, &resource.kind, &resource.name, &mut unpacked)? {
-                Ok(crd) => blockers.extend(self.blockers(&step.resolving, &[&crd])?),
+                Ok(crd) => blockers.extend(self.blockers(&step.resolving, &[&crd], &mut unchecked)?),
                 Err(why) => blockers.push(format!("the CRD `{}` cannot be read: {why}", resource.name)),
             }
+        }
+        for line in unchecked.lines() {
+            self.say(format!("not checked: {line}"));
         }
         Ok(blockers)
     }
@@ -301,6 +307,7 @@ impl Engine<'_> {
         subscription: Option<&Object<Subscription>>,
         observed: &Observed,
         everywhere: bool,
+        preview: &mut Preview,
     ) -> Result<PlannedCsv, EngineError> {
         let mut planned = PlannedCsv {
             name: name.to_owned(),
@@ -311,21 +318,30 @@ impl Engine<'_> {
         let is_csv = |one: &&Value| one["kind"] == olmkit_bundle::csv::KIND && Key::of(one).name == name;
         let Some(csv) = manifests().find(is_csv) else { return Ok(planned) };
         planned.version = csv.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
-        let crds: Vec<&Value> = manifests().filter(|one| one["kind"] == known::CRD.kind.as_str()).collect();
-        planned.blockers = self.blockers(name, &crds)?;
+        let mut crds: Vec<&Value> =
+            manifests().filter(|one| one["kind"] == known::CRD.kind.as_str()).collect();
+        let mut unchecked = Unchecked::default();
+        planned.blockers = self.blockers(name, &crds, &mut unchecked)?;
+        preview.not_checked.extend(unchecked.lines());
         let installed = subscription.map(|one| one.status.installed_csv.as_str()).unwrap_or_default();
         let before = match observed.csv(installed).filter(|old| old.name() != name) {
             Some(old) => self.cluster.get(&known::CSV, &observed.namespace, old.name())?,
             None => None,
         };
-        let mut live = Vec::new();
+        // One that cannot be read is not new, and what changes in it is not known.
+        let (mut live, mut unread) = (Vec::new(), Vec::new());
         for crd in &crds {
-            match self.cluster.get(&known::CRD, "", &Key::of(crd).name) {
+            let crd = Key::of(crd).name;
+            match self.cluster.get(&known::CRD, "", &crd) {
                 Ok(found) => live.extend(found),
-                Err(ClusterError::Forbidden { .. }) => {}
+                Err(error @ ClusterError::Forbidden { .. }) => {
+                    preview.not_read.push(format!("customresourcedefinition/{crd} on the cluster: {error}"));
+                    unread.push(crd);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
+        crds.retain(|crd| !unread.contains(&Key::of(crd).name));
         if let Some(before) = &before {
             planned.replaces = Key::of(before).name;
             planned.replaces_version =

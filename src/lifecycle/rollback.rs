@@ -361,11 +361,16 @@ impl Engine<'_> {
             self.gone(&known::SUBSCRIPTION, &found.key())?;
         }
         let package = fresh["spec"]["name"].as_str().unwrap_or("");
-        for csv in csvs_of(observed, package) {
-            self.delete(&known::CSV, &csv.key())?;
+        // One that does not name its package is known by the Subscription that installed it.
+        let annotations = fresh.pointer("/metadata/annotations");
+        let before = annotations.and_then(|all| all[label::ROLLED_BACK_FROM].as_str());
+        let installed = observed.csvs.iter().filter(|csv| Some(csv.name()) == before);
+        let all: BTreeSet<Key> = csvs_of(observed, package).chain(installed).map(|csv| csv.key()).collect();
+        for csv in &all {
+            self.delete(&known::CSV, csv)?;
         }
-        for csv in csvs_of(observed, package) {
-            self.gone(&known::CSV, &csv.key())?;
+        for csv in &all {
+            self.gone(&known::CSV, csv)?;
         }
         Ok(())
     }

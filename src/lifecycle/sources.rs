@@ -511,10 +511,15 @@ struct State {
 impl State {
     fn of(document: &Value, pods: &[Value], old: &[Value]) -> Self {
         let image = document["spec"]["image"].as_str().unwrap_or("");
-        let connection = document
-            .pointer("/status/connectionState/lastObservedState")
-            .and_then(Value::as_str)
-            .unwrap_or("");
+        let status = |field: &str| {
+            let state = document.pointer("/status/connectionState");
+            state.and_then(|state| state[field].as_str()).unwrap_or("")
+        };
+        // OLM may not have seen yet that the address is another one.
+        let address = document["spec"]["address"].as_str().unwrap_or("");
+        let of = status("address");
+        let is_of_another = image.is_empty() && !address.is_empty() && !of.is_empty() && of != address;
+        let connection = if is_of_another { "" } else { status("lastObservedState") };
         let new: Vec<&Value> = pods.iter().filter(|pod| !old.contains(&pod["metadata"]["uid"])).collect();
         let runs = |pod: &&&Value| {
             let lists = [pod.pointer("/spec/initContainers"), pod.pointer("/spec/containers")];
@@ -529,6 +534,12 @@ impl State {
         let connection = if connection.is_empty() { "not connected yet" } else { connection };
         let words = match &pod {
             Some((pod, _)) => format!("{connection}, pod {pod}"),
+            None if connection == "READY" && !is_up && !old.is_empty() => {
+                "connected to the old pod, and there is no new one".to_owned()
+            }
+            None if connection == "READY" && !is_up => {
+                format!("connected, and no pod runs `{image}` yet")
+            }
             None => connection.to_owned(),
         };
         let name = Key::of(document);
@@ -603,9 +614,28 @@ mod tests {
         assert!(!is_up(&[pod("1", "r/c:v2", "False")], &[]));
         // Connected, but to the image of before.
         assert!(!is_up(&[pod("1", "r/c:v1", "True")], &[]));
+        let words = |pods: &[Value], old: &[&str]| {
+            let old: Vec<Value> = old.iter().map(|uid| json!(uid)).collect();
+            State::of(&source, pods, &old).words
+        };
+        assert_eq!(words(&[pod("1", "r/c:v1", "True")], &[]), "connected, and no pod runs `r/c:v2` yet");
+        let new = "connected to the old pod, and there is no new one";
+        assert_eq!(words(&[pod("1", "r/c:v2", "True")], &["1"]), new);
         // Told to pull again, and not done yet.
         assert!(!is_up(&[pod("1", "r/c:v2", "True")], &["1"]));
         assert!(is_up(&[pod("1", "r/c:v2", "True"), pod("2", "r/c:v2", "True")], &["1"]));
         assert!(!is_up(&[], &["1"]));
+    }
+
+    #[test]
+    fn the_connection_to_a_former_address_is_none_to_the_new_one() {
+        let is_up = |connected: &str| {
+            let source = json!({
+                "kind": "CatalogSource", "metadata": {"name": "c", "namespace": "olm"}, "spec": {"address": "c:50051"},
+                "status": {"connectionState": {"address": connected, "lastObservedState": "READY"}},
+            });
+            State::of(&source, &[], &[]).is_up
+        };
+        assert!(is_up("c:50051") && !is_up("old:50051") && !is_up("c.olm.svc:50051"));
     }
 }

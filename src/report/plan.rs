@@ -33,6 +33,9 @@ pub(super) fn text(
     for why in &preview.not_read {
         line(out, 0, &format!("not read: {why}"))?;
     }
+    for what in &preview.not_checked {
+        line(out, 0, &format!("not checked: {what}"))?;
+    }
     let Some(violations) = violations else { return Ok(()) };
     if violations.is_empty() {
         return line(out, 0, "the plan meets the policy");

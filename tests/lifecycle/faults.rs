@@ -9,6 +9,7 @@ use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::doctor::{Fix, Scope, diagnose, observe};
 use olmkit::lifecycle::engine::{Engine, EngineError, Options};
 use olmkit::lifecycle::install::Install;
+use olmkit::lifecycle::policy::Policy;
 use olmkit::lifecycle::rollback::Rollback;
 use olmkit::lifecycle::simulate::Simulation;
 use olmkit::lifecycle::uninstall::Uninstall;
@@ -23,6 +24,8 @@ struct Faulty {
     inner: Simulation,
     /// Rights that are missing, as verb and plural.
     missing: Vec<(&'static str, &'static str)>,
+    /// Kinds that may not be read, by their plural.
+    hidden: Vec<&'static str>,
     /// How many writes somebody else comes before.
     conflicts: u32,
     /// Whether patches of plans are taken and forgotten.
@@ -48,6 +51,14 @@ impl Faulty {
         Ok(settled && over && phase == "Succeeded")
     }
 
+    fn read(&self, verb: &'static str, resource: &Resource) -> Result<(), ClusterError> {
+        if !self.hidden.contains(&resource.plural.as_str()) {
+            return Ok(());
+        }
+        let resource = resource.full_name();
+        Err(ClusterError::Forbidden { verb, resource, namespace: None, source: None })
+    }
+
     fn write(&mut self, key: &Key) -> Result<(), ClusterError> {
         self.writes += 1;
         if self.conflicts == 0 {
@@ -64,6 +75,7 @@ impl Cluster for Faulty {
     }
 
     fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.read("list", resource)?;
         self.inner.list(resource, namespace)
     }
 
@@ -73,6 +85,7 @@ impl Cluster for Faulty {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, ClusterError> {
+        self.read("get", resource)?;
         self.inner.get(resource, namespace, name)
     }
 
@@ -507,4 +520,35 @@ fn the_doctor_asks_for_the_rights_of_every_step_of_a_repair_first() {
     let expected = "not allowed to patch `installplans/status.operators.coreos.com` in the namespace `ns`";
     assert_eq!(error.to_string(), expected);
     insta::assert_snapshot!(help_of(&error), @r#"the rule `{apiGroups: ["operators.coreos.com"], resources: ["installplans/status"], verbs: ["patch"]}` is missing: add it to a Role there"#);
+}
+
+#[test]
+fn a_description_without_the_right_to_see_events_shows_the_rest() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let mut faulty = Faulty { hidden: vec!["events"], ..Faulty::default() };
+    let shown =
+        world.run_on(&mut faulty, Options::default(), |engine, _| engine.describe("demo", Some(NS))).unwrap();
+    assert_eq!((shown.operator.installed_csv.as_str(), shown.events.len()), ("demo.v0.3.0", 0));
+}
+
+/// A gate stays shut when what it has to look at cannot be seen.
+#[test]
+fn a_plan_meets_no_policy_where_crds_or_custom_resources_cannot_be_read() {
+    let mut world = waiting();
+    let policy = Policy::parse("deny: [breaking-changes]").unwrap();
+    for (hidden, expected) in [
+        (vec![], vec![]),
+        (vec!["customresourcedefinitions"], vec!["not-read", "not-read"]),
+        (vec!["demos"], vec!["not-read"]),
+    ] {
+        let mut faulty = Faulty { hidden, ..Faulty::default() };
+        let options = Options::default();
+        let (preview, csv) =
+            world.run_on(&mut faulty, options, |engine, _| engine.preview("demo", Some(NS))).unwrap();
+        let found: Vec<_> = policy.check(&preview, &csv).into_iter().map(|one| one.rule).collect();
+        assert_eq!(found, expected, "{preview:?}");
+        let all = preview.csvs.iter().flat_map(|csv| &csv.findings);
+        assert!(all.into_iter().all(|one| one.code != "crd-added"), "{preview:?}");
+    }
 }

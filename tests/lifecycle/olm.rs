@@ -436,6 +436,25 @@ fn a_failed_installation_keeps_what_others_have_put_into_its_namespaces_meanwhil
     assert!(told.iter().any(|line| line.starts_with("namespace/operators is kept: ")), "{told:?}");
 }
 
+#[test]
+fn a_failed_installation_keeps_the_crds_of_which_others_have_made_objects_meanwhile() {
+    let mut cluster = Bare { broken: true, ..Bare::default() };
+    let (done, _, planned) =
+        run(&mut cluster, Options::default(), |engine| engine.install_olm(&request("0.46.0")));
+    done.unwrap_err();
+    let metadata = json!({"name": "mine", "namespace": "operators"});
+    cluster.put(
+        json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource", "metadata": metadata}),
+    );
+    let (done, told, _) = run(&mut cluster, Options::default(), |engine| engine.undo_olm(&planned));
+    done.unwrap();
+    assert!(cluster.has("CatalogSource", "mine") && cluster.has("Namespace", "operators"));
+    assert!(cluster.has("CustomResourceDefinition", "catalogsources.operators.coreos.com"));
+    assert!(!cluster.has("Deployment", "olm-operator"));
+    let kept = "catalogsource/mine in operators would go with them, and was not created here";
+    assert!(told.iter().any(|line| line.ends_with(kept)), "{told:?}");
+}
+
 /// A cluster that stops answering when its time is over, as an API server's client does.
 struct Timed(Bare);
 

@@ -175,3 +175,15 @@ fn the_kept_custom_resources_can_be_applied() {
         world.said.borrow().iter().any(|said| said.ends_with("; `kubectl apply -f ns-demo` restores them"))
     );
 }
+
+/// OLM before 0.18, and ClusterServiceVersions that were applied by hand, do not name their package.
+#[test]
+fn a_rollback_removes_what_the_subscription_installed_whatever_it_says_of_itself() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let key = Key::new(&known::CSV, NS, "demo.v0.3.0");
+    let annotations = json!({"operatorframework.io/properties": null, "olm.properties": null});
+    world.cluster.store().patch(&key, &json!({"metadata": {"annotations": annotations}})).unwrap();
+    rollback(&mut world, "0.2.0", Options::default()).unwrap();
+    assert_eq!(world.names(&known::CSV), ["demo.v0.2.0"]);
+}

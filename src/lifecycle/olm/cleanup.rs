@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::status::served;
 use super::uninstall::is_going;
-use super::{GROUP, kinds};
+use super::{GROUP, kinds, probe};
 use crate::lifecycle::api::{Key, Resource, known};
 use crate::lifecycle::engine::{Engine, EngineError, Planned, UNWATCHED};
 
@@ -41,7 +42,23 @@ impl Engine<'_> {
             .collect();
         created.sort_by_key(|(resource, _)| rank(resource));
         let mut kept = Vec::new();
+        let others = self.made_by_others(&created)?;
+        let others_in = |namespace: &str| others.iter().any(|other| other.namespace == namespace);
+        if let Some(first) = others.first() {
+            let more =
+                if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
+            self.say(format!(
+                "OLM's CustomResourceDefinitions are kept: {}{more} would go with them, and was not created here",
+                first.placed()
+            ));
+        }
         for (resource, key) in &created {
+            if resource.kind == known::CRD.kind && !others.is_empty()
+                || resource.kind == known::NAMESPACE.kind && others_in(&key.name)
+            {
+                kept.push(key.clone());
+                continue;
+            }
             if resource.kind == known::NAMESPACE.kind
                 && let Some(reason) = self.used_by_others(&key.name)?
             {
@@ -61,6 +78,17 @@ impl Engine<'_> {
             self.gone(resource, key)?;
         }
         Ok(created.into_iter().map(|(_, key)| key).collect())
+    }
+
+    /// What users make of OLM's kinds, but for what was `created` here: it would go with its CRD.
+    fn made_by_others(&mut self, created: &[(Resource, Key)]) -> Result<Vec<Key>, EngineError> {
+        let mut others = Vec::new();
+        for resource in [&*known::SUBSCRIPTION, &*known::CATALOG_SOURCE, &*known::OPERATOR_GROUP] {
+            let found = served(self.cluster.list(resource, None))?;
+            let keys = found.iter().map(Key::of);
+            others.extend(keys.filter(|key| !created.iter().any(|(_, own)| own == key)));
+        }
+        Ok(others.into_iter().filter(|key| key.namespace != probe::NAMESPACE).collect())
     }
 
     /// Waits until one of OLM's custom resources is gone. Where OLM does not remove its finalizers, they are removed here.

@@ -190,8 +190,9 @@ fn problems(status: &OlmStatus, csvs: &[Value]) -> Vec<String> {
     problems.extend(
         unserved.map(|crd| format!("the CustomResourceDefinition `{}` is not established", crd.name)),
     );
-    let package_server = csvs.iter().find(|csv| super::is_package_server(&Key::of(csv)));
-    if package_server.is_some() && !status.packages_served {
+    let has_package_server = csvs.iter().any(|csv| super::is_package_server(&Key::of(csv)))
+        || status.components.iter().any(|found| found.name == PACKAGE_SERVER);
+    if has_package_server && !status.packages_served {
         problems.push("the API of packages does not answer".to_owned());
     }
     let idle = status.catalogs.iter().filter(|catalog| catalog.state != "READY");
