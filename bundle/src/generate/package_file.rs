@@ -285,7 +285,6 @@ impl<'a> PackageFile<'a> {
     /// The settings that can be read, and what is wrong with the others, key by key: decoding stops at the first value that
     /// does not fit.
     pub(super) fn part(source: Source<'a>, root: Node<'a>) -> PartlyRead<'a> {
-        let root = as_written(&root, source.text());
         let invalid = |error: &decode::DecodeError, span| {
             let place = Place::new(&source, error.span.unwrap_or(span));
             Finding::new(&codes::PACKAGE_VALUE_INVALID, error.to_string()).at(place)
@@ -299,10 +298,12 @@ impl<'a> PackageFile<'a> {
         let whole =
             |entries| Node { value: yaml::Value::Mapping(yaml::Mapping::new(entries)), span: root.span };
         let (mut sound, mut broken, mut findings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut texts = texts_of_csv(&root);
         for entry in map {
-            match decode::decode_strict::<PackageSettings>(&whole(vec![entry.clone()])) {
-                Ok((_, unknown)) => {
-                    findings.extend(unknown.iter().map(|key| unknown_key(&source, key)));
+            match decode::decode_noting::<PackageSettings>(&whole(vec![entry.clone()])) {
+                Ok((_, noted)) => {
+                    findings.extend(noted.unknown.iter().map(|key| unknown_key(&source, key)));
+                    texts.extend(noted.as_text);
                     sound.push(entry.clone());
                 }
                 Err(error) => {
@@ -311,9 +312,16 @@ impl<'a> PackageFile<'a> {
                 }
             }
         }
-        let settings = match decode::decode_strict::<PackageSettings>(&whole(sound)) {
+        // Where a text belongs, `1.10` is not the number 1.1, and `N` not false.
+        let (mut sound, span) = (whole(sound), root.span);
+        let mut root = root;
+        if !texts.is_empty() {
+            (sound, root) =
+                (with_texts(&sound, &texts, source.text()), with_texts(&root, &texts, source.text()));
+        }
+        let settings = match decode::decode_strict::<PackageSettings>(&sound) {
             Ok((settings, _)) => settings,
-            Err(error) => return Err(vec![invalid(&error, root.span)]),
+            Err(error) => return Err(vec![invalid(&error, span)]),
         };
         Ok((Self { source, root, settings, broken }, findings))
     }
@@ -364,23 +372,11 @@ impl<'a> PackageFile<'a> {
     }
 }
 
-/// The package file with texts as they are written: where a text belongs, `1.10` is not the number 1.1, and `N` not false.
-fn as_written<'a>(root: &Node<'a>, text: &'a str) -> Node<'a> {
-    let mut spans = BTreeSet::new();
-    for entry in root.as_mapping().into_iter().flatten() {
-        let alone = yaml::Mapping::new(vec![entry.clone()]);
-        let alone = Node { value: yaml::Value::Mapping(alone), span: root.span };
-        // What cannot be read is reported elsewhere.
-        if let Ok((_, noted)) = decode::decode_noting::<PackageSettings>(&alone) {
-            spans.extend(noted.as_text);
-        }
-    }
-    for key in ["annotations", "labels"] {
-        let metadata = root.get("csv").and_then(|csv| csv.get("metadata"));
-        let texts = metadata.and_then(|metadata| metadata.get(key)).and_then(Node::as_mapping);
-        spans.extend(texts.into_iter().flatten().map(|entry| entry.value.span));
-    }
-    if spans.is_empty() { root.clone() } else { with_texts(root, &spans, text) }
+/// Where annotations and labels of the ClusterServiceVersion stand, which are texts in a part that has no types.
+fn texts_of_csv(root: &Node<'_>) -> BTreeSet<Span> {
+    let metadata = root.get("csv").and_then(|csv| csv.get("metadata"));
+    let maps = ["annotations", "labels"].into_iter().filter_map(|key| metadata?.get(key)?.as_mapping());
+    maps.flatten().map(|entry| entry.value.span).collect()
 }
 
 /// A node in which the numbers and booleans at these places are the texts that stand there.
