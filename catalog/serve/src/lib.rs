@@ -11,9 +11,14 @@
 //! The program `olmkit-serve` is this crate alone, for catalog images.
 //!
 //! ```no_run
-//! use clap::Parser as _;
-//! let flags = olmkit_serve::Flags::parse_from(["olmkit-serve", "catalog"]);
-//! olmkit_serve::run(&flags.config(Vec::new()))?;
+//! #[derive(clap::Parser)]
+//! struct Serve {
+//!     #[command(flatten)]
+//!     flags: olmkit_serve::Flags,
+//! }
+//!
+//! let command = <Serve as clap::Parser>::parse_from(["serve", "catalog"]);
+//! olmkit_serve::run(&command.flags.config(Vec::new()))?;
 //! # Ok::<(), olmkit_serve::ServeError>(())
 //! ```
 
