@@ -394,7 +394,7 @@ fn with_texts<'a>(node: &Node<'a>, spans: &BTreeSet<Span>, text: &'a str) -> Nod
         }
         Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) if spans.contains(&node.span) => {
             let written = text.get(node.span.start as usize..node.span.end as usize).unwrap_or("");
-            // An alias or a tag is not what it stands for.
+            // The source of an alias or a tagged scalar is not its value.
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "+-._:".contains(c);
             match !written.is_empty() && written.chars().all(is_plain) {
                 true => Value::String(written.into()),

@@ -99,7 +99,7 @@ impl Compiled {
     /// It cannot be read, is something else, or its header or index is damaged.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Read { path: path.to_owned(), source };
-        // To open a pipe waits for whoever writes to it.
+        // Opening a pipe blocks until somebody opens it for writing.
         if !std::fs::metadata(path).map_err(failed)?.is_file() {
             return Err(OpenError::Other { path: path.to_owned() });
         }
