@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     manifests::{self, EncodeError, Release, WriteError},
+    migrate::{self, MigrateArgs, MigrateError},
     run::{self, RunArgs, RunError},
     telemetry::chain,
 };
@@ -25,6 +26,7 @@ pub struct Cli {
 enum Command {
     Run(Box<RunArgs>),
     Manifests(ManifestsArgs),
+    MigrateStorage(MigrateArgs),
 }
 
 /// Print the manifests that install the operator, and samples of its API
@@ -66,6 +68,9 @@ pub enum CliError {
     /// The operator could not run, or ended.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Stored objects could not be migrated.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
     /// The answer could not be written to standard output.
     #[error("cannot write to standard output")]
     Stdout(#[source] io::Error),
@@ -75,7 +80,11 @@ impl CliError {
     /// The exit code for it: 1 when the lease was lost, which is no fault of anybody's here, else 3: the work could
     /// not be done. (Misuse is 2, and is found while parsing.)
     pub fn exit_code(&self) -> u8 {
-        if matches!(self, Self::Run(RunError::LeaseLost)) { 1 } else { 3 }
+        match self {
+            Self::Run(RunError::LeaseLost) => 1,
+            Self::Migrate(error) => error.exit_code(),
+            _ => 3,
+        }
     }
 
     /// What went wrong, its causes, and the way out, in one line.
@@ -83,7 +92,7 @@ impl CliError {
         let line = chain(self);
         match self {
             Self::Write(_) => line + "; choose a directory that can be written with --output-dir",
-            Self::Encode(_) | Self::Stdout(_) | Self::Run(_) => line,
+            Self::Encode(_) | Self::Stdout(_) | Self::Run(_) | Self::Migrate(_) => line,
         }
     }
 }
@@ -95,6 +104,7 @@ impl CliError {
 pub fn run(cli: Cli, stdout: &mut dyn Write) -> Result<(), CliError> {
     match cli.command {
         Command::Run(args) => Ok(run::run(*args)?),
+        Command::MigrateStorage(args) => Ok(migrate::run(&args, stdout)?),
         Command::Manifests(args) => {
             let manifests = manifests::manifests(&args.release)?;
             match args.output_dir {

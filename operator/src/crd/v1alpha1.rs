@@ -1,4 +1,7 @@
-//! `cache.example.com/v1alpha1`: what the first users wrote. Served and deprecated; stored as v1.
+//! `cache.example.com/v1alpha1`: what the first users wrote. Stored as v1.
+//!
+//! Deprecated since 0.5.0. docs/version-policy.md promises two minor versions of notice, so 0.7.0 is the first that may set
+//! `served = false`; a later one drops it from the CRD, once `migrate-storage` has run (docs/redis-storage-migration.md).
 #![expect(unreachable_pub, reason = "`KubeSchema` copies each struct, with its `pub`, into a function")]
 
 use kube::{CustomResource, KubeSchema};
@@ -16,7 +19,7 @@ use super::v1::RedisClusterStatus;
     shortname = "rdc",
     namespaced,
     storage = false,
-    deprecated = "cache.example.com/v1alpha1 RedisCluster is deprecated; use cache.example.com/v1",
+    deprecated = "cache.example.com/v1alpha1 RedisCluster is deprecated, and no longer served from release 0.7.0 on; use cache.example.com/v1",
     doc = "A Redis Cluster: `spec.size` Redis nodes that share 16384 hash slots.",
     derive = "PartialEq",
     status = "RedisClusterStatus",

@@ -11,6 +11,7 @@ mod api;
 mod bench;
 #[path = "../../../tests/support/client.rs"]
 mod client;
+mod migration;
 mod node;
 mod outage;
 mod pretend;
@@ -95,6 +96,7 @@ fn main() {
         }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
+    trials.push(migration::trial(&api));
     trials.extend(outage::trials(&redis));
     // It is about figures, and takes minutes.
     if std::env::var("OLMKIT_BENCH").is_ok_and(|value| value == "1") {
