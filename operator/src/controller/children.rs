@@ -33,7 +33,10 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
-use super::intent::{INTENT, intent};
+use super::{
+    intent::{INTENT, intent},
+    live::{self, RECORD, Record},
+};
 use crate::crd::{RedisCluster, v1::Storage};
 
 /// The label that every child carries, with [`CONTROL_PLANE`] as its value.
@@ -144,17 +147,32 @@ pub fn auth_secret(cluster: &RedisCluster, password: &str) -> Secret {
     }
 }
 
-/// redis.conf and the scripts, without the password.
-pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
+/// redis.conf and the scripts, without the password. Until running nodes have `taken` the directives of the spec, those are as they
+/// are in `found`, the ConfigMap that exists: a pod that restarts meanwhile starts.
+pub fn config_map(
+    cluster: &RedisCluster,
+    defaults: &Defaults,
+    found: Option<&ConfigMap>,
+    taken: bool,
+) -> ConfigMap {
+    let conf = |found: &'_ ConfigMap| found.data.as_ref()?.get("redis.conf").cloned();
+    let before = found.and_then(conf).filter(|_| !taken);
+    let record = Record::next(cluster, found);
+    let mut metadata = metadata(cluster, Names::of(cluster).config);
+    metadata.annotations = Some(BTreeMap::from([(RECORD.to_owned(), record.text())]));
+    if let Some(found) = found.filter(|found| Record::of(found).is_some_and(|before| before != record)) {
+        // It counts on from this one.
+        metadata.resource_version = found.resource_version();
+    }
     let data = [
-        ("redis.conf", redis_conf(cluster, defaults)),
+        ("redis.conf", redis_conf(cluster, defaults, before.as_deref())),
         ("start.sh", start_script(cluster, defaults)),
         ("ready.sh", READY.into()),
         ("live.sh", LIVE.into()),
         ("stop.sh", STOP.into()),
     ];
     ConfigMap {
-        metadata: metadata(cluster, Names::of(cluster).config),
+        metadata,
         data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
         ..Default::default()
     }
@@ -164,17 +182,23 @@ pub fn config_map(cluster: &RedisCluster, defaults: &Defaults) -> ConfigMap {
 /// election. It has no data yet, and a primary that comes back with all keys would drop them.
 const VALIDITY: u32 = 20_000;
 
-fn redis_conf(cluster: &RedisCluster, defaults: &Defaults) -> String {
+fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>) -> String {
     let persistence = if cluster.spec.storage.is_some() {
         "appendonly yes\nappendfilename appendonly.aof\nappenddirname appendonlydir\ndbfilename dump.rdb"
     } else {
         "appendonly no\nsave \"\""
     };
     let timeout = defaults.node_timeout_ms;
+    let wanted = live::wanted(cluster);
     // Later lines win over directives that were stored before the schema refused them.
     let mut conf = String::new();
     for (directive, value) in &cluster.spec.config {
-        conf += &format!("{directive} {value}\n");
+        if before.is_none() || !live::is_live(directive) {
+            conf += &format!("{directive} {value}\n");
+        }
+    }
+    for line in before.into_iter().flat_map(|before| live::kept_lines(before, &wanted)) {
+        conf += &format!("{line}\n");
     }
     conf += &format!(
         "port {PORT}\ndir /data\n{persistence}\ncluster-enabled yes\ncluster-config-file nodes.conf\n\
@@ -336,8 +360,13 @@ pub fn network_policy(cluster: &RedisCluster) -> NetworkPolicy {
     }
 }
 
-/// The StatefulSet, with this number of replicas.
-pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) -> StatefulSet {
+/// The StatefulSet, with this number of replicas. `removals` is that of the [`Record`].
+pub fn stateful_set(
+    cluster: &RedisCluster,
+    defaults: &Defaults,
+    replicas: u32,
+    removals: u64,
+) -> StatefulSet {
     let names = Names::of(cluster);
     let storage = cluster.spec.storage.as_ref();
     StatefulSet {
@@ -357,7 +386,7 @@ pub fn stateful_set(cluster: &RedisCluster, defaults: &Defaults, replicas: u32) 
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels(&names.cluster)),
-                    annotations: Some(BTreeMap::from([(INTENT.into(), intent(cluster))])),
+                    annotations: Some(BTreeMap::from([(INTENT.into(), intent(cluster, removals))])),
                     ..Default::default()
                 }),
                 spec: Some(pod(cluster, &names, defaults)),
@@ -669,7 +698,7 @@ mod tests {
             "spec": {"size": 3, "storage": {"size": "1Gi"}},
         });
         let cluster: RedisCluster = serde_json::from_value(object).unwrap();
-        let set = stateful_set(&cluster, &Defaults::default(), 3);
+        let set = stateful_set(&cluster, &Defaults::default(), 3, 0);
         let template = serde_json::to_string_pretty(&set.spec.unwrap().template).unwrap() + "\n";
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pod-template.json");
         if std::env::var_os("OLMKIT_GENERATE").is_some() {
@@ -689,7 +718,7 @@ mod tests {
                 }},
             });
             let cluster: RedisCluster = serde_json::from_value(object).unwrap();
-            redis_conf(&cluster, &Defaults::default())
+            redis_conf(&cluster, &Defaults::default(), None)
         };
         let last = |conf: &str, directive: &str| {
             let lines = conf.lines().filter_map(|line| line.split_once(' '));
@@ -705,6 +734,34 @@ mod tests {
         }
     }
 
+    /// It would keep every pod that restarts from starting.
+    #[test]
+    fn a_value_that_redis_has_not_taken_is_not_in_redis_conf() {
+        let cluster = |config: Value| -> RedisCluster {
+            let object = json!({
+                "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+                "spec": {"size": 3, "config": config},
+            });
+            serde_json::from_value(object).unwrap()
+        };
+        let defaults = Defaults::default();
+        let users = |map: &ConfigMap| {
+            let conf = &map.data.as_ref().unwrap()["redis.conf"];
+            conf.lines().take_while(|line| !line.starts_with("port")).collect::<Vec<_>>().join("; ")
+        };
+        let old = json!({"maxmemory": "1mb", "timeout": "9", "io-threads": "2"});
+        let found = config_map(&cluster(old), &defaults, None, true);
+        assert_eq!(users(&found), "io-threads 2; maxmemory 1mb; timeout 9");
+        // One was removed, one is refused, one is new, and the last replaces pods.
+        let new = cluster(json!({"maxmemory": "0.5mb", "hz": "20", "io-threads": "4"}));
+        let meanwhile = config_map(&new, &defaults, Some(&found), false);
+        assert_eq!(users(&meanwhile), "io-threads 4; maxmemory 1mb");
+        assert_eq!(
+            users(&config_map(&new, &defaults, Some(&found), true)),
+            "hz 20; io-threads 4; maxmemory 0.5mb"
+        );
+    }
+
     /// Volumes are deleted by the operator alone.
     #[test]
     fn kubernetes_deletes_no_volume_by_itself() {
@@ -714,7 +771,7 @@ mod tests {
                 "spec": {"size": 3, "storage": {"size": "1Gi", "deletionPolicy": policy}},
             });
             let cluster: RedisCluster = serde_json::from_value(object).unwrap();
-            let set = stateful_set(&cluster, &Defaults::default(), 3).spec.unwrap();
+            let set = stateful_set(&cluster, &Defaults::default(), 3, 0).spec.unwrap();
             assert_eq!(set.persistent_volume_claim_retention_policy, Some(retain()));
         }
     }

@@ -63,6 +63,7 @@ mod tests {
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             version: version.into(),
+            run_id: String::new(),
         };
         Pod { image: Some(image.into()), outdated, redis: Some(redis), ..Pod::default() }
     }

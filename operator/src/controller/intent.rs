@@ -1,8 +1,8 @@
 //! What the spec wants of each pod, as one hash in the annotation [`INTENT`] of the pod template: a pod with another one is
 //! outdated, and is replaced.
 //!
-//! Only what users write counts. A new release of the operator that changes the template otherwise must not replace pods:
-//! they get its template whenever they are replaced for another reason.
+//! Directives that Redis takes while it runs are not part of it. Only what users write counts: a new release of the operator that
+//! changes the template otherwise must not replace pods. They get its template whenever they are replaced for another reason.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,10 @@ use kube::ResourceExt;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::children::{self, Names};
+use super::{
+    children::{self, Names},
+    live,
+};
 use crate::crd::RedisCluster;
 
 /// Annotation of the pod template and its pods.
@@ -28,26 +31,29 @@ pub const INTENT: &str = "cache.example.com/intent";
 pub const ADOPTED: &str = "cache.example.com/adopted-intent";
 
 /// What the annotation [`ADOPTED`] of a StatefulSet should be.
-pub fn adopted(cluster: &RedisCluster, found: &StatefulSet) -> Option<String> {
+pub fn adopted(cluster: &RedisCluster, removals: u64, found: &StatefulSet) -> Option<String> {
     let template = found.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
     let annotations = template.and_then(|metadata| metadata.annotations.as_ref());
     let hashed = annotations.is_some_and(|annotations| annotations.contains_key(INTENT));
-    found.annotations().get(ADOPTED).cloned().or_else(|| (!hashed).then(|| intent(cluster)))
+    found.annotations().get(ADOPTED).cloned().or_else(|| (!hashed).then(|| intent(cluster, removals)))
 }
 
-/// The hash of what the spec wants of each pod.
-pub fn intent(cluster: &RedisCluster) -> String {
+/// The hash of what the spec wants of each pod, with the number of directives that were removed from running nodes' configuration.
+pub fn intent(cluster: &RedisCluster, removals: u64) -> String {
     let spec = &cluster.spec;
     let resources = spec.resources.clone().unwrap_or_default();
     let (secret, key) = Names::of(cluster).auth;
     // Every word that is here is part of all hashes: changing one replaces the pods of all clusters.
-    let wanted = BTreeMap::from([
+    let mut wanted = BTreeMap::from([
         ("image", json!(spec.image)),
-        ("config", json!(spec.config)),
+        ("config", json!(live::at_start(cluster))),
         ("requests", json!(quantities(&resources.requests))),
         ("limits", json!(quantities(&resources.limits))),
         ("auth", json!([secret, key])),
     ]);
+    if removals > 0 {
+        wanted.insert("removals", json!(removals));
+    }
     let hash = Sha256::digest(json!(wanted).to_string());
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -60,11 +66,10 @@ fn quantities(map: &BTreeMap<String, Quantity>) -> BTreeMap<&str, String> {
     map.iter().map(|(name, quantity)| (name.as_str(), text(quantity))).collect()
 }
 
-/// Whether a pod of this StatefulSet has another template than the spec wants.
-pub fn is_outdated(cluster: &RedisCluster, set: &StatefulSet, pod: &Pod) -> bool {
-    let adopted = || set.annotations().get(ADOPTED);
-    match pod.annotations().get(INTENT).or_else(adopted) {
-        Some(found) if *found != intent(cluster) => true,
+/// Whether a pod has another template than the spec wants. `adopted` is the annotation of its StatefulSet.
+pub fn is_outdated(cluster: &RedisCluster, removals: u64, adopted: Option<&String>, pod: &Pod) -> bool {
+    match pod.annotations().get(INTENT).or(adopted) {
+        Some(found) if *found != intent(cluster, removals) => true,
         Some(_) if pod.annotations().contains_key(INTENT) => false,
         _ => !fits(cluster, pod),
     }
@@ -116,20 +121,20 @@ mod tests {
     }
 
     fn made_from(cluster: &RedisCluster) -> Pod {
-        let set = stateful_set(cluster, &Defaults::default(), 3);
+        let set = stateful_set(cluster, &Defaults::default(), 3, 0);
         pod(&serde_json::to_value(set.spec.unwrap().template).unwrap())
     }
 
     /// The hash of the same spec never changes: it would replace every pod of every cluster.
     #[test]
     fn a_new_release_of_the_operator_replaces_no_pod() {
-        assert_eq!(intent(&cluster(json!({"size": 3, "image": "redis:7"}))), "d04852a17059d887");
+        assert_eq!(intent(&cluster(json!({"size": 3, "image": "redis:7"})), 0), "d04852a17059d887");
         let full = json!({
             "size": 6, "replicasPerShard": 1, "image": "redis:7", "storage": {"size": "1Gi"},
-            "config": {"maxmemory": "64mb"}, "auth": {"secretName": "own", "key": "word"},
+            "config": {"maxmemory": "64mb", "io-threads": "2"}, "auth": {"secretName": "own", "key": "word"},
             "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}},
         });
-        assert_eq!(intent(&cluster(full)), "5c8b324e08c51ea5");
+        assert_eq!(intent(&cluster(full), 0), "7db1eec0c858a3ed");
     }
 
     /// The template of 0.5.0 has no hash. Its pods stay.
@@ -140,7 +145,7 @@ mod tests {
         let of = |change: fn(&mut Value)| {
             let mut spec = json!({"size": 3, "storage": {"size": "1Gi"}});
             change(&mut spec);
-            is_outdated(&cluster(spec), &StatefulSet::default(), &pod(&template))
+            is_outdated(&cluster(spec), 0, None, &pod(&template))
         };
         assert!(!of(|_| {}));
         assert!(!of(|spec| spec["size"] = 5.into()));
@@ -158,30 +163,34 @@ mod tests {
         let mut set: StatefulSet =
             serde_json::from_value(json!({"metadata": {}, "spec": {"template": template}})).unwrap();
         set.metadata.annotations =
-            adopted(&old, &set).map(|hash| BTreeMap::from([(ADOPTED.to_owned(), hash)]));
-        assert!(!is_outdated(&old, &set, &pod(&template)));
-        let config = json!({"size": 3, "storage": {"size": "1Gi"}, "config": {"maxmemory": "64mb"}});
+            adopted(&old, 0, &set).map(|hash| BTreeMap::from([(ADOPTED.to_owned(), hash)]));
+        assert!(!is_outdated(&old, 0, set.annotations().get(ADOPTED), &pod(&template)));
+        let config = json!({"size": 3, "storage": {"size": "1Gi"}, "config": {"io-threads": "2"}});
         let new = cluster(config);
-        assert!(is_outdated(&new, &set, &pod(&template)));
-        assert_eq!(adopted(&new, &set), Some(intent(&old)), "it stays");
-        assert_eq!(adopted(&new, &stateful_set(&new, &Defaults::default(), 3)), None);
+        assert!(is_outdated(&new, 0, set.annotations().get(ADOPTED), &pod(&template)));
+        assert_eq!(adopted(&new, 0, &set), Some(intent(&old, 0)), "it stays");
+        assert_eq!(adopted(&new, 0, &stateful_set(&new, &Defaults::default(), 3, 0)), None);
     }
 
     #[test]
     fn what_replaces_pods() {
         let old = json!({
-            "size": 3, "image": "redis:7", "config": {"maxmemory": "64mb"}, "storage": {"size": "1Gi"},
+            "size": 3, "image": "redis:7", "config": {"io-threads": "2"}, "storage": {"size": "1Gi"},
             "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}},
         });
         let pod = made_from(&cluster(old.clone()));
         let replaces = |field: &str, value: Value| {
             let mut new = old.clone();
             new[field] = value;
-            is_outdated(&cluster(new), &StatefulSet::default(), &pod)
+            is_outdated(&cluster(new), 0, None, &pod)
         };
         assert!(replaces("image", json!("redis:8")));
-        assert!(replaces("config", json!({"maxmemory": "65mb"})));
+        assert!(replaces("config", json!({"io-threads": "3"})));
         assert!(replaces("config", json!({})));
+        assert!(
+            !replaces("config", json!({"io-threads": "2", "maxmemory": "65mb"})),
+            "Redis takes it while it runs"
+        );
         assert!(replaces("resources", Value::Null), "what is no longer wanted is removed");
         assert!(!replaces(
             "resources",

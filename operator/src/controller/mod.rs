@@ -10,6 +10,7 @@ pub mod downgrade;
 mod error;
 mod finalize;
 pub mod intent;
+pub mod live;
 pub mod problem;
 pub mod promotions;
 mod reconciler;
@@ -107,6 +108,8 @@ struct Memory {
     drained: Option<Instant>,
     /// When replicas became primaries.
     promotions: Option<Promotions>,
+    /// The runs of redis-server that have taken the directives with this hash.
+    configured: (String, BTreeSet<String>),
     /// Why the last migration skipped slots.
     skipped: Option<String>,
     /// The slots that it left open when it was interrupted.

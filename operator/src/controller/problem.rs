@@ -1,5 +1,10 @@
 //! Problems that only the user can resolve: each is reported in a condition and an Event, with what to do.
 
+use crate::server::configure::Refusal;
+
+/// Reason of Degraded and of UpdatePending.
+pub const CONFIG_REFUSED: &str = "ConfigRefused";
+
 /// Something that keeps the operator from managing a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,6 +66,9 @@ pub enum Problem {
         /// The Secret.
         name: String,
     },
+    /// Redis refuses a directive.
+    #[error("{0}; correct or remove the directive: nodes keep the values that they had")]
+    ConfigRefused(Refusal),
     /// A key cannot be moved without stalling its clients.
     #[error("{0}; split or delete the key, and the slot is migrated")]
     KeyTooLarge(String),
@@ -79,6 +87,7 @@ impl Problem {
             }
             Self::Refused { .. } | Self::InvalidSpec(_) => "InvalidSpec",
             Self::PasswordRejected { .. } => "PasswordRejected",
+            Self::ConfigRefused(_) => CONFIG_REFUSED,
             Self::KeyTooLarge(_) => "KeyTooLarge",
             Self::Paused => "Paused",
         }

@@ -81,6 +81,7 @@ mod tests {
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             version: "7.0.15".into(),
+            run_id: String::new(),
         };
         let pod = |number: u8| Pod { redis: Some(node(number)), ..Pod::default() };
         Observed { pods: vec![pod(1), pod(2)], ..Observed::default() }

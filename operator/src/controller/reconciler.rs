@@ -9,7 +9,7 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::StatefulSet,
-        core::v1::{PersistentVolumeClaim, Pod, PodSpec, Secret},
+        core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodSpec, Secret},
     },
     apimachinery::pkg::apis::meta::v1::Time,
     jiff::Timestamp,
@@ -34,6 +34,7 @@ use super::{
     finalize::{FINALIZER, finalize},
     intent::{self, is_outdated},
     lasts,
+    live::{self, Record},
     problem::Problem,
     promotions::Promotions,
     status::{self, Notice, View},
@@ -48,6 +49,7 @@ use crate::{
     server::{
         Access, Password,
         act::{ActError, Done, Permit, act},
+        configure::{Refusal, configure},
         observe::observe,
     },
 };
@@ -84,6 +86,15 @@ impl Permit for Leading<'_> {
     }
 }
 
+/// What became of the directives that Redis takes while it runs.
+#[derive(Default)]
+struct LiveConfig {
+    /// Nodes that responded and have not taken them.
+    pending: usize,
+    /// Why not, if Redis said so.
+    refusal: Option<Refusal>,
+}
+
 /// One reconcile of one cluster.
 pub(super) struct Reconciler<'a> {
     pub(super) scope: &'a Scope,
@@ -117,7 +128,8 @@ impl Reconciler<'_> {
             Err(missing) => problem = problem.or(Some(missing)),
         }
         let set = self.stateful_set().await?;
-        let mut pods = self.pods(set.as_ref());
+        let found = self.config_map().await?;
+        let mut pods = self.pods(set.as_ref(), Record::next(self.cluster, found.as_ref()).removals);
         if self.cluster.spec.replicas_per_shard > 0 {
             for pod in &mut pods {
                 pod.zone = self.scope.zone(pod.host.as_deref()).await;
@@ -176,12 +188,14 @@ impl Reconciler<'_> {
         }
         // A repair waits for no other object, whatever the API server says of those.
         let mut done = Ok(Done::default());
+        let mut config = LiveConfig::default();
         let repairs = plan.step.is_repair();
         if problem.is_none() {
             if repairs {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
-            problem = self.make_children(set.as_ref(), &topology, &plan).await?;
+            config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
+            problem = self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, &config).await?;
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
         // Also while a problem stops other changes: pods come and go anyway.
@@ -199,7 +213,13 @@ impl Reconciler<'_> {
             memory.left_open = std::mem::take(&mut done.left_open);
             memory.skipped = done.skipped.as_ref().map(ToString::to_string).or(skipped);
         }
-        problem = problem.or(memory.skipped.clone().map(Problem::KeyTooLarge));
+        // Neither keeps anything else from being done.
+        let waits = if problem.is_some() {
+            problem.clone()
+        } else {
+            memory.skipped.clone().map(Problem::KeyTooLarge)
+        };
+        problem = waits.clone().or(config.refusal.clone().map(Problem::ConfigRefused));
         let now = Time(Timestamp::now());
         let view = View {
             cluster: self.cluster,
@@ -207,13 +227,16 @@ impl Reconciler<'_> {
             plan: &plan,
             problem: problem.as_ref(),
             volume_size: set.as_ref().and_then(|set| self.other_volume_size(set)),
+            unconfigured: config.pending,
             now,
         };
         self.update_status(memory, &old, &view).await?;
         // The other slots continue to migrate.
         let done = done?;
-        let waits = if done.slots > 0 || done.interrupted { None } else { problem.as_ref() };
-        Ok(self.next(&plan, waits))
+        let waits = if done.slots > 0 || done.interrupted { None } else { waits.as_ref() };
+        let next = self.next(&plan, waits);
+        let again = config.pending > 0 && config.refusal.is_none() && plan.step == Step::Settled;
+        Ok(if again { Action::requeue(Duration::from_secs(1)) } else { next })
     }
 
     /// An Event if another installation of the operator manages this cluster.
@@ -295,6 +318,16 @@ impl Reconciler<'_> {
         call("get", "StatefulSet", api.get_opt(&self.key.1), leadership).await
     }
 
+    /// The ConfigMap, from the cache or else the API server: without it, what was given to running nodes would not be known.
+    async fn config_map(&self) -> Result<Option<ConfigMap>, ReconcileError> {
+        let name = Names::of(self.cluster).config;
+        if let Some(found) = Caches::child(&self.scope.caches.config_maps, self.key, &name) {
+            return Ok(Some((*found).clone()));
+        }
+        let api: Api<ConfigMap> = self.scope.api(self.key);
+        call("get", "ConfigMap", api.get_opt(&name), &self.scope.context.leadership).await
+    }
+
     /// A spec that breaks today's rules may have been stored under older ones.
     fn invalid(&self) -> Option<Problem> {
         let spec = &self.cluster.spec;
@@ -364,7 +397,7 @@ impl Reconciler<'_> {
             .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
     }
 
-    fn pods(&self, set: Option<&StatefulSet>) -> Vec<plan::Pod> {
+    fn pods(&self, set: Option<&StatefulSet>, removals: u64) -> Vec<plan::Pod> {
         let Some(set) = set.filter(|set| self.owns(*set)) else { return vec![] };
         let (uid, prefix) = (set.uid(), format!("{}-", self.key.1));
         let mut pods: Vec<plan::Pod> = self
@@ -377,24 +410,63 @@ impl Reconciler<'_> {
             // Never treat a pod of another owner as one of this cluster.
             .filter(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()))
             .filter_map(|pod| {
-                Some(plan::Pod { outdated: is_outdated(self.cluster, set, pod), ..seen_pod(pod, &prefix)? })
+                let adopted = set.annotations().get(intent::ADOPTED);
+                let outdated = is_outdated(self.cluster, removals, adopted, pod);
+                Some(plan::Pod { outdated, ..seen_pod(pod, &prefix)? })
             })
             .collect();
         pods.sort_by_key(|pod| pod.ordinal);
         pods
     }
 
+    /// Gives the directives of the spec that Redis takes while it runs to all nodes that do not have them. A new leader does not
+    /// know who has them, and gives them to all.
+    async fn configure(
+        &self,
+        memory: &mut Memory,
+        access: &Access,
+        permit: &Leading<'_>,
+        found: Option<&ConfigMap>,
+        observed: &Observed,
+    ) -> LiveConfig {
+        let wanted = live::wanted(self.cluster);
+        let hash = live::hash(&wanted);
+        let (known, runs) = &mut memory.configured;
+        if *known != hash {
+            (*known, *runs) = (hash, Default::default());
+        }
+        let nodes = || observed.pods.iter().filter_map(|pod| Some((pod, &pod.redis.as_ref()?.run_id)));
+        runs.retain(|run| nodes().any(|(_, node)| node == run));
+        let lacking: Vec<_> = nodes().filter(|(_, run)| !runs.contains(*run)).map(|(pod, _)| pod).collect();
+        if wanted.is_empty() || lacking.is_empty() {
+            return LiveConfig::default();
+        }
+        // What is not recorded could not be taken back later.
+        if !found.and_then(Record::of).is_some_and(|record| record.covers(&wanted)) {
+            return LiveConfig { pending: lacking.len(), refusal: None };
+        }
+        let pending = lacking.len();
+        let configured = configure(access, permit, lacking, &wanted).await;
+        info!(nodes = configured.runs.len(), refused = ?configured.refusal, "configured");
+        let pending = pending - configured.runs.len();
+        runs.extend(configured.runs);
+        LiveConfig { pending, refusal: configured.refusal }
+    }
+
     async fn make_children(
         &self,
         found: Option<&StatefulSet>,
+        found_config: Option<&ConfigMap>,
         topology: &Topology<'_>,
         plan: &Plan,
+        config: &LiveConfig,
     ) -> Result<Option<Problem>, ReconcileError> {
         let (cluster, defaults, caches) = (self.cluster, &self.scope.context.defaults, &self.scope.caches);
-        let mut set = children::stateful_set(cluster, defaults, plan.replicas);
+        let removals = Record::next(cluster, found_config).removals;
+        let mut set = children::stateful_set(cluster, defaults, plan.replicas, removals);
         if let Some(found) = found {
-            if let Some(adopted) = intent::adopted(cluster, found) {
-                set.metadata.annotations = Some([(intent::ADOPTED.to_owned(), adopted)].into());
+            if let Some(adopted) = intent::adopted(cluster, removals, found) {
+                set.annotations_mut().insert(intent::ADOPTED.to_owned(), adopted);
             }
             if let (Some(wanted), Some(found)) = (&mut set.spec, &found.spec) {
                 // They are immutable.
@@ -410,10 +482,9 @@ impl Reconciler<'_> {
             }
         }
         let [headless, client] = children::services(cluster);
-        let problem = match self
-            .ensure("ConfigMap", &caches.config_maps, &children::config_map(cluster, defaults))
-            .await?
-        {
+        // Where all nodes refuse or cannot be asked, they keep what they have, and so does the file.
+        let config_map = children::config_map(cluster, defaults, found_config, config.pending == 0);
+        let problem = match self.ensure("ConfigMap", &caches.config_maps, &config_map).await? {
             None => self.ensure("Service", &caches.services, &headless).await?,
             problem => problem,
         };

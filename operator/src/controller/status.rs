@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{ResourceExt, runtime::events::EventType};
 
-use super::{children, problem::Problem};
+use super::{
+    children,
+    problem::{CONFIG_REFUSED, Problem},
+};
 use crate::{
     crd::{
         RedisCluster,
@@ -40,6 +43,8 @@ pub struct View<'a> {
     pub problem: Option<&'a Problem>,
     /// The size of the volumes, if it differs from the spec.
     pub volume_size: Option<&'a str>,
+    /// Nodes that have not taken the directives of `spec.config` that Redis takes while it runs.
+    pub unconfigured: usize,
     /// The time.
     pub now: Time,
 }
@@ -209,6 +214,9 @@ fn is_slow(topology: &Topology<'_>) -> bool {
     members + 1 < topology.goal.size as usize || overdue
 }
 
+/// Reason of UpdatePending: running nodes have not taken new directives.
+const CONFIG_PENDING: &str = "ConfigPending";
+
 /// Reason of the condition Degraded, and of its Event.
 const ROLLOUT_FAILED: &str = "RolloutFailed";
 
@@ -320,6 +328,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     };
     let progressing = match (view.problem, view.plan.step) {
         (Some(problem), _) => (false, problem.reason(), problem.to_string()),
+        (None, Step::Settled) if view.unconfigured > 0 => (true, CONFIG_PENDING, unconfigured(view)),
         (None, Step::Settled) => (false, "Settled", "up to date".into()),
         (None, step) if failed(step) => (false, waits, why.clone()),
         (None, _) => (true, waits, why.clone()),
@@ -381,6 +390,10 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
                 "volumes are still {size}: the operator does not resize volumes; resize the PersistentVolumeClaims, or revert spec.storage.size"
             ),
         )
+    } else if let Some(Problem::ConfigRefused(refusal)) = view.problem {
+        (true, CONFIG_REFUSED, refusal.to_string())
+    } else if view.unconfigured > 0 && !is_updating(old, view) {
+        (true, CONFIG_PENDING, unconfigured(view))
     } else if !is_updating(old, view) {
         (false, "UpToDate", "all pods have what the spec wants".into())
     } else {
@@ -399,10 +412,13 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else {
         (false, "NotFormed", "the cluster has not been formed yet".into())
     };
-    let ready = if view.problem.is_none() && view.plan.step == Step::Settled && topology.serves() {
+    let settled = view.problem.is_none() && view.plan.step == Step::Settled && view.unconfigured == 0;
+    let ready = if settled && topology.serves() {
         (true, "Settled", "the cluster matches its spec".into())
     } else if let Some(problem) = view.problem {
         (false, problem.reason(), problem.to_string())
+    } else if view.plan.step == Step::Settled && view.unconfigured > 0 {
+        (false, CONFIG_PENDING, unconfigured(view))
     } else {
         (false, waits, why.clone())
     };
@@ -410,6 +426,10 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     let made = CONDITIONS.into_iter().zip(all);
     made.map(|(kind, (is_true, reason, message))| condition(old, view, kind, is_true, reason, message))
         .collect()
+}
+
+fn unconfigured(view: &View<'_>) -> String {
+    format!("{} running nodes have not taken spec.config yet", view.unconfigured)
 }
 
 fn condition(
@@ -613,12 +633,14 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
     let update = status.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
     update.is_some_and(|update| {
         update.status == "True"
-            && !["VolumesNotResized", "DowngradeRefused"].contains(&update.reason.as_str())
+            && !["VolumesNotResized", "DowngradeRefused", CONFIG_PENDING, CONFIG_REFUSED]
+                .contains(&update.reason.as_str())
     })
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 14] = [
+const WARNINGS: [&str; 15] = [
+    CONFIG_REFUSED,
     "DataLost",
     "DowngradeRefused",
     "ForeignNode",
@@ -787,6 +809,7 @@ mod tests {
             plan: &plan,
             problem: None,
             volume_size: None,
+            unconfigured: 0,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };
         let made = status(&RedisClusterStatus::default(), &view).conditions;

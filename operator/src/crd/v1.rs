@@ -95,7 +95,7 @@ pub struct RedisClusterSpec {
     #[schemars(length(min = 1, max = 512))]
     pub image: String,
 
-    /// Directives for redis.conf, for example `maxmemory: 512mb`. Directives that decide how nodes find and trust each other belong to the operator and are refused.
+    /// Directives for redis.conf, for example `maxmemory: 512mb`. A new value of a directive that Redis takes while it runs reaches all nodes at once; other directives, and removing one, replace pods. Directives that decide how nodes find and trust each other belong to the operator and are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "config_schema")]
     #[x_kube(

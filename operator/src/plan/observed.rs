@@ -137,6 +137,8 @@ pub struct Node {
     pub importing: BTreeMap<u16, NodeId>,
     /// `redis_version`.
     pub version: String,
+    /// `run_id`: another for each process.
+    pub run_id: String,
 }
 
 /// A replica's connection to its primary.

@@ -3,6 +3,7 @@
 //! whether this operator still leads.
 
 pub mod act;
+pub mod configure;
 pub mod observe;
 pub mod parse;
 

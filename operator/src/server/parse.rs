@@ -98,6 +98,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         migrating,
         importing,
         version: get("redis_version").into(),
+        run_id: get("run_id").into(),
     })
 }
 

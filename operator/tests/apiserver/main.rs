@@ -24,6 +24,7 @@ mod support;
 mod writer;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -32,7 +33,7 @@ use k8s_openapi::{
     api::{
         apps::v1::StatefulSet,
         coordination::v1::Lease,
-        core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret, Service},
+        core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Secret, Service},
         policy::v1::PodDisruptionBudget,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -47,6 +48,8 @@ use libtest_mimic::Arguments;
 use redis_operator::{
     controller::{children, intent},
     crd::{self, RedisCluster, v1::Role},
+    metrics::Metrics,
+    server::{Access, Password},
 };
 use serde_json::{Value, json};
 
@@ -93,6 +96,9 @@ fn main() {
         trial("copies_of_a_shard_are_on_different_nodes_and_zones", &redis, |world| world.run(placement)),
         trial("a_new_configuration_reaches_every_pod_and_a_broken_image_only_one", &redis, |world| {
             world.run(updates)
+        }),
+        trial("a_directive_reaches_running_nodes_and_one_that_redis_refuses_none", &redis, |world| {
+            world.run(live_configuration)
         }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
@@ -623,7 +629,7 @@ async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
     settled(&clusters, &mut node, 3).await;
     assert_eq!(before, uids().await);
 
-    change(json!({"config": {"maxmemory": "100mb"}, "resources": null})).await;
+    change(json!({"config": {"tcp-backlog": "128"}, "resources": null})).await;
     eventually("the update is pending", async || {
         node.turn().await;
         condition("UpdatePending").await.filter(|(is_true, ..)| *is_true)
@@ -639,8 +645,8 @@ async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
         let ip = pod.status.unwrap().pod_ip.unwrap();
         let password = secret_of(&client, "updates").await;
         let mut redis = redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap();
-        let set: Vec<String> = redis::cmd("CONFIG").arg("GET").arg("maxmemory").query(&mut redis).unwrap();
-        assert_eq!(set[1], "104857600");
+        let set: Vec<String> = redis::cmd("CONFIG").arg("GET").arg("tcp-backlog").query(&mut redis).unwrap();
+        assert_eq!(set[1], "128");
     }
 
     change(json!({"image": node::NO_IMAGE})).await;
@@ -665,6 +671,94 @@ async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
     .await;
     let template = sets.get("rc").await.unwrap().spec.unwrap().template.spec.unwrap();
     assert_eq!(template.containers[0].image.as_deref(), Some("docker.io/library/redis:7.2.5"));
+}
+
+/// Directives that Redis takes while it runs: set under a client's writes, refused, corrected, and removed.
+async fn live_configuration(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "live").await;
+    let flags = ["--no-leader-election", "--namespace", "live", "--watch-namespace", "live"];
+    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "live", 90, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "live", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "live");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "live");
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "live");
+    settled(&clusters, &mut node, 3).await;
+    let password = secret_of(&client, "live").await;
+    let condition = async |kind: &str| {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+        Some((found.status == "True", found.reason, found.message))
+    };
+    let change = async |config: Value| {
+        let patch = Patch::Merge(json!({"spec": {"config": config}}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    let all = async || pods.list(&ListParams::default()).await.unwrap().items;
+    let uids = async || all().await.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>();
+    let values = async |directive: &str| {
+        let mut values = BTreeSet::new();
+        for pod in all().await {
+            let ip = pod.status.unwrap().pod_ip.unwrap();
+            let mut redis = redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap();
+            let found: Vec<String> =
+                redis::cmd("CONFIG").arg("GET").arg(directive).query(&mut redis).unwrap();
+            values.insert(found[1].clone());
+        }
+        values
+    };
+    let conf = async || maps.get("rc-config").await.unwrap().data.unwrap()["redis.conf"].clone();
+    let before = uids().await;
+    let first = all().await[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
+    let access = Access {
+        port: children::PORT,
+        password: Some(Password::new(password.clone())),
+        metrics: Arc::new(Metrics::default()),
+    };
+    let writer = writer::Writer::start(access.clone(), first, 100);
+
+    change(json!({"maxmemory": "100mb", "notify-keyspace-events": "\"\""})).await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["104857600".to_owned()]));
+    assert!(conf().await.contains("maxmemory 100mb\n"), "{}", conf().await);
+
+    // The webhook is not there, and the schema knows no values.
+    change(json!({"maxmemory": "200mb", "hz": "fast"})).await;
+    let message = eventually("the condition says why", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition("Degraded").await?;
+        (is_true && reason == "ConfigRefused").then_some(message)
+    })
+    .await;
+    assert!(message.contains("refused spec.config.hz `fast`: ") && message.contains("integer"), "{message}");
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "ConfigRefused");
+    assert!(condition("Available").await.unwrap().0);
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["104857600".to_owned()]));
+    let kept = conf().await;
+    assert!(kept.contains("maxmemory 100mb\n") && !kept.contains("hz fast"), "{kept}");
+
+    // A new leader gives them to all once more, and one that is removed replaces pods.
+    operator.signal("TERM");
+    operator.ended(Duration::from_secs(25));
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    change(json!({"hz": "20"})).await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("hz").await, BTreeSet::from(["20".to_owned()]));
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["209715200".to_owned()]));
+    assert_eq!(before, uids().await, "no pod was replaced");
+    let written = writer.stop().await;
+    let lost = written.lost(&access, first).await;
+    assert_eq!((lost, written.errors), (vec![], Default::default()));
+
+    change(json!({"maxmemory": null})).await;
+    eventually("every pod is another", async || {
+        node.turn().await;
+        before.is_disjoint(&uids().await).then_some(())
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["0".to_owned()]));
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
 }
 
 async fn secret_of(client: &Client, place: &str) -> String {

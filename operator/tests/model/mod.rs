@@ -775,6 +775,7 @@ impl Model {
             migrating: redis.migrating.clone(),
             importing: redis.importing.clone(),
             version: "7.0.15".into(),
+            run_id: String::new(),
         }
     }
 

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod chaos;
+mod configuration;
 mod faults;
 mod network;
 mod servers;
@@ -56,6 +57,9 @@ fn main() {
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
+        trial("directives_are_set_while_clients_write", configuration::set_while_clients_write),
+        trial("a_directive_that_redis_refuses_is_named_and_changes_nothing", configuration::refused),
+        trial("redis_takes_every_directive_that_replaces_no_pod", configuration::every_directive),
     ];
     trials.extend(chaos::trials(no_network));
     support::run(&Arguments::from_args(), trials).exit();

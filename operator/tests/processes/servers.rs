@@ -449,7 +449,7 @@ fn run_script(name: &str, dir: &Path, ip: IpAddr, persistent: bool) {
     let cluster: RedisCluster = serde_json::from_value(object).unwrap();
     let node_timeout_ms = u32::try_from(NODE_TIMEOUT.as_millis()).unwrap();
     let defaults = Defaults { node_timeout_ms, ..Defaults::default() };
-    let script = config_map(&cluster, &defaults).data.unwrap()[name].clone();
+    let script = config_map(&cluster, &defaults, None, true).data.unwrap()[name].clone();
     let place = dir.display().to_string();
     let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
     let script = script.replace("exec redis-server", "exec true");
