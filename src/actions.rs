@@ -23,7 +23,6 @@ pub mod olm;
 pub mod operator;
 mod output;
 mod parallel;
-mod program;
 pub mod push;
 pub mod render;
 pub mod resolve;

@@ -1,6 +1,7 @@
 //! Files on disk: reading with errors that name the path, and writing that touches nothing else ([`OutputDir`]).
 
 mod output;
+mod pipe;
 mod report;
 
 use std::collections::BTreeMap;
@@ -10,8 +11,10 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Exit, Failure};
+use crate::limits::{Limits, Over};
 
 pub use output::OutputDir;
+pub use pipe::Pipe;
 pub use report::ReportFile;
 
 /// Inputs larger than this are not read.
@@ -97,11 +100,22 @@ pub enum FileError {
         what: &'static str,
     },
     /// It is too large.
-    #[error("`{path}` is larger than {} MiB", MAX_BYTES >> 20)]
+    #[error("`{path}` is larger than {} MiB", .most >> 20)]
     TooLarge {
         /// The file.
         path: PathBuf,
+        /// The largest size that is read, in bytes.
+        most: u64,
     },
+}
+
+/// How a command ends that could not read something: also because its time was over meanwhile.
+pub fn exit_of(error: &io::Error) -> Exit {
+    match error.get_ref().and_then(|error| error.downcast_ref::<Over>()) {
+        Some(Over::Interrupted) => Exit::Interrupted,
+        Some(Over::TimedOut(_)) => Exit::TimedOut,
+        None => Exit::Unknown,
+    }
 }
 
 impl From<FileError> for Failure {
@@ -118,10 +132,14 @@ impl From<FileError> for Failure {
             FileError::Stream { .. } => Some("name a file, or print the report with --output".to_owned()),
             FileError::Foreign { .. } => Some("name another file, or remove it first".to_owned()),
             FileError::Busy { .. } => Some("end the other olmkit, then run the command again".to_owned()),
+            FileError::Read { source, .. } if exit_of(source) == Exit::TimedOut => {
+                Some("check that something writes to it to the end, or give more --timeout".to_owned())
+            }
             _ => None,
         };
-        let exit = match error {
+        let exit = match &error {
             FileError::Busy { .. } => Exit::TimedOut,
+            FileError::Read { source, .. } => exit_of(source),
             FileError::Stream { .. } | FileError::Foreign { .. } => Exit::Misuse,
             _ => Exit::Unknown,
         };
@@ -134,23 +152,54 @@ impl From<FileError> for Failure {
 /// # Errors
 /// When it is missing, not a plain file, unreadable or too large.
 pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
-    read_kind(path, FileType::is_file)
+    let size = check_plain(path, MAX_BYTES)?;
+    let file = fs::File::open(path);
+    let file = file.map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    up_to(path, file, size, MAX_BYTES)
 }
 
-/// The bytes of a file of one of the kinds that are allowed.
-fn read_kind(path: &Path, is_allowed: impl Fn(&FileType) -> bool) -> Result<Vec<u8>, FileError> {
+/// The size of a plain file that is not larger than `most` bytes. A pipe would be waited for, a device may have no end, and who reads
+/// files in a library has no other guard.
+///
+/// # Errors
+/// It is missing, not a plain file, or too large.
+pub fn check_plain(path: &Path, most: u64) -> Result<u64, FileError> {
     let fail = |source| FileError::Read { path: path.to_owned(), source };
     let metadata = fs::metadata(path).map_err(fail)?;
-    if !is_allowed(&metadata.file_type()) {
-        return Err(fail(io::Error::other("not a plain file")));
+    if !metadata.is_file() {
+        return Err(fail(not_plain(&metadata.file_type())));
     }
-    let mut bytes = Vec::with_capacity(metadata.len().min(MAX_BYTES) as usize + 1);
-    fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(fail)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        Err(FileError::TooLarge { path: path.to_owned() })
-    } else {
-        Ok(bytes)
+    if metadata.len() > most {
+        return Err(FileError::TooLarge { path: path.to_owned(), most });
     }
+    Ok(metadata.len())
+}
+
+/// Why something of this kind is not read.
+fn not_plain(kind: &FileType) -> io::Error {
+    io::Error::other(match kind {
+        kind if kind.is_dir() => "a directory, not a plain file",
+        kind if kind.is_fifo() => "a named pipe, not a plain file",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device, not a plain file",
+        kind if kind.is_socket() => "a socket, not a plain file",
+        _ => "not a plain file",
+    })
+}
+
+/// Whether a path names a pipe: `<(COMMAND)` of a shell, or one that was made with `mkfifo`.
+pub fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// All that can be read, which is no more than `most` bytes.
+fn up_to(path: &Path, reader: impl io::Read, size: u64, most: u64) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    let read = reader.take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    if bytes.len() as u64 > most {
+        return Err(FileError::TooLarge { path: path.to_owned(), most });
+    }
+    Ok(bytes)
 }
 
 /// The text of a plain file in UTF-8.
@@ -161,12 +210,15 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     text(path, read(path)?)
 }
 
-/// As [`read_text`], and of a pipe too: `<(COMMAND)` of a shell.
+/// As [`read_text`], and of a pipe too, which is waited for no longer than the work may take.
 ///
 /// # Errors
-/// As [`read_text`].
-pub fn read_text_or_pipe(path: &Path) -> Result<String, FileError> {
-    text(path, read_kind(path, |kind| kind.is_file() || kind.is_fifo())?)
+/// As [`read_text`], and when the time is over.
+pub fn read_text_or_pipe(path: &Path, limits: Limits) -> Result<String, FileError> {
+    match is_pipe(path) {
+        true => text(path, up_to(path, Pipe::open(path, limits), 0, MAX_BYTES)?),
+        false => read_text(path),
+    }
 }
 
 /// The text that the bytes of a file are.
@@ -256,7 +308,7 @@ pub fn writable(path: &Path) -> io::Result<()> {
     };
     match fs::metadata(&real) {
         Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-        Ok(found) if !found.is_file() => return Err(io::Error::other("not a plain file")),
+        Ok(found) if !found.is_file() => return Err(not_plain(&found.file_type())),
         Ok(_) => drop(OpenOptions::new().write(true).open(&real)?),
         Err(_) => {}
     }

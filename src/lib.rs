@@ -17,6 +17,7 @@ pub mod interrupt;
 pub mod lifecycle;
 pub mod limits;
 pub mod moment;
+mod program;
 pub mod report;
 pub mod requests;
 pub mod sentence;

@@ -16,11 +16,13 @@ pub struct Limits {
 }
 
 /// Why work ended before it was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Over {
     /// There was a signal.
+    #[error("interrupted")]
     Interrupted,
     /// This was the time that it had.
+    #[error("timed out after {} s", .0.as_secs_f64().ceil())]
     TimedOut(Duration),
 }
 

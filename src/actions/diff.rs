@@ -19,6 +19,7 @@ use crate::files::{self, read_text_or_pipe};
 use crate::git::{Entry, Kind, Limits, Object};
 use crate::image::Access;
 use crate::input::{Input, Side};
+use crate::limits;
 
 /// What to compare, and how.
 #[derive(Debug)]
@@ -59,7 +60,10 @@ pub(crate) enum Loaded {
 fn load(side: &Side, access: &Access) -> Result<Loaded, Failure> {
     let revision = match side {
         Side::Input(Input::Disk(path)) if path.exists() && !path.is_dir() => {
-            return Ok(Loaded::File(single(&path.display().to_string(), read_text_or_pipe(path)?)));
+            return Ok(Loaded::File(single(
+                &path.display().to_string(),
+                read_text_or_pipe(path, limits::Limits::default())?,
+            )));
         }
         Side::Input(input) => return input.bundle(access).map(Loaded::Bundle),
         Side::Git(revision) => revision,
@@ -112,7 +116,7 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
             vec![path.clone()]
         };
         for file in found {
-            texts.push((file.display().to_string(), read_text_or_pipe(&file)?));
+            texts.push((file.display().to_string(), read_text_or_pipe(&file, limits::Limits::default())?));
         }
     }
     Ok(texts)

@@ -11,11 +11,11 @@ use olmkit_bundle::source::Source;
 use olmkit_bundle::yaml;
 
 use super::super::output::is_manifest;
-use super::super::program::{self, Ended};
 use super::Output;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::limits::Limits;
+use crate::program::{self, Ended};
 use crate::report;
 use crate::shell::quoted;
 

@@ -11,13 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::actions::olm;
-use crate::actions::program::{self, Ended, Output};
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::interrupt;
 use crate::lifecycle::engine::{Options, Progress};
 use crate::lifecycle::kubernetes::Choice;
 use crate::limits::Limits;
+use crate::program::{self, Ended, Output};
 use crate::sentence::Help;
 
 use super::stock::{Stock, Stocked};

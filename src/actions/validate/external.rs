@@ -10,11 +10,11 @@ use olmkit_bundle::finding::{Code, Finding, Level, Place};
 use olmkit_bundle::load::BundleFiles;
 use serde::Deserialize;
 
-use super::super::program::{self, Ended};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::input::Input;
 use crate::limits::Limits;
+use crate::program::{self, Ended};
 
 /// What a check of the user's own has to say.
 pub static CUSTOM_CHECK: Code = Code {

@@ -20,7 +20,7 @@ const MAX_SAID: u64 = 1 << 20;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How a program ended.
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// By itself.
     Itself(Output),
     /// It was ended, because its time was over.
@@ -32,11 +32,11 @@ pub(super) enum Ended {
 }
 
 /// What a program leaves.
-pub(super) struct Output {
-    pub(super) status: ExitStatus,
-    pub(super) stdout: Vec<u8>,
+pub(crate) struct Output {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
     /// The beginning of standard error, where the command pipes it.
-    pub(super) stderr: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
 }
 
 /// Runs a program until it ends or its time is over, and reads so many bytes of what it prints at most.
@@ -45,10 +45,26 @@ pub(super) struct Output {
 ///
 /// # Errors
 /// When it cannot be run, or what it prints cannot be read.
-pub(super) fn run(command: &mut Command, limits: Limits, most: u64) -> io::Result<Ended> {
+pub(crate) fn run(command: &mut Command, limits: Limits, most: u64) -> io::Result<Ended> {
+    run_in(command.stdin(Stdio::null()).process_group(0), limits, most, stop_group)
+}
+
+/// As [`run`], of a program that may ask the user something. It stays in our process group: from another one it could not read from
+/// the terminal. Only the program itself is ended.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_interactive(command: &mut Command, limits: Limits, most: u64) -> io::Result<Ended> {
+    run_in(command.stdin(Stdio::inherit()), limits, most, |child| drop(child.kill()))
+}
+
+fn run_in(command: &mut Command, limits: Limits, most: u64, end: impl Fn(&mut Child)) -> io::Result<Ended> {
     let _work = interrupt::work();
-    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-    let mut child = command.spawn()?;
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let stop = |child: &mut Child, ended| {
+        end(child);
+        child.wait().map(|_| ended)
+    };
     let printed = child.stdout.take().map(|pipe| read(pipe, most + 1, false));
     let said = child.stderr.take().map(|pipe| read(pipe, MAX_SAID, true));
     let stdout = match printed {
@@ -59,21 +75,21 @@ pub(super) fn run(command: &mut Command, limits: Limits, most: u64) -> io::Resul
                 Err(RecvTimeoutError::Disconnected) => break Vec::new(),
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(ended) = is_over(limits) {
-                        return stop(child, ended);
+                        return stop(&mut child, ended);
                     }
                 }
             }
         },
     };
     if stdout.len() as u64 > most {
-        return stop(child, Ended::TooMuch);
+        return stop(&mut child, Ended::TooMuch);
     }
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
         if let Some(ended) = is_over(limits) {
-            return stop(child, ended);
+            return stop(&mut child, ended);
         }
         thread::sleep(POLL);
     };
@@ -89,11 +105,9 @@ fn is_over(limits: Limits) -> Option<Ended> {
 }
 
 /// Ends a program and all that is in its process group.
-fn stop(mut child: Child, ended: Ended) -> io::Result<Ended> {
+fn stop_group(child: &mut Child) {
     // A group without processes is what is wanted.
-    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-    child.wait()?;
-    Ok(ended)
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
 /// Reads a pipe in a thread that is not waited for: a process that was left in the background may keep it open for ever. Where
