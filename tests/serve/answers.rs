@@ -17,7 +17,7 @@ fn serve(catalog: &Catalog, more: &[&str]) -> Server {
 }
 
 /// An HTTP request as text, and the response's head and body.
-fn http(server: &Server, request: &str) -> (String, Vec<u8>) {
+pub(crate) fn http(server: &Server, request: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     let request = request.trim().lines().map(str::trim).collect::<Vec<_>>().join("\r\n");

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::client::arg;
+use crate::answers::http;
+use crate::client::{Server, arg};
 use crate::fixture::Catalog;
 
 /// What passes for a static program: a header with one segment that is no loader.
@@ -141,4 +142,26 @@ fn a_catalog_that_nobody_could_serve_is_not_built() {
         );
     }
     assert!(!index.exists() && !dir.join("images").exists());
+}
+
+/// What is in an image does not change, and its reference is no path.
+#[test]
+fn a_catalog_of_an_image_does_not_become_stale() {
+    let catalog = Catalog::new(&[("alpha", 1)]);
+    let dir = catalog.as_ref();
+    let (built, code) = olmkit(dir, &["catalog", "build", "catalog", "--to", "oci:images:x", "--data-only"]);
+    assert_eq!(code, Some(0), "{built}");
+    let image = format!("oci:{}:x", dir.join("images").display());
+    let server = Server::start(&[&image, "--port", "0"]);
+    // Another one, which looks at its files as often, has looked several times by then.
+    let other = Server::start(&[arg(&catalog.path()), "--port", "0"]);
+    for name in ["beta", "gamma"] {
+        catalog.put(name, 1);
+        other.wait("reloaded");
+    }
+    let (_, metrics) = http(&server, "GET /metrics HTTP/1.1");
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(metrics.contains("olmkit_catalog_stale 0"), "{metrics}");
+    let log = server.log.lock().unwrap();
+    assert!(!log.iter().any(|line| line.contains("stale") || line.contains("not reloaded")), "{log:#?}");
 }
