@@ -5,14 +5,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 mod stream;
 
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, FileError};
 use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose};
+use crate::limits::{Limits, Over};
 use crate::sentence::Sentence;
 use crate::shell::{command, quoted};
 use stream::{Compression, Stream, damaged};
@@ -131,27 +133,48 @@ fn collect() -> String {
 ///
 /// # Errors
 /// A file cannot be read, or none of them holds anything of OLM.
-pub fn from_files(paths: &[PathBuf], at: Option<i64>, scope: &Scope) -> Result<Diagnosis, Failure> {
+pub fn from_files(
+    paths: &[PathBuf],
+    at: Option<i64>,
+    scope: &Scope,
+    limits: Limits,
+) -> Result<Diagnosis, Failure> {
     let seen = match paths {
-        [path] if is_pipe(path) || path.is_file() => alone(path, at)?,
+        [path] if is_pipe(path) || path.is_file() => alone(path, at, limits)?,
         paths if paths.iter().filter(|path| is_stdin(path)).count() > 1 => {
             return Err(Failure::misuse(DoctorError::Twice).help("pass `--from -` once"));
         }
         paths if paths.iter().any(|path| !is_pipe(path) && is_named_trace(path)) => {
             return Err(Failure::misuse(DoctorError::Mixed).help("pass one `--from`"));
         }
-        paths => collected(paths, None, at)?,
+        paths => collected(paths, None, at, limits)?,
     };
+    if let Err(Over::Interrupted) = limits.check() {
+        return Err(Failure::interrupted());
+    }
     if let Some(namespace) = scope.namespace.as_deref().filter(|namespace| !mentions(&seen, namespace)) {
         return Err(no_namespace(namespace, " in what was collected", seen.namespaces()));
     }
-    found(&seen, scope)?;
-    Ok(diagnose(&seen, scope))
+    diagnosed(&seen, scope)
+}
+
+/// What is found out about what was seen.
+///
+/// # Errors
+/// There is no operator of the name that was asked for.
+pub fn diagnosed(seen: &Observation, scope: &Scope) -> Result<Diagnosis, Failure> {
+    found(seen, scope)?;
+    let diagnosis = diagnose(seen, scope);
+    match &scope.name {
+        // A version without a Subscription, which runs, is no operator that OLM looks after.
+        Some(name) if diagnosis.operators.is_empty() => Err(not_found(seen, scope, name)),
+        _ => Ok(diagnosis),
+    }
 }
 
 /// What one file or pipe holds, which may be a recording.
-fn alone(path: &Path, at: Option<i64>) -> Result<Observation, Failure> {
-    let stream = open(path)?;
+fn alone(path: &Path, at: Option<i64>, limits: Limits) -> Result<Observation, Failure> {
+    let stream = open(path, limits)?;
     if is_named_trace(path) && stream.compression == Compression::None && !is_pipe(path) {
         return trace(path, &text_of(path)?, at);
     }
@@ -164,14 +187,14 @@ fn alone(path: &Path, at: Option<i64>) -> Result<Observation, Failure> {
         ));
     }
     if stream.is_tar() || stream.compression == Compression::None && !is_pipe(path) {
-        return collected(&[path.to_owned()], Some(Content::Stream(stream)), at);
+        return collected(&[path.to_owned()], Some(Content::Stream(stream)), at, limits);
     }
     let is_plain = stream.compression == Compression::None;
     let (bytes, read) = stream.into_bytes();
     match bytes.as_deref().map(std::str::from_utf8) {
         None if is_plain => Err(too_large(path)),
         Some(Ok(text)) if is_recording(text) => trace(path, text, at),
-        _ => collected(&[path.to_owned()], Some(Content::Bytes(bytes, read)), at),
+        _ => collected(&[path.to_owned()], Some(Content::Bytes(bytes, read)), at, limits),
     }
 }
 
@@ -183,9 +206,12 @@ enum Content {
 }
 
 /// Opens a file or a pipe of a format that is read.
-fn open(path: &Path) -> Result<Stream, Failure> {
-    let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.to_owned(), source });
-    let stream = Stream::open(path).map_err(unreadable)?;
+fn open(path: &Path, limits: Limits) -> Result<Stream, Failure> {
+    if !is_stdin(path) && is_endless(path) {
+        files::check_plain(path, u64::MAX)?;
+    }
+    let stream = Stream::open(path, limits)
+        .map_err(|source| Failure::from(FileError::Read { path: path.to_owned(), source }))?;
     refused(path, &stream.raw)?;
     Ok(stream)
 }
@@ -227,6 +253,15 @@ fn is_stdin(path: &Path) -> bool {
 fn is_pipe(path: &Path) -> bool {
     let is_stream = |found: std::fs::Metadata| !found.is_file() && !found.is_dir();
     is_stdin(path) || std::fs::metadata(path).is_ok_and(is_stream)
+}
+
+/// Whether a path means a device that is no terminal: most of them have no end.
+fn is_endless(path: &Path) -> bool {
+    let is_device = std::fs::metadata(path).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_char_device() || kind.is_block_device()
+    });
+    is_device && !File::open(path).is_ok_and(|file| file.is_terminal())
 }
 
 /// An archive that is not read, and the command that turns it into what is.
@@ -276,29 +311,45 @@ fn whole_letters(path: &Path) -> Result<String, files::FileError> {
 }
 
 /// Whether there is what was asked for.
-///
-/// # Errors
-/// There is no operator of that name.
-pub fn found(seen: &Observation, scope: &Scope) -> Result<(), Failure> {
+fn found(seen: &Observation, scope: &Scope) -> Result<(), Failure> {
     let Some(name) = &scope.name else { return Ok(()) };
     let within =
         |one: &doctor::Doc<'_>| scope.namespace.as_ref().is_none_or(|namespace| one.namespace() == namespace);
     let mut all = seen.of("Subscription").filter(within);
-    if all.any(|one| one.name() == name || one.text("/spec/name") == name) {
-        return Ok(());
+    let mut csvs = seen.of("ClusterServiceVersion").filter(within);
+    match all.any(|one| doctor::is_named(one, name)) || csvs.any(|one| one.name() == name) {
+        true => Ok(()),
+        false => Err(not_found(seen, scope, name)),
     }
-    if seen.of("ClusterServiceVersion").filter(within).any(|one| one.name() == name) {
-        return Ok(());
-    }
-    let names: Vec<&str> = seen.of("Subscription").filter(within).map(doctor::Doc::name).collect();
+}
+
+/// That there is no operator of a name, and which one may be meant.
+fn not_found(seen: &Observation, scope: &Scope, name: &str) -> Failure {
+    let within =
+        |one: &doctor::Doc<'_>| scope.namespace.as_ref().is_none_or(|namespace| one.namespace() == namespace);
+    let all: Vec<doctor::Doc<'_>> = seen.of("Subscription").filter(within).collect();
     let place = scope
         .namespace
         .as_ref()
         .map(|namespace| format!(" in the namespace `{namespace}`"))
         .unwrap_or_default();
-    let help = olmkit_bundle::suggest::did_you_mean(name, names.iter().copied());
-    let failure = Failure::no(DoctorError::NotFound { name: name.clone(), place });
-    Err(failure.help(help.unwrap_or_else(|| "run it without a name to diagnose all operators".into())))
+    let failure = Failure::no(DoctorError::NotFound { name: name.to_owned(), place });
+    let is_of_package = |one: &&doctor::Doc<'_>| {
+        name.strip_prefix(one.text("/spec/name")).is_some_and(|rest| rest.starts_with('.'))
+    };
+    if let Some(one) = all.iter().find(is_of_package) {
+        let (namespace, own) = (one.namespace(), one.name());
+        return failure
+            .help(format!("`{name}` is the name of a version: name its Subscription, `{namespace}/{own}`"));
+    }
+    if let Some(csv) = seen.of("ClusterServiceVersion").filter(within).find(|one| one.name() == name) {
+        return failure.help(format!(
+            "clusterserviceversion/{name} in `{}` has none: run it without a name to diagnose all operators",
+            csv.namespace()
+        ));
+    }
+    let help = olmkit_bundle::suggest::did_you_mean(name, all.iter().map(|one| one.name()));
+    failure.help(help.unwrap_or_else(|| "run it without a name to diagnose all operators".into()))
 }
 
 /// A file that would take too much memory.
@@ -327,7 +378,12 @@ fn trace(path: &Path, text: &str, at: Option<i64>) -> Result<Observation, Failur
 }
 
 /// What some files hold together; `first` is what was read of the only one already.
-fn collected(paths: &[PathBuf], mut first: Option<Content>, at: Option<i64>) -> Result<Observation, Failure> {
+fn collected(
+    paths: &[PathBuf],
+    mut first: Option<Content>,
+    at: Option<i64>,
+    limits: Limits,
+) -> Result<Observation, Failure> {
     if let Some(path) = paths.first().filter(|_| at.is_some()) {
         return Err(no_trace(path).help("pass --at with a recorded trace (.jsonl) only"));
     }
@@ -345,7 +401,7 @@ fn collected(paths: &[PathBuf], mut first: Option<Content>, at: Option<i64>) -> 
                 continue;
             }
             Some(Content::Stream(stream)) => stream,
-            None => open(path)?,
+            None => open(path, limits)?,
         };
         let is_plain = stream.compression == Compression::None;
         if stream.is_tar() || is_named_tar(path) {

@@ -7,14 +7,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::config::Kubeconfig;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use serde_json::Value;
 
 use crate::lifecycle::api::{Resource, known};
 use crate::lifecycle::cluster::Cluster as _;
-use crate::lifecycle::kubernetes::{Choice, Kubernetes};
+use crate::lifecycle::kubernetes::{self, Choice, Kubernetes};
+use crate::limits::Limits;
 
 /// How long a cluster may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -61,9 +61,11 @@ impl Line {
     /// The names of a kind of object on the cluster of the line.
     fn objects(&self, kind: &Resource, namespace: Option<&str>) -> Vec<String> {
         let context = self.flag(&["--context"]).map(str::to_owned);
-        let choice = Choice { kubeconfig: self.kubeconfig(), context, ..Choice::default() };
-        let Ok(cluster) = Kubernetes::connect(&choice) else { return Vec::new() };
-        let found = cluster.within(PATIENCE).list(kind, namespace).unwrap_or_default();
+        let choice =
+            Choice { kubeconfig: self.kubeconfig(), context, is_unattended: true, ..Choice::default() };
+        let cluster = Kubernetes::connect_within(&choice, Limits::begin(PATIENCE));
+        let Ok(mut cluster) = cluster else { return Vec::new() };
+        let found = cluster.list(kind, namespace).unwrap_or_default();
         let name = |object: &Value| Some(object["metadata"]["name"].as_str()?.to_owned());
         found.iter().filter_map(name).collect::<BTreeSet<_>>().into_iter().collect()
     }
@@ -71,9 +73,7 @@ impl Line {
 
 /// The contexts of the kubeconfig.
 pub fn contexts(line: &Line) -> Vec<String> {
-    let read = line.kubeconfig().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
-    let contexts = read.map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
-    contexts.into_iter().map(|context| context.name).collect()
+    kubernetes::contexts(line.kubeconfig().as_deref(), Limits::begin(PATIENCE)).unwrap_or_default()
 }
 
 /// The namespaces of the cluster.

@@ -4,13 +4,13 @@ mod download;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::operator::{connect, failure};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::lifecycle::cluster::Cluster as _;
-use crate::lifecycle::engine::{Engine, Options, Planned, Progress};
+use crate::lifecycle::engine::{Account, Engine, Options, Planned, Progress};
 use crate::lifecycle::kubernetes::Choice;
 use crate::lifecycle::olm::NoCatalogs;
 use crate::lifecycle::olm::install::Install;
@@ -100,11 +100,12 @@ fn done(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
+    let begun = Instant::now();
     let release = match verb {
         Verb::Install(request) => Some(release(request, options.timeout)?),
         _ => None,
     };
-    let mut cluster = connect(choice, "")?.within(options.timeout);
+    let mut cluster = connect(choice, "", options.timeout.saturating_sub(begun.elapsed()))?;
     let mut engine = Engine::new(&mut cluster, &NoCatalogs, progress, options.clone());
     let done = match (verb, release) {
         (Verb::Install(request), Some(release)) => {
@@ -120,28 +121,27 @@ fn done(
         Ok(outcome) => return Ok(outcome),
         Err(error) => error,
     };
-    let (made, awaited) = (std::mem::take(&mut engine.planned), engine.awaited().to_owned());
+    let account = engine.account();
     let Verb::Install(Request { keep, .. }) = verb else {
-        return Err(failure(error, &made, &awaited, None));
+        return Err(failure(error, &account));
     };
-    let has_made = !options.dry_run && made.iter().any(|one| one.verb == "create");
+    let has_made = account.done.iter().any(|one| one.verb == "create");
     let is_interrupted = failure_exit(&error) == Exit::Interrupted;
     if *keep || is_interrupted || !has_made {
-        let made = if options.dry_run { Vec::new() } else { made };
-        let failure = failure(error, &made, &awaited, None);
+        let failure = failure(error, &account);
         return Err(if has_made {
             also(failure, command!("olmkit olm uninstall") + " removes what was installed")
         } else {
             failure
         });
     }
-    let failure = failure(error, &[], &awaited, None);
+    let failure = failure(error, &Account::default());
     progress.said(cluster.now(), "the installation failed; removing what it created");
     let limit = cluster.now() + UNDOING;
     let mut cluster = cluster.within(limit);
     let options = Options { timeout: UNDOING, ..options.clone() };
     let mut engine = Engine::new(&mut cluster, &NoCatalogs, progress, options);
-    Err(match engine.undo_olm(&made) {
+    Err(match engine.undo_olm(&account.done) {
         Ok(removed) => also(
             failure,
             format!(

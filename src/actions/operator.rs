@@ -21,9 +21,9 @@ use crate::lifecycle::api::{Key, known};
 use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
 use crate::lifecycle::decide::{Accept, Stuck};
 use crate::lifecycle::doctor::{self, Diagnosis, Scope, diagnose};
-use crate::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
+use crate::lifecycle::engine::{Account, ContentError, Engine, EngineError, Options, Planned, Progress};
 use crate::lifecycle::install::Install;
-use crate::lifecycle::kubernetes::{self, Choice, Impersonation, Kubernetes};
+use crate::lifecycle::kubernetes::{self, Choice, ConnectError, Impersonation, Kubernetes};
 use crate::lifecycle::look::{Description, Operator};
 use crate::lifecycle::observe::Row;
 use crate::lifecycle::policy::{Policy, Violation};
@@ -34,6 +34,7 @@ use crate::lifecycle::uninstall::{Removed, Uninstall};
 use crate::lifecycle::upgrade::Upgrade;
 
 use super::parallel::in_parallel;
+use crate::limits::Limits;
 use crate::sentence::{Help, Sentence};
 use crate::shell::{Reach, command};
 use catalog_source::served;
@@ -68,11 +69,13 @@ impl Target {
             kubeconfig: self.kubeconfig.clone(),
             context: context.cloned(),
             impersonation: self.impersonation.clone(),
+            ..Choice::default()
         }
     }
 
-    /// Each cluster once: the same verb twice on one at the same time would be in its own way.
+    /// Each cluster once: the same verb twice on one at the same time would be in its own way. The catalog is looked for.
     fn check(&self) -> Result<(), Failure> {
+        self.catalog_from.as_ref().map_or(Ok(()), sources::exists)?;
         let mut seen = BTreeSet::new();
         for context in &self.contexts {
             if context.is_empty() {
@@ -446,9 +449,8 @@ impl Reached {
         context: Option<&String>,
         verb_context: &VerbContext<'_>,
     ) -> Result<Self, Failure> {
-        let cluster = connect_to(target, context)?;
-        let cluster =
-            cluster.within(verb_context.options.timeout.saturating_sub(verb_context.begun.elapsed()));
+        let left = verb_context.options.timeout.saturating_sub(verb_context.begun.elapsed());
+        let cluster = connect_to(target, context, left)?;
         let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
         let (verb, namespace) = verb_context.verb.within(namespace);
         verb.has_namespace()?;
@@ -467,7 +469,7 @@ impl Reached {
             _ => &known::SUBSCRIPTION,
         };
         let found = self.cluster.list(kind, self.namespace.as_deref());
-        found.map_err(|error| failure(error.into(), &[], "", None))?;
+        found.map_err(|error| failure(error.into(), &Account::default()))?;
         let verb_context = &VerbContext { verb: &self.verb, ..*verb_context };
         rehearse(&mut self.cluster, &Sources::of(target, verb_context), verb_context, progress)
     }
@@ -485,7 +487,7 @@ fn rehearse(
     };
     let rehearsal = Options { dry_run: true, ..verb_context.options.clone() };
     let checked = Engine::new(cluster, sources, progress, rehearsal).install(&made.install(request));
-    checked.map(drop).map_err(|error| failure(error, &[], "", None))
+    checked.map(drop).map_err(|error| failure(error, &Account::default()))
 }
 
 /// One of several clusters, whose name stands before what it tells.
@@ -510,11 +512,15 @@ impl Progress for Within<'_> {
     fn operators(&self, _: &str, operators: &[Operator]) -> bool {
         self.progress.operators(&self.context, operators)
     }
+
+    fn is_watched(&self) -> bool {
+        self.progress.is_watched()
+    }
 }
 
 /// A client for a real cluster.
-fn connect_to(target: &Target, context: Option<&String>) -> Result<Kubernetes, Failure> {
-    connect(&target.choice(context), ", or --simulate FILE")
+fn connect_to(target: &Target, context: Option<&String>, limit: Duration) -> Result<Kubernetes, Failure> {
+    connect(&target.choice(context), ", or --simulate FILE", limit)
 }
 
 /// A verb on a real cluster.
@@ -567,19 +573,24 @@ fn on_real(
     }
 }
 
-/// A client for a cluster. `otherwise` is the way out of those who have none.
-pub(super) fn connect(choice: &Choice, otherwise: &str) -> Result<Kubernetes, Failure> {
-    Kubernetes::connect(choice).map_err(|error| {
-        if choice.kubeconfig.is_none() && kubernetes::no_kubeconfig() {
-            return Failure::unknown(
-                "no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist",
-            )
-            .help(format!("pass --kubeconfig FILE{otherwise}"));
+/// A client for a cluster, which may take so long from now on. `otherwise` is the way out of those who have none.
+pub(super) fn connect(choice: &Choice, otherwise: &str, limit: Duration) -> Result<Kubernetes, Failure> {
+    Kubernetes::connect_within(choice, Limits::begin(limit)).map_err(|error| match error {
+        ConnectError::Interrupted => Failure::interrupted().help(Help::from(NOTHING_CHANGED).and(START_OVER)),
+        ConnectError::TimedOut { help, .. } => {
+            Failure { exit: Exit::TimedOut, ..Failure::unknown(error) }.help(help)
         }
-        Failure::unknown(error).help(format!(
+        ConnectError::Credentials { what, hint } => Failure::unknown(what).help(hint.unwrap_or_else(|| {
+            "log in again, or run the plugin by itself to see why: `kubectl config view --minify` shows how it is called".into()
+        })),
+        _ if choice.kubeconfig.is_none() && kubernetes::no_kubeconfig() => {
+            Failure::unknown("no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist")
+                .help(format!("pass --kubeconfig FILE{otherwise}"))
+        }
+        error => Failure::unknown(error).help(format!(
             "name a kubeconfig with --kubeconfig, a context with --context{}",
             otherwise.replace("or --simulate", "or simulate with --simulate")
-        ))
+        )),
     })
 }
 
@@ -653,9 +664,8 @@ fn one(
         Verb::Doctor { name, namespace, fix } => {
             let mut diagnosis = examine(engine.cluster, name.clone(), namespace.clone())?;
             if *fix {
-                diagnosis.fixes = engine
-                    .fix(&diagnosis)
-                    .map_err(|error| failure(error, &engine.planned, engine.awaited(), engine.resume()))?;
+                diagnosis.fixes =
+                    engine.fix(&diagnosis).map_err(|error| failure(error, &engine.account()))?;
             }
             if diagnosis.fixes.iter().any(|fix| fix.done) {
                 // The causes are those that were found; the states are those of now.
@@ -698,10 +708,7 @@ fn one(
         Ok(Outcome::Removed(removed)) => Ok(Outcome::Removed(removed)),
         Ok(_) if options.dry_run => Ok(Outcome::Planned(engine.planned)),
         Ok(outcome) => Ok(outcome),
-        Err(error) => {
-            let done = if options.dry_run { &[][..] } else { &engine.planned };
-            Err(failure(error, done, engine.awaited(), engine.resume()))
-        }
+        Err(error) => Err(failure(error, &engine.account())),
     }
 }
 
@@ -713,8 +720,8 @@ fn examine(
 ) -> Result<Diagnosis, Failure> {
     let scope = Scope { name, namespace };
     let now = cluster.time_of_day();
-    let seen =
-        doctor::observe(cluster, &scope, Some(now)).map_err(|error| failure(error.into(), &[], "", None))?;
+    let seen = doctor::observe(cluster, &scope, Some(now))
+        .map_err(|error| failure(error.into(), &Account::default()))?;
     if let Some(namespace) = &scope.namespace
         && seen
             .within("Subscription", namespace)
@@ -724,8 +731,7 @@ fn examine(
     {
         check_namespace(cluster, namespace)?;
     }
-    super::doctor::found(&seen, &scope)?;
-    Ok(diagnose(&seen, &scope))
+    super::doctor::diagnosed(&seen, &scope)
 }
 
 /// Says so if a namespace without operators does not exist. Who may not read namespaces is told nothing; a simulated cluster makes
@@ -741,6 +747,9 @@ fn check_namespace(cluster: &mut dyn Cluster, namespace: &str) -> Result<(), Fai
     Err(super::doctor::no_namespace(namespace, "", names.iter().map(String::as_str)))
 }
 
+/// What is said when a verb was interrupted before it did something.
+const NOTHING_CHANGED: &str = "nothing was changed";
+const START_OVER: &str = "run the same command again to start over";
 /// What is said when a verb did something and did not get to its end.
 const RESUME: &str = "run the same command again to resume";
 
@@ -754,7 +763,7 @@ fn done_so_far(done: &[Planned]) -> String {
     let lines: Vec<String> =
         done.iter().map(|one| format!("{} {}", past(one.verb), one.key.placed())).collect();
     match lines.len() {
-        0 => "nothing was changed".to_owned(),
+        0 => NOTHING_CHANGED.to_owned(),
         // Enough to know where it was.
         count if count > MOST_TOLD => {
             format!("done: {} and {} more", lines[..MOST_TOLD].join(", "), count - MOST_TOLD)
@@ -766,13 +775,25 @@ fn done_so_far(done: &[Planned]) -> String {
 /// The writes that are named when a command is interrupted.
 const MOST_TOLD: usize = 12;
 
+/// What a verb had still to do, as a sentence says it. That it has waited for something is no news where it timed out.
+fn left_to_do(account: &Account, exit: Exit) -> Option<String> {
+    let Account { awaited, left, .. } = account;
+    // What is waited for may be the first of what is left.
+    let is_awaited =
+        |one: &&String| one.split('`').nth(1).is_some_and(|name| awaited.contains(&format!("`{name}`")));
+    let left = &left[usize::from(left.first().filter(is_awaited).is_some())..];
+    let wait = (exit == Exit::Interrupted && !awaited.is_empty()).then(|| format!("wait for {awaited}"));
+    let told = left.len().min(MOST_TOLD);
+    let steps: Vec<&str> = wait.iter().chain(&left[..told]).map(String::as_str).collect();
+    match (steps.join(", "), left.len() - told) {
+        (steps, 0) if steps.is_empty() => None,
+        (steps, 0) => Some(format!("left: {steps}")),
+        (steps, more) => Some(format!("left: {steps} and {more} more")),
+    }
+}
+
 /// How a verb's failure ends the command, and the way out.
-pub(super) fn failure(
-    error: EngineError,
-    done: &[Planned],
-    awaited: &str,
-    resume: Option<&Sentence>,
-) -> Failure {
+pub(super) fn failure(error: EngineError, account: &Account) -> Failure {
     let (exit, mut help) = match &error {
         EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
         EngineError::Refused { help, .. } => (Exit::No, help.clone()),
@@ -787,6 +808,15 @@ pub(super) fn failure(
             (Exit::Unknown, rules.into())
         }
         EngineError::Backup { .. } => (Exit::Unknown, "choose a directory for them with --backup-dir".into()),
+        EngineError::Bundle { source, .. } => match source {
+            ContentError::NotFound { .. } => {
+                (Exit::No, "push it again: what it stores has to fit the CRDs of that version".into())
+            }
+            _ => (
+                Exit::Unknown,
+                "check the registry, and the credentials for it (--authfile, --creds): the CRDs of that version are read from there".into(),
+            ),
+        },
         EngineError::Catalog { source, .. } => {
             let elsewhere = "say where the catalog can be read with --catalog-from";
             match source.downcast_ref() {
@@ -799,19 +829,23 @@ pub(super) fn failure(
             }
         }
     };
-    if exit == Exit::Interrupted || (exit == Exit::TimedOut && !done.is_empty()) {
-        help = help.and(done_so_far(done));
+    let is_over = matches!(exit, Exit::Interrupted | Exit::TimedOut);
+    let has_begun = !account.done.is_empty();
+    if exit == Exit::Interrupted || is_over && has_begun {
+        help = help.and(done_so_far(&account.done));
     }
-    if exit == Exit::Interrupted && !awaited.is_empty() {
-        help = help.and(format!("left: {awaited}"));
+    if let Some(left) =
+        left_to_do(account, exit).filter(|_| is_over && (has_begun || exit == Exit::Interrupted))
+    {
+        help = help.and(left);
     }
-    match (done.is_empty(), exit) {
-        (false, _) => {
-            let resume = resume.cloned().unwrap_or_else(|| RESUME.into());
+    match (has_begun, exit) {
+        (true, _) => {
+            let resume = account.resume.clone().unwrap_or_else(|| RESUME.into());
             help = help.and(Sentence::from("changes were kept; ") + resume);
         }
-        (true, Exit::Interrupted) => help = help.and("run the same command again to start over"),
-        (true, _) => {}
+        (false, Exit::Interrupted) => help = help.and(START_OVER),
+        (false, _) => {}
     }
     Failure { exit, error: Box::<dyn Error + Send + Sync>::from(error), place: None, help }
 }

@@ -107,7 +107,8 @@ impl Diff {
             let error = "--as has no effect without --live: no cluster is asked";
             return Err(Failure::misuse(error).help("pass --live, or leave --as out"));
         }
-        let choice = Choice { kubeconfig: self.kubeconfig, context: self.context, impersonation };
+        let choice =
+            Choice { kubeconfig: self.kubeconfig, context: self.context, impersonation, ..Choice::default() };
         let timeout = self.live_timeout.unwrap_or(diff::live::TIMEOUT);
         let live = self.live.then_some(diff::live::Request { choice, timeout });
         let breaking = codes::ALL.iter().filter(|code| code.level == Level::Error);

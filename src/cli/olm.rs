@@ -47,6 +47,7 @@ impl Verb {
             kubeconfig: cluster.kubeconfig,
             context: cluster.context,
             impersonation: cluster.impersonation.into(),
+            ..Choice::default()
         };
         let progress = report::operators();
         let outcome = olm::run(&choice, &verb, &options, progress.as_ref())?;

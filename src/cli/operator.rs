@@ -28,6 +28,7 @@ use crate::lifecycle::policy::Policy;
 use crate::lifecycle::rollback;
 use crate::lifecycle::uninstall;
 use crate::lifecycle::upgrade;
+use crate::limits::Limits;
 use crate::report::{self, Answer, Format};
 
 /// What to do with operators on a cluster.
@@ -78,6 +79,7 @@ impl Verb {
             }
             Self::Upgrade(flags) => {
                 let Upgrade { name, to, channel, approval, accept, images, cluster, waiting } = *flags;
+                let (name, cluster) = cluster.placed(name)?;
                 let request = upgrade::Upgrade {
                     name,
                     namespace: cluster.namespace.clone(),
@@ -90,11 +92,13 @@ impl Verb {
                 (operator::Verb::Upgrade(request), cluster, waiting)
             }
             Self::Approve(Approve { name, policy, accept, cluster, waiting }) => {
+                let (name, cluster) = cluster.placed(name)?;
                 let namespace = cluster.namespace.clone();
                 let policy = policy.as_deref().map(read_policy).transpose()?;
                 (operator::Verb::Approve { name, namespace, accept: accept.into(), policy }, cluster, waiting)
             }
             Self::Plan(Plan { name, policy, reading, cluster }) => {
+                let (name, cluster) = reading.placed(name, cluster)?;
                 let namespace = reading.namespace(&cluster);
                 all_namespaces = reading.all_namespaces;
                 let policy = policy.as_deref().map(read_policy).transpose()?;
@@ -114,20 +118,29 @@ impl Verb {
                 (operator::Verb::Watch { namespace, interval }, cluster, waiting)
             }
             Self::Describe(Named { name, reading, cluster }) => {
+                let (name, cluster) = reading.placed(name, cluster)?;
                 let namespace = reading.namespace(&cluster);
                 all_namespaces = reading.all_namespaces;
                 (operator::Verb::Describe { name, namespace }, cluster, reading.waiting())
             }
             Self::Status(Named { name, reading, cluster }) => {
+                let (name, cluster) = reading.placed(name, cluster)?;
                 let namespace = reading.namespace(&cluster);
                 all_namespaces = reading.all_namespaces;
                 (operator::Verb::Status { name, namespace }, cluster, reading.waiting())
             }
             Self::Doctor(Doctor { name, from, at, fix, dry_run, reading, cluster }) => {
-                let namespace = reading.namespace(&cluster);
                 let (name, from) = name_after_files(name, from);
+                let (name, cluster) = match name {
+                    Some(name) => {
+                        reading.placed(name, cluster).map(|(name, cluster)| (Some(name), cluster))?
+                    }
+                    None => (None, cluster),
+                };
+                let namespace = reading.namespace(&cluster);
                 if !from.is_empty() {
-                    let diagnosis = doctor::from_files(&from, at, &Scope { name, namespace })?;
+                    let limits = Limits::begin(reading.timeout);
+                    let diagnosis = doctor::from_files(&from, at, &Scope { name, namespace }, limits)?;
                     return Ok(Box::new(diagnosis));
                 }
                 all_namespaces = reading.all_namespaces;
@@ -135,6 +148,7 @@ impl Verb {
                 (operator::Verb::Doctor { name, namespace, fix }, cluster, waiting)
             }
             Self::Uninstall(Uninstall { name, delete_crds, accept_conversion_gap, cluster, waiting }) => {
+                let (name, cluster) = cluster.placed(name)?;
                 let namespace = cluster.namespace.clone();
                 let request = uninstall::Uninstall { name, namespace, delete_crds, accept_conversion_gap };
                 (operator::Verb::Uninstall(request), cluster, waiting)
@@ -150,6 +164,7 @@ impl Verb {
                     cluster,
                     waiting,
                 } = flags;
+                let (name, cluster) = cluster.placed(name)?;
                 let request = rollback::Rollback {
                     name,
                     namespace: cluster.namespace.clone(),
@@ -205,6 +220,31 @@ pub(super) struct ClusterFlags {
 }
 
 impl ClusterFlags {
+    /// The name of an object, and the flags with the namespace that stands before it: `NAMESPACE/NAME`, as `list` prints it. A kind, as in
+    /// `subscription/NAME`, says nothing new.
+    pub(super) fn placed(mut self, text: String) -> Result<(String, Self), Failure> {
+        const KINDS: [&str; 6] =
+            ["subscription", "subscriptions", "sub", "clusterserviceversion", "csv", "catalogsource"];
+        let Some((before, name)) = text.split_once('/') else { return Ok((text, self)) };
+        let wrong = |what: String| Failure::misuse(what).help("name it as NAME or as NAMESPACE/NAME");
+        if name.is_empty() || name.contains('/') {
+            return Err(wrong(format!("`{text}` is not a name")));
+        }
+        if KINDS.contains(&before.split('.').next().unwrap_or_default()) {
+            return Ok((name.to_owned(), self));
+        }
+        let before =
+            namespace(before).map_err(|why| wrong(format!("`{before}` is not a namespace: {why}")))?;
+        if let Some(other) = self.namespace.as_ref().filter(|other| **other != before) {
+            return Err(Failure::misuse(format!(
+                "`{text}` is in the namespace `{before}`, and -n names `{other}`"
+            ))
+            .help("leave -n out"));
+        }
+        self.namespace = Some(before);
+        Ok((name.to_owned(), self))
+    }
+
     pub(super) fn target(self) -> Target {
         Target {
             contexts: if self.contexts.is_empty() { self.context } else { self.contexts },
@@ -230,6 +270,18 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// As [`ClusterFlags::placed`]; a namespace that is named is not all of them.
+    fn placed(&self, text: String, cluster: ClusterFlags) -> Result<(String, ClusterFlags), Failure> {
+        let (name, cluster) = cluster.placed(text)?;
+        if let Some(namespace) = cluster.namespace.as_ref().filter(|_| self.all_namespaces) {
+            return Err(Failure::misuse(format!(
+                "-A searches all namespaces, and `{namespace}/{name}` names one"
+            ))
+            .help("leave -A out"));
+        }
+        Ok((name, cluster))
+    }
+
     pub(super) fn namespace(&self, cluster: &ClusterFlags) -> Option<String> {
         cluster.namespace.clone().filter(|_| !self.all_namespaces)
     }
@@ -488,7 +540,7 @@ pub(super) fn config(path: &std::path::Path, known: PodConfig) -> Result<Value, 
 #[derive(Debug, Args)]
 #[command(after_help = UPGRADE_EXAMPLES)]
 pub struct Upgrade {
-    /// Subscription, or its package if only one Subscription has it
+    /// Subscription, or its package or installed version if only one Subscription has it; NAMESPACE/NAME works too
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Version to stop at [default: the channel's head]
@@ -522,7 +574,7 @@ Examples:
     after_help = "Examples:\n  olmkit operator approve redis-operator -n redis\n  olmkit operator approve redis-operator -n redis --policy policy.yaml"
 )]
 pub struct Approve {
-    /// Subscription, or its package if only one Subscription has it
+    /// Subscription, or its package or installed version if only one Subscription has it; NAMESPACE/NAME works too
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// YAML file that says what an InstallPlan may change; one that does not meet it is not approved
@@ -540,7 +592,7 @@ pub struct Approve {
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_EXAMPLES)]
 pub struct Plan {
-    /// Subscription, or its package if only one Subscription has it
+    /// Subscription, or its package or installed version if only one Subscription has it; NAMESPACE/NAME works too
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// YAML file that says what an InstallPlan may change; exit code 1 if the plan does not meet it
@@ -605,7 +657,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
     after_help = "Examples:\n  olmkit operator status redis-operator -n redis\n  olmkit operator describe redis-operator -n redis"
 )]
 pub struct Named {
-    /// Subscription, or its package if only one Subscription has it
+    /// Subscription, or its package or installed version if only one Subscription has it; NAMESPACE/NAME works too
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]
@@ -618,7 +670,7 @@ pub struct Named {
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXAMPLES)]
 pub struct Doctor {
-    /// Subscription, or package if only one Subscription has it [default: all operators]
+    /// Subscription, or its package or installed version; NAMESPACE/NAME works too [default: all operators]
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Diagnose files instead of a cluster: output of `kubectl get -o yaml|json`, a directory or archive from `oc adm must-gather` or
@@ -649,7 +701,11 @@ fn name_after_files(name: Option<String>, mut from: Vec<PathBuf>) -> (Option<Str
             .any(|ending| text.ends_with(ending))
     };
     let is_name = |path: &PathBuf| {
-        !path.exists() && path.to_str().is_some_and(|text| object_name(text).is_ok() && !is_file(text))
+        let is_placed = |text: &str| {
+            let (namespace, name) = text.split_once('/').unwrap_or(("x", text));
+            self::namespace(namespace).is_ok() && object_name(name).is_ok()
+        };
+        !path.exists() && path.to_str().is_some_and(|text| is_placed(text) && !is_file(text))
     };
     match name {
         None if from.len() > 1 && from.last().is_some_and(is_name) => {
@@ -677,7 +733,7 @@ Examples:
     after_help = "Examples:\n  olmkit operator uninstall redis-operator -n redis --dry-run\n  olmkit operator uninstall redis-operator -n redis --delete-crds"
 )]
 pub struct Uninstall {
-    /// Subscription, or its package if only one Subscription has it
+    /// Subscription, or its package or installed version if only one Subscription has it; NAMESPACE/NAME works too
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Also remove the operator's CRDs and all their custom resources
@@ -696,7 +752,7 @@ pub struct Uninstall {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  olmkit operator rollback redis-operator -n redis --to 0.2.1")]
 pub struct Rollback {
-    /// Subscription, or its package if only one Subscription has it
+    /// Subscription, or its package or installed version if only one Subscription has it; NAMESPACE/NAME works too
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Version to return to
@@ -746,6 +802,7 @@ mod tests {
         assert_eq!(take(&["Cargo.toml", "missing.yaml"]), (String::new(), 2));
         assert_eq!(take(&["redis-operator"]), (String::new(), 1));
         assert_eq!(take(&["-", "redis-operator"]), ("redis-operator".into(), 1));
+        assert_eq!(take(&["-", "redis/redis-operator"]), ("redis/redis-operator".into(), 1));
     }
 
     #[test]

@@ -40,10 +40,12 @@ impl Verb {
                 (SourceVerb::List { namespace }, cluster, reading.waiting().options()?)
             }
             Self::Remove(Remove { force, named: Named { name, cluster, waiting } }) => {
+                let (name, cluster) = cluster.placed(name)?;
                 let namespace = cluster.namespace.clone();
                 (SourceVerb::Remove { name, namespace, force }, cluster, waiting.options())
             }
             Self::Refresh(Named { name, cluster, waiting }) => {
+                let (name, cluster) = cluster.placed(name)?;
                 let namespace = cluster.namespace.clone();
                 (SourceVerb::Refresh { name, namespace }, cluster, waiting.options())
             }
@@ -208,7 +210,7 @@ pub struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  olmkit source refresh redis -n olm")]
 pub struct Named {
-    /// Name of the CatalogSource
+    /// Name of the CatalogSource; NAMESPACE/NAME works too
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]

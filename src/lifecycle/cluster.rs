@@ -130,6 +130,9 @@ pub trait Cluster {
         Ok(true)
     }
 
+    /// Forgets what watches have told, so that it is asked for anew: a connection that was lost without a word tells nothing.
+    fn look_again(&mut self) {}
+
     /// Blocks until something may have changed, or the time is over; says which. Spurious wake-ups are allowed.
     ///
     /// # Errors
@@ -213,6 +216,13 @@ pub enum ClusterError {
         #[source]
         source: Said,
     },
+    /// There are no credentials to ask with any more.
+    #[error("cannot renew the credentials for the cluster")]
+    Credentials {
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The cluster could not do it.
     #[error("the cluster failed to {verb} `{resource}`")]
     Failed {
@@ -251,7 +261,7 @@ pub enum ClusterError {
         source: Said,
     },
     /// The time for the whole command is over.
-    #[error("{}", timed_out(.server, *.limit, .doing, .last.is_some()))]
+    #[error("{}", timed_out(.server, *.limit, .doing, *.is_answering || .last.is_some()))]
     TimedOut {
         /// The address of its API server.
         server: String,
@@ -259,6 +269,8 @@ pub enum ClusterError {
         limit: Duration,
         /// What was tried.
         doing: String,
+        /// Whether it had answered until then: the time was too short, and nothing is wrong with it.
+        is_answering: bool,
         /// What was heard last, when anything was.
         #[source]
         last: Option<Said>,
@@ -305,6 +317,7 @@ impl ClusterError {
             Self::Unauthorized { .. } => {
                 Some("log in again, or choose another context with --context".into())
             }
+            Self::Credentials { .. } => Some("log in again, then run the same command again".into()),
             Self::Conflict { .. } => Some("run the same command again".into()),
             Self::Refused { message, .. } if message.contains("because it is being terminated") => {
                 Some("wait until the namespace is gone, or choose another one".into())
@@ -323,6 +336,7 @@ impl ClusterError {
             Self::Invalid { .. } => Some(
                 "check the server's address in the kubeconfig: a login page, a proxy or another service may answer there".into(),
             ),
+            Self::TimedOut { is_answering: true, last: None, .. } => Some("give more --timeout".into()),
             Self::TimedOut { last: Some(_), .. } => Some("try again later, or give more --timeout".into()),
             Self::TimedOut { .. } => {
                 Some("check the kubeconfig, the context and the network, or give more --timeout".into())

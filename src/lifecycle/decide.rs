@@ -183,7 +183,7 @@ fn is_passed(goal: &Goal, observed: &Observed, subscription: &Subscription, dest
 }
 
 /// Plans must wait for us before anything else is changed.
-fn hold(goal: &Goal, subscription: &Object<Subscription>) -> Option<Step> {
+pub(super) fn hold(goal: &Goal, subscription: &Object<Subscription>) -> Option<Step> {
     let spec = &subscription.spec;
     let channel = goal.channel.clone().filter(|channel| *channel != spec.channel);
     let remember = (goal.approve && spec.install_plan_approval != Approval::Manual)

@@ -379,7 +379,7 @@ impl Diagnosis {
 /// What to diagnose.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    /// A Subscription or a package; none for all.
+    /// A Subscription, its package, or a version; none for all.
     pub name: Option<String>,
     /// A namespace; none for all.
     pub namespace: Option<String>,
@@ -387,10 +387,16 @@ pub struct Scope {
 
 impl Scope {
     fn holds(&self, object: Doc<'_>) -> bool {
-        let is_named = |name: &String| object.name() == name || object.text("/spec/name") == name;
+        let is_named = |name: &String| is_named(object, name);
         self.namespace.as_ref().is_none_or(|namespace| object.namespace() == namespace)
             && self.name.as_ref().is_none_or(is_named)
     }
+}
+
+/// Whether a name means a Subscription: its own, that of its package, or that of a version which it has installed or is about to install.
+pub fn is_named(subscription: Doc<'_>, name: &str) -> bool {
+    let names = ["/metadata/name", "/spec/name", "/status/installedCSV", "/status/currentCSV"];
+    names.iter().any(|path| subscription.text(path) == name)
 }
 
 /// Finds out how the operators of an observation are doing, and why.

@@ -2,9 +2,13 @@
 
 mod reach;
 
+pub(super) use reach::holding;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use olmkit_bundle::suggest::{did_you_mean, some_of};
 use serde_json::Value;
 
 use super::api::{CatalogSource, Key, Named as _, Object, Resource, Subscription, known};
@@ -38,6 +42,10 @@ pub trait Progress {
     fn said(&self, at: Duration, text: &str);
     /// How the operators of a cluster are now, changed or not. Says whether anybody still looks.
     fn operators(&self, _cluster: &str, _operators: &[Operator]) -> bool {
+        true
+    }
+    /// Whether anybody still looks at operators that do not change.
+    fn is_watched(&self) -> bool {
         true
     }
     /// How everything of an operator is now, changed or not. `cluster` tells several apart, and is empty for one.
@@ -115,6 +123,19 @@ pub struct Planned {
     pub document: Value,
 }
 
+/// How far a verb has come when it ends before its time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// What was written.
+    pub done: Vec<Planned>,
+    /// What was waited for at the last look; empty when nothing was.
+    pub awaited: String,
+    /// What would have come after that, in its order.
+    pub left: Vec<String>,
+    /// What is to be done, where it is not to run the same command again.
+    pub resume: Option<Sentence>,
+}
+
 /// Why a verb did not get where it should.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -145,6 +166,15 @@ pub enum EngineError {
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A bundle cannot be read.
+    #[error("cannot read the bundle `{name}`")]
+    Bundle {
+        /// Its name.
+        name: String,
+        /// Why, with its image.
+        #[source]
+        source: ContentError,
     },
     /// A catalog cannot be read.
     #[error("cannot read what the CatalogSource `{name}` offers")]
@@ -223,8 +253,10 @@ pub struct Engine<'e> {
     pub planned: Vec<Planned>,
     begun: Duration,
     told: Option<Vec<Row>>,
-    /// What was waited for last.
+    /// What is waited for; empty when nothing is.
     awaited: String,
+    /// What is to be done after that.
+    left: VecDeque<String>,
     /// What is to be done after the verb has failed half-way, where it is not to run the same command again.
     resume: Option<Sentence>,
     /// How many writes of others came in between, one after another.
@@ -253,6 +285,7 @@ impl<'e> Engine<'e> {
             begun,
             told: None,
             awaited: String::new(),
+            left: VecDeque::new(),
             resume: None,
             overtaken: 0,
             examined: None,
@@ -265,9 +298,14 @@ impl<'e> Engine<'e> {
         self.cluster.now().saturating_sub(self.begun)
     }
 
-    /// What was waited for last; empty when nothing was.
-    pub fn awaited(&self) -> &str {
-        &self.awaited
+    /// How far the verb has come, as the last look has shown it.
+    pub fn account(&self) -> Account {
+        Account {
+            done: if self.options.dry_run { Vec::new() } else { self.planned.clone() },
+            awaited: self.awaited.clone(),
+            left: self.left.iter().cloned().collect(),
+            resume: self.resume.clone(),
+        }
     }
 
     /// Says what is waited for.
@@ -275,9 +313,19 @@ impl<'e> Engine<'e> {
         self.awaited = what;
     }
 
-    /// How the operator is named in the command that resumes, where it is not the same command again.
-    pub fn resume(&self) -> Option<&Sentence> {
-        self.resume.as_ref()
+    /// Says that nothing is waited for any more.
+    pub(super) fn waits_no_more(&mut self) {
+        self.awaited.clear();
+    }
+
+    /// Says what is to be done from now on, in its order.
+    pub(super) fn still_to_do(&mut self, left: impl IntoIterator<Item = String>) {
+        self.left = left.into_iter().collect();
+    }
+
+    /// Says that the first of what was to be done is done.
+    pub(super) fn one_is_done(&mut self) {
+        self.left.pop_front();
     }
 
     /// Says that the verb resumes with another name, since the one that was given goes.
@@ -434,7 +482,10 @@ impl<'e> Engine<'e> {
         let mut seen = None;
         loop {
             let suspicion = match look(self) {
-                Ok(Seen::Done(value)) => return Ok(value),
+                Ok(Seen::Done(value)) => {
+                    self.waits_no_more();
+                    return Ok(value);
+                }
                 Ok(Seen::NotYet(suspicion)) => suspicion,
                 Err(error) => return Err(self.while_waiting(error, seen)),
             };
@@ -462,6 +513,9 @@ impl<'e> Engine<'e> {
     pub(super) fn gone(&mut self, resource: &Resource, key: &Key) -> Result<(), EngineError> {
         let deadline = self.deadline();
         let mut finalizers = None;
+        if !self.options.dry_run {
+            self.awaited = format!("{} to be deleted", key.placed());
+        }
         while !self.options.dry_run {
             let found = match self.cluster.get(resource, &key.namespace, &key.name) {
                 Err(error) => return Err(self.while_waiting(error.into(), finalizers)),
@@ -469,7 +523,6 @@ impl<'e> Engine<'e> {
             };
             let Some(found) = found else { break };
             finalizers = waits_for_finalizers(&found);
-            self.awaited = format!("{} to be deleted", key.placed());
             let now = self.cluster.now();
             if now >= deadline {
                 let (after, awaited) = (self.options.timeout, self.awaited.clone());
@@ -478,10 +531,11 @@ impl<'e> Engine<'e> {
             // It may be of a kind that is not watched.
             self.cluster.wait((deadline - now).min(UNWATCHED))?;
         }
+        self.waits_no_more();
         Ok(())
     }
 
-    /// The Subscription that a name means: one of that name, or the only one of the package.
+    /// The Subscription that a name means: one of that name, the only one of the package, or the one that has the version of this name.
     pub fn find(
         &mut self,
         name: &str,
@@ -490,21 +544,20 @@ impl<'e> Engine<'e> {
         let documents = self.cluster.list(&known::SUBSCRIPTION, namespace)?;
         let all: Vec<Object<Subscription>> =
             documents.into_iter().filter_map(|document| Object::read(document).ok()).collect();
-        let named: Vec<_> = all.iter().filter(|found| found.name() == name).collect();
-        let meant = if named.is_empty() {
-            all.iter().filter(|found| found.spec.package == name).collect()
-        } else {
-            named
-        };
-        match &meant[..] {
-            [] => Ok(None),
-            [one] => Ok(Some((*one).clone())),
-            several => {
+        let meant = MEANINGS.iter().find_map(|is_meant| {
+            let meant: Vec<_> = all.iter().filter(|found| is_meant(found, name)).collect();
+            (!meant.is_empty()).then_some(meant)
+        });
+        match meant.as_deref() {
+            None | Some([]) => Ok(None),
+            Some([one]) => Ok(Some((*one).clone())),
+            Some(several) => {
                 let names: Vec<String> =
                     several.iter().map(|found| format!("{}/{}", found.namespace(), found.name())).collect();
+                let named = some_of(name, names.iter().map(String::as_str));
                 Err(EngineError::refused_help(
-                    format!("`{name}` means {} Subscriptions: {}", several.len(), names.join(", ")),
-                    "name one of them, and its namespace with -n",
+                    format!("`{name}` means {} Subscriptions: {named}", several.len()),
+                    "name one of them as NAMESPACE/NAME",
                 ))
             }
         }
@@ -520,7 +573,9 @@ impl<'e> Engine<'e> {
             return Ok(found);
         }
         let documents = self.cluster.list(&known::SUBSCRIPTION, namespace)?;
-        let names: Vec<String> = documents.iter().map(|document| Key::of(document).name).collect();
+        let all: Vec<Object<Subscription>> =
+            documents.into_iter().filter_map(|document| Object::read(document).ok()).collect();
+        let names: Vec<&str> = all.iter().map(|found| found.name()).collect();
         let place = namespace.map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default();
         let what = format!("there is no Subscription `{name}`{place}");
         let away = self.rolling_back(namespace)?;
@@ -534,14 +589,32 @@ impl<'e> Engine<'e> {
                     + " to resume",
             ));
         }
-        if let Some((why, help)) = self.lone_version(name, namespace)? {
+        if let Some((why, help)) = self.lone_version(name, namespace, &all)? {
             return Err(EngineError::refused_help(format!("{what}: {why}"), help));
         }
-        let nearest = olmkit_bundle::suggest::did_you_mean(name, names.iter().map(String::as_str));
+        let is_of_package = |found: &&Object<Subscription>| {
+            name.strip_prefix(&found.spec.package).is_some_and(|rest| rest.starts_with('.'))
+        };
+        if let Some(found) = all.iter().find(is_of_package) {
+            let installed = match found.status.installed_csv.as_str() {
+                "" => "nothing installed".to_owned(),
+                csv => format!("`{csv}` installed"),
+            };
+            return Err(EngineError::refused_help(
+                format!("{what}: it is the name of a version of `{}`", found.spec.package),
+                format!(
+                    "name the Subscription, `{}/{}`, which has {installed}",
+                    found.namespace(),
+                    found.name()
+                ),
+            ));
+        }
+        let nearest = did_you_mean(name, names.iter().copied());
         let help = match (nearest, namespace) {
             (None, Some(_)) => {
                 (command!("olmkit operator list -A") + " shows those of all namespaces").into()
             }
+            (None, None) => (command!("olmkit operator list -A") + " shows those that there are").into(),
             (nearest, _) => nearest.into(),
         };
         Err(EngineError::Refused { what, help })
@@ -567,6 +640,13 @@ impl<'e> Engine<'e> {
             .map_err(|error| EngineError::Catalog { name: source.name().to_owned(), source: error })
     }
 }
+
+/// What a name may mean, the first first: a Subscription, its package, or the version that it has installed or is about to install.
+const MEANINGS: [fn(&Object<Subscription>, &str) -> bool; 3] = [
+    |found, name| found.name() == name,
+    |found, name| found.spec.package == name,
+    |found, name| found.status.installed_csv == name || found.status.current_csv == name,
+];
 
 /// What an object that was deleted waits for.
 pub(super) fn waits_for_finalizers(object: &Value) -> Option<Stuck> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use olmkit_bundle::suggest::did_you_mean;
+use olmkit_bundle::suggest::{did_you_mean, some_of};
 use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::api::{
     Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup,
     Resource, Subscription, known, label,
 };
-use super::cluster::{ClusterError, difference, merge};
+use super::cluster::{ClusterError, difference};
 use super::decide::{Accept, Goal, Stuck, remembered};
 use super::doctor::{self, Scope};
 use super::engine::{Engine, EngineError, GRACE, UNWATCHED};
@@ -23,7 +23,7 @@ use super::offer::{Offer, OfferedChannel, OfferedPackage};
 use super::rights::Right;
 use super::simulate::package_of;
 use super::throw_away::{SingleBundleOffer, way_to_bundle};
-use super::upgrade::{bundle_of, channel_of, find_way};
+use super::upgrade::{bundle_of, channel_of, find_way, goes_on};
 use crate::sentence::{Help, Sentence};
 use crate::shell::command;
 
@@ -98,6 +98,9 @@ impl Engine<'_> {
             None => channel.head().unwrap_or_default().to_owned(),
         };
         let at_head = channel.head() == Some(csv.as_str());
+        if request.version.is_some() && !at_head && request.approval == Some(Approval::Automatic) {
+            return Err(goes_on(package, &channel_name, &csv, "--version"));
+        }
         let wish = Wish {
             request,
             name: &name,
@@ -159,16 +162,6 @@ impl Engine<'_> {
             (Some(_), _) => {}
             (None, _) => self.create(&known::SUBSCRIPTION, wish.subscription())?,
         }
-        if self.options.dry_run {
-            return Ok(Operator {
-                subscription: name,
-                namespace: namespace.to_owned(),
-                package: request.package.clone(),
-                channel: channel_name,
-                head: channel.head().unwrap_or_default().to_owned(),
-                ..Operator::default()
-            });
-        }
         let is_there =
             request.throw_away.is_none() && installed.is_some() && installed.as_deref() != Some(&*csv);
         let waits = existing.is_some_and(|found| found.spec.install_plan_approval == Approval::Manual);
@@ -191,6 +184,17 @@ impl Engine<'_> {
             accept.csvs.extend(way.iter().cloned());
         }
         let goal = Goal { way, approve, channel: None, accept };
+        if self.options.dry_run {
+            self.plan_approvals(namespace, &name, &goal)?;
+            return Ok(Operator {
+                subscription: name,
+                namespace: namespace.to_owned(),
+                package: request.package.clone(),
+                channel: channel_name,
+                head: channel.head().unwrap_or_default().to_owned(),
+                ..Operator::default()
+            });
+        }
         if self.options.wait {
             self.reach(namespace, &name, &goal)?;
             self.restore(namespace, &name, at_head)?;
@@ -261,7 +265,10 @@ impl Engine<'_> {
                 return Err(EngineError::Refused {
                     what,
                     help: did_you_mean(name, names.iter().map(String::as_str))
-                        .or_else(|| (!places.is_empty()).then(|| format!("there are {}", places.join(", "))))
+                        .or_else(|| {
+                            let named = some_of(&format!("`{name}`"), places.iter().map(String::as_str));
+                            (!places.is_empty()).then(|| format!("there are {named}"))
+                        })
                         .into(),
                 });
             }
@@ -303,7 +310,8 @@ impl Engine<'_> {
                     .iter()
                     .map(|source| format!("{}/{}", source.catalog.namespace(), source.catalog.name()))
                     .collect();
-                let what = format!("{several} catalogs offer `{}`: {}", request.package, names.join(", "));
+                let named = some_of("", names.iter().map(String::as_str));
+                let what = format!("{several} catalogs offer `{}`: {named}", request.package);
                 Err(EngineError::refused_help(what, "name one with --catalog NAMESPACE/NAME"))
             }
         }
@@ -527,7 +535,7 @@ impl Engine<'_> {
                 let what = format!(
                     "the namespace `{namespace}` has {} OperatorGroups: {}",
                     several.len(),
-                    names.join(", ")
+                    some_of(namespace, names)
                 );
                 Err(EngineError::refused_help(what, "delete all but one"))
             }
@@ -656,13 +664,13 @@ impl Wish<'_> {
         self.request.approval.clone().unwrap_or(default)
     }
 
-    /// Whether the first plan has to wait for us: OLM would not stop at a version below the head.
+    /// Whether the first plan has to wait for us.
     fn approves(&self) -> bool {
-        self.approval() == Approval::Manual || self.request.version.is_some() && !self.at_head
+        self.approval() == Approval::Manual
     }
 
     fn subscription(&self) -> Value {
-        let approval = if self.approves() { Approval::Manual } else { self.approval() };
+        let approval = self.approval();
         let mut spec = json!({
             "name": self.request.package, "channel": self.channel, "source": self.source.name(),
             "sourceNamespace": self.source.namespace(), "installPlanApproval": approval.as_str(),
@@ -673,18 +681,13 @@ impl Wish<'_> {
         if let Some(config) = &self.request.config {
             spec["config"] = config.clone();
         }
-        let mut document = json!({
+        json!({
             "apiVersion": known::SUBSCRIPTION.api_version(), "kind": known::SUBSCRIPTION.kind,
             "metadata": {
                 "name": self.name, "namespace": self.request.namespace, "labels": {label::CREATED_BY: label::OLMKIT},
             },
             "spec": spec,
-        });
-        if approval != self.approval() {
-            let before = json!({label::APPROVAL_BEFORE: self.approval().as_str()});
-            merge(&mut document, &json!({"metadata": {"annotations": before}}));
-        }
-        document
+        })
     }
 }
 

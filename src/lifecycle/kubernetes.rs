@@ -8,13 +8,16 @@
 mod answer;
 mod bounded;
 mod clock;
+mod credentials;
+mod kubeconfig;
 mod renew;
 mod shown;
 mod watch;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,23 +28,27 @@ use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
 };
 use kube::client::ClientBuilder;
-use kube::config::{Context, KubeConfigOptions, Kubeconfig, NamedCluster};
+use kube::config::KubeConfigOptions;
 use kube::core::PartialObjectMeta;
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch::{Receiver, Sender};
+use tokio::task::AbortHandle;
 
 use super::api::{Key, Resource, known, label};
 use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
+use crate::files::FileError;
 use crate::limits::{Limits, Over};
 use crate::shell::Reach;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
 use bounded::Bound;
 use clock::{ReadsTime, ServerClock};
+use credentials::{Credentials, CredentialsError};
+use kubeconfig::{chosen, cluster_of};
 use shown::Shown;
-use watch::{Watched, lock};
+use watch::{WATCH, Watched, lock};
 
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;
@@ -49,6 +56,8 @@ const PAGE: u32 = 500;
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
 /// How long a request may go without an answer; servers themselves give up after 60 s.
 const SILENCE: Duration = Duration::from_secs(70);
+/// A server that has answered before and takes no longer than this for an answer is not silent.
+const SLOW: Duration = Duration::from_secs(5);
 /// How long what may pass by itself is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a server error that says nothing of its cause is tried again.
@@ -90,6 +99,8 @@ pub struct Choice {
     pub context: Option<String>,
     /// Who asks, where it is not the user of the context.
     pub impersonation: Impersonation,
+    /// Whether nobody is there to answer a credential plugin, or to read what it says.
+    pub is_unattended: bool,
 }
 
 /// Whom the API server is to take the user for, as `kubectl --as` has it. The user of the context needs the right to `impersonate`.
@@ -112,11 +123,67 @@ pub enum ConnectError {
     #[error("cannot make a client for the cluster")]
     Client(#[source] kube::Error),
     /// The program that the kubeconfig names for credentials has none. What it printed may be a secret.
-    #[error("{0}")]
-    Credentials(String),
+    #[error("{what}")]
+    Credentials {
+        /// What failed, with the name of the program.
+        what: String,
+        /// How the kubeconfig says that it is installed.
+        hint: Option<String>,
+    },
+    /// The time for the whole command is over.
+    #[error("timed out after {} s: {doing}", .limit.as_secs_f64().ceil())]
+    TimedOut {
+        /// The time that was given.
+        limit: Duration,
+        /// What was waited for.
+        doing: String,
+        /// What to do.
+        help: &'static str,
+    },
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
     /// The machine gives us no threads.
     #[error("cannot start the client")]
     Runtime(#[source] std::io::Error),
+}
+
+impl From<FileError> for ConnectError {
+    fn from(error: FileError) -> Self {
+        match &error {
+            FileError::Read { path, source } => match over(source) {
+                Some(Over::Interrupted) => Self::Interrupted,
+                Some(Over::TimedOut(limit)) => {
+                    let doing = format!("nothing has written to the pipe `{}` to its end", path.display());
+                    let help = "check what writes to it, or give more --timeout";
+                    Self::TimedOut { limit, doing, help }
+                }
+                None => Self::Config(error.into()),
+            },
+            _ => Self::Config(error.into()),
+        }
+    }
+}
+
+/// What ended the reading of a file before its end, if something did.
+fn over(error: &std::io::Error) -> Option<Over> {
+    error.get_ref()?.downcast_ref::<Over>().copied()
+}
+
+impl From<CredentialsError> for ConnectError {
+    fn from(error: CredentialsError) -> Self {
+        let doing = error.to_string();
+        match error {
+            CredentialsError::File(error) => error.into(),
+            CredentialsError::Over { over: Over::Interrupted, .. } => Self::Interrupted,
+            CredentialsError::Over { over: Over::TimedOut(limit), .. } => {
+                let help = "run it by itself to see what it waits for, or give more --timeout";
+                Self::TimedOut { limit, doing, help }
+            }
+            CredentialsError::Failed { hint, .. } => Self::Credentials { what: doing, hint },
+            CredentialsError::Token(_) => Self::Credentials { what: doing, hint: None },
+        }
+    }
 }
 
 /// An address without the user and password that a kubeconfig may have put in it.
@@ -148,6 +215,8 @@ pub struct Kubernetes {
     clock: Arc<ServerClock>,
     /// Whether the server has ever answered.
     reached: AtomicBool,
+    /// Who asks.
+    credentials: Credentials,
     /// What ends the command.
     limits: Limits,
     /// What was listed, by kind and namespace.
@@ -155,14 +224,27 @@ pub struct Kubernetes {
     /// Counts changes of what is watched.
     changes: Sender<u64>,
     seen: Receiver<u64>,
-    runtime: Runtime,
+    /// Where requests are made.
+    runtime: Handle,
+    /// The same, to be ended with this.
+    threads: Option<Runtime>,
+}
+
+impl Drop for Kubernetes {
+    /// Nobody waits for what still goes on, such as the question of a name that no server answers.
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
 }
 
 /// A kind in a namespace that was listed. It is watched once somebody waits for a change.
 struct Listed {
     resource: Resource,
     objects: Arc<Mutex<Watched>>,
-    is_watched: bool,
+    /// The watch, once there is one.
+    watch: Option<AbortHandle>,
 }
 
 impl Kubernetes {
@@ -171,6 +253,15 @@ impl Kubernetes {
     /// # Errors
     /// The kubeconfig cannot be used.
     pub fn connect(choice: &Choice) -> Result<Self, ConnectError> {
+        Self::connect_within(choice, Limits::default())
+    }
+
+    /// As [`Kubernetes::connect`], for so long from now on: that is the time for a credential plugin, and for everything that is asked of
+    /// the cluster later.
+    ///
+    /// # Errors
+    /// As [`Kubernetes::connect`], and when the time is over.
+    pub fn connect_within(choice: &Choice, limits: Limits) -> Result<Self, ConnectError> {
         // Whoever uses this as a library may have chosen another provider before; that one serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -178,7 +269,19 @@ impl Kubernetes {
             .enable_all()
             .build()
             .map_err(ConnectError::Runtime)?;
-        let (mut config, namespace) = runtime.block_on(config(choice))?;
+        let (mut config, namespace) = runtime.block_on(config(choice, limits))?;
+        if config.auth_info.auth_provider.as_ref().is_some_and(|provider| {
+            provider.name == "gcp"
+                && provider.config.contains_key("cmd-path")
+                && !provider.config.contains_key("id-token")
+        }) {
+            return Err(ConnectError::Credentials {
+                what: "the kubeconfig gets its credentials from the auth provider `gcp`, which kubectl no longer knows either".into(),
+                hint: Some("use the credential plugin `gke-gcloud-auth-plugin` instead: `gcloud container clusters get-credentials` sets it up".into()),
+            });
+        }
+        let credentials = Credentials::take(&mut config.auth_info, choice.is_unattended);
+        credentials.renew(limits, Some(&mut config.auth_info))?;
         // What may pass by itself is tried again here, where it is known for a message what was heard last.
         config.default_retry = false;
         if let Some(user) = &choice.impersonation.user {
@@ -190,12 +293,10 @@ impl Kubernetes {
         }
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let _inside = runtime.enter();
-        let client = ClientBuilder::try_from(config).map_err(|error| match answer::credentials(&error) {
-            Some(failed) => ConnectError::Credentials(failed),
-            None => ConnectError::Client(error),
-        })?;
+        let client = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
         let clock = Arc::new(ServerClock::default());
         let client = client
+            .with_layer(&credentials.layer())
             .with_layer(&Bound)
             .with_layer(&ReadsTime(Arc::clone(&clock)))
             .with_layer(&Shown(without_user(&server)))
@@ -209,11 +310,13 @@ impl Kubernetes {
             client,
             clock,
             reached: AtomicBool::new(false),
-            limits: Limits::default(),
+            credentials,
+            limits,
             watched: BTreeMap::new(),
             changes,
             seen,
-            runtime,
+            runtime: runtime.handle().clone(),
+            threads: Some(runtime),
         })
     }
 
@@ -261,13 +364,17 @@ impl Kubernetes {
         asked: Asked<'_>,
         call: impl Fn() -> F,
     ) -> Result<kube::Result<T>, ClusterError> {
+        self.renew(asked)?;
         let last: RefCell<Option<Said>> = RefCell::default();
         let once = || async {
             let limit = if self.reached.load(Ordering::Relaxed) { SILENCE } else { FIRST_ANSWER };
-            let answer = match tokio::time::timeout(limit, call()).await {
-                Ok(answer) => answer,
-                Err(_) => Err(kube::Error::Service(Box::new(Silent(limit)))),
-            };
+            let mut call = pin!(call());
+            let mut answer = tokio::time::timeout(limit, &mut call).await;
+            // The first answer may be a long one.
+            if answer.is_err() && limit == FIRST_ANSWER && self.clock.has_begun_to_answer() {
+                answer = tokio::time::timeout(SILENCE - FIRST_ANSWER, &mut call).await;
+            }
+            let answer = answer.unwrap_or_else(|_| Err(kube::Error::Service(Box::new(Silent(limit)))));
             if !matches!(&answer, Err(error) if !is_answer(error)) {
                 self.reached.store(true, Ordering::Relaxed);
             }
@@ -286,9 +393,26 @@ impl Kubernetes {
                 server: self.server.clone(),
                 limit,
                 doing: format!("{} `{}`", asked.verb, asked.resource.full_name()),
+                is_answering: self.reached.load(Ordering::Relaxed) && begun.elapsed() < SLOW,
                 last: last.take(),
             }),
         }
+    }
+
+    /// Has credentials that are about to expire renewed.
+    fn renew(&self, asked: Asked<'_>) -> Result<(), ClusterError> {
+        let Err(error) = self.credentials.renew(self.limits, None) else { return Ok(()) };
+        Err(match error.into() {
+            ConnectError::Interrupted => ClusterError::Interrupted,
+            ConnectError::TimedOut { limit, doing, .. } => ClusterError::TimedOut {
+                server: self.server.clone(),
+                limit,
+                doing: format!("{} `{}`", asked.verb, asked.resource.full_name()),
+                is_answering: false,
+                last: Some(Said(doing)),
+            },
+            error => ClusterError::Credentials { source: error.into() },
+        })
     }
 
     /// How long what went wrong is tried again. A server that was never reached is not waited for.
@@ -345,8 +469,9 @@ impl Kubernetes {
         let mut expired: Option<Said> = None;
         loop {
             let answer = match self.ask(asked, || read_page(&api, &page, selection.metadata_only)) {
-                Err(ClusterError::TimedOut { server, limit, doing, last }) => {
-                    return Err(ClusterError::TimedOut { server, limit, doing, last: last.or(expired) });
+                Err(ClusterError::TimedOut { server, limit, doing, is_answering, last }) => {
+                    let last = last.or(expired);
+                    return Err(ClusterError::TimedOut { server, limit, doing, is_answering, last });
                 }
                 answer => answer?,
             };
@@ -392,10 +517,12 @@ impl Kubernetes {
     }
 
     /// Begins to watch a kind that was listed.
-    fn watch(&self, listed: &Listed, namespace: &str) {
+    fn watch(&self, listed: &Listed, namespace: &str) -> AbortHandle {
         let api = self.api(&listed.resource, Some(namespace));
         let (objects, changes) = (Arc::clone(&listed.objects), self.changes.clone());
-        self.runtime.spawn(watch::follow(api, listed.resource.clone(), objects, changes));
+        self.runtime
+            .spawn(watch::follow(api, listed.resource.clone(), objects, changes, WATCH))
+            .abort_handle()
     }
 
     /// What was written is seen at once, not only when the watch tells it.
@@ -408,28 +535,26 @@ impl Kubernetes {
 }
 
 /// The client's configuration, and the namespace of the context where it has one.
-async fn config(choice: &Choice) -> Result<(Config, Option<String>), ConnectError> {
+async fn config(choice: &Choice, limits: Limits) -> Result<(Config, Option<String>), ConnectError> {
     let failed = |error: kube::config::KubeconfigError| ConnectError::Config(error.into());
     let options = KubeConfigOptions { context: choice.context.clone(), ..KubeConfigOptions::default() };
-    let kubeconfig = match &choice.kubeconfig {
-        Some(path) => Kubeconfig::read_from(path).map_err(failed)?,
-        None if choice.context.is_some() => read().map_err(failed)?,
-        None => match read() {
-            Ok(kubeconfig) => kubeconfig,
-            Err(error) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() => return Err(failed(error)),
-            Err(_) => {
-                // In a pod: its own.
-                let config = Config::infer().await.map_err(|error| ConnectError::Config(error.into()))?;
-                let namespace = Some(config.default_namespace.clone());
-                return Ok((config, namespace));
-            }
-        },
+    let is_chosen = choice.kubeconfig.is_some() || choice.context.is_some();
+    let kubeconfig = match kubeconfig::read(choice.kubeconfig.as_deref(), limits) {
+        Ok(kubeconfig) => kubeconfig,
+        Err(ConnectError::Config(_))
+            if !is_chosen && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() =>
+        {
+            // In a pod: its own.
+            let config = Config::incluster().map_err(|error| ConnectError::Config(error.into()))?;
+            let namespace = Some(config.default_namespace.clone());
+            return Ok((config, namespace));
+        }
+        Err(error) => return Err(error),
     };
     let (namespace, has_proxy) = match chosen(&kubeconfig, choice.context.as_deref()) {
         Some(context) => {
-            let named = |cluster: &&NamedCluster| cluster.name == context.cluster;
-            let cluster = kubeconfig.clusters.iter().find(named).and_then(|found| found.cluster.as_ref());
-            let has_proxy = cluster.and_then(|cluster| cluster.proxy_url.as_ref());
+            kubeconfig::check_files(&kubeconfig, context)?;
+            let has_proxy = cluster_of(&kubeconfig, context).and_then(|cluster| cluster.proxy_url.as_ref());
             (context.namespace.clone(), has_proxy.is_some_and(|url| !url.is_empty()))
         }
         None => (None, false),
@@ -443,23 +568,13 @@ async fn config(choice: &Choice) -> Result<(Config, Option<String>), ConnectErro
     Ok((config, namespace.filter(|namespace| !namespace.is_empty())))
 }
 
-/// The kubeconfig of the environment: of several files that KUBECONFIG names those that exist, as kubectl reads them.
-fn read() -> Result<Kubeconfig, kube::config::KubeconfigError> {
-    let variable = std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty());
-    let paths: Vec<_> =
-        variable.iter().flat_map(std::env::split_paths).filter(|path| path.exists()).collect();
-    let mut files = paths.iter().map(Kubeconfig::read_from);
-    match files.next() {
-        Some(first) => files.try_fold(first?, |all, next| all.merge(next?)),
-        None => Kubeconfig::read(),
-    }
-}
-
-/// The context of a name, or the current one.
-fn chosen<'k>(kubeconfig: &'k Kubeconfig, context: Option<&str>) -> Option<&'k Context> {
-    let name = context.or(kubeconfig.current_context.as_deref())?;
-    let found = kubeconfig.contexts.iter().find(|found| found.name == name)?;
-    found.context.as_ref()
+/// The names of the contexts of a kubeconfig; without a path, of that of the environment.
+///
+/// # Errors
+/// It cannot be read.
+pub fn contexts(path: Option<&Path>, limits: Limits) -> Result<Vec<String>, ConnectError> {
+    let kubeconfig = kubeconfig::read(path, limits)?;
+    Ok(kubeconfig.contexts.into_iter().map(|context| context.name).collect())
 }
 
 /// A part of a list.
@@ -511,13 +626,13 @@ impl Cluster for Kubernetes {
         match namespace {
             Some(namespace) if observe::kinds().contains(&resource) => {
                 let name = (resource.full_name(), namespace.to_owned());
-                if let Some(listed) = self.watched.get(&name).filter(|listed| listed.is_watched) {
+                if let Some(listed) = self.watched.get(&name).filter(|listed| listed.watch.is_some()) {
                     return Ok(lock(&listed.objects).objects.values().cloned().collect());
                 }
                 let found = self.list_now(resource, Some(namespace))?;
                 let objects = found.iter().map(|object| (Key::of(object), object.clone())).collect();
                 let objects = Arc::new(Mutex::new(Watched { objects }));
-                let listed = Listed { resource: resource.clone(), objects, is_watched: false };
+                let listed = Listed { resource: resource.clone(), objects, watch: None };
                 self.watched.insert(name, listed);
                 Ok(found)
             }
@@ -533,7 +648,7 @@ impl Cluster for Kubernetes {
         take: &mut dyn FnMut(Value),
     ) -> Result<(), ClusterError> {
         let name = (resource.full_name(), namespace.unwrap_or_default().to_owned());
-        if let Some(listed) = self.watched.get(&name).filter(|listed| listed.is_watched) {
+        if let Some(listed) = self.watched.get(&name).filter(|listed| listed.watch.is_some()) {
             lock(&listed.objects).objects.values().cloned().for_each(take);
             return Ok(());
         }
@@ -661,11 +776,21 @@ impl Cluster for Kubernetes {
         }
     }
 
+    /// The next question lists anew, and the next wait watches anew.
+    fn look_again(&mut self) {
+        let lost = std::mem::take(&mut self.watched);
+        lost.into_values().filter_map(|listed| listed.watch).for_each(|watch| watch.abort());
+    }
+
     fn wait(&mut self, timeout: Duration) -> Result<bool, ClusterError> {
-        for ((_, namespace), listed) in self.watched.iter().filter(|(_, listed)| !listed.is_watched) {
-            self.watch(listed, namespace);
+        let begins = self.watched.iter().filter(|(_, listed)| listed.watch.is_none());
+        let begun: Vec<_> =
+            begins.map(|(name, listed)| (name.clone(), self.watch(listed, &name.1))).collect();
+        for (name, watch) in begun {
+            if let Some(listed) = self.watched.get_mut(&name) {
+                listed.watch = Some(watch);
+            }
         }
-        self.watched.values_mut().for_each(|listed| listed.is_watched = true);
         let mut seen = self.seen.clone();
         let something = async {
             // The sender lives as long as this cluster.

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use olmkit_bundle::annotations;
+use olmkit_bundle::suggest::some_of;
 use serde_json::Value;
 
-use super::api::{ClusterServiceVersion, Key, Named as _, Object, Resource, known, label};
+use super::api::{ClusterServiceVersion, Key, Named as _, Object, Resource, Subscription, known, label};
 use super::checks;
 use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
@@ -68,6 +69,7 @@ impl Engine<'_> {
         &mut self,
         name: &str,
         namespace: Option<&str>,
+        subscriptions: &[Object<Subscription>],
     ) -> Result<Option<(String, Sentence)>, EngineError> {
         let documents = self.list_if_allowed(&known::CSV, namespace)?.into_iter();
         let read = |document| Object::<ClusterServiceVersion>::read(document).ok();
@@ -80,6 +82,17 @@ impl Engine<'_> {
         found.sort_by_key(|csv| (csv.is_copied(), csv.key()));
         let Some(csv) = found.first() else { return Ok(None) };
         let (own, key) = (csv.name(), csv.key());
+        let package = simulate::package_of(csv);
+        let is_its = |one: &&Object<Subscription>| {
+            one.namespace() == key.namespace && Some(&one.spec.package) == package.as_ref()
+        };
+        if let Some(subscription) = subscriptions.iter().find(is_its).filter(|_| !csv.is_copied()) {
+            let (namespace, name) = (subscription.namespace(), subscription.name());
+            return Ok(Some((
+                format!("clusterserviceversion/{own} belongs to {} in `{namespace}`", subscription.key()),
+                format!("name that one: `{namespace}/{name}`").into(),
+            )));
+        }
         Ok(Some(if csv.is_copied() {
             let home = csv.label(label::COPIED_FROM).unwrap_or("another namespace");
             let help = match csv.label(label::COPIED_FROM) {
@@ -94,7 +107,7 @@ impl Engine<'_> {
                 help,
             )
         } else {
-            let package = simulate::package_of(csv).unwrap_or_else(|| name.to_owned());
+            let package = package.unwrap_or_else(|| name.to_owned());
             let namespace = &key.namespace;
             let help = Sentence::from("run ")
                 + command!("olmkit operator uninstall {} -n {}", package, namespace)
@@ -138,7 +151,7 @@ impl Engine<'_> {
                 format!(
                     "`{package}` has left objects of {} namespaces without a Subscription: {}",
                     several.len(),
-                    several.join(", ")
+                    some_of("", several.iter().map(String::as_str))
                 ),
                 "name one of them with -n",
             )),

@@ -120,6 +120,8 @@ pub struct CrdUse {
     pub resources: Option<usize>,
 }
 
+/// How often a watch looks whether anybody still reads it.
+const STILL_WATCHED: Duration = Duration::from_secs(1);
 /// The events that a description shows at most.
 const EVENTS: usize = 10;
 
@@ -315,12 +317,20 @@ impl Engine<'_> {
                 Err(error) if is_interrupt(&error) => return Ok(()),
                 rows => rows?,
             };
-            if !self.progress.operators("", &rows) {
+            if !self.progress.operators("", &rows) || !self.progress.is_watched() {
                 return Ok(());
             }
-            match self.cluster.wait(interval) {
-                Err(ClusterError::Interrupted) => return Ok(()),
-                waited => drop(waited?),
+            let next = self.cluster.now() + interval;
+            loop {
+                let pause = next.saturating_sub(self.cluster.now());
+                match self.cluster.wait(pause.min(STILL_WATCHED)) {
+                    Err(ClusterError::Interrupted) => return Ok(()),
+                    Ok(false) if pause > STILL_WATCHED && self.progress.is_watched() => {}
+                    waited => {
+                        waited?;
+                        break;
+                    }
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use super::api::{
 use super::checks;
 use super::cluster::ClusterError;
 use super::decide::{Accept, Goal};
-use super::engine::{Engine, EngineError};
+use super::engine::{ContentError, Engine, EngineError};
 use super::look::Operator;
 use super::observe::Observed;
 use super::rights::Right;
@@ -44,6 +44,14 @@ pub struct Rollback {
 
 /// Where custom resources are kept before a rollback.
 pub trait Archive {
+    /// Tries whether objects could be kept, and writes nothing.
+    ///
+    /// # Errors
+    /// They could not.
+    fn check(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+
     /// Keeps objects beside those that were kept before, and says where.
     ///
     /// # Errors
@@ -65,6 +73,7 @@ impl Engine<'_> {
             Some(subscription) => subscription,
             None => self.expect(&request.name, request.namespace.as_deref())?,
         };
+        archive.check().map_err(|source| EngineError::Backup { source })?;
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
         if !is_away {
@@ -130,10 +139,10 @@ impl Engine<'_> {
             };
         }
         let bundle = package.bundles.get(&target).cloned().unwrap_or_default();
-        let manifests = self
-            .catalogs
-            .manifests(&target, &bundle)
-            .map_err(|error| EngineError::Catalog { name: spec.source.clone(), source: error.into() })?;
+        let manifests = self.catalogs.manifests(&target, &bundle).map_err(|error| match error {
+            ContentError::Interrupted => ClusterError::Interrupted.into(),
+            source => EngineError::Bundle { name: target.clone(), source },
+        })?;
         let backup = self.nothing_is_lost(request, installed, &manifests)?;
         let [group] = &observed.groups[..] else {
             return Err(EngineError::refused_help(
@@ -318,10 +327,14 @@ impl Engine<'_> {
         let observed = self.look(namespace, &name)?;
         let made = observed.subscription.as_ref();
         let is_again = made.is_some_and(|found| is_made_again(&observed, found, &target));
+        let install = format!("install `{target}`");
         if !is_again {
+            let create = format!("create {} again", Key::of(fresh).placed());
+            self.still_to_do([create, install.clone()]);
             self.take_away(&observed, fresh)?;
             self.create(&known::SUBSCRIPTION, fresh.clone())?;
         }
+        self.still_to_do([install]);
         let forget = json!({"metadata": {"annotations": {UNDER_WAY: null}}});
         for group in observed
             .groups
@@ -331,6 +344,11 @@ impl Engine<'_> {
             self.patch(&known::OPERATOR_GROUP, &group.key(), forget.clone())?;
         }
         if self.options.dry_run {
+            if !is_again || observed.csv(&target).is_none() {
+                let plan = format!("(for {target})");
+                let key = Key::new(&known::INSTALL_PLAN, namespace, &plan);
+                self.patch(&known::INSTALL_PLAN, &key, json!({"spec": {"approved": true}}))?;
+            }
             return Ok(Operator {
                 subscription: name,
                 namespace: namespace.to_owned(),

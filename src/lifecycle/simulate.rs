@@ -306,6 +306,7 @@ impl Cluster for Simulation {
                     server: String::new(),
                     limit,
                     doing: "simulate OLM".to_owned(),
+                    is_answering: true,
                     last: Some(Said(format!("the simulated clock is at {} s", self.now().as_secs()))),
                 });
             }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use olmkit_bundle::suggest::some_of;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -287,7 +288,7 @@ impl Engine<'_> {
         if !users.is_empty() && !force {
             let several = if users.len() == 1 { "a Subscription uses" } else { "Subscriptions use" };
             return Err(EngineError::refused_help(
-                format!("{several} {}: {}", key.placed(), users.join(", ")),
+                format!("{several} {}: {}", key.placed(), some_of("", users.iter().map(String::as_str))),
                 "uninstall those operators first, or pass --force: they go on running, but are not upgraded any more",
             ));
         }
@@ -409,6 +410,7 @@ impl Engine<'_> {
             }
             up_since = state.is_up.then(|| up_since.unwrap_or(now));
             if up_since.is_some_and(|since| now.saturating_sub(since) >= STEADY) {
+                self.waits_no_more();
                 return Ok(());
             }
             fault_since = match (fault_since, state.fault) {
@@ -476,8 +478,8 @@ impl Engine<'_> {
         if all.len() > 1 {
             let places: Vec<&str> = all.iter().map(|found| found.namespace()).collect();
             return Err(EngineError::refused_help(
-                format!("`{name}` means {} CatalogSources, in {}", all.len(), places.join(", ")),
-                "name the namespace with -n",
+                format!("`{name}` means {} CatalogSources, in {}", all.len(), some_of("", places)),
+                "name one of them as NAMESPACE/NAME",
             ));
         }
         let place = namespace.map(|namespace| format!(" in the namespace `{namespace}`")).unwrap_or_default();

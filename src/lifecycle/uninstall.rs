@@ -134,6 +134,9 @@ impl Engine<'_> {
             .map(|item| Right::new("delete", &item.resource, &item.key.namespace, &item.key.name))
             .collect();
         self.need(rights)?;
+        let goes = items.iter().filter(|item| item.keep.is_none());
+        let left: Vec<String> = goes.map(|item| format!("delete {}", item.key.placed())).collect();
+        self.still_to_do(left);
         let mut unfinished: Option<Key> = None;
         for item in items.iter_mut().filter(|item| item.keep.is_none()) {
             // A custom resource with a finalizer goes only while its operator runs.
@@ -142,6 +145,7 @@ impl Engine<'_> {
                 continue;
             }
             self.delete(&item.resource, &item.key)?;
+            self.one_is_done();
             // Custom resources go while their operator still runs, which may have finalizers to see to; the
             // ClusterServiceVersion goes before what its finalizer looks for.
             let waited_for = !item.resource.group.ends_with(".k8s.io") && item.resource.group != "batch"

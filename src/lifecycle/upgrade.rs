@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use olmkit_bundle::suggest::did_you_mean;
+use olmkit_bundle::suggest::{did_you_mean, some_of};
 use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use super::api::{
     Approval, ClusterServiceVersion, InstallPlan, InstallPlanPhase, Named as _, Object, Subscription, known,
     label,
 };
-use super::cluster::ClusterError;
-use super::decide::{self, Accept, Decision, Goal, Stuck, remembered};
+use super::cluster::{ClusterError, merge};
+use super::decide::{self, Accept, Decision, Goal, Step, Stuck, remembered};
 use super::doctor::Scope;
-use super::engine::{Engine, EngineError, UNWATCHED};
+use super::engine::{Engine, EngineError, UNWATCHED, holding};
 use super::look::Operator;
 use super::observe::Observed;
 use super::offer::{OfferedChannel, OfferedPackage};
@@ -99,8 +99,13 @@ impl Engine<'_> {
                 Right::new("patch", &known::INSTALL_PLAN, &namespace, ""),
             ])?;
         }
+        if request.approval == Some(Approval::Automatic) && !way.to_head {
+            let last = way.bundles.last().map_or("", String::as_str);
+            return Err(goes_on(package, channel_of_request(request, &subscription), last, "--to"));
+        }
+        let mut held = subscription.clone();
         if let Some(approval) = &request.approval {
-            self.restore_later(&subscription, approval)?;
+            held = self.restore_later(&subscription, approval)?;
         }
         let goal = Goal {
             way: way.bundles,
@@ -110,7 +115,7 @@ impl Engine<'_> {
             accept: request.accept.clone(),
         };
         if self.options.dry_run {
-            self.plan_upgrade(&subscription, &goal)?;
+            self.plan_upgrade(&held, &goal, way.to_head)?;
             return self.row(&subscription);
         }
         if self.options.wait {
@@ -138,31 +143,54 @@ impl Engine<'_> {
         self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
     }
 
-    /// Holds a Subscription, and notes the approval that it gets at the end.
+    /// Holds a Subscription, and notes the approval that it gets at the end. Gives back what it is then.
     fn restore_later(
         &mut self,
         subscription: &Object<Subscription>,
         approval: &Approval,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Object<Subscription>, EngineError> {
         let patch = json!({
             "metadata": {"annotations": {label::APPROVAL_BEFORE: approval.as_str()}},
             "spec": {"installPlanApproval": Approval::Manual.as_str()},
         });
-        self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
+        let held = patched(subscription, &patch);
+        self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)?;
+        Ok(held)
     }
 
     /// What an upgrade would write, as far as it can be known before OLM has made its plans.
-    fn plan_upgrade(&mut self, subscription: &Object<Subscription>, goal: &Goal) -> Result<(), EngineError> {
-        if !goal.approve && goal.channel.is_none() {
+    fn plan_upgrade(
+        &mut self,
+        subscription: &Object<Subscription>,
+        goal: &Goal,
+        to_head: bool,
+    ) -> Result<(), EngineError> {
+        let mut held = subscription.clone();
+        if let Some(Step::Hold { channel, remember }) = decide::hold(goal, subscription) {
+            let patch = holding(subscription, channel.as_deref(), remember.as_ref());
+            held = patched(subscription, &patch);
+            self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)?;
+        }
+        self.plan_approvals(subscription.namespace(), subscription.name(), goal)?;
+        if let Some(before) = remembered(&held) {
+            let patch = self.restoring(&held, &before, to_head);
+            self.patch(&known::SUBSCRIPTION, &held.key(), patch)?;
+        }
+        Ok(())
+    }
+
+    /// The approvals on the way to a goal, as far as they can be known: one for each version that is not installed.
+    pub(super) fn plan_approvals(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        goal: &Goal,
+    ) -> Result<(), EngineError> {
+        if !goal.approve {
             return Ok(());
         }
-        let mut patch = json!({"spec": {"installPlanApproval": "Manual"}});
-        if let Some(channel) = &goal.channel {
-            patch["spec"]["channel"] = json!(channel);
-        }
-        self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)?;
-        for csv in goal.way.iter().skip(1) {
-            let observed = self.look(subscription.namespace(), subscription.name())?;
+        let observed = self.look(namespace, name)?;
+        for csv in goal.way.iter().filter(|csv| observed.csv(csv).is_none()) {
             let open = observed.open_plan(csv);
             // One that is there already is refused here as it would be then.
             if let Some(plan) = open.filter(|plan| plan.waits_for_approval())
@@ -170,8 +198,11 @@ impl Engine<'_> {
             {
                 return Err(EngineError::Stuck(stuck));
             }
+            if open.is_some_and(|plan| plan.spec.approved) {
+                continue;
+            }
             let plan = open.map_or_else(|| format!("(for {csv})"), |plan| plan.name().to_owned());
-            let key = super::api::Key::new(&known::INSTALL_PLAN, subscription.namespace(), &plan);
+            let key = super::api::Key::new(&known::INSTALL_PLAN, namespace, &plan);
             self.patch(&known::INSTALL_PLAN, &key, json!({"spec": {"approved": true}}))?;
         }
         Ok(())
@@ -364,6 +395,30 @@ impl Engine<'_> {
     }
 }
 
+/// A Subscription as it is after a patch.
+fn patched(subscription: &Object<Subscription>, patch: &Value) -> Object<Subscription> {
+    let mut document = subscription.document().clone();
+    merge(&mut document, patch);
+    // The patches made here keep it what it is.
+    Object::read(document).unwrap_or_else(|_| subscription.clone())
+}
+
+/// The channel that an upgrade follows.
+fn channel_of_request<'r>(request: &'r Upgrade, subscription: &'r Subscription) -> &'r str {
+    request.channel.as_deref().unwrap_or(&subscription.spec.channel)
+}
+
+/// That OLM does not stay at a version below the channel's head where it approves by itself. `flag` names the version.
+pub(super) fn goes_on(package: &OfferedPackage, channel: &str, csv: &str, flag: &str) -> EngineError {
+    let head = package.channel(channel).and_then(OfferedChannel::head).unwrap_or_default();
+    EngineError::refused_help(
+        format!(
+            "with --approval Automatic OLM does not stay at `{csv}`: it goes on to the channel's head, `{head}`"
+        ),
+        format!("leave --approval out, so that OLM stays there; or leave {flag} out, to go to the head"),
+    )
+}
+
 /// Refuses names that a plan does not carry, which are most likely misspelt.
 fn all_carried(accept: &Accept, plan: &Object<InstallPlan>, current: &str) -> Result<(), EngineError> {
     let carried = &plan.spec.cluster_service_version_names;
@@ -415,7 +470,7 @@ pub(super) fn channel_of<'p>(
     let Some(found) = package.channel(channel) else {
         let names: Vec<&str> = package.channels.keys().map(String::as_str).collect();
         let help = did_you_mean(channel, names.iter().copied())
-            .unwrap_or_else(|| format!("the package has {}", names.join(", ")));
+            .unwrap_or_else(|| format!("the package has {}", some_of(channel, names.iter().copied())));
         return Err(EngineError::refused_help(format!("`{name}` has no channel `{channel}`"), help));
     };
     match found.fault() {
@@ -435,8 +490,9 @@ pub(super) fn bundle_of(
     package.find(channel, version).ok_or_else(|| {
         let versions: Vec<String> =
             channel.entries.iter().map(|entry| package.version(&entry.name)).collect();
-        let help = did_you_mean(version, versions.iter().map(String::as_str))
-            .unwrap_or_else(|| format!("the channel has {}", versions.join(", ")));
+        let help = did_you_mean(version, versions.iter().map(String::as_str)).unwrap_or_else(|| {
+            format!("the channel has {}", some_of(version, versions.iter().map(String::as_str)))
+        });
         EngineError::refused_help(format!("the channel has no version `{version}`"), help)
     })
 }

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use terminal_size::{Height, Width, terminal_size};
 
 use super::progress::tell;
@@ -50,6 +51,14 @@ impl Progress for Watched {
             }
         };
         shown.and_then(|()| out.flush()).is_ok()
+    }
+
+    fn is_watched(&self) -> bool {
+        let out = io::stdout();
+        // What has gone wrong with the stream is told whatever was asked for.
+        let mut streams = [PollFd::new(&out, PollFlags::empty())];
+        let asked = poll(&mut streams, Some(&Timespec::default()));
+        asked.is_err() || !streams[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
     }
 }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::signal;
 
 /// How long a command that was given two seconds may take on a busy machine.
-const SOON: Duration = Duration::from_secs(40);
+pub(crate) const SOON: Duration = Duration::from_secs(40);
 
 /// What a stand-in does with a request.
 pub(crate) enum Answer {
@@ -34,22 +34,37 @@ pub(crate) struct StandIn {
     pub(crate) port: u16,
     /// The paths that were asked for, as they come.
     asked: Receiver<String>,
+    /// The heads of the requests.
+    heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl StandIn {
     pub(crate) fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start_by_verb(move |_, path| answer(path))
+    }
+
+    /// A server that is told the method too.
+    pub(crate) fn start_by_verb(answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (tell, asked) = mpsc::channel();
-        let answer: Arc<dyn Fn(&str) -> Answer + Send + Sync> = Arc::new(answer);
+        let answer: Arc<Answering> = Arc::new(answer);
         let kept: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let all = Arc::clone(&heads);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (answer, tell, kept) = (Arc::clone(&answer), tell.clone(), Arc::clone(&kept));
-                std::thread::spawn(move || serve(stream, answer.as_ref(), &tell, &kept));
+                let heads = Arc::clone(&heads);
+                std::thread::spawn(move || serve(stream, answer.as_ref(), &tell, &heads, &kept));
             }
         });
-        Self { port, asked }
+        Self { port, asked, heads: all }
+    }
+
+    /// The heads of the requests so far.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
     }
 
     /// The paths that were asked for so far.
@@ -58,7 +73,7 @@ impl StandIn {
     }
 
     /// Waits until something is asked for whose path ends so.
-    fn until(&self, end: &str) {
+    pub(crate) fn until(&self, end: &str) {
         let begun = Instant::now();
         loop {
             let path = self.asked.recv_timeout(Duration::from_secs(60)).unwrap();
@@ -70,10 +85,14 @@ impl StandIn {
     }
 }
 
+/// What is answered to a method and a path.
+type Answering = dyn Fn(&str, &str) -> Answer + Send + Sync;
+
 fn serve(
     mut stream: TcpStream,
-    answer: &(dyn Fn(&str) -> Answer + Send + Sync),
+    answer: &Answering,
     tell: &mpsc::Sender<String>,
+    heads: &Mutex<Vec<String>>,
     kept: &Mutex<Vec<TcpStream>>,
 ) {
     loop {
@@ -87,9 +106,18 @@ fn serve(
             }
         }
         let request = String::from_utf8_lossy(&request).into_owned();
-        let path = request.split_whitespace().nth(1).unwrap_or("").to_owned();
+        let lower = request.to_lowercase();
+        let length = lower.split("content-length:").nth(1).and_then(|rest| rest.lines().next());
+        let length: usize = length.map_or(0, |length| length.trim().parse().unwrap());
+        if stream.read_exact(&mut vec![0; length]).is_err() {
+            return;
+        }
+        let mut words = request.split_whitespace();
+        let verb = words.next().unwrap_or("").to_owned();
+        let path = words.next().unwrap_or("").to_owned();
+        heads.lock().unwrap().push(request);
         let _ = tell.send(path.clone());
-        let sent = match answer(&path) {
+        let sent = match answer(&verb, &path) {
             Answer::Json(value) => respond(&mut stream, "200 OK", &value.to_string()),
             Answer::Empty => respond(&mut stream, "200 OK", ""),
             Answer::Status(code) => {
@@ -162,7 +190,7 @@ pub(crate) fn kubeconfig(port: u16) -> (TempDir, PathBuf) {
     (dir, path)
 }
 
-fn spawn(port: u16, words: &[&str]) -> (TempDir, Child) {
+pub(crate) fn spawn(port: u16, words: &[&str]) -> (TempDir, Child) {
     let (dir, path) = kubeconfig(port);
     let child = Command::new(env!("CARGO_BIN_EXE_olmkit"))
         .arg("operator")
@@ -178,12 +206,12 @@ fn spawn(port: u16, words: &[&str]) -> (TempDir, Child) {
     (dir, child)
 }
 
-fn run(port: u16, words: &[&str]) -> Output {
+pub(crate) fn run(port: u16, words: &[&str]) -> Output {
     let (_dir, child) = spawn(port, words);
     child.wait_with_output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -366,7 +394,10 @@ fn a_watch_that_ends_at_once_is_not_opened_again_thousands_of_times() {
 }
 
 /// An API server with one Subscription, whose catalog is in a registry.
-fn with_a_subscription(image: String, last: impl Fn(&str) -> Answer + Send + Sync + 'static) -> StandIn {
+pub(crate) fn with_a_subscription(
+    image: String,
+    last: impl Fn(&str) -> Answer + Send + Sync + 'static,
+) -> StandIn {
     StandIn::start(move |path| {
         let list = |items: Vec<Value>| {
             Answer::Json(
@@ -534,7 +565,7 @@ fn empty_registry() -> StandIn {
     StandIn::start(|_| Answer::Closed)
 }
 
-fn interrupt(child: &Child, name: &str) {
+pub(crate) fn interrupt(child: &Child, name: &str) {
     signal::send(name, child.id());
 }
 

@@ -32,9 +32,8 @@ fn installs_the_head_and_leaves_the_approval_automatic() {
 #[test]
 fn upgrades_hop_by_hop_and_restores_the_approval() {
     let mut world = World::of("01");
-    let first = Install { approval: Some(Approval::Automatic), ..demo(Some("0.1.0")) };
-    world.install(first).unwrap();
-    // Below the head it stays Manual, or OLM would go on by itself.
+    world.install(demo(Some("0.1.0"))).unwrap();
+    // Below the head it is Manual, or OLM would go on by itself.
     assert_eq!(world.subscription()["spec"]["installPlanApproval"], "Manual");
     let patch = json!({"spec": {"installPlanApproval": "Automatic"}});
     world.cluster.store().patch(&Key::new(&known::SUBSCRIPTION, NS, "demo"), &patch).unwrap();

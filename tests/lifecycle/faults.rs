@@ -459,7 +459,7 @@ fn after_an_approval_the_next_command_is_not_the_same_again() {
     world.make_demo("01", 50);
     world.run(|engine, _| {
         engine.approve("demo", Some(NS), &Accept::default()).unwrap_err();
-        let resume = engine.resume().unwrap();
+        let resume = engine.account().resume.unwrap();
         assert!(resume.to_string().contains("`olmkit operator doctor demo -n ns`"), "{resume}");
     });
 }

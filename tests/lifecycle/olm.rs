@@ -466,7 +466,13 @@ impl Timed {
             return Ok(());
         }
         let server = "http://127.0.0.1:1".to_owned();
-        Err(ClusterError::TimedOut { server, limit: LIMIT, doing: "get".into(), last: None })
+        Err(ClusterError::TimedOut {
+            server,
+            limit: LIMIT,
+            doing: "get".into(),
+            is_answering: false,
+            last: None,
+        })
     }
 }
 

@@ -187,3 +187,29 @@ fn a_rollback_removes_what_the_subscription_installed_whatever_it_says_of_itself
     rollback(&mut world, "0.2.0", Options::default()).unwrap();
     assert_eq!(world.names(&known::CSV), ["demo.v0.2.0"]);
 }
+
+#[test]
+fn a_bundle_that_cannot_be_read_is_named_with_its_image_and_its_cause() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let image = world.offer.packages["demo"].bundles["demo.v0.1.0"].image.clone();
+    let causes = |error: EngineError| {
+        let mut lines = vec![error.to_string()];
+        let mut next = std::error::Error::source(&error);
+        while let Some(cause) = next {
+            lines.push(cause.to_string());
+            next = cause.source();
+        }
+        lines
+    };
+    let before = world.cluster.save();
+    world.unreachable.insert(image.clone());
+    let told = causes(rollback(&mut world, "0.1.0", Options::default()).unwrap_err());
+    let first = "cannot read the bundle `demo.v0.1.0`".to_owned();
+    assert_eq!(told, [first.clone(), format!("cannot read `{image}`"), "cannot reach `registry`".to_owned()]);
+    world.unreachable.clear();
+    world.missing.insert(image.clone());
+    let told = causes(rollback(&mut world, "0.1.0", Options::default()).unwrap_err());
+    assert_eq!(told, [first, format!("the image `{image}` does not exist")]);
+    assert_eq!(world.cluster.save(), before, "something was changed");
+}

@@ -246,7 +246,7 @@ fn uninstall_that_is_cut_off_says_the_name_that_goes_on() {
     let request = Uninstall { name: "mine".into(), ..Uninstall::default() };
     let resume = world.run(|engine, _| {
         engine.uninstall(&request).unwrap();
-        engine.resume().map(ToString::to_string)
+        engine.account().resume.map(|resume| resume.to_string())
     });
     assert_eq!(resume.as_deref(), Some("run the command again with `demo -n ns` to resume"));
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use super::{MAX_FILE, MAX_UNPACKED, is_stdin};
+use crate::files;
+use crate::limits::Limits;
 
 /// How everything begins that gzip has compressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -43,14 +45,17 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Opens a file, or standard input for `-`.
+    /// Opens a file, or standard input for `-`. A pipe that has a name is waited for as long as the limits say.
     ///
     /// # Errors
     /// It cannot be opened or read.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut file: Box<dyn Read> = match is_stdin(path) {
-            true => Box::new(io::stdin().lock()),
-            false => Box::new(BufReader::new(File::open(path)?)),
+    pub(super) fn open(path: &Path, limits: Limits) -> io::Result<Self> {
+        let mut file: Box<dyn Read> = if is_stdin(path) {
+            Box::new(io::stdin().lock())
+        } else if files::is_pipe(path) {
+            Box::new(files::Pipe::open(path, limits))
+        } else {
+            Box::new(BufReader::new(File::open(path)?))
         };
         let raw = start_of(&mut file)?;
         let file = Cursor::new(raw.clone()).chain(file);

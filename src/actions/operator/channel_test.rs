@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::catalog_source::data_directory;
 use super::kind::{Kind, on_cluster};
-use super::sources::{Sources, registry_image};
+use super::sources::{Sources, exists, registry_image};
 use super::stock::Stocked;
 use super::{Target, connect_to, failure, simulated};
 use crate::actions::catalog_diff;
@@ -20,8 +20,8 @@ use crate::image::Access;
 use crate::input::Side;
 use crate::lifecycle::channel_test::Report;
 use crate::lifecycle::channel_test::{Samples, Settings, Spectator, prepare, run as run_tests};
-use crate::lifecycle::cluster::Cluster;
-use crate::lifecycle::engine::{Catalogs as _, ContentError, Progress};
+use crate::lifecycle::cluster::{Cluster, ClusterError};
+use crate::lifecycle::engine::{Account, Catalogs as _, ContentError, Progress};
 use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
 use crate::lifecycle::simulate::{Registry, Simulation};
 use crate::shell::Reach;
@@ -81,12 +81,18 @@ pub fn run(
     making: &dyn Progress,
 ) -> Result<Tested, Failure> {
     let begun = Instant::now();
+    request.target.catalog_from.as_ref().map_or(Ok(()), exists)?;
     if let Some(path) = &request.samples {
         request.settings.samples = Samples::Given(objects(path)?);
     }
     if let Some(side) = &request.against {
         let files = catalog_diff::load(side, access)?;
-        request.settings.against = Some(Arc::new(Offer::of(&Catalog::parse(&files))));
+        let offer = Offer::of(&Catalog::parse(&files));
+        if offer.packages.is_empty() {
+            return Err(Failure::misuse(format!("`{side}` is not a catalog: it has no package"))
+                .help("name an older catalog with --against, or leave it out to test everything"));
+        }
+        request.settings.against = Some(Arc::new(offer));
     }
     let left = request.timeout.unwrap_or(TIMEOUT).saturating_sub(begun.elapsed());
     let tested = if request.simulate {
@@ -125,7 +131,7 @@ fn on_real_cluster(
     left: Duration,
 ) -> Result<Tested, Failure> {
     let context = request.target.contexts.first();
-    let mut cluster = connect_to(&request.target, context)?.within(left);
+    let mut cluster = connect_to(&request.target, context, left)?;
     let sources = Sources::new(request.target.catalog_from.clone(), access.clone()).with(stocked);
     test(&mut cluster, &sources, request, spectator, &request.target.choice(context).reach())
 }
@@ -139,7 +145,7 @@ fn test(
 ) -> Result<Tested, Failure> {
     let settings = &request.settings;
     let prepared = prepare(cluster, sources, spectator, settings).map_err(|error| {
-        let failure = failure(error, &[], "", None).on(reach);
+        let failure = failure(error, &Account::default()).on(reach);
         // No test has failed: none was begun.
         let exit = if failure.exit == Exit::No { Exit::Misuse } else { failure.exit };
         Failure { exit, ..failure }
@@ -148,7 +154,7 @@ fn test(
         return Ok(Tested { report: prepared.dry_run(settings), ended: None, unwritten: None });
     }
     let (report, ended) = run_tests(cluster, sources, spectator, settings, &prepared);
-    let ended = ended.map(|error| failure(error, &[], "", None).on(reach));
+    let ended = ended.map(|error| failure(error, &Account::default()).on(reach));
     Ok(Tested { report: report.on(reach), ended, unwritten: None })
 }
 
@@ -175,12 +181,7 @@ fn read_bundles(
             Ok(manifests) => drop(sources.bundles.insert(name.clone(), manifests)),
             Err(ContentError::NotFound { reference }) => drop(sources.missing.insert(reference)),
             Err(ContentError::Interrupted) => {
-                return Err(failure(
-                    crate::lifecycle::cluster::ClusterError::Interrupted.into(),
-                    &[],
-                    "",
-                    None,
-                ));
+                return Err(failure(ClusterError::Interrupted.into(), &Account::default()));
             }
             Err(source) => {
                 return Err(Failure::unknown(Unread { name: name.clone(), source })

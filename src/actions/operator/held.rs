@@ -22,6 +22,9 @@ pub(super) struct Held {
 impl Held {
     /// Waits until no other command has the file; says at once when it cannot be written, where that is needed.
     pub(super) fn take(path: &Path, is_kept: bool, wait: Duration) -> Result<Self, Failure> {
+        if path.exists() {
+            files::check_plain(path, u64::MAX)?;
+        }
         if is_kept {
             files::writable(path).map_err(|source| {
                 let error = FileError::Write { path: path.to_owned(), source };

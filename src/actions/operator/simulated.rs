@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::held::Held;
-use super::sources::{Sources, bundles_below};
+use super::sources::{Sources, bundles_below, offers_something};
 use super::{SourceVerb, Target, Verb, VerbContext};
 use crate::exit::Failure;
 use crate::files;
@@ -220,6 +220,9 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
                  elsewhere than `{input}` now"
             ))
         })?;
+        if target.catalog_from.as_ref().is_some_and(|named| named.absolute() == input) {
+            offers_something(&input, &offer)?;
+        }
         cluster.registry().catalogs.insert(catalog.spec.image.clone(), Arc::clone(&offer));
         if let Some(directory) = catalog.metadata.annotations.as_ref().and_then(|all| all.get(BUNDLES)) {
             let found = bundles_below(Path::new(directory), access)?;

@@ -57,9 +57,49 @@ pub(super) const PATIENCE: Patience = Patience {
 struct NoImage(String);
 
 /// A failure as the cause of another one.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
+#[derive(Debug)]
 pub(super) struct FailureSource(pub(super) Failure);
+
+impl std::fmt::Display for FailureSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for FailureSource {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.error.source()
+    }
+}
+
+/// What `--catalog-from` takes.
+const CATALOG_FROM: &str = "--catalog-from takes a directory or a file with a catalog, or an image such as `registry.example.com/team/catalog:v1`";
+
+/// Refuses a catalog that was named and is not on disk, before anything else is done.
+///
+/// # Errors
+/// It is not there.
+pub(super) fn exists(catalog: &Input) -> Result<(), Failure> {
+    match catalog {
+        Input::Disk(path) if !path.exists() => {
+            Err(Failure::unknown(format!("there is no catalog at `{}`", path.display())).help(CATALOG_FROM))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what was named as a catalog and offers nothing.
+///
+/// # Errors
+/// It has no package.
+pub(super) fn offers_something(catalog: &Input, offer: &Offer) -> Result<(), Failure> {
+    match offer.packages.is_empty() {
+        true => {
+            Err(Failure::no(format!("`{catalog}` is not a catalog: it has no package")).help(CATALOG_FROM))
+        }
+        false => Ok(()),
+    }
+}
 
 impl Sources {
     /// The catalogs of a real cluster, with the one that is made for a single installation.
@@ -139,7 +179,15 @@ impl Sources {
 impl Catalogs for Sources {
     fn offer(&self, source: &Object<CatalogSource>) -> Result<Arc<Offer>, Box<dyn Error + Send + Sync>> {
         if let Some(input) = &self.instead {
-            return Ok(self.offer_from(&input.to_string(), input).map_err(FailureSource)?);
+            let offer = self.offer_from(&input.to_string(), input).and_then(|offer| {
+                offers_something(input, &offer)?;
+                Ok(offer)
+            });
+            return Ok(offer.map_err(|failure| {
+                // It is named already.
+                let help = failure.help.clone().or(CATALOG_FROM);
+                FailureSource(Failure { help, ..failure })
+            })?);
         }
         if source.spec.image.is_empty() {
             return Err(Box::new(NoImage(source.source().to_owned())));
@@ -245,6 +293,15 @@ pub(super) struct Backup<'b> {
 static KEEPING: Mutex<()> = Mutex::new(());
 
 impl Archive for Backup<'_> {
+    fn check(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let fail = |source| files::FileError::Write { path: self.directory.to_owned(), source };
+        // What is no directory is found out by a file in it.
+        if std::fs::metadata(self.directory).is_ok_and(|found| !found.is_dir()) {
+            return Err(fail(std::io::ErrorKind::NotADirectory.into()).into());
+        }
+        Ok(files::writable(&self.directory.join("backup.yaml")).map_err(fail)?)
+    }
+
     fn keep(&self, name: &str, objects: &[Value]) -> Result<String, Box<dyn Error + Send + Sync>> {
         let now = httpdate::fmt_http_date(SystemTime::now());
         let cluster: String = self.cluster.chars().filter(|letter| !letter.is_control()).collect();

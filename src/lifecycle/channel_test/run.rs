@@ -556,7 +556,10 @@ impl Runner<'_> {
                     | ClusterError::Conflict { .. }
                     | ClusterError::NotFound { .. }
             ),
-            EngineError::Rights { .. } | EngineError::Catalog { .. } | EngineError::Backup { .. } => true,
+            EngineError::Rights { .. }
+            | EngineError::Bundle { .. }
+            | EngineError::Catalog { .. }
+            | EngineError::Backup { .. } => true,
             EngineError::Stuck(_) | EngineError::Refused { .. } => false,
             EngineError::TimedOut { .. } => is_over,
         };

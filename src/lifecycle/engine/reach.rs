@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::api::{Approval, Named, Object, SubscriptionState, known, label};
+use super::super::api::{Approval, Named, Object, Subscription, SubscriptionState, known, label};
 use super::super::checks::{self, Check};
 use super::super::cluster::{ClusterError, merge};
 use super::super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
@@ -24,6 +24,9 @@ const EXAMINE: Duration = Duration::from_secs(3);
 /// How long OLM may leave a Subscription alone while it could go on, before it is told to look again. It resolves on events, and
 /// when the last one comes while a replaced version is still on its way out, nothing follows for minutes.
 const IDLE: Duration = Duration::from_secs(20);
+
+/// How long before its end a verb looks at everything once more, as long as that is no large part of its time.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// What may keep a verb from its goal.
 #[derive(Clone, Debug)]
@@ -45,6 +48,10 @@ impl Engine<'_> {
         goal: &Goal,
     ) -> Result<Observed, EngineError> {
         let deadline = self.deadline();
+        let begun = self.cluster.now();
+        // When everything is asked for once more: a watch may have been lost without a word.
+        let time = deadline.saturating_sub(begun);
+        let mut last_look = (!time.is_zero()).then(|| deadline - LAST_LOOK.min(time / 4));
         let mut suspected: Option<(Suspicion, Duration)> = None;
         let mut well_since: Option<Duration> = None;
         let mut checked = String::new();
@@ -52,6 +59,10 @@ impl Engine<'_> {
         let mut done: Option<(Step, Duration)> = None;
         let mut idle_since: Option<Duration> = None;
         loop {
+            if last_look.is_some_and(|at| self.cluster.now() >= at) {
+                self.cluster.look_again();
+                last_look = None;
+            }
             let observed = match self.look(namespace, subscription) {
                 Err(error) => {
                     let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
@@ -59,6 +70,7 @@ impl Engine<'_> {
                 }
                 Ok(observed) => observed,
             };
+            self.still_to_do(to_come(goal, &observed));
             let mut is_examined = false;
             let (awaited, suspicion) = match decide(goal, &observed) {
                 Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
@@ -94,8 +106,14 @@ impl Engine<'_> {
                     let wrong = self.failed_check(&observed, &name)?;
                     let now = self.cluster.now();
                     if wrong.is_none() {
-                        let since = *well_since.get_or_insert(now);
+                        // Seen only at the last look, it may have been up for long.
+                        let before = match last_look {
+                            None if well_since.is_none() => self.up_for(&observed, &name),
+                            _ => Duration::ZERO,
+                        };
+                        let since = *well_since.get_or_insert(now.saturating_sub(before));
                         if now.saturating_sub(since) >= self.options.settle {
+                            self.waits_no_more();
                             return Ok(observed);
                         }
                     } else {
@@ -147,6 +165,9 @@ impl Engine<'_> {
                 return Err(EngineError::TimedOut { after: self.options.timeout, awaited, suspicion });
             }
             let mut pause = (deadline - now).min(LOOK_AGAIN);
+            if let Some(at) = last_look {
+                pause = pause.min(at.saturating_sub(now));
+            }
             if let Some((suspicion, since)) = &suspected {
                 pause = pause.min((*since + suspicion.patience).saturating_sub(now));
             }
@@ -161,6 +182,16 @@ impl Engine<'_> {
             }
             self.cluster.wait(pause.max(Duration::from_millis(1)))?;
         }
+    }
+
+    /// How long a version has been up, as far as it says.
+    fn up_for(&self, observed: &Observed, csv: &str) -> Duration {
+        let since = observed.csv(csv).and_then(|csv| {
+            let status = &csv.document()["status"];
+            doctor::parse_time(status["lastTransitionTime"].as_str()?)
+        });
+        let passed = since.map_or(0, |since| self.cluster.time_of_day() - since);
+        Duration::from_millis(u64::try_from(passed).unwrap_or_default())
     }
 
     /// What the doctor says of the operators in a scope.
@@ -283,19 +314,8 @@ impl Engine<'_> {
         let Some(subscription) = &observed.subscription else { return Ok(false) };
         let done = match step {
             Step::Hold { channel, remember } => {
-                let mut patch = json!({"metadata": version_of(subscription)});
-                if let Some(channel) = channel {
-                    patch["spec"]["channel"] = json!(channel);
-                }
-                if let Some(before) = remember {
-                    patch["spec"]["installPlanApproval"] = json!(Approval::Manual.as_str());
-                    if remembered(subscription).is_none() {
-                        merge(
-                            &mut patch,
-                            &json!({"metadata": {"annotations": {label::APPROVAL_BEFORE: before.as_str()}}}),
-                        );
-                    }
-                }
+                let mut patch = holding(subscription, channel.as_deref(), remember.as_ref());
+                merge(&mut patch, &json!({"metadata": version_of(subscription)}));
                 self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
             }
             Step::Approve { plan, .. } => {
@@ -334,23 +354,7 @@ impl Engine<'_> {
             else {
                 return Ok(observed);
             };
-            let keep = before == Approval::Automatic && !at_head;
-            if keep {
-                self.say(
-                    Sentence::from(
-                        "the approval stays Manual, since Automatic would go on to the channel's head; ",
-                    ) + command!(
-                        "olmkit operator upgrade {} -n {} --approval Automatic",
-                        subscription,
-                        namespace
-                    ) + " changes it",
-                );
-            }
-            let approval = if keep { Approval::Manual } else { before };
-            let mut patch = json!({
-                "metadata": {"annotations": {label::APPROVAL_BEFORE: null}},
-                "spec": {"installPlanApproval": approval.as_str()},
-            });
+            let mut patch = self.restoring(found, &before, at_head);
             merge(&mut patch, &json!({"metadata": version_of(found)}));
             match self.patch(&known::SUBSCRIPTION, &found.key(), patch) {
                 Err(EngineError::Cluster(error @ ClusterError::Conflict { .. })) => self.overtaken(error)?,
@@ -360,6 +364,31 @@ impl Engine<'_> {
                 return Ok(observed);
             }
         }
+    }
+
+    /// The patch that gives a Subscription back the approval that it had, and says so where it stays another one.
+    pub(in crate::lifecycle) fn restoring(
+        &self,
+        subscription: &Object<Subscription>,
+        before: &Approval,
+        at_head: bool,
+    ) -> Value {
+        let keep = *before == Approval::Automatic && !at_head;
+        if keep {
+            let (name, namespace) = (subscription.name(), subscription.namespace());
+            let upgrade = command!("olmkit operator upgrade {} -n {} --approval Automatic", name, namespace);
+            self.say(
+                Sentence::from(
+                    "the approval stays Manual, since Automatic would go on to the channel's head; ",
+                ) + upgrade
+                    + " changes it",
+            );
+        }
+        let approval = if keep { &Approval::Manual } else { before };
+        json!({
+            "metadata": {"annotations": {label::APPROVAL_BEFORE: null}},
+            "spec": {"installPlanApproval": approval.as_str()},
+        })
     }
 
     fn sentence(&self, awaited: &Awaited) -> String {
@@ -388,6 +417,17 @@ impl Engine<'_> {
     }
 }
 
+/// What is to be done until a goal is reached, as far as it can be seen.
+fn to_come(goal: &Goal, observed: &Observed) -> Vec<String> {
+    let reached = goal.way.iter().rposition(|name| observed.csv(name).is_some_and(|csv| csv.succeeded()));
+    let versions = goal.way.iter().skip(reached.map_or(0, |at| at + 1));
+    let before = observed.subscription.as_ref().and_then(|found| remembered(found));
+    versions
+        .map(|name| format!("install `{name}`"))
+        .chain(before.map(|before| format!("restore the approval mode {}", before.as_str())))
+        .collect()
+}
+
 /// A failed check, which may pass within a minute.
 fn grace(stuck: Stuck) -> Suspicion {
     Suspicion { stuck, patience: GRACE }
@@ -403,6 +443,25 @@ fn is_idle(observed: &Observed) -> bool {
             && !is_unpacking
             && observed.installed().is_some_and(|csv| csv.succeeded())
     })
+}
+
+/// The patch that makes a Subscription's plans wait for approval, and changes its channel.
+pub(in crate::lifecycle) fn holding(
+    subscription: &Subscription,
+    channel: Option<&str>,
+    remember: Option<&Approval>,
+) -> Value {
+    let mut patch = json!({});
+    if let Some(channel) = channel {
+        patch["spec"]["channel"] = json!(channel);
+    }
+    if let Some(before) = remember {
+        patch["spec"]["installPlanApproval"] = json!(Approval::Manual.as_str());
+        if remembered(subscription).is_none() {
+            patch["metadata"]["annotations"][label::APPROVAL_BEFORE] = json!(before.as_str());
+        }
+    }
+    patch
 }
 
 /// The version that a patch is about, so that it does not undo what somebody else did meanwhile.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use kube::client::AuthError;
 use kube::core::Status;
 
 use super::bounded::TooLarge;
@@ -78,32 +77,8 @@ pub(super) fn passing(status: &Status) -> Passing {
     }
 }
 
-/// What is wrong with the program that a kubeconfig names for credentials, if it is that: without what it printed, its arguments and its
-/// environment, any of which may be a secret.
-pub(super) fn credentials(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        match error.downcast_ref::<AuthError>() {
-            Some(AuthError::AuthExecRun { out, .. }) => {
-                return Some(format!("the credential plugin of the kubeconfig failed: {}", out.status));
-            }
-            Some(AuthError::AuthExecParse(_)) => {
-                return Some(
-                    "the credential plugin of the kubeconfig did not print an ExecCredential".to_owned(),
-                );
-            }
-            _ => {}
-        }
-        next = error.source();
-    }
-    None
-}
-
 /// The innermost reason: those around it only say that something went wrong.
 fn innermost(error: &kube::Error) -> String {
-    if let Some(credentials) = credentials(error) {
-        return credentials;
-    }
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;

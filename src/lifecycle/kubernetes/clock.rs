@@ -21,12 +21,18 @@ pub(super) struct ServerClock {
     ahead: AtomicI64,
     is_known: AtomicBool,
     was_asked: AtomicBool,
+    has_begun: AtomicBool,
 }
 
 impl ServerClock {
     /// Whether the server has not said what time it is, and this is the first question about it.
     pub(super) fn is_worth_asking(&self) -> bool {
         !self.is_known.load(Ordering::Relaxed) && !self.was_asked.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether an answer has begun to arrive, whatever it says.
+    pub(super) fn has_begun_to_answer(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
     }
 
     /// Milliseconds since 1970, by the server's clock; by our own as long as that is not known.
@@ -87,6 +93,7 @@ where
         let (answer, clock) = (self.inner.call(request), Arc::clone(&self.clock));
         Box::pin(async move {
             let answer = answer.await?;
+            clock.has_begun.store(true, Ordering::Relaxed);
             clock.hear(answer.headers(), own());
             Ok(answer)
         })

@@ -43,6 +43,7 @@ impl Engine<'_> {
             .flat_map(|part| verbs.map(|verb| Right::new(verb, &part.resource, &part.key.namespace, "")));
         self.need(rights.collect::<Vec<_>>())?;
 
+        self.still_to_do(parts.iter().map(|part| format!("apply {}", part.key.placed())).collect::<Vec<_>>());
         let (crds, rest): (Vec<_>, Vec<_>) =
             parts.iter().zip(&found).partition(|(part, _)| part.stage <= Stage::Crds);
         self.apply_all(&crds, request.adopt)?;
@@ -139,9 +140,11 @@ impl Engine<'_> {
                 part.stage == Stage::Namespaces && found.as_ref().is_some_and(|found| !is_own(found));
             if is_shared && !adopt {
                 self.say(format!("{} exists and is used as it is", part.key.placed()));
+                self.one_is_done();
                 continue;
             }
             self.apply_soon(part, found.is_none())?;
+            self.one_is_done();
         }
         Ok(())
     }

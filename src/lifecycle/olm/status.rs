@@ -94,7 +94,7 @@ pub fn look(cluster: &mut dyn Cluster) -> Result<OlmStatus, ClusterError> {
     let csvs = served(cluster.list(&known::CSV, None))?;
     let catalogs = served(cluster.list(&known::CATALOG_SOURCE, None))?;
     let own: Vec<&Value> = deployments.iter().filter(|found| is_component(found, &namespace)).collect();
-    let packages_served = cluster.list(&known::PACKAGE_MANIFEST, Some(&namespace)).map(drop);
+    let packages = packages(cluster, &namespace)?;
     let all: Vec<&Value> = own.iter().copied().chain(&csvs).collect();
     let mut status = OlmStatus {
         installed: !own.is_empty() || !crds.is_empty(),
@@ -102,14 +102,38 @@ pub fn look(cluster: &mut dyn Cluster) -> Result<OlmStatus, ClusterError> {
         version: manifests::version(all.iter().copied()),
         components: own.iter().map(|found| component(found)).collect(),
         crds: crds.iter().map(|found| crd(found)).collect(),
-        packages_served: packages_served.is_ok(),
+        packages_served: packages.is_ok(),
         catalogs: catalogs.iter().map(catalog).collect(),
         operators: csvs.iter().filter(|csv| is_operator(csv)).count(),
         problems: Vec::new(),
         namespace,
     };
-    status.problems = problems(&status, &csvs);
+    status.problems = problems(&status, &csvs, packages.err());
     Ok(status)
+}
+
+/// Whether the API of packages answers; why not, where somebody says so. Where the cluster knows that nobody serves it, it is not asked:
+/// it would be asked again for a minute.
+fn packages(cluster: &mut dyn Cluster, namespace: &str) -> Result<Result<(), String>, ClusterError> {
+    let kind = &known::PACKAGE_MANIFEST;
+    let name = format!("{}.{}", kind.version, kind.group);
+    let service = match cluster.get(&known::API_SERVICE, "", &name) {
+        Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => return Err(error),
+        service => service.ok().flatten(),
+    };
+    let down = service.as_ref().and_then(|service| condition(service, "Available"));
+    if let Some(down) = down.filter(|found| found["status"] == "False") {
+        let (reason, message) = (text(down, "/reason"), text(down, "/message"));
+        return Ok(Err(format!(": apiservice/{name} is not available ({reason}): {message}")));
+    }
+    match cluster.list(kind, Some(namespace)) {
+        Ok(_) => Ok(Ok(())),
+        Err(ClusterError::Interrupted) => Err(ClusterError::Interrupted),
+        Err(ClusterError::NotServed { .. }) => {
+            Ok(Err(format!(": the cluster does not serve `{}`", kind.full_name())))
+        }
+        Err(error) => Ok(Err(format!(": {error}"))),
+    }
 }
 
 /// What a cluster without the kind has: nothing.
@@ -169,7 +193,7 @@ pub(super) fn is_available(deployment: &Value) -> bool {
         && number("/status/availableReplicas") >= wanted
 }
 
-fn problems(status: &OlmStatus, csvs: &[Value]) -> Vec<String> {
+fn problems(status: &OlmStatus, csvs: &[Value], packages: Option<String>) -> Vec<String> {
     if !status.installed {
         return vec!["OLM is not installed".to_owned()];
     }
@@ -192,8 +216,8 @@ fn problems(status: &OlmStatus, csvs: &[Value]) -> Vec<String> {
     );
     let has_package_server = csvs.iter().any(|csv| super::is_package_server(&Key::of(csv)))
         || status.components.iter().any(|found| found.name == PACKAGE_SERVER);
-    if has_package_server && !status.packages_served {
-        problems.push("the API of packages does not answer".to_owned());
+    if let Some(why) = packages.filter(|_| has_package_server) {
+        problems.push(format!("the API of packages does not answer{why}"));
     }
     let idle = status.catalogs.iter().filter(|catalog| catalog.state != "READY");
     problems.extend(idle.map(|catalog| {

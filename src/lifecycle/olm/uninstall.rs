@@ -70,10 +70,15 @@ impl Engine<'_> {
     }
 
     fn carry_out(&mut self, plan: Plan) -> Result<Removed, EngineError> {
+        let first = plan.while_running.iter().chain(&plan.programs).map(|(_, key)| key);
+        let rest = plan.rest.iter().filter(|(_, _, keep)| keep.is_none()).map(|(_, key, _)| key);
+        let left: Vec<String> = first.chain(rest).map(|key| format!("delete {}", key.placed())).collect();
+        self.still_to_do(left);
         let mut removed = Removed { dry_run: self.options.dry_run, ..Removed::default() };
         let gone = |key: Key| part(key, String::new());
         for (resource, key) in &plan.while_running {
             self.delete(resource, key)?;
+            self.one_is_done();
         }
         for (resource, key) in plan.while_running {
             self.gone_or_freed(&resource, &key)?;
@@ -81,6 +86,7 @@ impl Engine<'_> {
         }
         for (resource, key) in plan.programs {
             self.delete(&resource, &key)?;
+            self.one_is_done();
             self.gone(&resource, &key)?;
             removed.removed.push(gone(key));
         }
@@ -109,6 +115,7 @@ impl Engine<'_> {
                 continue;
             }
             self.delete(&resource, &key)?;
+            self.one_is_done();
             if resource.kind == known::CRD.kind {
                 self.gone(&resource, &key)?;
             }
