@@ -56,6 +56,9 @@ pub(crate) struct Editor<'t> {
     pub(crate) edits: Edits,
 }
 
+/// The bytes from one offset to another that go, and what of them stays.
+type Removal = (usize, usize, String);
+
 /// The members of a map or the items of a list, where they stand in the text.
 struct Parts {
     /// Their places: a member's from its key on, an item's without its dash.
@@ -172,37 +175,39 @@ impl<'t> Editor<'t> {
         if parts.spans.len() != gone.len() {
             return None;
         }
-        let ranges =
-            if parts.is_flow { self.flow_ranges(&parts, gone) } else { self.block_ranges(&parts, gone) };
-        for (from, to) in ranges? {
-            self.edits.replace(from, to, String::new());
+        let removals =
+            if parts.is_flow { self.flow_removals(&parts, gone) } else { self.block_removals(&parts, gone) };
+        for (from, to, kept) in removals? {
+            self.edits.replace(from, to, kept);
         }
         Some(())
     }
 
     /// The lines of parts in block style, with comments that belong to them: those on their lines, those directly above, and deeper ones after
-    /// them.
-    fn block_ranges(&self, parts: &Parts, gone: &[bool]) -> Option<Vec<(usize, usize)>> {
+    /// them. Comments of other parts stay.
+    fn block_removals(&self, parts: &Parts, gone: &[bool]) -> Option<Vec<Removal>> {
         if !gone.contains(&false) {
             return None;
         }
-        let mut ranges = Vec::new();
+        let mut removals = Vec::new();
         for (number, (start, end)) in parts.spans.iter().enumerate().filter(|(number, _)| gone[*number]) {
             let start = if parts.is_map { *start } else { self.dash(*start)?.0 };
             if !self.text[self.line_start(start)..start].trim_matches(' ').is_empty() {
-                // The first member of an item, behind its dash: the next one takes its place.
-                let (next, _) = parts.spans.get(number + 1).filter(|_| !gone[number + 1])?;
-                ranges.push((start, *next));
+                // The first member of an item, behind its dash: the first that stays takes its place, and its comments go above the dash.
+                let stays = number + gone[number..].iter().position(|gone| !gone)?;
+                let next = parts.spans[stays].0;
+                let behind = self.behind_part(start, parts.spans[stays - 1].1);
+                let item = self.line_start(start);
+                let indent =
+                    " ".repeat(self.text[item..].len() - self.text[item..].trim_start_matches(' ').len());
+                let comments = self.text.get(behind..self.line_start(next)).unwrap_or_default().lines();
+                let comments = comments.map(str::trim).filter(|line| line.starts_with('#'));
+                let comments: String = comments.map(|line| format!("{indent}{line}\n")).collect();
+                removals.push((item, item, comments));
+                removals.push((start, next, String::new()));
                 continue;
             }
-            let mut to = self.behind_line(*end);
-            while let Some(line) = self.text[to..].split_inclusive('\n').next() {
-                let trimmed = line.trim_start_matches(' ');
-                if !trimmed.starts_with('#') || line.len() - trimmed.len() <= self.column(start) {
-                    break;
-                }
-                to += line.len();
-            }
+            let to = self.behind_part(start, *end);
             let is_head_of_document = parts.is_map && number == 0;
             let mut from = self.line_start(start);
             if !is_head_of_document {
@@ -211,9 +216,22 @@ impl<'t> Editor<'t> {
             if to == self.text.len() && !self.text.ends_with('\n') {
                 from = self.text[..from].trim_end_matches(['\n', '\r']).len();
             }
-            ranges.push((from, to));
+            removals.push((from, to, String::new()));
         }
-        Some(ranges)
+        Some(removals)
+    }
+
+    /// Where the lines of a part from one offset to another end, with deeper comments after them.
+    fn behind_part(&self, start: usize, end: usize) -> usize {
+        let mut to = self.behind_line(end);
+        while let Some(line) = self.text[to..].split_inclusive('\n').next() {
+            let trimmed = line.trim_start_matches(' ');
+            if !trimmed.starts_with('#') || line.len() - trimmed.len() <= self.column(start) {
+                break;
+            }
+            to += line.len();
+        }
+        to
     }
 
     /// Where the comments start that stand directly above a line and as deep as it: they speak of what is in it.
@@ -230,12 +248,13 @@ impl<'t> Editor<'t> {
         from
     }
 
-    /// Parts in brackets, with their commas. One on lines of its own goes with its lines.
-    fn flow_ranges(&self, parts: &Parts, gone: &[bool]) -> Option<Vec<(usize, usize)>> {
+    /// Parts in brackets, with their commas. One on lines of its own goes with its lines. Comments of other parts stay.
+    fn flow_removals(&self, parts: &Parts, gone: &[bool]) -> Option<Vec<Removal>> {
         let spans = &parts.spans;
         let last_kept = gone.iter().rposition(|gone| !*gone);
         let Some(last_kept) = last_kept else {
-            return Some(vec![(self.with_properties(spans.first()?.0), spans.last()?.1)]);
+            let whole = (self.with_properties(spans.first()?.0), spans.last()?.1, String::new());
+            return Some(vec![whole]);
         };
         let own_lines = |number: usize| {
             let (start, end) = spans[number];
@@ -246,17 +265,22 @@ impl<'t> Editor<'t> {
             };
             (self.is_first_in_line(start) && rest.starts_with(['#', '\n'])).then_some(has_comma)
         };
-        let mut ranges = Vec::new();
+        let mut removals = Vec::new();
         for number in (0..spans.len()).filter(|number| gone[*number]) {
             let (start, end) = (self.with_properties(spans[number].0), spans[number].1);
             match own_lines(number) {
                 Some(_) => {
-                    ranges.push((self.with_comments_above(self.line_start(start)), self.behind_line(end)));
+                    let from = self.with_comments_above(self.line_start(start));
+                    removals.push((from, self.behind_line(end), String::new()));
                 }
                 None if number > last_kept || number > 0 && !gone[..number].iter().all(|gone| *gone) => {
-                    ranges.push((spans[number - 1].1, end));
+                    let before = spans[number - 1].1;
+                    removals.push((before, end, self.comment_beside(before, start)));
                 }
-                None => ranges.push((start, self.with_properties(spans[number + 1].0))),
+                None => {
+                    let next = self.with_properties(spans[number + 1].0);
+                    removals.push((start, next, self.comments_above(end, next)));
+                }
             }
         }
         if last_kept + 1 < spans.len() && own_lines(spans.len() - 1) == Some(false) {
@@ -264,10 +288,32 @@ impl<'t> Editor<'t> {
             let end = spans[last_kept].1;
             let comma = end + self.text[end..].len() - self.text[end..].trim_start().len();
             if self.byte(comma) == Some(b',') {
-                ranges.push((comma, comma + 1));
+                removals.push((comma, comma + 1, String::new()));
             }
         }
-        Some(ranges)
+        Some(removals)
+    }
+
+    /// The comment that follows a part in brackets on its line, with the line break that ends it; nothing where the next part is
+    /// on the same line.
+    fn comment_beside(&self, end: usize, next: usize) -> String {
+        let line =
+            self.text.get(end..next).unwrap_or_default().split_inclusive('\n').next().unwrap_or_default();
+        match line.find('#').filter(|_| line.ends_with('\n')) {
+            Some(at) => format!(" {}\n{}", line[at..].trim_end(), self.margin(next)),
+            None => String::new(),
+        }
+    }
+
+    /// The lines of comments above a part in brackets, with the line break before them; nothing where there are none.
+    fn comments_above(&self, end: usize, next: usize) -> String {
+        let lines = self.text.get(self.behind_line(end)..self.line_start(next)).unwrap_or_default();
+        let comments: String = lines
+            .lines()
+            .filter(|line| line.trim_start().starts_with('#'))
+            .map(|line| format!("\n{line}"))
+            .collect();
+        if comments.is_empty() { comments } else { format!("{comments}\n{}", self.margin(next)) }
     }
 
     /// Sets a field of the map at a path to a text, or to a list of texts when it has none.

@@ -431,3 +431,61 @@ fn a_prune_that_was_interrupted_does_the_rest() {
     let done = edited(&half, &Request::Prune(keep));
     assert!(done.contains("x/p:v2.0.0") && !done.contains("x/p:v1.0.0"), "{done}");
 }
+
+#[test]
+fn comments_of_other_keys_stay_where_the_first_key_of_an_entry_goes() {
+    let entries = "\
+# the oldest
+- name: p.v1.0.0
+# the second release
+- replaces: p.v1.0.0   # what it replaces
+    # and why
+  # how it is called
+  name: p.v2.0.0
+  # to be skipped
+  skips: [p.v1.0.1]
+- name: p.v3.0.0
+  replaces: p.v2.0.0
+";
+    let text = package(entries, &["1.0.0", "2.0.0", "3.0.0"]);
+    let request = removal(None, Some("1.0.0"), false);
+    let new = edited(&text, &request);
+    let expected = "\
+# the second release
+# how it is called
+- name: p.v2.0.0
+  # to be skipped
+  skips: [p.v1.0.1]
+- name: p.v3.0.0
+";
+    assert!(new.contains(expected), "{new}");
+    // Of two keys that go, the first two.
+    let both = entries.replace(
+        "  # how it is called\n  name: p.v2.0.0\n  # to be skipped\n  skips: [p.v1.0.1]\n",
+        "  skips: [p.v1.0.0]\n  # how it is called\n  name: p.v2.0.0\n",
+    );
+    let new = edited(&package(&both, &["1.0.0", "2.0.0", "3.0.0"]), &request);
+    assert!(
+        new.contains("# the second release\n# how it is called\n- name: p.v2.0.0\n- name: p.v3.0.0\n"),
+        "{new}"
+    );
+}
+
+#[test]
+fn comments_of_other_keys_stay_in_brackets() {
+    let entries = "\
+- name: p.v1.0.0
+- {replaces: p.v1.0.0, # what it replaces
+   # how it is called
+   name: p.v2.0.0}
+- name: p.v3.0.0
+  replaces: p.v2.0.0
+  skips: [p.v2.0.1, # never released
+    p.v1.0.0]
+";
+    let text = package(entries, &["1.0.0", "2.0.0", "3.0.0"]);
+    let request = removal(None, Some("1.0.0"), false);
+    let new = edited(&text, &request);
+    assert!(new.contains("# how it is called") && new.contains("# never released"), "{new}");
+    assert!(!new.contains("# what it replaces") && !new.contains("v1.0.0"), "{new}");
+}
