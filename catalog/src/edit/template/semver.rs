@@ -16,6 +16,15 @@ const MATURITIES: [&str; 3] = ["candidate", "fast", "stable"];
 /// The template after an edit, and what was done.
 pub(super) fn edit(old: &Json, request: &Request) -> Result<(Json, Change), Refused> {
     let mut template = old.as_object().cloned().ok_or(Refused::Schema)?;
+    let package = match request {
+        Request::Prune(Keep { packages, .. }) => Some(packages.as_slice()).filter(|all| all.len() == 1),
+        _ => None,
+    };
+    let package = package.and_then(|all| all.first().map(String::as_str)).or(request.package());
+    if let Some(package) = package.filter(|package| !is_named_in(&template, package)) {
+        let what = format!("that it makes the package `{package}`: none of its images is named like it");
+        return Err(Refused::Unknown(what));
+    }
     let change = match request {
         Request::Promote { version, to, policy: None, .. } => promote(&mut template, version, to.as_str()),
         Request::Promote { .. } => {
@@ -73,6 +82,28 @@ pub(super) fn tagged_version(image: &str) -> Option<Version> {
 fn is_of(bundle: &Json, version: &str) -> bool {
     let wanted = version.rsplit_once(".v").map_or(version, |(_, version)| version).trim_start_matches('v');
     tagged_version(image(bundle)).is_some_and(|own| own.to_string() == wanted)
+}
+
+/// Words that say nothing of an operator.
+const GENERIC: [&str; 7] =
+    ["bundle", "catalog", "certified", "community", "controller", "operator", "operators"];
+
+/// Whether the name of a package and that of an image have something in common: the template does not name its package.
+fn is_named_in(template: &Map<String, Json>, package: &str) -> bool {
+    let letters = |text: &str| text.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    let words = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_lowercase);
+        words.filter(|word| !word.is_empty() && !GENERIC.contains(&word.as_str())).collect()
+    };
+    let own = words(package);
+    let mut images = MATURITIES.iter().flat_map(|maturity| bundles(template, maturity)).map(image);
+    let is_like = |image: &str| {
+        let path = image.split_once('/').map_or(image, |(_, path)| path);
+        let path = path.split(['@', ':']).next().unwrap_or_default();
+        let is_part = |word: &str| word.len() > 2 && letters(path).contains(word);
+        is_part(&letters(package)) || own.iter().any(|word| is_part(word)) || !own.is_disjoint(&words(path))
+    };
+    own.is_empty() || images.any(is_like)
 }
 
 fn known_versions(template: &Map<String, Json>) -> Vec<String> {

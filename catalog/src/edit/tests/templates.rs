@@ -214,3 +214,28 @@ fn nothing_is_written_behind_a_template() {
         ));
     }
 }
+
+/// A semver template does not say which package it makes; its images mostly do.
+#[test]
+fn a_semver_template_of_another_package_is_not_edited() {
+    let text = SEMVER.replace("quay.io/x/p:", "quay.io/acme/redis-operator-bundle:");
+    let request = |package: &str| Request::Remove {
+        package: package.into(),
+        channel: None,
+        version: Some("1.0.1".into()),
+        keep_path: false,
+    };
+    for package in ["redis-operator", "redis", "redisoperator", "acme-cache", "operator"] {
+        assert!(!edited(&text, &request(package)).contains("v1.0.1"), "{package}");
+    }
+    for other in ["etcd-operator", "p", "quay"] {
+        assert_eq!(
+            refused(&text, &request(other)),
+            format!(
+                "the template does not say that it makes the package `{other}`: none of its images is named like it"
+            )
+        );
+    }
+    let pruned = Request::Prune(Keep { heads_only: true, ..keep(&["etcd-operator"]) });
+    assert!(refused(&text, &pruned).contains("the package `etcd-operator`"));
+}
