@@ -156,6 +156,9 @@ impl TemplateError {
             Self::More { .. } => {
                 Some("move it to a file of its own; an `olm.composite` template names several templates")
             }
+            Self::Schema { schema, .. } if is_of_catalog(schema) => {
+                Some("this is a catalog already; `olmkit catalog convert` makes a template of one")
+            }
             Self::Schema { .. } => Some(
                 "expected `olm.template.basic`, `olm.semver`, `olm.template.substitutes` or `olm.composite`",
             ),
@@ -182,6 +185,11 @@ impl<'a> Template<'a> {
             place: Box::new(Place::new(&source, error.span)),
             why: error.message.clone(),
         })?;
+        let schema = document.root.get("schema").and_then(yaml::Node::as_str).unwrap_or_default();
+        if is_of_catalog(schema) {
+            let place = Box::new(Place::new(&source, document.root.locate(&[yaml::Step::Key("schema")])));
+            return Err(TemplateError::Schema { place, schema: schema.to_owned() });
+        }
         check_single(&source, text, &document)?;
         let fields = read::Fields::of(&source, &document.root, "the template")?;
         let schema = fields.text("schema")?;
@@ -223,6 +231,12 @@ impl<'a> Template<'a> {
             Self::Composite(_) => Err(TemplateError::Several),
         }
     }
+}
+
+/// Whether a blob of a catalog has this schema.
+fn is_of_catalog(schema: &str) -> bool {
+    [fbc::schema::PACKAGE, fbc::schema::CHANNEL, fbc::schema::BUNDLE, fbc::schema::DEPRECATIONS]
+        .contains(&schema)
 }
 
 /// Refuses a text of which something is not read: of several documents the first counts, and in it the first value.

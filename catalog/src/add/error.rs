@@ -236,6 +236,9 @@ impl AddError {
             Self::Template { .. } => {
                 "add the bundle's image to this file by hand, or pass the catalog that `olmkit catalog template` makes of it"
             }
+            Self::BundleDiffers { difference, .. } if difference.ends_with("`image`") => {
+                "pass the --image-ref-template, or the reference, that gives the image of before; a new image needs a new version"
+            }
             Self::BundleDiffers { .. } => {
                 "a published bundle does not change: give the new one another version"
             }

@@ -3,6 +3,7 @@
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::go::same_field;
 use olmkit_bundle::source::{Source, Span};
+use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::yaml::{Entry, Node, Value};
 
 use super::TemplateError;
@@ -34,11 +35,10 @@ impl<'n, 'a> Fields<'n, 'a> {
     pub(super) fn only(self, known: &[&str]) -> Result<Self, TemplateError> {
         for (at, entry) in self.entries.iter().enumerate() {
             if !known.iter().any(|known| same_field(&entry.key, known)) {
-                return Err(fail(
-                    self.source,
-                    entry.key_span,
-                    format!("the field `{}` is not known", entry.key),
-                ));
+                let near = did_you_mean(&entry.key, known.iter().copied());
+                let near = near.map_or(String::new(), |near| format!(": {near}"));
+                let why = format!("the field `{}` is not known{near}", entry.key);
+                return Err(fail(self.source, entry.key_span, why));
             }
             if self.entries[..at].iter().any(|other| same_field(&other.key, &entry.key)) {
                 return Err(fail(

@@ -108,7 +108,7 @@ fn templates_that_stand_for_nothing() {
     insta::assert_snapshot!(semver(&["r:1.0.0+a", "r:1.0.0+b"], ""), @"0: the versions of `r.v1.0.0+a` and `r.v1.0.0+b` differ by build metadata alone, which does not order them");
     insta::assert_snapshot!(semver(&[], ""), @"0: there are no bundles in the template");
     insta::assert_snapshot!(semver(&["r:one"], ""), @"0: the version of `r.vone`: unexpected character 'o' while parsing major version number");
-    insta::assert_snapshot!(semver(&["r:1.0.0"], "stabel: {}\n"), @"2: the field `stabel` is not known");
+    insta::assert_snapshot!(semver(&["r:1.0.0"], "stabel: {}\n"), @"2: the field `stabel` is not known: did you mean `stable`?");
     insta::assert_snapshot!(semver(&["r:1.0.0"], "Schema: olm.semver\n"), @"2: the field `Schema` stands there twice");
     insta::assert_snapshot!(semver(&["r:1.0.0"], "defaultChannelTypePreference: major\n"), @"2: channels of the kind `major` are not generated");
     insta::assert_snapshot!(channels("schema: olm.package\n"), @"1: `olm.package` is not a template schema");
