@@ -1,5 +1,6 @@
 //! A CustomResourceDefinition as a view of its document: its names and versions, for v1 and v1beta1 alike.
 
+pub mod fields;
 pub mod types;
 
 use std::borrow::Cow;

@@ -152,6 +152,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let written = assemble::written_images(request, &mut base.images);
     let images = images::derive(&objects, written, compat, &mut findings);
     workload::report_not_installed(&objects, &rbac.gone, compat, &mut findings);
+    workload::report_unknown_accounts(&objects, package, base.accounts(), compat, &mut findings);
     let modes = modes::derive(&objects, &workload, &rbac, compat, &mut findings);
     let is_chart = package.sources.chart.is_some();
     if compat.is_none() {
@@ -167,6 +168,9 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     pins::rename(&mut draft, &package.images, &mut findings);
     pins::apply(&mut draft, &request.pins, &mut findings);
     contradictions::report(request, &draft, &mut findings);
+    if compat.is_none() {
+        api::report_unknown_fields(&draft, &objects, package, &mut findings);
+    }
     images::report_placeholders(&draft, compat, &mut findings);
     workload::report_refused(&draft, &objects, compat, &mut findings);
     let manifests = output::Manifests { objects: &objects, rbac: &rbac, services: &services };

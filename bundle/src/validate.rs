@@ -10,6 +10,7 @@ use crate::parse::Bundle;
 mod access;
 mod crds;
 mod dependencies;
+pub(crate) mod descriptors;
 mod embedded;
 mod examples;
 mod facts;

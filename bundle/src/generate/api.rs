@@ -7,9 +7,10 @@ use super::input::{self, Objects};
 use super::package::Package;
 use super::package_file::{ApiSettings, PackageFile};
 use super::{Request, codes, descriptors, sample};
-use crate::crd::Crd;
-use crate::finding::Findings;
+use crate::crd::{Crd, CrdVersion};
+use crate::finding::{Finding, Findings, Place};
 use crate::parse::Object;
+use crate::validate;
 use crate::yaml::{Node, Value, steps};
 
 /// What the operator brings and needs.
@@ -186,6 +187,104 @@ fn report_unused_settings(objects: &Objects<'_>, package: &Package<'_>, findings
             let message = format!("there is no CRD for `{}` among the manifests", kind.trim_end());
             findings.push(file.invalid(message, steps!("descriptors", at, "kind")));
         }
+    }
+}
+
+/// Reports descriptors that somebody wrote, and those to hide, of fields that no version of the custom resource has.
+pub(super) fn report_unknown_fields(
+    csv: &Draft<'_>,
+    objects: &Objects<'_>,
+    package: &Package<'_>,
+    findings: &mut Findings,
+) {
+    let mut fields = Fields::default();
+    for entry in csv.at(&["spec", "customresourcedefinitions"]).map_or(&[][..], |own| own.items_of("owned")) {
+        let (name, version) = (entry.text("name"), entry.text("version"));
+        let versions = objects.crds.iter().filter(|crd| Crd::from(**crd).name() == name).flat_map(versions);
+        for crd in versions.filter(|own| own.name == version) {
+            for (list, part) in validate::descriptors::LISTS {
+                for path in entry.items_of(list).iter().filter_map(|descriptor| descriptor.get("path")) {
+                    let below = (part, path.as_str().unwrap_or_default());
+                    fields
+                        .look(&crd, below, "", |message| path.finding(validate::descriptors::CODE, message));
+                }
+            }
+        }
+    }
+    let file = package.sources.file;
+    let settings = file.map(|file| file.settings.descriptors.as_slice()).unwrap_or_default();
+    for ((at, settings), file) in settings.iter().enumerate().zip(std::iter::repeat(file).flatten()) {
+        for (number, hidden) in settings.hide.iter().enumerate() {
+            let place = steps!("descriptors", at, "hide", number);
+            let Some((part, path)) = hidden.split_once('.') else { continue };
+            let of_kind = |own: &SchemaOf<'_>| {
+                own.kind == settings.kind && (settings.version.is_empty() || own.name == settings.version)
+            };
+            for crd in objects.crds.iter().flat_map(versions).filter(of_kind) {
+                fields.look(&crd, (part, path), &format!("{part}."), |message| {
+                    Finding::new(validate::descriptors::CODE, message).at(file.place(place))
+                });
+            }
+        }
+    }
+    findings.extend(fields.unknown());
+}
+
+/// The schema of a version that is served.
+struct SchemaOf<'m> {
+    kind: String,
+    name: String,
+    node: &'m Node<'m>,
+}
+
+/// The versions of a CRD whose schemas say which fields there are.
+fn versions<'m>(object: &Object<'m, 'm>) -> Vec<SchemaOf<'m>> {
+    let crd = Crd::from(*object);
+    if crd.preserves_unknown_fields() {
+        return Vec::new();
+    }
+    let served = crd.versions().into_iter().filter(CrdVersion::is_served);
+    let of = |version: CrdVersion<'m, 'm>| {
+        let (kind, name) = (crd.kind().into_owned(), version.name.to_string());
+        Some(SchemaOf { kind, name, node: schema(object, version.node)? })
+    };
+    served.filter_map(of).collect()
+}
+
+/// Places that name fields: what is known in one version is not missing in another that the same place is about.
+#[derive(Default)]
+struct Fields {
+    known: Vec<Place>,
+    unknown: Vec<Finding>,
+}
+
+impl Fields {
+    /// Looks for the field of a path; `prefix` is what is written before it.
+    fn look(
+        &mut self,
+        crd: &SchemaOf<'_>,
+        below: (&str, &str),
+        prefix: &str,
+        finding: impl Fn(String) -> Finding,
+    ) {
+        match validate::descriptors::unknown((&crd.kind, &crd.name), crd.node, below, prefix) {
+            Some((message, help)) => self.unknown.push(finding(message).help(help)),
+            None => self.known.extend(finding(String::new()).place),
+        }
+    }
+
+    fn unknown(self) -> Vec<Finding> {
+        let Self { known, unknown } = self;
+        let mut said: Vec<Place> = Vec::new();
+        let mut is_new = |finding: &Finding| match &finding.place {
+            Some(place) if known.contains(place) || said.contains(place) => false,
+            Some(place) => {
+                said.push(place.clone());
+                true
+            }
+            None => true,
+        };
+        unknown.into_iter().filter(|finding| is_new(finding)).collect()
     }
 }
 

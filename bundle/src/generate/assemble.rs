@@ -70,6 +70,11 @@ impl<'m> FromBase<'m> {
             rest: base,
         }
     }
+
+    /// The service accounts that it grants rights to.
+    pub(super) fn accounts(&self) -> impl Iterator<Item = &str> {
+        self.permissions.iter().chain(&self.cluster_permissions).map(|entry| entry.text("serviceAccountName"))
+    }
 }
 
 /// The default base of operator-sdk, which its bundles show where nobody wrote one: its words, up to the `TODO` that it leaves

@@ -11,6 +11,7 @@ use super::{Compat, codes};
 use crate::deployment;
 use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
+use crate::suggest::did_you_mean;
 use crate::yaml::{Node, first_document, steps, write};
 
 /// OLM writes the namespaces an operator is to watch into this annotation of its pods.
@@ -191,6 +192,48 @@ pub(super) fn report_not_installed(
         let finding = object.finding(&codes::WORKLOAD_NOT_INSTALLABLE, message, steps!("kind")).help(
             "make it a Deployment, have the operator create it, or leave it out: `--allow generate-workload-not-installable`, or `allow` in the package file with a reason",
         );
+        findings.push(match compat {
+            Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },
+            None => finding,
+        });
+    }
+}
+
+/// Reports extra service accounts that nothing of the input knows: OLM would grant them nothing. `base` are those of the base.
+pub(super) fn report_unknown_accounts<'b>(
+    objects: &Objects<'_>,
+    package: &Package<'_>,
+    base: impl Iterator<Item = &'b str>,
+    compat: Option<Compat>,
+    findings: &mut Findings,
+) {
+    let bindings = objects.role_bindings.iter().chain(&objects.cluster_role_bindings);
+    let subjects =
+        bindings.flat_map(|binding| binding.root.get("subjects").and_then(Node::as_sequence).unwrap_or(&[]));
+    let text =
+        |subject: &Node<'_>, key: &str| subject.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
+    let subjects = subjects
+        .filter(|subject| text(subject, "kind") == "ServiceAccount")
+        .map(|subject| text(subject, "name"));
+    let pods = objects.deployments.iter().chain(&objects.not_installed).map(|own| account_of(own).to_owned());
+    let made = objects.service_accounts.iter().map(|own| own.name().to_owned());
+    // Every namespace has this one.
+    let made = made.chain([DEFAULT_SERVICE_ACCOUNT.to_owned()]);
+    let known: BTreeSet<String> = made.chain(subjects).chain(pods).chain(base.map(str::to_owned)).collect();
+    for name in package.extra_service_accounts.iter().filter(|name| !known.contains(*name)) {
+        let origin = package.origin_of_extra_account(name);
+        let flag = match origin.by {
+            By::Flag(flag) => format!("`{flag}`: "),
+            _ => String::new(),
+        };
+        let message =
+            format!("{flag}no ServiceAccount, binding or pod of the manifests has the name `{name}`");
+        let help = did_you_mean(name, known.iter().map(String::as_str));
+        let help = help.unwrap_or_else(|| {
+            "add its ServiceAccount and its bindings to the manifests, or remove the name".to_owned()
+        });
+        let mut finding = Finding::new(&codes::PACKAGE_VALUE_INVALID, message).help(help);
+        finding.place = origin.place();
         findings.push(match compat {
             Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },
             None => finding,

@@ -11,6 +11,7 @@ mod annotation_missing;
 mod annotations_missing;
 mod annotations_not_text;
 mod api_no_longer_served;
+mod api_service_without_deployment;
 mod bundle_nearly_too_large;
 mod bundle_too_large;
 mod container_without_requests;
@@ -43,6 +44,7 @@ mod csv_category_unknown;
 mod csv_conversion_install_modes;
 mod csv_crd_description_missing;
 mod csv_deployments_missing;
+pub(super) mod csv_descriptor_unknown;
 mod csv_example_without_api;
 mod csv_examples_ambiguous;
 mod csv_examples_missing;
@@ -167,6 +169,7 @@ pub(super) static ALL: &[&Rule] = &[
     &annotations_missing::RULE,
     &annotations_not_text::RULE,
     &api_no_longer_served::RULE,
+    &api_service_without_deployment::RULE,
     &bundle_nearly_too_large::RULE,
     &bundle_too_large::RULE,
     &container_without_requests::RULE,
@@ -199,6 +202,7 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_conversion_install_modes::RULE,
     &csv_crd_description_missing::RULE,
     &csv_deployments_missing::RULE,
+    &csv_descriptor_unknown::RULE,
     &csv_example_without_api::RULE,
     &csv_examples_ambiguous::RULE,
     &csv_examples_missing::RULE,

@@ -306,6 +306,7 @@ fn the_table_of_rules() {
     annotations-missing error olm
     annotations-not-text error olm
     api-no-longer-served warning removed-apis
+    api-service-without-deployment error install
     bundle-nearly-too-large warning olm
     bundle-too-large error olm
     container-without-requests warning good-practices
@@ -338,6 +339,7 @@ fn the_table_of_rules() {
     csv-conversion-install-modes error olm
     csv-crd-description-missing warning good-practices
     csv-deployments-missing error good-practices
+    csv-descriptor-unknown warning strict
     csv-example-without-api error olm
     csv-examples-ambiguous warning olm
     csv-examples-missing warning olm

@@ -107,3 +107,57 @@ fn samples_are_held_against_their_schema_as_examples_are() {
         assert!(said.contains(expected), "{said}");
     }
 }
+
+const SIZED: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: echoes.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Echo, plural: echoes, singular: echo, listKind: EchoList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}, newer: {type: string}}}, status: {type: object, properties: {phase: {type: string}}}}}}}
+  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}}
+";
+
+#[test]
+fn descriptors_of_fields_that_do_not_exist_are_named_with_the_nearest() {
+    let run = |descriptors: &str| {
+        let package = format!("{{package: echo, version: 0.1.0, descriptors: [{descriptors}]}}");
+        let input = Input { texts: &[SIZED, DEPLOYMENT, RBAC], package: Some(&package), ..Input::default() };
+        input.run()
+    };
+    let wrong = run(
+        "{kind: Echo, spec: [{path: siez, displayName: Size}, {path: newer}], status: [{path: phaes}], hide: [spec.sizes]}",
+    );
+    insta::assert_snapshot!(said(&wrong, "csv-descriptor-unknown"), @r"
+    warning[csv-descriptor-unknown] olmkit.yaml:1:74: `Echo v1` has no field `spec.siez` (did you mean `size`?)
+    warning[csv-descriptor-unknown] olmkit.yaml:1:132: `Echo v1` has no field `status.phaes` (did you mean `phase`?)
+    warning[csv-descriptor-unknown] olmkit.yaml:1:148: `Echo v1` has no field `spec.sizes` (did you mean `spec.size`?)
+    ");
+    assert!(wrong.files.contains_key("metadata/annotations.yaml"));
+    // Said of one version alone.
+    let older = run("{kind: Echo, version: v1beta1, spec: [{path: newer}]}");
+    insta::assert_snapshot!(said(&older, "csv-descriptor-unknown"), @"warning[csv-descriptor-unknown] olmkit.yaml:1:92: `Echo v1beta1` has no field `spec.newer` (the fields there are `size`)");
+    assert_eq!(run("{kind: Echo, spec: [{path: size}, {path: newer}], hide: [status.phase]}").findings, []);
+}
+
+#[test]
+fn an_aggregated_api_that_no_deployment_serves_is_refused() {
+    let run = |deployment: &str| {
+        let api = format!("group: m.example.com, version: v1, kind: Metric, name: metrics{deployment}");
+        let package = format!("{{package: echo, version: 0.1.0, apiServices: [{{{api}}}]}}");
+        Input { texts: &[CRD, DEPLOYMENT, RBAC], package: Some(&package), ..Input::default() }.run()
+    };
+    insta::assert_snapshot!(run(", deploymentName: echo-operater").lines(), @"error[api-service-without-deployment] olmkit.yaml:1:128: there is no deployment `echo-operater` to serve the API `v1.m.example.com` (did you mean `echo-operator`?)");
+    let nobody = run("");
+    assert!(nobody.files.is_empty());
+    let said_of_nobody = said(&nobody, "api-service-without-deployment");
+    assert!(
+        said_of_nobody
+            .contains("the API `v1.m.example.com` names no deployment that serves it (set `deploymentName`"),
+        "{said_of_nobody}"
+    );
+    assert_eq!(said(&run(", deploymentName: echo-operator"), "api-service-without-deployment"), "");
+}

@@ -95,3 +95,24 @@ fn texts_of_the_package_file_are_as_they_are_written() {
     let channels = &generated.files["metadata/annotations.yaml"];
     assert!(channels.contains("channels.v1: 1.10,on"), "{channels}");
 }
+
+#[test]
+fn an_extra_service_account_that_nothing_knows_is_refused() {
+    let overrides =
+        |name: &str| Overrides { extra_service_accounts: vec![name.to_owned()], ..Overrides::default() };
+    let run = |overrides, package| {
+        Input { texts: &[CRD, DEPLOYMENT, RBAC], package, overrides, ..Input::default() }.run()
+    };
+    insta::assert_snapshot!(run(overrides("ecko"), None).lines(), @"error[package-value-invalid]: `--extra-service-accounts`: no ServiceAccount, binding or pod of the manifests has the name `ecko` (did you mean `echo`?)");
+    let file = Some("{package: echo, version: 0.1.0, extraServiceAccounts: [echo, nothing-like-it]}");
+    insta::assert_snapshot!(run(Overrides::default(), file).lines(), @"error[package-value-invalid] olmkit.yaml:1:62: no ServiceAccount, binding or pod of the manifests has the name `nothing-like-it` (add its ServiceAccount and its bindings to the manifests, or remove the name)");
+    // An account of a binding, and one of a pod that OLM does not install.
+    let helper = "{kind: ServiceAccount, name: helper}";
+    let bound = bound("RoleBinding", "echo-system", "Role, name: leases", helper);
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {serviceAccountName: worker}}}\n";
+    for name in ["helper", "worker", "default", "echo"] {
+        let texts = [CRD, DEPLOYMENT, RBAC, bound.as_str(), job];
+        let found = Input { texts: &texts, overrides: overrides(name), ..Input::default() }.run();
+        assert_eq!(said(&found, "package-value-invalid"), "", "{name}");
+    }
+}

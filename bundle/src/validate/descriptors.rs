@@ -1,0 +1,32 @@
+//! Descriptors of fields that a custom resource does not have: consoles show nothing for them. `generate` asks the same of what
+//! somebody wrote, so that its findings are at their places there.
+
+use super::rules::csv_descriptor_unknown;
+use crate::crd::fields;
+use crate::finding::Code;
+use crate::yaml::Node;
+
+/// The lists of descriptors, with the part of a custom resource that they are about.
+pub(crate) const LISTS: [(&str, &str); 2] = [("specDescriptors", "spec"), ("statusDescriptors", "status")];
+/// The kind of finding.
+pub(crate) static CODE: &Code = &csv_descriptor_unknown::RULE.code;
+/// More fields are not listed.
+const LISTED: usize = 8;
+
+/// What to say of a descriptor's path that leads to no field of a schema: the message and the help. Paths are written with `prefix`.
+pub(crate) fn unknown(
+    (kind, version): (&str, &str),
+    schema: &Node<'_>,
+    (part, path): (&str, &str),
+    prefix: &str,
+) -> Option<(String, String)> {
+    let missing = fields::missing(schema, part, path)?;
+    let message = format!("`{kind} {version}` has no field `{}`", missing.path.replace('`', "'"));
+    let known: Vec<_> = missing.known.iter().map(|field| format!("`{field}`")).collect();
+    let help = match missing.near {
+        Some(near) => format!("did you mean `{prefix}{near}`?"),
+        None if known.len() <= LISTED => format!("the fields there are {}", known.join(", ")),
+        None => "correct the path, or remove it: no field there has a similar name".to_owned(),
+    };
+    Some((message, help))
+}
