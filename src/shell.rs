@@ -235,6 +235,12 @@ pub(crate) fn word(text: &str) -> String {
     }
 }
 
+/// What a user names, such as a path or an image, as a shell takes it: a path that begins with a dash is no option.
+pub(crate) fn argument(named: impl Display) -> String {
+    let text = named.to_string();
+    if text.starts_with('-') { quoted(&format!("./{text}")) } else { quoted(&text) }
+}
+
 /// Text as a shell takes it.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
@@ -273,6 +279,18 @@ mod tests {
         assert_eq!(line.to_string(), "kubectl -n _x delete job/'b;c' -l a=--d");
         let more = command!("kubectl delete").words(["a", "b c", "-A"]).then(" && echo {}", &[&"{}"]);
         assert_eq!(more.to_string(), "kubectl delete a 'b c' _A && echo '{}'");
+    }
+
+    #[test]
+    fn a_path_that_begins_with_a_dash_stays_a_path() {
+        for (path, expected) in [
+            ("bundle", "bundle"),
+            ("-b", "./-b"),
+            ("-a b", "'./-a b'"),
+            ("oci:my images:v1", "'oci:my images:v1'"),
+        ] {
+            assert_eq!(argument(path), expected);
+        }
     }
 
     fn team() -> Reach {

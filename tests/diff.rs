@@ -198,6 +198,36 @@ fn leases_that_only_the_watched_namespace_has_are_told() {
     assert_eq!(run(root.path(), &[&words[..], &["kitchen"]].concat(), 0).1, "");
 }
 
+#[test]
+fn a_namespace_to_watch_that_contradicts_the_configuration_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    changed(root.path(), "bundle", &[], &[]);
+    let words = ["manifests", "bundle", "--namespace", "kitchen", "--config", "config.yaml"];
+    let with = |config: &str, more: &[&str], code: i32| {
+        fs::write(root.path().join("config.yaml"), config).unwrap();
+        run(root.path(), &[&words[..], more].concat(), code)
+    };
+    let watch = ["--watch-namespace", "shop"];
+    let variable =
+        |value: &str| format!("deploymentConfig: {{env: [{{name: WATCH_NAMESPACE, value: {value}}}]}}\n");
+    for (config, why) in [
+        ("watchNamespace: kitchen\n".to_owned(), "its `watchNamespace` is `kitchen`"),
+        (variable("kitchen"), "it sets the variable `WATCH_NAMESPACE` to `kitchen`"),
+    ] {
+        let (_, said) = with(&config, &watch, 2);
+        assert!(said.contains("`--watch-namespace shop` contradicts the configuration"), "{said}");
+        assert!(said.contains(why) && said.contains("help: pass one of the two"), "{said}");
+    }
+    with(&variable("shop"), &watch, 0);
+    with("watchNamespace: shop\n", &watch, 0);
+    with("watchNamespace:\n", &watch, 0);
+    let (_, said) = with("watchNamespace: 7\n", &watch, 1);
+    assert!(said.contains("`watchNamespace`: expected a string"), "{said}");
+    // A Subscription's `spec.config` as it is.
+    let (_, said) = with("env: []\n", &watch, 1);
+    assert!(said.contains("unknown field `env`: it belongs below `deploymentConfig`"), "{said}");
+}
+
 /// docs/diff.md: ten lines at most, and they do what they are there for.
 #[test]
 fn the_check_of_pull_requests_runs_as_the_page_shows_it() {

@@ -115,6 +115,14 @@ pub enum RenderError {
     /// The configuration does not fit the bundle.
     #[error("invalid configuration: {}", .0.join("; "))]
     Configuration(Vec<String>),
+    /// The namespace to watch and the configuration say different things.
+    #[error("`--watch-namespace {watched}` contradicts the configuration: {said}")]
+    Contradiction {
+        /// The namespace to watch.
+        watched: String,
+        /// What the configuration says.
+        said: String,
+    },
     /// The bundle contradicts itself.
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
@@ -137,7 +145,7 @@ impl RenderError {
         Self::Unreadable { path: path.to_owned(), why: why.into() }
     }
 
-    /// The way out.
+    /// The way out, where it is not to change the bundle: rules of the suites `olm` and `olm-v1` say where that is wrong.
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::Namespace { .. } => "use lower-case letters, digits and `-`, at most 63 characters",
@@ -145,9 +153,9 @@ impl RenderError {
             Self::Configuration(_) => {
                 "pass --watch-namespace as the install modes allow it, and check --config"
             }
+            Self::Contradiction { .. } => "pass one of the two",
             Self::PreservesUnknownFields { .. } => "set `spec.preserveUnknownFields: false`",
-            Self::ApiServices | Self::InstallModes => return None,
-            _ => "`olmkit bundle validate --suite olm,olm-v1` shows what is wrong with the bundle",
+            _ => return None,
         })
     }
 }
@@ -186,17 +194,32 @@ pub fn render(files: &BundleFiles, options: &Options) -> Result<Vec<Json>, Rende
     objects::Renderer { parts: &parts, options, configuration: &configuration }.objects()
 }
 
+/// The variable that tells most operators which namespaces to watch.
+const WATCH_NAMESPACE: &str = "WATCH_NAMESPACE";
+
 /// The configuration with the namespace to watch, which a flag and a file may say alike.
 fn inline(options: &Options) -> Result<Option<Json>, RenderError> {
     let Some(watched) = &options.watch_namespace else { return Ok(options.config.clone()) };
     let mut config = options.config.clone().unwrap_or_else(|| Json::Object(serde_json::Map::new()));
+    let contradicts = |said: String| Err(RenderError::Contradiction { watched: watched.clone(), said });
+    for variable in config.pointer("/deploymentConfig/env").and_then(Json::as_array).into_iter().flatten() {
+        let (name, value) = (variable["name"].as_str(), variable["value"].as_str());
+        if let (Some(WATCH_NAMESPACE), Some(value)) = (name, value)
+            && value != watched
+        {
+            return contradicts(format!("it sets the variable `{WATCH_NAMESPACE}` to `{value}`"));
+        }
+    }
     if let Some(map) = config.as_object_mut() {
         match map.get("watchNamespace") {
             Some(Json::String(other)) if other != watched => {
-                let error = format!("`--watch-namespace {watched}` contradicts `watchNamespace: {other}`");
-                return Err(RenderError::Configuration(vec![error]));
+                return contradicts(format!("its `watchNamespace` is `{other}`"));
             }
-            _ => drop(map.insert("watchNamespace".to_owned(), Json::from(watched.as_str()))),
+            None | Some(Json::Null) => {
+                map.insert("watchNamespace".to_owned(), Json::from(watched.as_str()));
+            }
+            // The same, or not a name, which is refused below.
+            Some(_) => {}
         }
     }
     Ok(Some(config))

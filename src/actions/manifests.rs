@@ -18,6 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::files::{OutputDir, read_text};
 use crate::image::Access;
 use crate::input::Input;
+use crate::shell::argument;
 
 /// Who issues the certificates of webhooks.
 #[derive(Clone, Copy, Debug)]
@@ -157,8 +158,12 @@ pub fn run(request: &Request, access: &Access) -> Result<Rendered, Failure> {
 }
 
 fn refused(request: &Request, error: &RenderError) -> Failure {
-    let help = error.help().map(str::to_owned);
-    let exit = if let RenderError::Namespace { .. } = error { Exit::Misuse } else { Exit::No };
+    let help = error.help().map(str::to_owned).unwrap_or_else(|| {
+        let bundle = argument(&request.bundle);
+        format!("run `olmkit bundle validate --suite olm,olm-v1 {bundle}`")
+    });
+    let is_misuse = matches!(error, RenderError::Namespace { .. } | RenderError::Contradiction { .. });
+    let exit = if is_misuse { Exit::Misuse } else { Exit::No };
     Failure {
         help: help.into(),
         exit,

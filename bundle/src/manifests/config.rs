@@ -25,6 +25,19 @@ pub(super) type Modes = BTreeSet<String>;
 
 const MOST_BYTES: usize = 63;
 
+/// What a Subscription has in `spec.config`, and a ClusterExtension below `deploymentConfig`.
+const DEPLOYMENT_FIELDS: [&str; 9] = [
+    "affinity",
+    "annotations",
+    "env",
+    "envFrom",
+    "nodeSelector",
+    "resources",
+    "tolerations",
+    "volumeMounts",
+    "volumes",
+];
+
 /// Checks a configuration; the errors are all that is wrong with it.
 pub(super) fn read(
     inline: Option<&Json>,
@@ -39,7 +52,9 @@ pub(super) fn read(
     };
     let mut errors = Vec::new();
     for key in map.keys().filter(|key| !matches!(key.as_str(), "watchNamespace" | "deploymentConfig")) {
-        errors.push(format!("unknown field `{key}`"));
+        let is_of_subscription = DEPLOYMENT_FIELDS.contains(&key.as_str());
+        let help = if is_of_subscription { ": it belongs below `deploymentConfig`" } else { "" };
+        errors.push(format!("unknown field `{key}`{help}"));
     }
     let mut configuration = Configuration::default();
     match watch_namespace(map.get("watchNamespace"), modes, namespace) {
