@@ -18,8 +18,10 @@ use crate::exit::Failure;
 use crate::files;
 use crate::git::Revision;
 use crate::image::{
-    Access, FileTree, Image, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError, names_registry,
+    Access, FileTree, Image, Layout, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError,
+    names_registry,
 };
+use crate::shell::argument;
 
 /// The label of bundle images that names the directory with the manifests, and its sister for the metadata.
 const MANIFESTS_LABEL: &str = "operators.operatorframework.io.bundle.manifests.v1";
@@ -50,7 +52,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    /// What commands call it.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Bundle => "bundle",
             Self::Catalog => "catalog",
@@ -76,12 +79,13 @@ impl Kind {
         }
         let what = self.name();
         let other = if self == Self::Bundle { Self::Catalog } else { Self::Bundle };
+        let named = argument(place);
         let place = place.to_string();
-        let as_it_is = format!("to copy an image as it is, run `olmkit image copy {place} HOST/NAME:TAG`");
+        let as_it_is = format!("to copy an image as it is, run `olmkit image copy {named} HOST/NAME:TAG`");
         Err(if image.label(other.label()).is_some() {
             let other = other.name();
             Failure::no(InputError::OtherKind { place: place.clone(), what, other })
-                .help(format!("run `olmkit {other} push {place} HOST/NAME:TAG`; {as_it_is}"))
+                .help(format!("run `olmkit {other} push {named} HOST/NAME:TAG`; {as_it_is}"))
         } else {
             Failure::no(InputError::NoLabel { place, what, label: self.label() }).help(as_it_is)
         })
@@ -147,6 +151,12 @@ pub enum InputError {
     NoCatalogFiles {
         /// The directory or image.
         catalog: String,
+    },
+    /// It is a directory with a bundle.
+    #[error("`{}` is a bundle, not a catalog", .path.display())]
+    BundleDirectory {
+        /// The directory.
+        path: PathBuf,
     },
     /// An image is needed, and this is something on disk.
     #[error("`{}` is not an image", .path.display())]
@@ -319,11 +329,22 @@ impl Input {
     /// # Errors
     /// It cannot be read, has no files, or is an image of something else.
     pub fn catalog(&self, access: &Access) -> Result<CatalogFiles, Failure> {
+        if let Self::Disk(path) = self
+            && path.join(METADATA_DIR).join("annotations.yaml").is_file()
+            && path.join(MANIFESTS_DIR).is_dir()
+        {
+            let help = format!(
+                "to put it into a catalog, run `olmkit catalog add CATALOG {}`",
+                argument(path.display())
+            );
+            return Err(Failure::no(InputError::BundleDirectory { path: path.clone() }).help(help));
+        }
         let files = self.catalog_files(access)?;
         if files.files.is_empty() {
             let help = match self {
                 Self::Disk(path) => {
-                    format!("run `olmkit catalog add {} BUNDLE` to start a catalog there", path.display())
+                    let catalog = argument(path.display());
+                    format!("run `olmkit catalog add {catalog} BUNDLE` to start a catalog there")
                 }
                 Self::Image(_) => "name the image of a catalog".to_owned(),
             };
@@ -392,12 +413,33 @@ impl Input {
                     return Err(Failure::misuse(error).help(help));
                 }
                 let error = InputError::NotAnImage { path: path.clone() };
-                let help = "name an image: `oci:DIR:TAG`, `oci-archive:FILE`, `docker-archive:FILE` or \
-                            `HOST/NAME:TAG`";
-                Err(Failure::misuse(error).help(help))
+                Err(Failure::misuse(error).help(image_help(path)))
             }
             Self::Image(place) => Ok((place.clone(), place.load(access)?)),
         }
+    }
+}
+
+/// How to name the image that is at a path.
+fn image_help(path: &Path) -> String {
+    let named = |kind: &str, tag: &str| argument(format!("{kind}:{}{tag}", path.display()));
+    if path.is_file() {
+        return format!(
+            "name the archive: `{}` or `{}`",
+            named("oci-archive", ""),
+            named("docker-archive", "")
+        );
+    }
+    let tags = Layout::new(path).tags().unwrap_or_default();
+    let tags: Vec<String> = tags.iter().map(|(tag, _)| format!("`{}`", tag.escape_debug())).collect();
+    match tags.as_slice() {
+        [] => "name an image: `oci:DIR:TAG`, `oci-archive:FILE`, `docker-archive:FILE` or `HOST/NAME:TAG`"
+            .to_owned(),
+        tags => format!(
+            "name an image of the layout: `{}`; its tags are {}",
+            named("oci", ":TAG"),
+            tags.join(", ")
+        ),
     }
 }
 
@@ -443,7 +485,16 @@ fn directory(
     what: &'static str,
 ) -> Result<Option<TreePath>, Failure> {
     let Some(value) = image.label(label) else {
-        return Err(Failure::no(InputError::NoLabel { place: place.to_string(), what, label }));
+        let named = argument(place);
+        let (other, help) = match what {
+            "bundle" => (Kind::Catalog, format!("to print the catalog, run `olmkit catalog render {named}`")),
+            _ => (Kind::Bundle, format!("to get its files, run `olmkit bundle unpack {named}`")),
+        };
+        let place = place.to_string();
+        return Err(match image.label(other.label()) {
+            Some(_) => Failure::no(InputError::OtherKind { place, what, other: other.name() }).help(help),
+            None => Failure::no(InputError::NoLabel { place, what, label }),
+        });
     };
     match value.trim_matches('/').trim_start_matches("./") {
         "" | "." => Ok(None),

@@ -6,6 +6,7 @@ use crate::actions::results::StoredImage;
 use crate::exit::Failure;
 use crate::image::{Access, Compression, Place};
 use crate::input::{Input, Kind};
+use crate::shell::argument;
 
 /// What to send, and where to.
 #[derive(Debug)]
@@ -45,7 +46,10 @@ fn push(
 ) -> Result<StoredImage, Failure> {
     let to = match reference {
         Some(reference) => reference,
-        None => build::reference_of(&input)?,
+        None => build::reference_of(&input).map_err(|failure| {
+            let (noun, input) = (kind.name(), argument(&input));
+            failure.help(format!("name the destination: `olmkit {noun} push {input} HOST/NAME:TAG`"))
+        })?,
     };
     match input {
         Input::Image(place) => {

@@ -24,6 +24,8 @@ use super::layout::{self, Layout, LayoutError, Tag};
 use super::lock;
 use super::manifest::{Image, ImageError, MAX_CONFIGURATION, Root};
 use super::reference::reference_from;
+use super::without_path;
+use crate::shell::argument;
 
 /// The most files of an archive that are looked at.
 const MAX_ENTRIES: usize = 20_000;
@@ -73,12 +75,22 @@ pub enum ArchiveError {
         source: io::Error,
     },
     /// Another image would be lost.
-    #[error("`{}` already has the image `{name}`, which would be lost", .path.display())]
+    #[error("`{}` already has {}, which would be lost", .path.display(), .found.words())]
     OtherImage {
         /// The file.
         path: PathBuf,
-        /// The name of the image in it.
-        name: String,
+        /// The image in it.
+        found: FoundImage,
+    },
+    /// It has several images, and none was named.
+    #[error("the archive `{}` has {count} images; it has {available}", .path.display())]
+    Several {
+        /// The file.
+        path: PathBuf,
+        /// How many there are.
+        count: usize,
+        /// Their names.
+        available: String,
     },
     /// The image that was asked for is not there, or it is not clear which is meant.
     #[error(transparent)]
@@ -119,9 +131,23 @@ impl ArchiveError {
             Self::Image { source, .. } => source.help(),
             Self::Blob { source, .. } => source.help(),
             Self::NotReplaced { .. } => Some("choose a new file".into()),
+            Self::Io { action: "write", path, source } if source.kind() == io::ErrorKind::NotFound => {
+                let directory = path.parent().filter(|above| !above.exists())?;
+                Some(format!("make its directory first: `mkdir -p {}`", argument(directory.display())))
+            }
             Self::Busy { .. } => Some("end the other process, then run the command again".into()),
-            Self::OtherImage { .. } => {
-                Some("choose a new file, or `oci:DIR:TAG`, which holds several images".into())
+            Self::OtherImage { path, found: FoundImage { again: Some(tag), .. } } => {
+                let place = argument(format!("oci-archive:{}:{tag}", path.display()));
+                Some(format!(
+                    "to replace it, name its tag: `{place}`; otherwise choose a new file, or `oci:DIR:TAG`, which holds several images"
+                ))
+            }
+            Self::OtherImage { .. } => Some(
+                "choose a new file, remove this one, or use `oci:DIR:TAG`, which holds several images".into(),
+            ),
+            Self::Several { path, .. } => {
+                let place = argument(format!("docker-archive:{}:NAME", path.display()));
+                Some(format!("name one: `{place}`"))
             }
             Self::NotAnArchive { .. } => Some(
                 "archives are made by `docker save`, `podman save`, `skopeo copy` and `olmkit image copy`"
@@ -142,7 +168,7 @@ pub(super) fn read_oci(path: &Path, tag: Option<&Tag>) -> Result<Root, ArchiveEr
         return Err(files.unusable("it has no `oci-layout` and `index.json`"));
     }
     let index = files.index()?;
-    let chosen = Layout::new(path).choose(index.manifests(), tag)?;
+    let chosen = Layout::new(path).choose("oci-archive", index.manifests(), tag)?;
     files.load(chosen)
 }
 
@@ -169,7 +195,7 @@ pub(super) fn read_docker(path: &Path, name: Option<&Reference>) -> Result<Root,
             .collect();
         let available = if names.is_empty() { "no names".to_owned() } else { names.join(", ") };
         let Some(name) = name else {
-            return Err(files.unusable(&format!("it has {} images, name one of {available}", listed.len())));
+            return Err(ArchiveError::Several { path: path.into(), count: listed.len(), available });
         };
         return Err(ArchiveError::NoSuchName { path: path.into(), name: name.whole(), available });
     };
@@ -183,16 +209,45 @@ pub(super) fn read_docker(path: &Path, name: Option<&Reference>) -> Result<Root,
     files.assemble(chosen)
 }
 
-/// Checks that a file may be replaced by an archive: there is none, it is empty, or it is an archive without other images.
-/// `docker` is as in [`write`].
+/// An image of an archive that is there already.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FoundImage {
+    /// Its name, or its digest where that tells it better.
+    named: String,
+    is_digest: bool,
+    /// The tag to name so that it is replaced.
+    again: Option<String>,
+}
+
+impl FoundImage {
+    fn words(&self) -> String {
+        match (self.named.as_str(), self.is_digest) {
+            ("", _) => "another image".to_owned(),
+            (digest, true) => format!("another image, `{digest}`"),
+            (name, false) => format!("the image `{}`", name.escape_debug()),
+        }
+    }
+}
+
+/// What an archive holds, and under which names.
+#[derive(Clone, Copy)]
+pub(super) struct Content<'i> {
+    /// The tag in the layout; the default where none was given.
+    pub(super) tag: &'i Tag,
+    /// Docker's list of contents is added, with a name or none.
+    pub(super) docker: Option<Option<&'i Reference>>,
+    /// Whether somebody gave the image a name: then it may take the place of another of that name.
+    pub(super) is_named: bool,
+    /// The image.
+    pub(super) root: &'i Root,
+}
+
+/// Checks that a file may be replaced by an archive: there is none, it is empty, or it is an archive of the same image, or of one that
+/// has the name which this one was given.
 ///
 /// # Errors
 /// It is something else, which would be lost.
-pub(super) fn check_target(
-    path: &Path,
-    tag: &Tag,
-    docker: Option<Option<&Reference>>,
-) -> Result<(), ArchiveError> {
+pub(super) fn check_target(path: &Path, content: &Content<'_>) -> Result<(), ArchiveError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     let refused = |what| ArchiveError::NotReplaced { path: path.into(), what };
     if !metadata.is_file() {
@@ -205,26 +260,29 @@ pub(super) fn check_target(
     if !files.is_layout() && !files.places.contains_key(DOCKER_LIST) {
         return Err(refused("an archive of images"));
     }
-    let other = files.names().into_iter().find(|name| {
-        let reference = docker.flatten().map(Reference::whole);
-        name != tag.as_str() && reference.is_none_or(|reference| reference != *name)
-    });
-    match other {
-        Some(name) => Err(ArchiveError::OtherImage { path: path.into(), name }),
-        None => Ok(()),
+    let lost = |found| Err(ArchiveError::OtherImage { path: path.into(), found });
+    let reference = content.docker.flatten().map(Reference::whole);
+    let is_own = |name: &str| name == content.tag.as_str() || reference.as_deref() == Some(name);
+    if let Some(named) = files.names().into_iter().find(|name| !is_own(name)) {
+        return lost(FoundImage { named, is_digest: false, again: None });
     }
+    let own = content.root.digest().to_string();
+    for (name, digest) in files.images() {
+        let may_replace = content.is_named && name.is_some();
+        if !may_replace && digest.as_ref() != Some(&own) {
+            let again = name.filter(|_| content.docker.is_none());
+            return lost(FoundImage { named: digest.unwrap_or_default(), is_digest: true, again });
+        }
+    }
+    Ok(())
 }
 
-/// Writes an image as a tar of an OCI layout; `docker` adds docker's list of contents, with a name or none.
+/// Writes an image as a tar of an OCI layout, with docker's list of contents where that is wanted.
 ///
 /// # Errors
-/// The disk refuses, or a blob of the image cannot be had.
-pub(super) fn write(
-    path: &Path,
-    tag: &Tag,
-    docker: Option<Option<&Reference>>,
-    root: &Root,
-) -> Result<(), ArchiveError> {
+/// The disk refuses, a blob of the image cannot be had, or another image would be lost.
+pub(super) fn write(path: &Path, content: &Content<'_>) -> Result<(), ArchiveError> {
+    let Content { tag, docker, root, .. } = *content;
     let failed = |source| ArchiveError::Io { action: "write", path: path.into(), source };
     // A link is followed: the user named it.
     let target = path.canonicalize().unwrap_or_else(|_| path.into());
@@ -244,13 +302,13 @@ pub(super) fn write(
     let directory = target.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     let _exclusive = lock_directory(path, directory)?;
     // Somebody else may have written it meanwhile.
-    check_target(path, tag, docker)?;
+    check_target(path, content)?;
     let file = tempfile::Builder::new()
         .prefix(UNFINISHED)
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(directory)
-        .map_err(failed)?;
-    let mut tar = Builder::new(io::BufWriter::with_capacity(256 << 10, file));
+        .map_err(|error| failed(without_path(error)))?;
+    let mut tar = Builder::new(io::BufWriter::with_capacity(256 << 10, file.as_file()));
     for directory in ["blobs/", "blobs/sha256/"] {
         tar.append(&header(directory, EntryType::Directory, 0).map_err(failed)?, io::empty())
             .map_err(failed)?;
@@ -269,7 +327,7 @@ pub(super) fn write(
         let head = header(name, EntryType::Regular, bytes.len() as u64).map_err(failed)?;
         tar.append(&head, bytes.as_slice()).map_err(failed)?;
     }
-    let file = tar.into_inner().and_then(|writer| Ok(writer.into_inner()?)).map_err(failed)?;
+    tar.into_inner().and_then(|writer| Ok(writer.into_inner()?)).map_err(failed)?;
     if let Some(old) = old {
         file.as_file().set_permissions(old.permissions()).map_err(failed)?;
     }
@@ -447,6 +505,20 @@ impl Files {
             manifests.filter_map(|found| found.annotations().as_ref()?.get(ANNOTATION_REF_NAME).cloned());
         let listed = self.docker_list().unwrap_or_default();
         tags.chain(listed.iter().flat_map(DockerImage::names).map(str::to_owned)).collect()
+    }
+
+    /// Its images: the name of each, if it has one, and its digest where the archive knows that.
+    fn images(&self) -> Vec<(Option<String>, Option<String>)> {
+        if let Some(index) = self.is_layout().then(|| self.index().ok()).flatten() {
+            let name = |found: &Descriptor| found.annotations().as_ref()?.get(ANNOTATION_REF_NAME).cloned();
+            return index
+                .manifests()
+                .iter()
+                .map(|found| (name(found), Some(found.digest().to_string())))
+                .collect();
+        }
+        let listed = self.docker_list().unwrap_or_default();
+        listed.iter().map(|image| (image.names().next().map(str::to_owned), None)).collect()
     }
 
     fn docker_list(&self) -> Result<Vec<DockerImage>, ArchiveError> {

@@ -30,6 +30,14 @@
 /// The start of the names of files that are being written. A killed process leaves them, and no image contains them.
 const TEMPORARY: &str = ".olmkit-";
 
+/// An error of a file that is being written, without the name of that file, which says nothing to a user.
+fn without_path(error: std::io::Error) -> std::io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((reason, _)) => std::io::Error::new(error.kind(), reason.to_owned()),
+        None => error,
+    }
+}
+
 mod archive;
 mod blob;
 mod config;
@@ -48,7 +56,7 @@ mod registry;
 mod tree;
 mod unpack;
 
-pub use archive::ArchiveError;
+pub use archive::{ArchiveError, FoundImage};
 pub use blob::{Blob, BlobError};
 pub use config::Config;
 pub use digest::{Digest, DigestError};

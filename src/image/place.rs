@@ -290,6 +290,10 @@ impl LoadError {
     /// The way out, where there is one.
     pub fn help(&self) -> Option<String> {
         match self {
+            Self::Layout(LayoutError::NotALayout { .. } | LayoutError::Missing { .. }) => Some(
+                "name a directory with images, such as `olmkit image copy IMAGE oci:DIR:TAG` writes it"
+                    .into(),
+            ),
             Self::Layout(error) => error.help(),
             Self::Archive(error) => error.help(),
             Self::Registry { source, .. } => source.help(),
@@ -335,19 +339,23 @@ impl Place {
                 return Err(StoreError::OneTag { place: Box::new(place) });
             }
             Self::OciArchive { file, tag } => {
-                let tag = tag.get_or_insert_default();
-                archive::check_target(file, tag, None)?;
+                let is_named = tag.is_some();
+                let tag = &*tag.get_or_insert_default();
+                let content = archive::Content { tag, docker: None, is_named, root };
+                archive::check_target(file, &content)?;
                 if is_real {
-                    archive::write(file, tag, None, root)?;
+                    archive::write(file, &content)?;
                 }
             }
             Self::DockerArchive { file, reference } => {
                 // Docker's readers go by the reference; those of layouts by the tag.
                 let tag = reference.as_ref().and_then(|reference| reference.whole().parse().ok());
-                let tag = tag.unwrap_or_default();
-                archive::check_target(file, &tag, Some(reference.as_ref()))?;
+                let (tag, is_named) = (tag.unwrap_or_default(), reference.is_some());
+                let content =
+                    archive::Content { tag: &tag, docker: Some(reference.as_ref()), is_named, root };
+                archive::check_target(file, &content)?;
                 if is_real {
-                    archive::write(file, &tag, Some(reference.as_ref()), root)?;
+                    archive::write(file, &content)?;
                 }
             }
             Self::Registry(reference) => push(reference, also, root, access)?,
@@ -624,6 +632,11 @@ mod tests {
             "docker-archive:DIR/nameless.tar",
         ] {
             for root in [&one, &two] {
+                if root.digest() == two.digest() && !place.contains(":v1") {
+                    let refused = at(place).store(root, &access).unwrap_err().to_string();
+                    assert!(refused.contains("already has another image"), "{refused}");
+                    std::fs::remove_file(at(place).path().unwrap()).unwrap();
+                }
                 let stored = at(place).store(root, &access).unwrap();
                 assert_eq!(stored.digest, root.digest(), "{place}");
                 assert_eq!(at(place).load(&access).unwrap().digest(), root.digest(), "{place}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::Command;
 
-use super::{added, bundle_and_catalog, bundles, inode, olmkit, run, said, tree};
+use super::{TEMPLATE, added, bundle_and_catalog, bundles, inode, olmkit, run, said, tree};
 
 #[test]
 fn backups_and_notes_are_left_out_of_the_image_and_the_catalog() {
@@ -144,6 +144,82 @@ fn an_archive_replaces_only_an_archive_without_other_images() {
     build("docker-archive:docker.tar:quay.io/example/echo:v1", 0);
     let refused = said(&build("docker-archive:docker.tar:quay.io/example/echo:v2", 3));
     assert!(refused.contains("already has the image `quay.io/example/echo:v1`"), "{refused}");
+}
+
+/// `latest` is nobody's choice where no tag was given.
+#[test]
+fn an_archive_without_a_tag_is_replaced_by_the_same_image_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0", "0.2.0"]);
+    let build = |version: &str, to: &str, code: i32| {
+        said(&run(at, &["bundle", "build", &format!("b/{version}"), "--to", to], code))
+    };
+    for to in ["oci-archive:my image.tar", "docker-archive:docker.tar"] {
+        let file = at.join(to.split_once(':').unwrap().1);
+        build("0.1.0", to, 0);
+        build("0.1.0", to, 0);
+        let before = fs::read(&file).unwrap();
+        let refused = build("0.2.0", to, 3);
+        assert!(refused.contains("already has another image, `sha256:"), "{refused}");
+        let dry = ["image", "copy", to, to, "--dry-run"];
+        run(at, &dry, 0);
+        assert_eq!(fs::read(&file).unwrap(), before);
+    }
+    // What the help names replaces it.
+    let refused = build("0.2.0", "oci-archive:my image.tar", 3);
+    assert!(refused.contains("name its tag: `'oci-archive:my image.tar:latest'`"), "{refused}");
+    build("0.2.0", "oci-archive:my image.tar:latest", 0);
+    // A copy of what has no name in its archive.
+    run(at, &["image", "copy", "oci-archive:my image.tar", "docker-archive:nameless.tar"], 0);
+    build("0.1.0", "docker-archive:nameless.tar:example.com/echo:v1", 3);
+}
+
+/// Every command that is printed can be pasted into a shell, whatever directories and archives are called.
+#[test]
+fn hints_are_quoted_for_a_shell_and_name_places_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    for name in ["-b", "my bundle"] {
+        Command::new("cp").args(["-r", "--", "b/0.1.0", name]).current_dir(at).status().unwrap();
+    }
+    run(
+        at,
+        &["catalog", "add", "my catalog", "b/0.1.0", "--channels", "stable", TEMPLATE[0], TEMPLATE[1]],
+        0,
+    );
+    // The first command between backticks, run by a shell as it stands.
+    let pasted = |talk: &str| {
+        let command = talk.split('`').find(|part| part.starts_with("olmkit ")).expect(talk).to_owned();
+        let command = command.replace("olmkit ", concat!(env!("CARGO_BIN_EXE_olmkit"), " "));
+        let command =
+            command.replace("HOST/NAME:TAG", "oci:pasted:v1").replace(" --to oci", " --data-only --to oci");
+        let command =
+            if command.contains("bundle build") { command.replace(" --data-only", "") } else { command };
+        let output = Command::new("sh").args(["-c", &command]).current_dir(at).output().unwrap();
+        (output.status.code().unwrap(), format!("{command}: {}", said(&output)))
+    };
+    for (args, code) in [
+        (&["bundle", "validate", "--", "-b"][..], 0),
+        (&["bundle", "validate", "my bundle"], 0),
+        (&["catalog", "add", "my catalog", "my bundle", "--channels", "fast", TEMPLATE[0], TEMPLATE[1]], 0),
+        (&["catalog", "path", "my catalog", "--package", "nothing-like-it-at-all", "--from", "x"], 1),
+    ] {
+        let talk = said(&run(at, args, code));
+        if talk.contains('`') && talk.contains("olmkit ") {
+            assert_eq!(pasted(&talk).0, 0, "{talk}");
+        }
+    }
+    run(at, &["bundle", "build", "my bundle", "--to", "oci:my images:v1"], 0);
+    run(at, &["bundle", "build", "my bundle", "--to", "oci:my images:v2"], 0);
+    let talk = said(&run(at, &["image", "inspect", "oci:my images"], 3));
+    assert!(talk.contains("name one: `'oci:my images:TAG'`"), "{talk}");
+    let talk = said(&run(at, &["image", "inspect", "my images"], 2));
+    assert!(talk.contains("`'oci:my images:TAG'`") && talk.contains("`v1`, `v2`"), "{talk}");
+    let talk = said(&run(at, &["catalog", "push", "oci:my images:v1", "127.0.0.1:1/a/b:v1"], 1));
+    assert!(talk.contains("`olmkit bundle push 'oci:my images:v1' HOST/NAME:TAG`"), "{talk}");
+    assert!(talk.contains("`olmkit image copy 'oci:my images:v1' HOST/NAME:TAG`"), "{talk}");
 }
 
 #[test]
@@ -306,5 +382,71 @@ fn a_credentials_file_that_is_none_is_refused_by_every_verb() {
         let words = ["catalog", "path", "catalog", "--authfile", file];
         let refused = olmkit(dir.path(), &words).output().unwrap();
         assert!(!refused.status.success() && said(&refused).contains(expected), "{refused:?}");
+    }
+}
+
+/// A bundle where a catalog is needed, and the other way round.
+#[test]
+fn the_other_kind_is_named_with_the_command_for_it() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    run(at, &["bundle", "build", "bundle", "--to", "oci:images:bundle"], 0);
+    run(at, &["catalog", "build", "catalog", "--data-only", "--to", "oci:images:catalog"], 0);
+    for (args, code, error, help) in [
+        (
+            &["catalog", "build", "bundle", "--to", "oci:x"][..],
+            1,
+            "`bundle` is a bundle, not a catalog",
+            "`olmkit catalog add CATALOG bundle`",
+        ),
+        (&["catalog", "path", "bundle"], 1, "`bundle` is a bundle, not a catalog", "`olmkit catalog add"),
+        (
+            &["bundle", "validate", "oci:images:catalog"],
+            1,
+            "is the image of a catalog, not of a bundle",
+            "`olmkit catalog render oci:images:catalog`",
+        ),
+        (
+            &["catalog", "validate", "oci:images:bundle"],
+            1,
+            "is the image of a bundle, not of a catalog",
+            "`olmkit bundle unpack oci:images:bundle`",
+        ),
+        (&["bundle", "validate", "catalog"], 1, "checked 1 bundle", "`olmkit catalog validate catalog`"),
+        (
+            &["catalog", "push", "catalog"],
+            2,
+            "no registry reference given for `catalog`",
+            "`olmkit catalog push catalog HOST/NAME:TAG`",
+        ),
+        (
+            &["bundle", "push", "oci:images:bundle"],
+            2,
+            "`oci:images:bundle` has no registry reference",
+            "`olmkit bundle push oci:images:bundle HOST/NAME:TAG`",
+        ),
+        (
+            &["image", "digest", "oci:bundle:v1"],
+            3,
+            "`bundle` is not an OCI image layout",
+            "name a directory with images",
+        ),
+        (
+            &["image", "copy", "oci:images:bundle", "oci-archive:new/x.tar"],
+            3,
+            "cannot write `new/x.tar`",
+            "`mkdir -p new`",
+        ),
+        (
+            &["catalog", "template", "catalog/echo-operator/catalog.yaml"],
+            1,
+            "`olm.package` is not a template schema",
+            "this is a catalog already",
+        ),
+    ] {
+        let output = run(at, args, code);
+        let text = said(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(error) && text.contains(help), "{args:?}: {text}");
+        assert!(!text.contains(".olmkit-"), "{text}");
     }
 }

@@ -15,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial_with("a_full_disk_keeps_the_compiled_catalog_of_before", &parts, compiled_catalog),
         trial_with("on_a_full_disk_an_image_archive_is_whole_or_not_there", &parts, image_archive),
         trial_with("on_a_full_disk_a_layout_keeps_its_images", &parts, layout),
+        trial_with("on_a_full_disk_nothing_is_left_of_a_new_layout", &parts, new_layout),
         trial_with("on_a_full_disk_no_directory_is_half_filled", &parts, directories),
     ]
 }
@@ -91,6 +92,26 @@ fn layout() -> Result<(), Failed> {
     assert!(said.contains("same\n") && said.contains("readable"), "{said}");
     assert_eq!(said.matches("No space left on device").count(), 2, "{said}");
     assert_eq!(said.matches("cannot store a blob in the layout `images`").count(), 2, "{said}");
+    Ok(())
+}
+
+/// A layout for which there is no room at all, or not for the whole image.
+fn new_layout() -> Result<(), Failed> {
+    let said = said(
+        r#"cd "$DISK"; mkdir mine
+        for room in 0 8; do
+          dd if=/dev/zero of=filler bs=4k 2>/dev/null
+          truncate -s -${room}k filler
+          before=$(find . -exec ls -ld --time-style=+ {} +)
+          for to in new mine deep/er; do
+            "$OLMKIT" catalog build "$CATALOG" --data-only --to oci:$to:v1; echo "exit code $?"
+          done
+          [ "$before" = "$(find . -exec ls -ld --time-style=+ {} +)" ] && echo same || find .
+        done"#,
+    );
+    assert_eq!(said.matches("exit code 3").count(), 6, "{said}");
+    assert_eq!(said.matches("No space left on device").count(), 6, "{said}");
+    assert_eq!(said.matches("same\n").count(), 2, "{said}");
     Ok(())
 }
 

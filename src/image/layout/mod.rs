@@ -19,6 +19,7 @@ use std::str::FromStr;
 use super::blob::BlobError;
 use super::digest::Digest;
 use super::manifest::ImageError;
+use crate::shell::argument;
 
 pub(super) use write::list;
 
@@ -38,8 +39,8 @@ pub(super) const MAX_INDEX: u64 = 16 << 20;
 /// - Writing a tag leaves all other tags as they are, and whatever else other tools noted in `index.json`.
 /// - A tag that is written again lets go of its old image: blobs that this image had and nothing in `index.json` leads
 ///   to any more are removed. Blobs that were unreachable before are somebody else's and stay.
-/// - A write that fails leaves no blob behind and no tag changed. A process that is killed may leave blobs without a tag
-///   and temporary files; the next write removes the temporary files.
+/// - A write that fails leaves no blob behind and no tag changed, and no layout where there was none. A process that is killed may
+///   leave blobs without a tag and temporary files; the next write removes the temporary files.
 /// - The same images under the same tags give the same files, in whatever order they were written.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -147,7 +148,9 @@ pub enum LayoutError {
     /// The layout has several images and none was named.
     #[error("the layout `{}` has {count} images and none is tagged `latest`; it has {available}", .dir.display())]
     Ambiguous {
-        /// The directory.
+        /// The kind of place that the layout is: `oci` or `oci-archive`.
+        transport: &'static str,
+        /// The directory or the archive.
         dir: PathBuf,
         /// How many images there are.
         count: usize,
@@ -195,7 +198,9 @@ impl LayoutError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::NotALayout { .. } => Some("choose an empty or a new directory".into()),
-            Self::Ambiguous { dir, .. } => Some(format!("name one: `{}:TAG`", dir.display())),
+            Self::Ambiguous { transport, dir, .. } => {
+                Some(format!("name one: `{}`", argument(format!("{transport}:{}:TAG", dir.display()))))
+            }
             Self::Image { source, .. } => source.help(),
             Self::Blob { source, .. } => source.help(),
             Self::Busy { .. } => Some("end the other process, then run the command again".into()),

@@ -22,7 +22,7 @@ impl Layout {
     pub fn read(&self, tag: Option<&Tag>) -> Result<Root, LayoutError> {
         let _shared = self.lock_shared()?;
         let index = self.index()?;
-        let descriptor = self.choose(index.manifests(), tag)?;
+        let descriptor = self.choose("oci", index.manifests(), tag)?;
         let mut opened: HashMap<Digest, Blob> = HashMap::new();
         let mut find = |wanted: &Descriptor| {
             // Images of one index share layers: one open file is enough for all of them.
@@ -95,9 +95,10 @@ impl Layout {
         serde_json::from_slice(&bytes).map_err(|source| LayoutError::Index { path, source })
     }
 
-    /// The descriptor of a tag, or of the image that is meant without one.
+    /// The descriptor of a tag, or of the image that is meant without one. `transport` is the kind of place, as people write it.
     pub(in crate::image) fn choose<'d>(
         &self,
+        transport: &'static str,
         descriptors: &'d [Descriptor],
         tag: Option<&Tag>,
     ) -> Result<&'d Descriptor, LayoutError> {
@@ -121,6 +122,7 @@ impl Layout {
             }),
             (None, [only]) => Ok(only),
             (None, several) => tagged(&Tag::default()).ok_or_else(|| LayoutError::Ambiguous {
+                transport,
                 dir: dir(),
                 count: several.len(),
                 available: available(),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use oci_spec::image::{ANNOTATION_REF_NAME, Descriptor, ImageIndex, MediaType, SCHEMA_VERSION};
@@ -16,8 +16,12 @@ use super::super::digest::Digest;
 use super::super::json::canonical;
 use super::super::lock;
 use super::super::manifest::Root;
+use super::super::without_path;
 use super::read::tag_of;
 use super::{Layout, LayoutError, MAX_INDEX, Tag, VERSION, io_error, open_file, read_file};
+
+/// How often to make a layout again that another writer removed.
+const MAX_LOST: u32 = 20;
 
 impl Layout {
     /// Stores an image or an index under a tag, and creates the layout if it is not there.
@@ -30,7 +34,8 @@ impl Layout {
     pub fn write(&self, tag: &Tag, root: &Root) -> Result<(), LayoutError> {
         let failed = |source: BlobError| LayoutError::Blob { dir: self.dir.clone(), source };
         Blob::fetch_all(root.blobs()).map_err(failed)?;
-        let _exclusive = self.lock_exclusive()?;
+        let mut writer = Writer { layout: self, lock: None, made: self.missing_directories(), is_new: false };
+        writer.lock()?;
         let blobs = self.blobs_path();
         fs::create_dir_all(&blobs).map_err(io_error("create", &blobs))?;
         self.remove_temporary_files();
@@ -45,9 +50,10 @@ impl Layout {
         list(&mut index, tag, root);
         let path = self.index_path();
         let mut file = self.temporary_file()?;
-        file.write_all(&canonical(&index)).map_err(io_error("write", &path))?;
+        file.as_file_mut().write_all(&canonical(&index)).map_err(io_error("write", &path))?;
         persist(file, &path)?;
         added.keep();
+        writer.keep();
         sync(&self.dir);
 
         let (replaced, kept) = listed.iter().partition(|descriptor| tag_of(descriptor) == Some(tag.as_str()));
@@ -55,28 +61,23 @@ impl Layout {
         Ok(())
     }
 
-    /// Creates the directory and `oci-layout` as needed, and waits until nobody else reads or writes.
-    fn lock_exclusive(&self) -> Result<File, LayoutError> {
+    /// The directories that are to be made, outermost first.
+    fn missing_directories(&self) -> Vec<PathBuf> {
+        let above = self.dir.ancestors().take_while(|above| *above != Path::new("") && !above.exists());
+        let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
+        missing.reverse();
+        missing
+    }
+
+    /// Creates the directory and `oci-layout` as needed, and opens that.
+    fn open_version(&self) -> Result<File, LayoutError> {
         fs::create_dir_all(&self.dir).map_err(io_error("create", &self.dir))?;
         let path = self.version_path();
         self.check_is_ours_to_fill()?;
         // `oci-layout` is made before anything else and never replaced, which makes it fit to be the lock.
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
-        let mut file = options.open(&path).map_err(io_error("create", &path))?;
-        lock::exclusive(&file, lock::MAX_WAIT).map_err(|error| match error.kind() {
-            ErrorKind::TimedOut => LayoutError::Busy { dir: self.dir.clone(), source: error },
-            _ => io_error("lock", &path)(error),
-        })?;
-        let version = read_file(&mut file, MAX_INDEX).map_err(io_error("read", &path))?;
-        if version.is_empty() {
-            // New, or left by a writer that was killed just here.
-            file.write_all(VERSION.as_bytes()).map_err(io_error("write", &path))?;
-            file.sync_all().map_err(io_error("write", &path))?;
-        } else {
-            self.check_version(&version)?;
-        }
-        Ok(file)
+        options.open(&path).map_err(io_error("create", &path))
     }
 
     /// A directory with other things in it must not become a layout by a typing error.
@@ -111,7 +112,7 @@ impl Layout {
         let path = self.blob_path(blob.digest());
         let is_new = fs::symlink_metadata(&path).is_err();
         let mut file = self.temporary_file()?;
-        blob.copy_to(&mut file).map_err(failed)?;
+        blob.copy_to(file.as_file_mut()).map_err(failed)?;
         persist(file, &path)?;
         if is_new {
             added.0.push(path);
@@ -126,7 +127,7 @@ impl Layout {
             // Less whatever the umask takes away: images are there to be read by others.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(&dir)
-            .map_err(io_error("write to", &dir))
+            .map_err(|error| io_error("write to", &dir)(without_path(error)))
     }
 
     /// Every living writer waits for the lock, so temporary files were left by a dead one. What cannot be removed harms
@@ -192,6 +193,78 @@ pub(in crate::image) fn list(index: &mut Map<String, Value>, tag: &Tag, root: &R
     index.entry("schemaVersion").or_insert(json!(SCHEMA_VERSION));
     index.entry("mediaType").or_insert(json!(MediaType::ImageIndex));
     index.insert("manifests".into(), Value::Array(manifests));
+}
+
+/// The one writer of a layout. Where there was none before, the layout goes again unless the write succeeds.
+struct Writer<'l> {
+    layout: &'l Layout,
+    /// `oci-layout`, which keeps others waiting until everything is done or undone.
+    lock: Option<File>,
+    /// The directories that were not there, outermost first.
+    made: Vec<PathBuf>,
+    /// Whether nothing was in the layout.
+    is_new: bool,
+}
+
+impl Writer<'_> {
+    /// Waits until nobody else reads or writes.
+    fn lock(&mut self) -> Result<(), LayoutError> {
+        let (layout, path) = (self.layout, self.layout.version_path());
+        let mut lost = 0;
+        let file = loop {
+            let file = match layout.open_version() {
+                // Another writer failed meanwhile, and removed what it had made.
+                Err(LayoutError::Io { source, .. })
+                    if source.kind() == ErrorKind::NotFound && lost < MAX_LOST =>
+                {
+                    lost += 1;
+                    continue;
+                }
+                file => file?,
+            };
+            lock::exclusive(&file, lock::MAX_WAIT).map_err(|error| match error.kind() {
+                ErrorKind::TimedOut => LayoutError::Busy { dir: layout.dir.clone(), source: error },
+                _ => io_error("lock", &path)(error),
+            })?;
+            let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+            let is_there = file.metadata().map(id).ok() == fs::metadata(&path).map(id).ok();
+            if is_there || lost >= MAX_LOST {
+                break file;
+            }
+            lost += 1;
+        };
+        let file = self.lock.insert(file);
+        let version = read_file(file, MAX_INDEX).map_err(io_error("read", &path))?;
+        if !version.is_empty() {
+            return layout.check_version(&version);
+        }
+        // New, or left by a writer that was killed just here.
+        self.is_new = true;
+        file.write_all(VERSION.as_bytes()).map_err(io_error("write", &path))?;
+        file.sync_all().map_err(io_error("write", &path))
+    }
+
+    /// Keeps what was written.
+    fn keep(&mut self) {
+        self.is_new = false;
+        self.made.clear();
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        if self.is_new {
+            // Directories that hold something stay, and with them the file that says what they are.
+            for directory in self.layout.blobs_path().ancestors().take(2) {
+                let _ = fs::remove_dir(directory);
+            }
+            let entries = fs::read_dir(&self.layout.dir).map(Iterator::count);
+            if entries.is_ok_and(|entries| entries == 1) {
+                let _ = fs::remove_file(self.layout.version_path());
+            }
+        }
+        self.made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory)));
+    }
 }
 
 /// Blobs that were not in the layout before. They go again unless the write succeeds.
