@@ -9,6 +9,7 @@ mod levels;
 mod manifests;
 mod olm;
 mod operator;
+mod pairs;
 mod registry;
 mod shell;
 mod source;
@@ -17,10 +18,11 @@ use std::ffi::OsString;
 
 use clap::builder::FalseyValueParser;
 use clap::error::{ContextKind, ContextValue};
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use olmkit_bundle::version::Version;
 
 use crate::exit::Failure;
+use crate::image::PlaceError;
 use crate::report::{Answer, Format, VersionAnswer};
 
 pub use shell::completed;
@@ -44,6 +46,19 @@ pub struct Cli {
     /// Subject of the command.
     #[command(subcommand)]
     pub noun: Noun,
+}
+
+impl Cli {
+    /// Reads a command line, and what of it contradicts itself.
+    ///
+    /// # Errors
+    /// It is not a command line, or asks for help.
+    pub fn read(args: &[OsString]) -> Result<(Self, Result<(), Failure>), clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(args)?;
+        let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        Ok((cli, pairs::check(&command, &matches)))
+    }
 }
 
 /// Subject of the command.
@@ -165,26 +180,66 @@ pub fn as_server(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Flags of `operator-sdk generate bundle`, and what to write here.
-const FLAGS_OF_OPERATOR_SDK: [(&str, &str); 6] = [
-    ("--input-dir", "name directories with manifests without a flag: `olmkit bundle generate DIR`"),
-    ("--deploy-dir", "name directories with manifests without a flag: `olmkit bundle generate DIR`"),
-    ("--crds-dir", "name directories with manifests without a flag: `olmkit bundle generate DIR`"),
+/// Where to name directories that operator-sdk has flags for.
+const DIRECTORIES: &str = "name directories with manifests without a flag: `olmkit bundle generate DIR`";
+/// Where to name an image that is made.
+const DESTINATION: &str =
+    "`--to PLACE` says where the image goes: `HOST/NAME:TAG`, `oci:DIR:TAG` or `oci-archive:FILE`";
+/// How images are moved.
+const COPY: &str = "`olmkit image copy FROM TO` copies images, `FROM` and `TO` being `HOST/NAME:TAG`, `oci:DIR:TAG` or `oci-archive:FILE`";
+
+/// Flags and verbs of operator-sdk, opm, docker and skopeo, by the verb of ours that they are given to, and what to write here.
+const WORDS_OF_OTHER_TOOLS: [(&str, &str, &str); 16] = [
+    ("generate", "--input-dir", DIRECTORIES),
+    ("generate", "--deploy-dir", DIRECTORIES),
+    ("generate", "--crds-dir", DIRECTORIES),
     (
+        "generate",
         "--kustomize-dir",
         "`--kustomize DIR` builds a kustomization, and `--base CSV` names the base in its `bases`",
     ),
-    ("--use-image-digests", "`--pin-digests` pins images to their digests"),
-    ("--overwrite", "what olmkit wrote is replaced anyway; `--force` replaces files of others"),
+    ("generate", "--use-image-digests", "`--pin-digests` pins images to their digests"),
+    ("generate", "--overwrite", "what olmkit wrote is replaced anyway; `--force` replaces files of others"),
+    (
+        "validate",
+        "--select-optional",
+        "`--suite NAME,…` chooses suites of rules, such as `--suite olm,operatorhub,good-practices`; `--list` shows them",
+    ),
+    (
+        "validate",
+        "--optional-values",
+        "`--kubernetes-version`, `--categories` and `--index-path` give these values",
+    ),
+    ("build", "--tag", DESTINATION),
+    ("build", "-t", DESTINATION),
+    ("build", "--output", DESTINATION),
+    ("copy", "--output", COPY),
+    ("catalog", "render-template", "`olmkit catalog template FILE` expands a template"),
+    (
+        "catalog",
+        "generate",
+        "`olmkit catalog build CATALOG --to HOST/NAME:TAG` makes the image without a Dockerfile",
+    ),
+    ("image", "pull", COPY),
+    ("image", "push", COPY),
 ];
 
-/// The error with a hint, where somebody passes what the other tool takes.
+/// The error with a hint, where somebody passes what the other tool takes, or names an image in a way that it cannot have.
 pub fn with_hint(mut error: clap::Error, args: &[OsString]) -> clap::Error {
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
-    let is_generate = args.iter().any(|word| word == "generate");
-    let known = FLAGS_OF_OPERATOR_SDK.iter().find(|(known, _)| is_generate && known == flag);
-    if let Some((_, hint)) = known {
+    let place = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<PlaceError>());
+    if let Some(help) = place.and_then(PlaceError::help) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![help.into()]));
+        return error;
+    }
+    let found = error.get(ContextKind::InvalidSubcommand).or_else(|| error.get(ContextKind::InvalidArg));
+    let Some(ContextValue::String(found)) = found else { return error };
+    // Of a flag with a value, the name of the value follows.
+    let word = found.split(' ').next().unwrap_or_default();
+    let is_given = |verb: &str| args.iter().take(3).any(|word| word == verb);
+    let known = WORDS_OF_OTHER_TOOLS.iter().find(|(verb, known, _)| *known == word && is_given(verb));
+    if let Some((.., hint)) = known {
         error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*hint).into()]));
     }
     error
@@ -211,8 +266,6 @@ pub fn without_plugin_word(args: impl IntoIterator<Item = OsString>) -> Vec<OsSt
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
@@ -246,6 +299,19 @@ mod tests {
         let digests = said("olmkit bundle generate --use-image-digests");
         assert!(digests.contains("tip: `--pin-digests`") && !digests.contains("as a value"), "{digests}");
         assert!(!said("olmkit bundle validate --overwrite").contains("what olmkit wrote"));
+        for (line, hint) in [
+            ("olmkit bundle validate b --select-optional suite=x", "tip: `--suite NAME,…` chooses suites"),
+            ("olmkit bundle build b --tag x.y/z:v1", "tip: `--to PLACE` says where the image goes"),
+            ("olmkit bundle build b -t x.y/z:v1", "tip: `--to PLACE` says where the image goes"),
+            ("olmkit catalog build c --output x.tar", "tip: `--to PLACE` says where the image goes"),
+            ("olmkit catalog render-template x.yaml", "tip: `olmkit catalog template FILE`"),
+            ("olmkit image push x", "tip: `olmkit image copy FROM TO`"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(hint) && said.matches("tip:").count() == 1, "{said}");
+        }
+        let place = said("olmkit image inspect https://quay.io/x/y:v1");
+        assert!(place.contains("tip: write `docker://HOST/NAME:TAG` for an image in a registry"), "{place}");
     }
 
     #[test]

@@ -25,8 +25,6 @@ pub mod shell;
 
 use std::ffi::OsString;
 
-use clap::Parser as _;
-
 use crate::exit::Exit;
 
 /// Runs the command line `args`, program name first, on the standard streams.
@@ -43,8 +41,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     // Who changes a cluster or a registry ends in order, and says what was done; from the first moment on.
     let early = cli::may_reach_out(&args).then(interrupt::work);
     let args = cli::as_server(cli::as_help(cli::without_plugin_word(args)));
-    let cli = match cli::Cli::try_parse_from(&args) {
-        Ok(cli) => cli,
+    let (cli, checked) = match cli::Cli::read(&args) {
+        Ok(read) => read,
         Err(error) => return report::usage(&cli::with_hint(error, &args)),
     };
     if cli.quiet {
@@ -56,6 +54,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let mut printer = report::Printer::new(cli.output, cli.color, cli.quiet);
     if cli.output.is_for_findings() && !cli.noun.reports_in(cli.output) {
         return printer.failure(&report::no_findings());
+    }
+    if let Err(failure) = checked {
+        return printer.failure(&failure);
     }
     interrupt::on_unnoticed(report::interrupted);
     let _work = cli.noun.reaches_out().then(interrupt::work);
