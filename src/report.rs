@@ -264,13 +264,11 @@ fn failure_text(failure: &Failure, talk: &mut dyn Write) -> io::Result<()> {
 const ERROR: anstyle::Style = anstyle::AnsiColor::BrightRed.on_default().bold();
 const HELP: anstyle::Style = anstyle::AnsiColor::BrightCyan.on_default().bold();
 
-/// Text without characters that could drive a terminal.
+/// Text without characters that could drive a terminal: a carriage return is `\r`, others are such as `\u{1b}`.
 pub(crate) fn printable(text: &str) -> std::borrow::Cow<'_, str> {
     let unsafe_char = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(unsafe_char) {
         return text.into();
     }
-    text.chars()
-        .map(|c| if unsafe_char(c) { c.escape_unicode().to_string() } else { c.to_string() })
-        .collect()
+    text.chars().map(|c| if unsafe_char(c) { c.escape_debug().to_string() } else { c.to_string() }).collect()
 }

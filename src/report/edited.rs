@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use olmkit_catalog::edit::ChangedFile;
 
-use super::unified::unified;
+use super::unified::{ESCAPED, unified, write_unified};
 use super::{Answer, json, pretty, printable};
 use crate::actions::edit::Edited;
 use crate::exit::Exit;
@@ -49,15 +49,14 @@ impl Answer for Edited {
         if !self.dry_run {
             return self.change.summary.iter().try_for_each(|line| writeln!(out, "{}", printable(line)));
         }
+        let mut is_escaped = false;
         for file in &self.change.files {
-            // Carriage returns at the end of lines stay, so that the difference can be applied.
-            for line in self.diff(file).split_inclusive('\n') {
-                let text = line.strip_suffix('\n').unwrap_or(line);
-                let (text, end) = text.strip_suffix('\r').map_or((text, "\n"), |text| (text, "\r\n"));
-                write!(out, "{}{end}", printable(text))?;
-            }
+            is_escaped |= write_unified(&self.diff(file), out)?;
         }
         self.change.summary.iter().try_for_each(|line| writeln!(talk, "{}", printable(line)))?;
+        if is_escaped {
+            writeln!(talk, "{ESCAPED}")?;
+        }
         if let Some(root) =
             self.base.as_ref().and_then(|base| base.root.as_ref()).filter(|_| !self.change.files.is_empty())
         {

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use olmkit_bundle::finding::Level;
 
 use super::findings::{finding_json, plural, write_finding};
-use super::unified::unified;
+use super::unified::{unified, write_unified};
 use super::{Answer, Format, json, pretty, printable};
 use crate::actions::generate::{GeneratedBundle, Outcome};
 use crate::actions::results::Checked;
 use crate::exit::Exit;
 use crate::files::Difference;
-use crate::shell::quoted;
+use crate::shell::argument;
 
 impl Outcome {
     fn answer(&self) -> &dyn Answer {
@@ -92,7 +92,7 @@ impl Answer for GeneratedBundle {
             Some(stale) if stale.is_empty() => None,
             Some(_) => Some("run the same command without `--check`".to_owned()),
             None => {
-                let directory = quoted(&self.output_dir.display().to_string());
+                let directory = argument(self.output_dir.display());
                 Some(format!("run `olmkit bundle validate {directory}`"))
             }
         }
@@ -108,5 +108,5 @@ impl Answer for GeneratedBundle {
 fn write_difference(difference: &Difference, directory: &str, out: &mut dyn Write) -> io::Result<()> {
     let name = format!("{directory}/{}", difference.path);
     let diff = unified(&name, difference.found.as_deref(), difference.expected.as_deref());
-    diff.lines().try_for_each(|line| writeln!(out, "{}", printable(line)))
+    write_unified(&diff, out).map(drop)
 }

@@ -1,8 +1,11 @@
 //! Differences between two texts as `diff -u` and git show them.
 
 use std::fmt::Write as _;
+use std::io;
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
+
+use super::printable;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
@@ -34,6 +37,23 @@ pub(super) fn unified(name: &str, old: Option<&str>, new: Option<&str>) -> Strin
     }
     out
 }
+
+/// Writes a difference. Carriage returns at the end of lines stay, so that it can be applied; what a terminal must not get is escaped.
+/// Tells whether something was.
+pub(super) fn write_unified(diff: &str, out: &mut dyn io::Write) -> io::Result<bool> {
+    let mut is_escaped = false;
+    for line in diff.split_inclusive('\n') {
+        let text = line.strip_suffix('\n').unwrap_or(line);
+        let (text, end) = text.strip_suffix('\r').map_or((text, "\n"), |text| (text, "\r\n"));
+        let shown = printable(text);
+        is_escaped |= shown != text;
+        write!(out, "{shown}{end}")?;
+    }
+    Ok(is_escaped)
+}
+
+/// What to tell whoever wants to apply such a difference.
+pub(super) const ESCAPED: &str = "note: control characters are shown as `\\r` or `\\u{1b}`: to apply the diff, take it from `--output json`";
 
 fn write_hunk(out: &mut String, group: &[DiffOp], left: &[String], right: &[String], offset: usize) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
@@ -91,6 +111,16 @@ mod tests {
         +20
         \ No newline at end of file
         ");
+    }
+
+    #[test]
+    fn a_lone_carriage_return_is_shown_plainly() {
+        let diff = unified("f", Some("a\r\n"), Some("a\rb\r\n\u{1b}[2J\n"));
+        let mut out = Vec::new();
+        assert!(write_unified(&diff, &mut out).unwrap());
+        let shown = String::from_utf8(out).unwrap();
+        assert!(shown.ends_with("-a\r\n+a\\rb\r\n+\\u{1b}[2J\n"), "{shown:?}");
+        assert!(!write_unified(&unified("f", None, Some("a\r\n")), &mut Vec::new()).unwrap());
     }
 
     #[test]
