@@ -266,6 +266,9 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
             return refused(sorted.into_sorted(""));
         }
     };
+    if request.task == Task::Write && !request.force {
+        output.check_is_of_package(package.name.as_str())?;
+    }
     if inputs.is_empty() {
         return Err(Failure::misuse("no manifests were given")
             .help("name files or directories, send them to standard input, or list them under `manifests` in the package file"));

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use olmkit_bundle::annotations::{MANIFESTS_DIR, METADATA_DIR};
+use olmkit_bundle::annotations::{self, MANIFESTS_DIR, METADATA_DIR};
 use olmkit_bundle::generate::HEADER;
+use olmkit_bundle::yaml;
 
 use crate::exit::Failure;
 use crate::files::{self, FileError};
 use crate::input::SCORECARD_DIR;
-use crate::shell::quoted;
+use crate::shell::argument;
 
 /// The directories of a bundle.
 const BUNDLE_DIRS: [&str; 3] = [MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR];
@@ -110,6 +111,21 @@ impl Output {
         Err(Failure::misuse(error).help(help))
     }
 
+    /// Refuses to replace the bundle of another package.
+    pub(super) fn check_is_of_package(&self, package: &str) -> Result<(), Failure> {
+        let Some(other) = package_of(&self.path).filter(|other| other != package) else { return Ok(()) };
+        let directory = self.path.display();
+        let error = format!(
+            "`{directory}` holds a bundle of the package `{other}`, which the bundle of `{package}` would replace"
+        );
+        let beside = self.path.with_file_name(format!("{package}-bundle"));
+        let help = format!(
+            "choose another directory, such as `--output-dir {}`; or pass --force to replace the bundle of `{other}`",
+            argument(beside.display())
+        );
+        Err(Failure::misuse(error).help(help))
+    }
+
     /// Refuses to replace files that somebody else wrote, unless they say the same already.
     pub(super) fn check_replaces_ours(&self, files: &BTreeMap<String, String>) -> Result<(), Failure> {
         let is_foreign = |(path, text): &(&String, &String)| {
@@ -134,7 +150,8 @@ impl Output {
         let csv = foreign.iter().find(|path| path.ends_with(CSV_ENDING));
         let base = csv.map(|path| {
             let path = self.path.join(path);
-            format!("to keep what it says, move `{}` elsewhere and pass it with --base; ", path.display())
+            let path = argument(path.display());
+            format!("to keep what it says, move `{path}` elsewhere and pass it with --base; ")
         });
         let help = format!(
             "{}to replace {them}, pass --force; or choose another --output-dir",
@@ -197,6 +214,23 @@ pub(super) fn is_bundle(directory: &Path) -> bool {
     manifests.is_dir() && (is_annotated() || has_ours())
 }
 
+/// The package of the bundle in a directory: that of its annotations, else that of its ClusterServiceVersion's file.
+fn package_of(directory: &Path) -> Option<String> {
+    let annotated = || {
+        let text = files::read_text(&directory.join(METADATA_DIR).join("annotations.yaml")).ok()?;
+        let document = yaml::first_document(&text).ok()?;
+        let package = document.root.get("annotations")?.get(annotations::PACKAGE)?.to_text()?;
+        Some(package.into_owned()).filter(|package| !package.is_empty())
+    };
+    let named = || {
+        let files = files::below(&directory.join(MANIFESTS_DIR), |_| true).ok()?;
+        let ours = files.iter().filter(|file| files::starts_with(file, HEADER.as_bytes()));
+        let mut names = ours.filter_map(|file| file.file_name()?.to_str()?.strip_suffix(CSV_ENDING));
+        names.next().map(str::to_owned)
+    };
+    annotated().or_else(named)
+}
+
 /// Refuses an input that is a bundle and nothing else, whole or its manifests: what a bundle is made from is not in it.
 pub(super) fn check_is_no_bundle(input: &Path) -> Result<(), Failure> {
     let name = MANIFESTS_DIR.trim_end_matches('/');
@@ -215,8 +249,8 @@ pub(super) fn check_is_no_bundle(input: &Path) -> Result<(), Failure> {
     let help = format!(
         "run `olmkit bundle validate {}` to check it; to generate the next version, give the operator's own manifests, and \
          `--base {}` to keep what its ClusterServiceVersion says",
-        quoted(&shown),
-        quoted(&csv)
+        argument(&shown),
+        argument(&csv)
     );
     Err(Failure::misuse(format!(
         "`{}` is a bundle already, not the manifests of an operator",

@@ -224,7 +224,8 @@ pub struct Generate {
     /// Directory of the bundle; files that olmkit did not write are kept
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output_dir: PathBuf,
-    /// Write the bundle even if the directory contains something else, such as a git checkout or files that olmkit did not write
+    /// Write the bundle even if the directory contains something else, such as a git checkout, files that olmkit did not write, or
+    /// the bundle of another package
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -338,3 +338,36 @@ fn init_finishes_what_an_interrupted_run_began() {
     run(at, &["bundle", "init", "--from-csv", csv], 1);
     assert_eq!(added(&before, at), [""; 0]);
 }
+
+/// Two operators, and one default output directory.
+#[test]
+fn a_bundle_of_another_package_is_replaced_only_on_demand() {
+    let (root, input) = (tempfile::tempdir().unwrap(), manifests().display().to_string());
+    let at = root.path();
+    let of = |package: &'static str, more: &[&'static str]| {
+        [&["bundle", "generate", input.as_str(), "--package", package, "--version", "0.1.0"], more].concat()
+    };
+    run(at, &of("echo-operator", &[]), 0);
+    let before = tree(at);
+    for _ in ["olmkit's", "another tool's"] {
+        let before = tree(at);
+        let refused = said(&run(at, &of("shop-operator", &[]), 2));
+        assert!(refused.contains("`bundle` holds a bundle of the package `echo-operator`"), "{refused}");
+        assert!(refused.contains("`--output-dir shop-operator-bundle`"), "{refused}");
+        assert!(refused.contains("pass --force to replace the bundle of `echo-operator`"), "{refused}");
+        assert!(added(&before, at).is_empty());
+        // What says that olmkit made it.
+        for file in fs::read_dir(at.join("bundle/manifests")).unwrap() {
+            let path = file.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.trim_start_matches(|c| c != '\n').trim_start()).unwrap();
+        }
+    }
+    run(at, &of("shop-operator", &["--output-dir", "shop-operator-bundle"]), 0);
+    fs::remove_dir_all(at.join("bundle")).unwrap();
+    run(at, &of("echo-operator", &[]), 0);
+    assert!(before.iter().all(|(name, content)| tree(at).get(name) == Some(content)));
+    run(at, &of("shop-operator", &["--force"]), 0);
+    let names: Vec<_> = tree(&at.join("bundle/manifests")).into_keys().collect();
+    assert_eq!(names, ["example.com_echoes.yaml", "shop-operator.clusterserviceversion.yaml"]);
+}
