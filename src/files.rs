@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::{Exit, Failure};
 use crate::limits::{Limits, Over};
+use crate::shell::argument;
 
 pub use output::OutputDir;
 pub use pipe::Pipe;
@@ -122,8 +123,8 @@ impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         let help = match &error {
             FileError::Utf16 { path } => {
-                let path = path.display();
-                Some(format!("convert it: `iconv -f UTF-16 -t UTF-8 '{path}' > utf8.yaml`"))
+                let path = argument(path.display());
+                Some(format!("convert it: `iconv -f UTF-16 -t UTF-8 {path} > utf8.yaml`"))
             }
             FileError::Exists { .. } => Some("choose a new or an empty directory".to_owned()),
             FileError::LeadsOut { .. } => {

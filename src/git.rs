@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::process::{Command, Output, Stdio};
 
 use crate::exit::Failure;
+use crate::shell::argument;
 
 /// `git:REV:PATH`. The path is below the current directory, else below the top of the repository.
 #[derive(Clone, Debug)]
@@ -160,9 +161,14 @@ struct GitFailure {
 
 impl GitFailure {
     fn at(self, revision: &Revision) -> Failure {
+        let is_outside = self.message.contains("not a git repository");
         let help = match self.is_of_git {
-            true => "check the revision and the path with `git ls-tree REV PATH`",
-            false => "install git, or name a directory",
+            true if is_outside => "run the command in a git repository, or name a directory".to_owned(),
+            true => {
+                let (name, path) = (argument(&revision.revision), argument(&revision.path));
+                format!("check the revision and the path: `git ls-tree {name} {path}`")
+            }
+            false => "install git, or name a directory".to_owned(),
         };
         Failure::unknown(format!("cannot read `{revision}`: {}", self.message)).help(help)
     }

@@ -7,6 +7,7 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::path::PathError;
 
 use crate::exit::Failure;
+use crate::shell::argument;
 
 /// More names are not listed: the command that lists them is named instead.
 const LISTED: usize = 8;
@@ -76,7 +77,7 @@ impl Within<'_> {
         }
         let plural = what.plural();
         if known.is_empty() || known.len() > LISTED {
-            return format!("run `olmkit catalog list {plural} {}`", self.input);
+            return format!("run `olmkit catalog list {plural} {}`", argument(self.input));
         }
         let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         format!("its {plural} are {}", known.join(", "))
@@ -88,7 +89,7 @@ impl Within<'_> {
             PathError::Package { package, .. } => self.help(What::Package, package),
             PathError::Channel { channel, .. } => self.help(What::Channel, channel),
             PathError::From { from, .. } => self.help(What::Bundle, from),
-            _ => format!("run `olmkit catalog validate {}`", self.input),
+            _ => format!("run `olmkit catalog validate {}`", argument(self.input)),
         };
         Failure::no(error).help(help)
     }

@@ -17,6 +17,7 @@ use crate::exit::Failure;
 use crate::files;
 use crate::image::{Access, Compression, Config, FileTree, Image, Index, Layer, Node, Place, Platform, Root};
 use crate::input::{CONFIGS_LABEL, Input, SCORECARD_DIR, SCORECARD_LABEL};
+use crate::shell::argument;
 
 /// Where catalogs stand in their image.
 const CONFIGS_DIR: &str = "configs";
@@ -121,7 +122,9 @@ pub fn bundle(request: &Request, access: &Access) -> Result<StoredImage, Failure
     check_outside(input, &[MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR], &request.output.to)?;
     let (files, left_out) = input.bundle(access)?.without_leftovers();
     let parsed = Bundle::parse(&files);
-    let no = |error: BuildError| Failure::no(error).help(format!("run `olmkit bundle validate {input}`"));
+    let no = |error: BuildError| {
+        Failure::no(error).help(format!("run `olmkit bundle validate {}`", argument(input)))
+    };
     let missing = |what| no(BuildError::NotABundle(input.to_string(), what));
     let Some(found) = parsed.annotations() else { return Err(missing("metadata/annotations.yaml")) };
     if parsed.manifests().next().is_none() {
@@ -305,7 +308,7 @@ fn check_catalog(input: &Input, access: &Access) -> Result<(), Failure> {
     super::catalog::complete(&catalog, input)?;
     if catalog.packages.is_empty() && catalog.channels.is_empty() && catalog.bundles.is_empty() {
         let error = BuildError::NotACatalog(input.to_string());
-        return Err(Failure::no(error).help(format!("run `olmkit catalog validate {input}`")));
+        return Err(Failure::no(error).help(format!("run `olmkit catalog validate {}`", argument(input))));
     }
     Ok(())
 }

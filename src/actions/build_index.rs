@@ -8,6 +8,7 @@ use crate::exit::Failure;
 use crate::files::FileError;
 use crate::image::Access;
 use crate::input::Input;
+use crate::shell::argument;
 use std::path::PathBuf;
 
 /// The file would be read as a part of the catalog that it is made of.
@@ -48,7 +49,7 @@ pub(super) fn failure(error: BuildError, input: &Input) -> Failure {
     match &error {
         BuildError::Invalid { findings, .. } => {
             let place = findings.first().and_then(|finding| finding.place.clone());
-            Failure::no(error).at(place).help(format!("run `olmkit catalog validate {input}`"))
+            Failure::no(error).at(place).help(format!("run `olmkit catalog validate {}`", argument(input)))
         }
         BuildError::NotReplaced { .. } => Failure::misuse(error).help("choose a new file"),
         _ => Failure::unknown(error),

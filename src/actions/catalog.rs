@@ -27,7 +27,7 @@ use crate::exit::Failure;
 use crate::files::{FileError, OutputDir};
 use crate::image::{Access, Place};
 use crate::input::Input;
-use crate::shell::quoted;
+use crate::shell::argument;
 use olmkit_catalog::add::AddReport;
 use olmkit_catalog::list::{BundleItem, ChannelItem, PackageItem};
 use olmkit_catalog::path::UpgradePaths;
@@ -217,7 +217,8 @@ pub(super) fn catalog_dir(catalog: &Path) -> Result<(OutputDir, String), Failure
             catalog.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
         if is_named_file && !catalog.exists() {
             let name = catalog.display();
-            let help = format!("name a directory, or run `touch {name}` for a catalog of one file");
+            let touched = argument(&name);
+            let help = format!("name a directory, or run `touch {touched}` for a catalog of one file");
             return Err(
                 Failure::misuse(format!("`{name}` does not exist, and would become a directory")).help(help)
             );
@@ -294,7 +295,7 @@ pub(super) fn render_bundle(
     }
     render::bundle(parsed, &render::Options::new(image, form)).map_err(|error| {
         let place = error.place().cloned();
-        Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", parsed.name))
+        Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", argument(input)))
     })
 }
 
@@ -488,7 +489,7 @@ pub(super) fn complete(catalog: &Catalog<'_>, input: &dyn Display) -> Result<(),
         FaultKind::NoText(_) => Failure::unknown(error),
         _ => Failure::no(error),
     };
-    let input = quoted(&input.to_string());
+    let input = argument(input);
     Err(failure.at(Some(place)).help(format!("run `olmkit catalog validate {input}` to list every problem")))
 }
 
@@ -526,7 +527,7 @@ pub fn graph(request: &GraphRequest, access: &Access) -> Result<FileText, Failur
     let drawing = draw::Drawing::of(&catalog, &options).map_err(|error| {
         let help = match &error {
             draw::DrawError::Missing { what, name, .. } => within.help(What::of(what), name),
-            _ => format!("run `olmkit catalog validate {}`", request.catalog),
+            _ => format!("run `olmkit catalog validate {}`", argument(&request.catalog)),
         };
         Failure::no(error).help(help)
     })?;

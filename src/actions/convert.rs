@@ -47,7 +47,7 @@ pub fn run(request: Request) -> Result<Converted, Failure> {
         let text = files::read_text(&path)?;
         match below.split_once('/') {
             Some((version, file)) => versions.entry(version.into()).or_default().push((file.into(), text)),
-            None if text.contains("packageName") => {
+            None if is_package(&text) => {
                 if let Some((first, _)) = &manifest {
                     let error = format!("two package files: `{}` and `{}`", first.display(), path.display());
                     return Err(Failure::misuse(error).help("remove one of them"));
@@ -85,6 +85,11 @@ pub fn run(request: Request) -> Result<Converted, Failure> {
         OutputDir::open(&request.output_dir)?.fill(&tree)?;
     }
     Ok(Converted { output_dir: request.output_dir, conversion })
+}
+
+/// Whether a file says what a package has: by its key, for the word stands in other files too.
+fn is_package(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("packageName")) || text.contains("\"packageName\"")
 }
 
 fn read<'t>(directory: &Path, version: &str, file: &str, text: &'t str) -> (String, Source<'t>) {

@@ -20,6 +20,7 @@ use crate::git::{Entry, Kind, Limits, Object};
 use crate::image::Access;
 use crate::input::{Input, Side};
 use crate::limits;
+use crate::shell::argument;
 
 /// What to compare, and how.
 #[derive(Debug)]
@@ -196,8 +197,15 @@ fn of_cluster(
 }
 
 fn cannot_compare(error: CompareError) -> Failure {
-    let help = error.help().to_owned();
-    Failure::unknown(error).help(help)
+    let help = match &error {
+        CompareError::NoCsv { bundle } => format!("run `olmkit bundle validate {}`", argument(bundle)),
+        error => error.help().to_owned(),
+    };
+    let failure = match error {
+        CompareError::Packages { .. } => Failure::misuse(error),
+        error => Failure::unknown(error),
+    };
+    failure.help(help)
 }
 
 /// The package of two bundles, and their versions.

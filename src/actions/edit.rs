@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
 use crate::input::Input;
-use crate::shell::quoted;
+use crate::shell::argument;
 
 /// A catalog, and what to change in it.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ fn check_new(catalog: &Path) -> Result<(), Failure> {
     }
     let directory = catalog.with_extension("");
     Err(Failure::misuse(format!("`{}` does not exist, and a new catalog is a directory", catalog.display()))
-        .help(format!("pass a directory, such as `{}`", directory.display())))
+        .help(format!("pass a directory, such as `{}`", argument(directory.display()))))
 }
 
 /// Refuses an image, which would become the name of a directory.
@@ -105,7 +105,11 @@ fn check_is_no_image(catalog: &Path) -> Result<(), Failure> {
     let name = catalog.to_string_lossy();
     match name.parse() {
         Ok(Input::Image(_)) => Err(Failure::misuse(format!("`{name}` is an image, which cannot be edited")).help(
-            "write the catalog to a directory with `olmkit catalog render IMAGE`, edit it there, and build the image again",
+            format!(
+                "write it to a directory, `mkdir catalog && olmkit catalog render {} > catalog/catalog.yaml`, edit it there, and \
+                 build the image again",
+                argument(&name)
+            ),
         )),
         _ => Ok(()),
     }
@@ -203,8 +207,25 @@ pub(super) fn load(catalog: &Path) -> Result<CatalogFiles, Failure> {
     Input::Disk(catalog.to_owned()).catalog(&Access::default())
 }
 
+/// A help in which the verbs that it names are whole commands.
+fn spelled_out(help: &str, error: &EditError, catalog: &Path) -> String {
+    let file = error.place().map_or_else(|| catalog.display().to_string(), |place| place.path.clone());
+    let error = if let EditError::InTemplate { source, .. } = error { source } else { error };
+    let catalog = argument(catalog.display());
+    let package = match error {
+        EditError::DefaultChannel { package, .. } | EditError::NoVersionFrom { package, .. } => {
+            argument(package)
+        }
+        _ => "NAME".to_owned(),
+    };
+    let set_default = format!("`olmkit catalog set-default {catalog} --package {package} --channel CHANNEL`");
+    help.replace("`olmkit catalog set-default`", &set_default)
+        .replace("`olmkit catalog template`", &format!("`olmkit catalog template {}`", argument(file)))
+}
+
 fn edit_failure(error: EditError, catalog: &Path) -> Failure {
-    let (place, help) = (error.place().cloned(), error.help());
+    let place = error.place().cloned();
+    let help = error.help().map(|help| spelled_out(&help, &error, catalog));
     let is_broken = matches!(error, EditError::Unreadable { .. } | EditError::Broken { .. });
     let is_file = |finding: &Finding| finding.code.name == "fbc-file-unreadable";
     let is_unread = match &error {
@@ -212,7 +233,7 @@ fn edit_failure(error: EditError, catalog: &Path) -> Failure {
         _ => false,
     };
     let failure = if is_unread { Failure::unknown(error) } else { Failure::no(error) };
-    let catalog = quoted(&catalog.to_string_lossy());
+    let catalog = argument(catalog.display());
     let failure = match is_broken {
         true => failure.help(format!("run `olmkit catalog validate {catalog}` to list every problem")),
         false => failure.help(help),

@@ -23,7 +23,7 @@ use super::generate::workspace;
 use super::output;
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
-use crate::shell::quoted;
+use crate::shell::argument;
 
 /// Where to look, and what to start from.
 #[derive(Debug)]
@@ -247,7 +247,7 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
     });
     let mut next = "olmkit bundle generate".to_owned();
     if path != PACKAGE_FILE {
-        next += &format!(" --package-file {}", quoted(&path));
+        next += &format!(" --package-file {}", argument(&path));
     }
     if !has_name {
         next += " --package my-operator";

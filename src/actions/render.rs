@@ -189,8 +189,8 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
                 }
             }
             let mut output = OutputDir::open(dir)?;
-            for name in files.keys() {
-                check_is_catalog(&dir.join(name))?;
+            for (name, text) in &files {
+                check_replaced(&dir.join(name), text.map_or("", String::as_str))?;
             }
             output.write(&files)?;
             Ok(FileText { text })
@@ -198,8 +198,8 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
     }
 }
 
-/// Refuses to replace a file that is no catalog.
-fn check_is_catalog(path: &Path) -> Result<(), Failure> {
+/// Refuses to replace a file that is no catalog, or has other packages.
+fn check_replaced(path: &Path, new: &str) -> Result<(), Failure> {
     if !path.is_file() {
         return Ok(());
     }
@@ -208,6 +208,13 @@ fn check_is_catalog(path: &Path) -> Result<(), Failure> {
     let is_empty = catalog.packages.is_empty() && catalog.channels.is_empty() && catalog.bundles.is_empty();
     if is_empty || !catalog.faults.is_empty() {
         let error = format!("`{}` exists and is not a catalog", path.display());
+        return Err(Failure::misuse(error).help("move it away, or choose another --output-dir"));
+    }
+    let new = CatalogFiles::from_text("", new);
+    let new = Catalog::parse(&new);
+    let is_kept = |name: &str| new.packages.iter().any(|package| *package.name == *name);
+    if let Some(lost) = catalog.packages.iter().find(|package| !is_kept(&package.name)) {
+        let error = format!("`{}` has the package `{}`, which would be lost", path.display(), lost.name);
         return Err(Failure::misuse(error).help("move it away, or choose another --output-dir"));
     }
     Ok(())

@@ -14,6 +14,8 @@ use olmkit_bundle::parse::{Bundle, Texts};
 use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::validate::{self as rules, Answers, Options, SUITES, validate_with};
 use olmkit_bundle::version::{Version, parse_tolerant};
+use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::load::CatalogFiles;
 
 use super::findings::codes;
 use super::output::is_bundle;
@@ -211,12 +213,15 @@ pub fn run(request: Request, access: &Access) -> Result<Checked, Failure> {
 /// The next command: for a bundle without errors what ships it, for a directory above bundles the bundles.
 fn next(answer: &Checked, bundles: &[Input]) -> Option<String> {
     let [Input::Disk(path)] = bundles else { return None };
-    let quoted = |path: &Path| shell::quoted(&path.display().to_string());
+    let quoted = |path: &Path| shell::argument(path.display());
     let (shown, has_errors) = (quoted(path), answer.findings.iter().any(|own| own.level == Level::Error));
     if !has_errors {
         return Some(format!(
             "run `olmkit bundle build {shown} --to HOST/NAME:TAG`, then `olmkit catalog add CATALOG HOST/NAME:TAG`"
         ));
+    }
+    if !is_bundle(path) && is_catalog(path) {
+        return Some(format!("did you mean `olmkit catalog validate {shown}`?"));
     }
     let entries = std::fs::read_dir(path).ok().filter(|_| !is_bundle(path))?;
     let below: Vec<_> =
@@ -226,6 +231,11 @@ fn next(answer: &Checked, bundles: &[Input]) -> Option<String> {
         [only] => Some(format!("did you mean `olmkit bundle validate {}`?", quoted(only))),
         _ => Some(format!("did you mean `olmkit bundle validate {}/*`?", shown.trim_end_matches('/'))),
     }
+}
+
+/// Whether a directory holds packages of a catalog.
+fn is_catalog(path: &Path) -> bool {
+    CatalogFiles::load(path).is_ok_and(|files| !Catalog::parse(&files).packages.is_empty())
 }
 
 /// How many neighbours in the list of bundles go to one thread: versions of one operator, which share files.

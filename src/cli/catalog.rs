@@ -23,6 +23,7 @@ use crate::input::Input;
 use crate::report::ListAnswer;
 use crate::report::progress;
 use crate::report::{Answer, Format};
+use crate::shell::argument;
 
 /// What to do with catalogs.
 #[derive(Debug, Subcommand)]
@@ -228,9 +229,11 @@ pub struct Add {
 fn catalog_directory(text: &str) -> Result<PathBuf, String> {
     match text.parse::<Input>() {
         Ok(Input::Disk(path)) => Ok(path),
-        _ => Err("an image cannot be edited: write the catalog to a directory with `olmkit catalog render IMAGE`, edit it \
-                  there, and run `olmkit catalog push`"
-            .to_owned()),
+        _ => Err(format!(
+            "an image cannot be edited: write it to a directory, `mkdir catalog && olmkit catalog render {} > \
+             catalog/catalog.yaml`, edit it there, and run `olmkit catalog push`",
+            argument(text)
+        )),
     }
 }
 

@@ -7,7 +7,7 @@ use olmkit_catalog::add::{AddReport, ChangedEntry};
 use super::paths::short;
 use super::{Answer, pretty, printable};
 use crate::actions::catalog::Added;
-use crate::shell::quoted;
+use crate::shell::argument;
 
 impl Answer for Added {
     fn json(&self) -> String {
@@ -37,9 +37,9 @@ impl Answer for Added {
     }
 
     fn next(&self) -> Option<String> {
-        let catalog = self.catalog.display().to_string();
+        let catalog = argument(self.catalog.display());
         let changed = !self.account.files.is_empty();
-        changed.then(|| format!("run `olmkit catalog build {} --to HOST/NAME:TAG`", quoted(&catalog)))
+        changed.then(|| format!("run `olmkit catalog build {catalog} --to HOST/NAME:TAG`"))
     }
 }
 

@@ -9,6 +9,7 @@ use super::paths::{one_line, short};
 use super::{Answer, pretty, printable};
 use crate::actions::catalog_diff::{Compared, Denied};
 use crate::exit::Exit;
+use crate::shell::argument;
 
 impl Compared {
     fn denied(&self) -> Vec<(Denied, usize)> {
@@ -211,7 +212,7 @@ fn markdown(diff: &Diff, (old, new): &(String, String)) -> String {
     }
     let mut lines: Vec<String> = diff.packages.iter().flat_map(section).collect();
     lines.extend(diff.others.iter().map(|found| format!("- {}", escaped(&spelled(&other(found))))));
-    shortened(&lines, MAX_COMMENT, &format!("olmkit catalog diff {old} {new}"))
+    shortened(&lines, MAX_COMMENT, &format!("olmkit catalog diff {} {}", argument(old), argument(new)))
 }
 
 /// Lines up to a number of characters, and how many differences are left out; without an empty line at the end.

@@ -488,6 +488,12 @@ fn a_template_replaces_no_file_that_is_no_catalog() {
     // Twice: what it has written it replaces.
     run(at, &words, 0);
     run(at, &words, 0);
+    let more = "---\nschema: olm.package\nname: shop-operator\ndefaultChannel: s\n";
+    let catalog = fs::read_to_string(at.join("out/two/echo/catalog.yaml")).unwrap() + more;
+    fs::write(at.join("out/two/echo/catalog.yaml"), &catalog).unwrap();
+    let refused = said(&run(at, &words, 2));
+    assert!(refused.contains("has the package `shop-operator`, which would be lost"), "{refused}");
+    assert_eq!(fs::read_to_string(at.join("out/two/echo/catalog.yaml")).unwrap(), catalog);
 }
 
 #[test]

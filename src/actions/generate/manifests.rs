@@ -17,7 +17,7 @@ use crate::files;
 use crate::limits::Limits;
 use crate::program::{self, Ended};
 use crate::report;
-use crate::shell::quoted;
+use crate::shell::{argument, quoted};
 
 /// How long kustomize and helm may take together, where nothing else is said.
 pub const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
@@ -251,7 +251,7 @@ fn kustomize(directory: &Path, limits: Limits) -> Result<String, Failure> {
             true => {
                 let render = format!(
                     "{program} {verb} --load-restrictor LoadRestrictionsNone {}",
-                    quoted(&directory.to_string_lossy())
+                    argument(directory.display())
                 );
                 failure.help(format!("render it yourself: `{render} | olmkit bundle generate -`"))
             }
