@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::{
     api::{
         apps::v1::StatefulSet,
-        core::v1::{Container, Pod},
+        core::v1::{ConfigMap, Container, Pod},
     },
     apimachinery::pkg::api::resource::Quantity,
 };
@@ -29,6 +29,12 @@ pub const INTENT: &str = "cache.example.com/intent";
 /// Annotation of a StatefulSet that release 0.5 or older made: the hash of its spec when a later release first saw it. Pods from
 /// before that have no hash of their own.
 pub const ADOPTED: &str = "cache.example.com/adopted-intent";
+
+/// The annotation [`ADOPTED`]: of the StatefulSet, or of the ConfigMap, which keeps it when the StatefulSet is made anew.
+pub fn annotated<'a>(set: Option<&'a StatefulSet>, config: Option<&'a ConfigMap>) -> Option<&'a String> {
+    let own = set.and_then(|set| set.annotations().get(ADOPTED));
+    own.or_else(|| config?.annotations().get(ADOPTED))
+}
 
 /// What the annotation [`ADOPTED`] of a StatefulSet should be.
 pub fn adopted(cluster: &RedisCluster, removals: u64, found: &StatefulSet) -> Option<String> {

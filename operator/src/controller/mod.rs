@@ -16,6 +16,7 @@ pub mod promotions;
 mod reconciler;
 pub mod status;
 pub mod upgradeable;
+pub mod volumes;
 
 use std::{
     collections::{BTreeSet, HashMap},

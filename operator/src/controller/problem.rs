@@ -1,9 +1,12 @@
 //! Problems that only the user can resolve: each is reported in a condition and an Event, with what to do.
 
+use super::volumes::CannotGrow;
 use crate::server::configure::Refusal;
 
 /// Reason of Degraded and of UpdatePending.
 pub const CONFIG_REFUSED: &str = "ConfigRefused";
+/// The same, about volumes.
+pub const NOT_RESIZED: &str = "VolumesNotResized";
 
 /// Something that keeps the operator from managing a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +72,9 @@ pub enum Problem {
     /// Redis refuses a directive.
     #[error("{0}; correct or remove the directive: nodes keep the values that they had")]
     ConfigRefused(Refusal),
+    /// Volumes stay smaller than the spec wants.
+    #[error("{0}")]
+    CannotGrow(CannotGrow),
     /// A key cannot be moved without stalling its clients.
     #[error("{0}; split or delete the key, and the slot is migrated")]
     KeyTooLarge(String),
@@ -88,6 +94,7 @@ impl Problem {
             Self::Refused { .. } | Self::InvalidSpec(_) => "InvalidSpec",
             Self::PasswordRejected { .. } => "PasswordRejected",
             Self::ConfigRefused(_) => CONFIG_REFUSED,
+            Self::CannotGrow(_) => NOT_RESIZED,
             Self::KeyTooLarge(_) => "KeyTooLarge",
             Self::Paused => "Paused",
         }

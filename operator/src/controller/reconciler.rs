@@ -16,7 +16,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
     runtime::{controller::Action, reflector::Store},
 };
 use operator_lease::Leadership;
@@ -38,6 +38,7 @@ use super::{
     problem::Problem,
     promotions::Promotions,
     status::{self, Notice, View},
+    volumes::{CannotGrow, Volumes, volumes},
 };
 use crate::{
     crd::{
@@ -129,7 +130,9 @@ impl Reconciler<'_> {
         }
         let set = self.stateful_set().await?;
         let found = self.config_map().await?;
-        let mut pods = self.pods(set.as_ref(), Record::next(self.cluster, found.as_ref()).removals);
+        let adopted = intent::annotated(set.as_ref(), found.as_ref());
+        let removals = Record::next(self.cluster, found.as_ref()).removals;
+        let mut pods = self.pods(set.as_ref(), adopted, removals);
         if self.cluster.spec.replicas_per_shard > 0 {
             for pod in &mut pods {
                 pod.zone = self.scope.zone(pod.host.as_deref()).await;
@@ -189,6 +192,8 @@ impl Reconciler<'_> {
         // A repair waits for no other object, whatever the API server says of those.
         let mut done = Ok(Done::default());
         let mut config = LiveConfig::default();
+        let sizes = set.as_ref().map(|set| self.volumes(set)).unwrap_or_default();
+        let mut cannot_grow = None;
         let repairs = plan.step.is_repair();
         if problem.is_none() {
             if repairs {
@@ -196,6 +201,9 @@ impl Reconciler<'_> {
             }
             config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
             problem = self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, &config).await?;
+            if let Some(set) = set.as_ref().filter(|_| problem.is_none()) {
+                cannot_grow = self.grow(set, &plan, &sizes).await?;
+            }
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
         // Also while a problem stops other changes: pods come and go anyway.
@@ -219,14 +227,15 @@ impl Reconciler<'_> {
         } else {
             memory.skipped.clone().map(Problem::KeyTooLarge)
         };
-        problem = waits.clone().or(config.refusal.clone().map(Problem::ConfigRefused));
+        problem = waits.clone().or(cannot_grow.map(Problem::CannotGrow));
+        problem = problem.or(config.refusal.clone().map(Problem::ConfigRefused));
         let now = Time(Timestamp::now());
         let view = View {
             cluster: self.cluster,
             topology: &topology,
             plan: &plan,
             problem: problem.as_ref(),
-            volume_size: set.as_ref().and_then(|set| self.other_volume_size(set)),
+            volumes: &sizes,
             unconfigured: config.pending,
             now,
         };
@@ -271,13 +280,62 @@ impl Reconciler<'_> {
         Ok(())
     }
 
-    /// The size of the volumes, if it differs from the spec: volumeClaimTemplates of a StatefulSet are immutable.
-    fn other_volume_size<'s>(&self, set: &'s StatefulSet) -> Option<&'s str> {
-        let wanted = &self.cluster.spec.storage.as_ref()?.size.0;
-        let claims = set.spec.as_ref()?.volume_claim_templates.as_ref()?;
-        let requests = claims.first()?.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
-        let found = &requests.get("storage")?.0;
-        (!children::contains(&json!(wanted), &json!(found))).then_some(found.as_str())
+    /// How the volumes of the pods compare with the spec.
+    fn volumes(&self, set: &StatefulSet) -> Volumes {
+        let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
+        let used = |ordinal: u32| i64::from(ordinal) < replicas.into();
+        let claims: Vec<_> =
+            self.claims().filter(|(ordinal, _)| used(*ordinal)).map(|(_, claim)| claim).collect();
+        volumes(self.cluster, set, claims.iter().map(|claim| &**claim))
+    }
+
+    /// Lets the claims of pods grow, and then makes the StatefulSet anew, for those of later pods.
+    async fn grow(
+        &self,
+        set: &StatefulSet,
+        plan: &Plan,
+        sizes: &Volumes,
+    ) -> Result<Option<CannotGrow>, ReconcileError> {
+        let leadership = &self.scope.context.leadership;
+        let wanted = self.cluster.spec.storage.as_ref().map(|storage| storage.size.clone());
+        let grow = if let Volumes::Grow(claims) = sizes { claims.as_slice() } else { &[] };
+        for (_, claim) in self.claims().filter(|(_, claim)| grow.contains(&claim.name_any())) {
+            let (api, name): (Api<PersistentVolumeClaim>, _) = (self.scope.api(self.key), claim.name_any());
+            let patch = json!({
+                "metadata": {"uid": claim.uid()},
+                "spec": {"resources": {"requests": {"storage": wanted}}},
+            });
+            info!(claim = name, "letting a volume grow");
+            let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+            self.scope.context.metrics.api_write("PersistentVolumeClaim");
+            let grown =
+                call("patch", "PersistentVolumeClaim", api.patch(&name, &parameters, &patch), leadership);
+            match grown.await {
+                Err(error) => match error.answer() {
+                    Some((403 | 422, said)) => return Ok(Some(CannotGrow::new(&claim, said))),
+                    // Gone or replaced in the meantime.
+                    Some((404 | 409, _)) => {}
+                    _ => return Err(error),
+                },
+                Ok(_) => {}
+            }
+        }
+        let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
+        let settled =
+            replicas == i32::try_from(plan.replicas).ok() && set.metadata.deletion_timestamp.is_none();
+        if *sizes == Volumes::Recreate && settled {
+            info!("making the StatefulSet anew, without its pods: its volume claim templates are immutable");
+            let sets: Api<StatefulSet> = self.scope.api(self.key);
+            let parameters =
+                DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..exactly(set) };
+            self.scope.context.metrics.api_write("StatefulSet");
+            let deleted = call("delete", "StatefulSet", sets.delete(&self.key.1, &parameters), leadership);
+            match deleted.await {
+                Err(error) if matches!(error.answer(), Some((404 | 409, _))) => {}
+                result => drop(result?),
+            }
+        }
+        Ok(None)
     }
 
     /// Within four node timeouts, no node is promoted twice on purpose.
@@ -385,7 +443,7 @@ impl Reconciler<'_> {
     }
 
     async fn has_pods(&self) -> Result<bool, ReconcileError> {
-        Ok(self.stateful_set().await?.is_some())
+        Ok(self.stateful_set().await?.is_some() || !self.pods(None, None, 0).is_empty())
     }
 
     /// Whether the object is a child of this very cluster, not of an earlier one of its name.
@@ -397,9 +455,15 @@ impl Reconciler<'_> {
             .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
     }
 
-    fn pods(&self, set: Option<&StatefulSet>, removals: u64) -> Vec<plan::Pod> {
-        let Some(set) = set.filter(|set| self.owns(*set)) else { return vec![] };
-        let (uid, prefix) = (set.uid(), format!("{}-", self.key.1));
+    /// The pods of the StatefulSet. While that is made anew, they have no owner: the new one adopts those with its labels.
+    fn pods(&self, set: Option<&StatefulSet>, adopted: Option<&String>, removals: u64) -> Vec<plan::Pod> {
+        let (uid, prefix) =
+            (set.filter(|set| self.owns(*set)).and_then(ResourceExt::uid), format!("{}-", self.key.1));
+        let labels = children::labels(&self.key.1);
+        let is_orphan = |pod: &Pod| {
+            !pod.owner_references().iter().any(|owner| owner.controller == Some(true))
+                && labels.iter().all(|(key, value)| pod.labels().get(key) == Some(value))
+        };
         let mut pods: Vec<plan::Pod> = self
             .scope
             .caches
@@ -408,9 +472,11 @@ impl Reconciler<'_> {
             .iter()
             .filter(|pod| pod.namespace().as_deref() == Some(&self.key.0))
             // Never treat a pod of another owner as one of this cluster.
-            .filter(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()))
+            .filter(|pod| {
+                let owned = |uid: &String| pod.owner_references().iter().any(|owner| owner.uid == *uid);
+                uid.as_ref().is_some_and(owned) || is_orphan(pod)
+            })
             .filter_map(|pod| {
-                let adopted = set.annotations().get(intent::ADOPTED);
                 let outdated = is_outdated(self.cluster, removals, adopted, pod);
                 Some(plan::Pod { outdated, ..seen_pod(pod, &prefix)? })
             })
@@ -465,9 +531,6 @@ impl Reconciler<'_> {
         let removals = Record::next(cluster, found_config).removals;
         let mut set = children::stateful_set(cluster, defaults, plan.replicas, removals);
         if let Some(found) = found {
-            if let Some(adopted) = intent::adopted(cluster, removals, found) {
-                set.annotations_mut().insert(intent::ADOPTED.to_owned(), adopted);
-            }
             if let (Some(wanted), Some(found)) = (&mut set.spec, &found.spec) {
                 // They are immutable.
                 wanted.volume_claim_templates.clone_from(&found.volume_claim_templates);
@@ -483,7 +546,14 @@ impl Reconciler<'_> {
         }
         let [headless, client] = children::services(cluster);
         // Where all nodes refuse or cannot be asked, they keep what they have, and so does the file.
-        let config_map = children::config_map(cluster, defaults, found_config, config.pending == 0);
+        let mut config_map = children::config_map(cluster, defaults, found_config, config.pending == 0);
+        let before = intent::annotated(found, found_config).cloned();
+        let adopted = before.or_else(|| intent::adopted(cluster, removals, found?));
+        if let Some(adopted) = adopted {
+            // The ConfigMap keeps it when the StatefulSet is made anew.
+            config_map.annotations_mut().insert(intent::ADOPTED.to_owned(), adopted.clone());
+            set.annotations_mut().insert(intent::ADOPTED.to_owned(), adopted);
+        }
         let problem = match self.ensure("ConfigMap", &caches.config_maps, &config_map).await? {
             None => self.ensure("Service", &caches.services, &headless).await?,
             problem => problem,
@@ -507,6 +577,10 @@ impl Reconciler<'_> {
         };
         if problem.is_some() {
             return Ok(problem);
+        }
+        if found.is_some_and(|found| found.metadata.deletion_timestamp.is_some()) {
+            // It is made anew once it is gone.
+            return Ok(None);
         }
         self.mark_drained(topology, plan).await?;
         let problem = self.ensure("StatefulSet", &caches.stateful_sets, &set).await?;

@@ -7,7 +7,8 @@ use kube::{ResourceExt, runtime::events::EventType};
 
 use super::{
     children,
-    problem::{CONFIG_REFUSED, Problem},
+    problem::{CONFIG_REFUSED, NOT_RESIZED, Problem},
+    volumes::Volumes,
 };
 use crate::{
     crd::{
@@ -41,8 +42,8 @@ pub struct View<'a> {
     pub plan: &'a Plan,
     /// What prevents that.
     pub problem: Option<&'a Problem>,
-    /// The size of the volumes, if it differs from the spec.
-    pub volume_size: Option<&'a str>,
+    /// How the volumes compare with the spec.
+    pub volumes: &'a Volumes,
     /// Nodes that have not taken the directives of `spec.config` that Redis takes while it runs.
     pub unconfigured: usize,
     /// The time.
@@ -217,6 +218,9 @@ fn is_slow(topology: &Topology<'_>) -> bool {
 /// Reason of UpdatePending: running nodes have not taken new directives.
 const CONFIG_PENDING: &str = "ConfigPending";
 
+/// Reason of UpdatePending: volumes grow.
+const GROWING: &str = "VolumesGrowing";
+
 /// Reason of the condition Degraded, and of its Event.
 const ROLLOUT_FAILED: &str = "RolloutFailed";
 
@@ -328,8 +332,10 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     };
     let progressing = match (view.problem, view.plan.step) {
         (Some(problem), _) => (false, problem.reason(), problem.to_string()),
-        (None, Step::Settled) if view.unconfigured > 0 => (true, CONFIG_PENDING, unconfigured(view)),
-        (None, Step::Settled) => (false, "Settled", "up to date".into()),
+        (None, Step::Settled) => match late(view) {
+            Some((reason, note)) => (true, reason, note),
+            None => (false, "Settled", "up to date".into()),
+        },
         (None, step) if failed(step) => (false, waits, why.clone()),
         (None, _) => (true, waits, why.clone()),
     };
@@ -382,18 +388,14 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
         };
         (false, waits, note)
     };
-    let update = if let Some(size) = view.volume_size {
-        (
-            true,
-            "VolumesNotResized",
-            format!(
-                "volumes are still {size}: the operator does not resize volumes; resize the PersistentVolumeClaims, or revert spec.storage.size"
-            ),
-        )
+    let update = if let Some(Problem::CannotGrow(why)) = view.problem {
+        (true, NOT_RESIZED, why.to_string())
+    } else if let Volumes::Larger { found } = view.volumes {
+        (true, NOT_RESIZED, format!("volumes have {found} and cannot shrink; set spec.storage.size to that"))
     } else if let Some(Problem::ConfigRefused(refusal)) = view.problem {
         (true, CONFIG_REFUSED, refusal.to_string())
-    } else if view.unconfigured > 0 && !is_updating(old, view) {
-        (true, CONFIG_PENDING, unconfigured(view))
+    } else if let Some((reason, note)) = late(view).filter(|_| !is_updating(old, view)) {
+        (true, reason, note)
     } else if !is_updating(old, view) {
         (false, "UpToDate", "all pods have what the spec wants".into())
     } else {
@@ -412,13 +414,13 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else {
         (false, "NotFormed", "the cluster has not been formed yet".into())
     };
-    let settled = view.problem.is_none() && view.plan.step == Step::Settled && view.unconfigured == 0;
-    let ready = if settled && topology.serves() {
+    let settled = view.problem.is_none() && view.plan.step == Step::Settled;
+    let ready = if settled && topology.serves() && late(view).is_none() {
         (true, "Settled", "the cluster matches its spec".into())
     } else if let Some(problem) = view.problem {
         (false, problem.reason(), problem.to_string())
-    } else if view.plan.step == Step::Settled && view.unconfigured > 0 {
-        (false, CONFIG_PENDING, unconfigured(view))
+    } else if let Some((reason, note)) = late(view).filter(|_| settled) {
+        (false, reason, note)
     } else {
         (false, waits, why.clone())
     };
@@ -428,8 +430,22 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
         .collect()
 }
 
-fn unconfigured(view: &View<'_>) -> String {
-    format!("{} running nodes have not taken spec.config yet", view.unconfigured)
+/// What running pods get without being replaced, and do not have yet: reason and sentence.
+fn late(view: &View<'_>) -> Option<(&'static str, String)> {
+    let growing = match view.volumes {
+        Volumes::Sized | Volumes::Larger { .. } => None,
+        Volumes::Grow(claims) => Some(format!("{} volumes are smaller than spec.storage.size", claims.len())),
+        Volumes::Recreate => Some("making the StatefulSet anew for larger volumes; its pods stay".into()),
+        Volumes::Resizing { done, all, says } => {
+            let says = says.as_ref().map(|says| format!(" ({says})")).unwrap_or_default();
+            Some(format!(
+                "{done} of {all} volumes have the new size; Kubernetes is resizing the others{says}"
+            ))
+        }
+    };
+    let config = || format!("{} running nodes have not taken spec.config yet", view.unconfigured);
+    let config = (view.unconfigured > 0).then(|| (CONFIG_PENDING, config()));
+    growing.map(|note| (GROWING, note)).or(config)
 }
 
 fn condition(
@@ -601,6 +617,13 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
             }
             _ => {}
         }
+        let reason = |status: &RedisClusterStatus| {
+            let update = status.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
+            update.map(|update| update.reason.clone())
+        };
+        if reason(old).as_deref() == Some(GROWING) && reason(new).as_deref() == Some("UpToDate") {
+            notices.push(Notice::normal("VolumesResized", "all volumes have the size of spec.storage.size"));
+        }
         if old.phase == Some(Phase::Scaling) && new.phase == Some(Phase::Ready) {
             let shards = new.shards.unwrap_or(0);
             notices.push(Notice::normal(
@@ -633,13 +656,13 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
     let update = status.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
     update.is_some_and(|update| {
         update.status == "True"
-            && !["VolumesNotResized", "DowngradeRefused", CONFIG_PENDING, CONFIG_REFUSED]
+            && ![NOT_RESIZED, GROWING, "DowngradeRefused", CONFIG_PENDING, CONFIG_REFUSED]
                 .contains(&update.reason.as_str())
     })
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 15] = [
+const WARNINGS: [&str; 16] = [
     CONFIG_REFUSED,
     "DataLost",
     "DowngradeRefused",
@@ -655,6 +678,7 @@ const WARNINGS: [&str; 15] = [
     ROLLOUT_FAILED,
     "SecretMissing",
     "SlotsLost",
+    NOT_RESIZED,
 ];
 
 /// Pods whose node was a replica and owns slots now.
@@ -808,7 +832,7 @@ mod tests {
             topology: &topology,
             plan: &plan,
             problem: None,
-            volume_size: None,
+            volumes: &Volumes::Sized,
             unconfigured: 0,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };

@@ -160,7 +160,7 @@ pub struct Resources {
         .field_path(".storageClassName")
 )]
 pub struct Storage {
-    /// Size of each volume, for example `10Gi`; it can grow later.
+    /// Size of each volume, for example `10Gi`. It can grow later, where the StorageClass allows volumes to grow, and never shrinks.
     #[schemars(schema_with = "volume_size_schema")]
     pub size: Quantity,
 

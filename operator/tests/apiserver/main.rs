@@ -35,6 +35,7 @@ use k8s_openapi::{
         coordination::v1::Lease,
         core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Secret, Service},
         policy::v1::PodDisruptionBudget,
+        storage::v1::StorageClass,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::util::intstr::IntOrString,
@@ -99,6 +100,9 @@ fn main() {
         }),
         trial("a_directive_reaches_running_nodes_and_one_that_redis_refuses_none", &redis, |world| {
             world.run(live_configuration)
+        }),
+        trial("volumes_grow_without_losing_a_pod_and_a_class_that_cannot_is_named", &redis, |world| {
+            world.run(volumes_grow)
         }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
@@ -583,6 +587,125 @@ async fn retained(client: Client, kubeconfig: std::path::PathBuf) {
             && claim.labels().get("cache.example.com/retained-from").is_some_and(|from| from == "rc")
     });
     assert_eq!(kept.count(), 3, "{left:?}");
+}
+
+/// Under a client's writes. The class is forbidden to grow, and then allowed to.
+async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "volumes").await;
+    let class = async |grows: bool| {
+        let class = json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "grows"},
+            "provisioner": "example.com/none", "allowVolumeExpansion": grows,
+        });
+        apply::<StorageClass>(&client, class).await;
+    };
+    class(true).await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "volumes");
+    let bind = async |name: &str, size: &str| {
+        let bound = Patch::Merge(json!({"status": {"phase": "Bound", "capacity": {"storage": size}}}));
+        claims.patch_status(name, &PatchParams::default(), &bound).await.unwrap();
+    };
+    for ordinal in 0..6 {
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": format!("data-rc-{ordinal}"), "labels": children::labels("rc")},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "grows",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        });
+        let claim = serde_json::from_value(claim).unwrap();
+        claims.create(&PostParams::default(), &claim).await.unwrap();
+        bind(&format!("data-rc-{ordinal}"), "1Gi").await;
+    }
+    let flags = ["--no-leader-election", "--namespace", "volumes", "--watch-namespace", "volumes"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "volumes", 91, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let storage = |size: &str| json!({"size": size, "storageClassName": "grows"});
+    create(&client, "volumes", "rc", json!({"size": 6, "replicasPerShard": 1, "storage": storage("1Gi")}))
+        .await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "volumes");
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "volumes");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "volumes");
+    settled(&clusters, &mut node, 3).await;
+    let condition = async |kind: &str| {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+        Some((found.status == "True", found.reason, found.message))
+    };
+    let resize = async |size: &str| {
+        let patch = Patch::Merge(json!({"spec": {"storage": storage(size)}}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    let asked = async || {
+        let all = claims.list(&ListParams::default()).await.unwrap();
+        let size =
+            |claim: &PersistentVolumeClaim| json!(claim.spec)["resources"]["requests"]["storage"].clone();
+        all.iter().map(size).collect::<Vec<_>>()
+    };
+    let all = async || pods.list(&ListParams::default()).await.unwrap().items;
+    let (before, old) = (all().await, sets.get("rc").await.unwrap());
+    let first = before[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
+    let access = Access {
+        port: children::PORT,
+        password: Some(Password::new(secret_of(&client, "volumes").await)),
+        metrics: Arc::new(Metrics::default()),
+    };
+    let writer = writer::Writer::start(access.clone(), first, 100);
+
+    resize("2Gi").await;
+    let new = eventually("the StatefulSet is another", async || {
+        node.turn().await;
+        let status = clusters.get("rc").await.unwrap().status.unwrap();
+        assert_eq!(status.nodes.len(), 6, "a pod is not seen: {status:?}");
+        sets.get_opt("rc").await.unwrap().filter(|set| set.uid() != old.uid())
+    })
+    .await;
+    assert_eq!(asked().await, vec![json!("2Gi"); 6]);
+    let template =
+        json!(new.spec)["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"].clone();
+    assert_eq!(template, "2Gi");
+    assert_eq!(json!(new.spec)["template"], json!(old.spec)["template"]);
+    eventually("Kubernetes is waited for", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition("UpdatePending").await?;
+        (is_true && reason == "VolumesGrowing" && message.starts_with("0 of 6 volumes")).then_some(())
+    })
+    .await;
+    assert!(!condition("Ready").await.unwrap().0 && condition("Available").await.unwrap().0);
+    for ordinal in 0..6 {
+        bind(&format!("data-rc-{ordinal}"), "2Gi").await;
+    }
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
+    let after = all().await;
+    let uids = |pods: &[Pod]| pods.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>();
+    assert_eq!(uids(&before), uids(&after), "no pod was replaced");
+    assert!(
+        after.iter().all(|pod| Some(&pod.owner_references()[0].uid) == new.uid().as_ref()),
+        "all are adopted"
+    );
+
+    class(false).await;
+    resize("3Gi").await;
+    let message = eventually("the condition names the class", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition("Degraded").await?;
+        (is_true && reason == "VolumesNotResized").then_some(message)
+    })
+    .await;
+    assert!(message.starts_with("volumes of StorageClass `grows` cannot grow (claim data-rc-"), "{message}");
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "VolumesNotResized");
+    assert_eq!(asked().await, vec![json!("2Gi"); 6]);
+    class(true).await;
+    eventually("they grow once they may", async || {
+        node.turn().await;
+        (asked().await == vec![json!("3Gi"); 6]).then_some(())
+    })
+    .await;
+    let written = writer.stop().await;
+    let lost = written.lost(&access, first).await;
+    assert_eq!((lost, written.errors), (vec![], Default::default()));
 }
 
 /// The configuration is changed, then the image to one that cannot be pulled, then that is taken back.

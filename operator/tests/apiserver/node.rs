@@ -83,7 +83,23 @@ impl Node {
         let sets = self.api::<StatefulSet>().list(&ListParams::default()).await.unwrap();
         let mut wanted = BTreeSet::new();
         let mut new = vec![];
+        for pod in &there {
+            // Nobody's: a StatefulSet that is made anew adopts it.
+            if pod.owner_references().is_empty() {
+                wanted.insert(pod.name_any());
+                let prefix = |set: &&StatefulSet| pod.name_any().starts_with(&format!("{}-", set.name_any()));
+                let adopts = |set: &&StatefulSet| set.metadata.deletion_timestamp.is_none() && prefix(set);
+                if let Some(set) = sets.iter().find(adopts) {
+                    self.own(&pod.name_any(), Some(set)).await;
+                }
+            }
+        }
         for set in &sets {
+            if set.metadata.deletion_timestamp.is_some() {
+                self.orphan(set, &there.items).await;
+                wanted.extend(there.iter().map(|pod| pod.name_any()));
+                continue;
+            }
             let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
             for ordinal in 0..u32::try_from(replicas).unwrap() {
                 let pod = format!("{}-{ordinal}", set.name_any());
@@ -118,6 +134,28 @@ impl Node {
                 pods.patch_status(&pod.name_any(), &parameters, &Patch::Strategic(patch)).await.unwrap();
             }
         }
+    }
+
+    /// What the garbage collector does with a StatefulSet that is deleted without its pods.
+    async fn orphan(&self, set: &StatefulSet, pods: &[Pod]) {
+        for pod in pods
+            .iter()
+            .filter(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == set.uid().as_ref()))
+        {
+            self.own(&pod.name_any(), None).await;
+        }
+        if set.finalizers() == ["orphan"] {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            let (sets, parameters) = (self.api::<StatefulSet>(), PatchParams::default());
+            sets.patch(&set.name_any(), &parameters, &patch).await.unwrap();
+        }
+    }
+
+    /// Sets the owner of a pod.
+    async fn own(&self, pod: &str, set: Option<&StatefulSet>) {
+        let owners: Vec<OwnerReference> = set.map(owner).into_iter().collect();
+        let patch = Patch::Merge(json!({"metadata": {"ownerReferences": owners}}));
+        self.api::<Pod>().patch(pod, &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// A pod is gone, with its process. The next turn makes another.
@@ -160,14 +198,7 @@ impl Node {
                 name: Some(pod.clone()),
                 labels: template.metadata.as_ref().unwrap().labels.clone(),
                 annotations: template.metadata.as_ref().unwrap().annotations.clone(),
-                owner_references: Some(vec![OwnerReference {
-                    api_version: "apps/v1".into(),
-                    kind: "StatefulSet".into(),
-                    name,
-                    uid: set.uid().unwrap(),
-                    controller: Some(true),
-                    block_owner_deletion: Some(true),
-                }]),
+                owner_references: Some(vec![owner(set)]),
                 ..Default::default()
             },
             spec: Some(spec),
@@ -199,6 +230,17 @@ impl Node {
         };
         pods.patch_status(&pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
         (pod, running)
+    }
+}
+
+fn owner(set: &StatefulSet) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "StatefulSet".into(),
+        name: set.name_any(),
+        uid: set.uid().unwrap(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
     }
 }
 
