@@ -14,6 +14,7 @@ pub mod manifests;
 pub mod metrics;
 pub mod migrate;
 pub mod plan;
+mod quantity;
 pub mod run;
 pub mod server;
 pub mod webhook;

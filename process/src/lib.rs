@@ -1,10 +1,11 @@
 //! What every operator needs around its controllers: a client, logs, probes, signals, and a Lease so that one replica acts.
 //!
-//! Start at [`main`], or at [`run`] for a program with more verbs. [`objects`] is for what controllers read and write, [`status`] for what they tell users: conditions and
-//! Events. This crate knows nothing of what is reconciled.
+//! Start at [`main`], or at [`run`] for a program with more verbs. [`objects`] is for what controllers read and write, [`error`] for
+//! requests that fail, [`status`] for what users are told: conditions and Events. This crate knows nothing of what is reconciled.
 
 pub mod backoff;
 mod cli;
+pub mod error;
 mod lifecycle;
 pub mod objects;
 pub mod status;

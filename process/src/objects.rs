@@ -1,6 +1,4 @@
-//! Objects on the API server: who manages them, whether they are as wanted, and what failed.
-
-use std::borrow::Cow;
+//! Objects on the API server: who manages them, and whether they are as wanted.
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
@@ -11,30 +9,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tracing::info;
 
-use crate::{Operator, status::Problem};
-
-/// A request to the API server failed.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {what}")]
-pub struct ApiError {
-    what: Cow<'static, str>,
-    source: Box<kube::Error>,
-}
-
-/// For `map_err`: says what failed, as in `during("create the Job")`.
-pub fn during(what: impl Into<Cow<'static, str>>) -> impl FnOnce(kube::Error) -> ApiError {
-    move |source| ApiError { what: what.into(), source: Box::new(source) }
-}
-
-impl ApiError {
-    /// What the API server says of an object that it refuses as invalid.
-    pub fn invalid(&self) -> Option<&str> {
-        match &*self.source {
-            kube::Error::Api(status) if status.code == 422 => Some(&status.message),
-            _ => None,
-        }
-    }
-}
+use crate::{
+    Operator,
+    error::{ApiError, during},
+    status::Problem,
+};
 
 /// Whether this installation of the operator manages an object. Of two that watch one namespace, the first one to write its
 /// namespace into the object's annotation does.

@@ -16,7 +16,7 @@ use tracing::warn;
 
 use crate::{
     Operator,
-    objects::{ApiError, during},
+    error::{ApiError, during},
     telemetry::chain,
 };
 

@@ -25,7 +25,8 @@ use kube::{
 use operator_process::{
     Operator,
     backoff::{Backoffs, jittered},
-    objects::{ApiError, claim, during, is_controlled_by},
+    error::{ApiError, during},
+    objects::{claim, is_controlled_by},
     status::{self, Claim, conditions, publish},
     telemetry::log_queue,
 };

@@ -35,7 +35,8 @@ use kube::{
 use operator_process::{
     Operator,
     backoff::{Backoffs, jittered},
-    objects::{ApiError, Applied, apply, claim, during, is_controlled_by},
+    error::{ApiError, during},
+    objects::{Applied, apply, claim, is_controlled_by},
     status::{self, Claim, Problem, conditions, publish},
     telemetry::log_queue,
 };

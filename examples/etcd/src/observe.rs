@@ -9,7 +9,10 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::{Api, ResourceExt, api::ListParams};
-use operator_process::objects::{ApiError, during, is_controlled_by};
+use operator_process::{
+    error::{ApiError, during},
+    objects::is_controlled_by,
+};
 
 use crate::{
     Context,

@@ -26,7 +26,8 @@ use kube::{
 use operator_process::{
     Operator,
     backoff::{Backoffs, jittered},
-    objects::{ApiError, Applied, apply, claim, during},
+    error::{ApiError, during},
+    objects::{Applied, apply, claim},
     status::{self, Claim, Problem, conditions, publish},
     telemetry::log_queue,
 };

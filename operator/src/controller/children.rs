@@ -36,8 +36,12 @@ use serde_json::Value;
 use super::{
     intent::{INTENT, intent},
     live::{self, RECORD, Record},
+    names::Names,
 };
-use crate::crd::{RedisCluster, v1::Storage};
+use crate::{
+    crd::{RedisCluster, v1::Storage},
+    quantity::amount,
+};
 
 /// The label that every child carries, with [`CONTROL_PLANE`] as its value.
 pub const CONTROL_PLANE_LABEL: &str = "control-plane";
@@ -103,37 +107,6 @@ fn owner(cluster: &RedisCluster) -> OwnerReference {
         uid: cluster.uid().unwrap_or_default(),
         controller: Some(true),
         block_owner_deletion: Some(true),
-    }
-}
-
-/// Names of a cluster's children.
-#[derive(Clone, Debug)]
-pub struct Names {
-    /// StatefulSet and client Service.
-    pub cluster: String,
-    /// Service that gives each pod a name.
-    pub headless: String,
-    /// ConfigMap with redis.conf and the scripts.
-    pub config: String,
-    /// Secret and key of the password: the user's, or the operator's.
-    pub auth: (String, String),
-}
-
-impl Names {
-    /// The names of this cluster's children.
-    pub fn of(cluster: &RedisCluster) -> Self {
-        let name = cluster.name_any();
-        let own = || (format!("{name}-auth"), "password".to_owned());
-        Self {
-            headless: format!("{name}-headless"),
-            config: format!("{name}-config"),
-            auth: cluster
-                .spec
-                .auth
-                .as_ref()
-                .map_or_else(own, |auth| (auth.secret_name.clone(), auth.key.clone())),
-            cluster: name,
-        }
     }
 }
 
@@ -590,31 +563,6 @@ pub fn contains(wanted: &Value, found: &Value) -> bool {
         }
         _ => wanted == found,
     }
-}
-
-/// A quantity in thousandths, if the text is one and exact in that unit.
-pub(crate) fn amount(text: &str) -> Option<i128> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor: i128 = match unit {
-        "m" => 1,
-        "" => 1000,
-        "k" => 1_000_000,
-        "M" => 1_000_000_000,
-        "G" => 1_000_000_000_000,
-        "T" => 1_000_000_000_000_000,
-        "Ki" => 1000 << 10,
-        "Mi" => 1000 << 20,
-        "Gi" => 1000 << 30,
-        "Ti" => 1000 << 40,
-        _ => return None,
-    };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let scale = 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?;
-    let whole: i128 = whole.parse().ok()?;
-    let part: i128 = if part.is_empty() { 0 } else { part.parse().ok()? };
-    let sum = whole.checked_mul(scale)?.checked_add(part)?.checked_mul(factor)?;
-    (sum % scale == 0).then_some(sum / scale)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{
     cache::Key,
     children::{INSTANCE_LABEL, retain, selector},
     error::{ReconcileError, call},
-    reconciler::exactly,
+    preconditions::exactly,
 };
 use crate::crd::{RedisCluster, v1::DeletionPolicy};
 

@@ -16,7 +16,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy},
     runtime::{controller::Action, reflector::Store},
 };
 use operator_lease::Leadership;
@@ -28,13 +28,15 @@ use tracing::info;
 use super::{
     Memory, Scope,
     cache::{Caches, Key, Queue},
-    children::{self, DRAINED_ANNOTATION, IN_SYNC, Names},
+    children::{self, DRAINED_ANNOTATION, IN_SYNC},
     downgrade::downgrade,
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
-    intent::{self, is_outdated},
     lasts,
     live::{self, Record},
+    names::Names,
+    outdated::{self, is_outdated},
+    preconditions::exactly,
     problem::Problem,
     promotions::Promotions,
     status::{self, Notice, View},
@@ -130,7 +132,7 @@ impl Reconciler<'_> {
         }
         let set = self.stateful_set().await?;
         let found = self.config_map().await?;
-        let adopted = intent::annotated(set.as_ref(), found.as_ref());
+        let adopted = outdated::annotated(set.as_ref(), found.as_ref());
         let removals = Record::next(self.cluster, found.as_ref()).removals;
         let mut pods = self.pods(set.as_ref(), adopted, removals);
         if self.cluster.spec.replicas_per_shard > 0 {
@@ -547,12 +549,12 @@ impl Reconciler<'_> {
         let [headless, client] = children::services(cluster);
         // Where all nodes refuse or cannot be asked, they keep what they have, and so does the file.
         let mut config_map = children::config_map(cluster, defaults, found_config, config.pending == 0);
-        let before = intent::annotated(found, found_config).cloned();
-        let adopted = before.or_else(|| intent::adopted(cluster, removals, found?));
+        let before = outdated::annotated(found, found_config).cloned();
+        let adopted = before.or_else(|| outdated::adopted(cluster, removals, found?));
         if let Some(adopted) = adopted {
             // The ConfigMap keeps it when the StatefulSet is made anew.
-            config_map.annotations_mut().insert(intent::ADOPTED.to_owned(), adopted.clone());
-            set.annotations_mut().insert(intent::ADOPTED.to_owned(), adopted);
+            config_map.annotations_mut().insert(outdated::ADOPTED.to_owned(), adopted.clone());
+            set.annotations_mut().insert(outdated::ADOPTED.to_owned(), adopted);
         }
         let problem = match self.ensure("ConfigMap", &caches.config_maps, &config_map).await? {
             None => self.ensure("Service", &caches.services, &headless).await?,
@@ -950,12 +952,6 @@ impl Reconciler<'_> {
         };
         Action::requeue(wait)
     }
-}
-
-/// Deletes exactly this object: uid and resourceVersion must match.
-pub(super) fn exactly(object: &impl ResourceExt) -> DeleteParams {
-    let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
-    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
 }
 
 /// 32 letters and digits: 160 bits.

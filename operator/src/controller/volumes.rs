@@ -9,8 +9,8 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 
-use super::children::amount;
 use crate::crd::RedisCluster;
+use crate::quantity::amount;
 
 /// Why volumes do not have the size of the spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::v1::RedisClusterSpec;
-use crate::controller::children::amount;
+use crate::quantity::amount;
 
 /// One sentence for each wrong value, beginning with its field.
 pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {

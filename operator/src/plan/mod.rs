@@ -334,3 +334,10 @@ pub fn plan(topology: &Topology<'_>) -> Plan {
     let (step, actions) = steps::first(topology);
     Plan { replicas: steps::replicas(topology), step, actions }
 }
+
+/// What one step finds: what to do now; nothing when the next step is to be tried.
+type Found = Option<(Step, Vec<Action>)>;
+
+fn wait(wait: Wait) -> Found {
+    Some((Step::Wait(wait), vec![]))
+}

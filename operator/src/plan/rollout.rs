@@ -10,23 +10,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Action, Goal, Member, NodeId, Observed, Step, Topology, Wait, steps::Found};
-
-/// Additional nodes: 1 while primaries in memory without replicas are updated.
-pub(super) fn surge(goal: Goal, observed: &Observed, core: &[Member<'_>], owners: &[NodeId]) -> u32 {
-    let additional = |ordinal: u32| ordinal == goal.size;
-    let outdated = observed.pods.iter().any(|pod| pod.ordinal < goal.size && pod.outdated);
-    let begun = observed.pods.iter().any(|pod| additional(pod.ordinal) && !pod.terminating);
-    let update = goal.update;
-    let begins = outdated && !update.refused && !update.allow_data_loss && (begun || !update.supervised);
-    // Until one of the others has taken over from it.
-    let owns = || {
-        owners.len() <= goal.size as usize
-            && core.iter().any(|member| additional(member.pod.ordinal) && owners.contains(&member.node.id))
-    };
-    let without_copies = goal.initialized && goal.replicas_per_shard == 0 && update.in_memory;
-    u32::from(without_copies && (begins || owns()))
-}
+use super::{Action, Found, Member, Step, Topology, Wait, wait};
 
 /// The next step of the update.
 pub(super) fn update(topology: &Topology<'_>) -> Found {
@@ -43,10 +27,6 @@ pub(super) fn update(topology: &Topology<'_>) -> Found {
         return wait(Wait::Pods);
     }
     if topology.surge > 0 { surged(topology) } else { in_turn(topology) }
-}
-
-fn wait(wait: Wait) -> Found {
-    Some((Step::Wait(wait), vec![]))
 }
 
 fn restart(member: &Member<'_>) -> Found {
@@ -97,17 +77,6 @@ fn fail_over(topology: &Topology<'_>, primary: Member<'_>, replicas: &[Member<'_
     }
 }
 
-/// The primary that the node without slots is to replicate and to take over from.
-pub(super) fn next_primary(topology: &Topology<'_>) -> Option<NodeId> {
-    if topology.surge == 0 {
-        return None;
-    }
-    let outdated = |member: &Member<'_>| member.pod.outdated;
-    let additional = |member: &Member<'_>| member.pod.ordinal >= topology.goal.size;
-    let next = topology.owners().find(outdated).or_else(|| topology.owners().find(additional));
-    next.map(|member| member.node.id)
-}
-
 /// One node has no slots: it is replaced, or takes over from the next primary.
 fn surged(topology: &Topology<'_>) -> Found {
     let Some(spare) = topology.core.iter().find(|member| !topology.owned.contains_key(&member.node.id))
@@ -117,7 +86,7 @@ fn surged(topology: &Topology<'_>) -> Found {
     if spare.pod.outdated {
         return restart(spare);
     }
-    let Some(primary) = next_primary(topology).and_then(|id| topology.member(id)) else {
+    let Some(primary) = topology.next_primary().and_then(|id| topology.member(id)) else {
         return wait(Wait::Gossip);
     };
     match spare.node.primary() {

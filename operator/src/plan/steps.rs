@@ -9,9 +9,9 @@ use std::{
 };
 
 use super::{
-    Absence, Action, Link, Member, Move, NodeAddress, NodeId, Pod, Slots, Step, Topology, Wait,
+    Absence, Action, Found, Link, Member, Move, NodeAddress, NodeId, Pod, Slots, Step, Topology, Wait,
     placement::{self, Shard, Shards},
-    rollout,
+    rollout, wait,
 };
 
 /// A replica whose link is down for longer gets its primary again: Redis does not retry with a new address.
@@ -19,8 +19,6 @@ const LINK_PATIENCE_SECONDS: u64 = 10;
 
 /// Slots in one plan. The rest is planned again from a new observation.
 const BATCH: usize = 256;
-
-pub(super) type Found = Option<(Step, Vec<Action>)>;
 
 pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
@@ -97,10 +95,6 @@ fn nothing_is_missing(topology: &Topology<'_>) -> bool {
             && nodes().all(|(_, node)| node.keys == 0)
     };
     all_slots_answer(topology) || never_formed()
-}
-
-fn wait(wait: Wait) -> Found {
-    Some((Step::Wait(wait), vec![]))
 }
 
 fn act(step: Step, actions: Vec<Action>) -> Found {
@@ -626,7 +620,7 @@ fn roles(topology: &Topology<'_>) -> Found {
     if let Some(node) = starts_afresh.and_then(Member::address) {
         return act(Step::Roles, vec![Action::Reset { node }]);
     }
-    let next = rollout::next_primary(topology);
+    let next = topology.next_primary();
     let mut actions = vec![];
     let given = match next {
         Some(next) => idle.into_iter().map(|member| (member, next)).collect(),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Pod, Slots, rollout};
+use super::{Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Pod, Slots};
 
 /// A pod with a responding Redis.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl<'a> Topology<'a> {
         let owned = owned(goal, &core);
         let absent = absent(goal, observed, &core, &outsiders, &owned);
         let owners: Vec<NodeId> = owned.keys().copied().collect();
-        let surge = rollout::surge(goal, observed, &core, &owners);
+        let surge = surge(goal, observed, &core, &owners);
         Self { goal, core, outsiders, absent, owned, surge, observed }
     }
 
@@ -100,6 +100,17 @@ impl<'a> Topology<'a> {
     /// The replicas of this primary.
     pub fn replicas_of(&self, id: NodeId) -> impl Iterator<Item = Member<'a>> + '_ {
         self.core.iter().copied().filter(move |member| member.node.primary() == Some(id))
+    }
+
+    /// The primary that the node without slots is to replicate and to take over from, while an update needs such a node.
+    pub(super) fn next_primary(&self) -> Option<NodeId> {
+        if self.surge == 0 {
+            return None;
+        }
+        let outdated = |member: &Member<'_>| member.pod.outdated;
+        let additional = |member: &Member<'_>| member.pod.ordinal >= self.goal.size;
+        let next = self.owners().find(outdated).or_else(|| self.owners().find(additional));
+        next.map(|member| member.node.id)
     }
 
     /// The owner of a slot.
@@ -258,6 +269,22 @@ fn absent(
         }
     }
     absent
+}
+
+/// Additional nodes: 1 while primaries in memory without replicas are updated.
+fn surge(goal: Goal, observed: &Observed, core: &[Member<'_>], owners: &[NodeId]) -> u32 {
+    let additional = |ordinal: u32| ordinal == goal.size;
+    let outdated = observed.pods.iter().any(|pod| pod.ordinal < goal.size && pod.outdated);
+    let begun = observed.pods.iter().any(|pod| additional(pod.ordinal) && !pod.terminating);
+    let update = goal.update;
+    let begins = outdated && !update.refused && !update.allow_data_loss && (begun || !update.supervised);
+    // Until one of the others has taken over from it.
+    let owns = || {
+        owners.len() <= goal.size as usize
+            && core.iter().any(|member| additional(member.pod.ordinal) && owners.contains(&member.node.id))
+    };
+    let without_copies = goal.initialized && goal.replicas_per_shard == 0 && update.in_memory;
+    u32::from(without_copies && (begins || owns()))
 }
 
 fn owned(goal: Goal, core: &[Member<'_>]) -> BTreeMap<NodeId, Slots> {

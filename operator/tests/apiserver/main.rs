@@ -47,7 +47,7 @@ use kube::{
 };
 use libtest_mimic::Arguments;
 use redis_operator::{
-    controller::{children, intent},
+    controller::{children, intent, outdated},
     crd::{self, RedisCluster, v1::Role},
     metrics::Metrics,
     server::{Access, Password},
@@ -746,7 +746,7 @@ async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
         // A reconcile that began before may still have put the hash back.
         sets.patch("rc", &PatchParams::default(), &Patch::Merge(&template)).await.unwrap();
         node.turn().await;
-        sets.get("rc").await.unwrap().annotations().get(intent::ADOPTED).cloned()
+        sets.get("rc").await.unwrap().annotations().get(outdated::ADOPTED).cloned()
     })
     .await;
     settled(&clusters, &mut node, 3).await;
