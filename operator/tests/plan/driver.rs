@@ -1,0 +1,247 @@
+//! Carries out plans on the model, and checks what holds for every plan.
+
+use redis_operator::plan::{Action, Plan, Step, Topology};
+
+use super::model::Model;
+
+/// Slots of the model: few, so that thousands of clusters can be run; odd, so that they do not divide evenly.
+pub(crate) const SLOTS: u16 = 61;
+
+/// Carries out plans, and dies after so many actions, once.
+pub(crate) struct Operator {
+    pub(crate) dies_after: Option<usize>,
+    pub(crate) acted: usize,
+}
+
+impl Operator {
+    pub(crate) fn immortal() -> Self {
+        Self { dies_after: None, acted: 0 }
+    }
+
+    /// Whether it lives on after one more action.
+    fn lives(&mut self) -> bool {
+        self.acted += 1;
+        if self.dies_after == Some(self.acted) {
+            self.dies_after = None;
+            return false;
+        }
+        true
+    }
+
+    /// One reconcile. What Redis refuses ends it, as it does in the real one.
+    pub(crate) fn reconcile(&mut self, model: &mut Model) -> Plan {
+        let plan = model.plan();
+        check(model, &plan);
+        model.replicas = plan.replicas;
+        model.restart_stuck();
+        if model.missing_slots() == 0 {
+            model.goal.initialized = true;
+        }
+        let mut moved = false;
+        for action in &plan.actions {
+            let parts: Vec<Action> = match action {
+                Action::Move(_) if moved => continue,
+                // Moves between different nodes run side by side.
+                Action::Move(_) => {
+                    moved = true;
+                    interleaved(&plan.actions)
+                }
+                other => vec![other.clone()],
+            };
+            for part in parts {
+                if let Action::Keys { from, to, slot, .. } = &part {
+                    // It may die between two keys as well.
+                    match model.one_key(from, to, *slot) {
+                        Err(_) => return plan,
+                        Ok(_) if !self.lives() => return plan,
+                        Ok(_) => {}
+                    }
+                }
+                if model.act(&part).is_err() || !self.lives() {
+                    return plan;
+                }
+            }
+        }
+        plan
+    }
+}
+
+/// What moves do, one step of each in turn.
+fn interleaved(actions: &[Action]) -> Vec<Action> {
+    let steps = |action: &Action| match action {
+        Action::Move(moving) => moving.slots.iter().flat_map(|slot| moving.steps(slot)).collect(),
+        _ => vec![],
+    };
+    let mut moves: Vec<_> = actions.iter().map(|action| steps(action).into_iter()).collect();
+    let mut all = vec![];
+    loop {
+        let before = all.len();
+        all.extend(moves.iter_mut().filter_map(Iterator::next));
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+impl Model {
+    /// Slots that nobody who answers owns.
+    pub(crate) fn missing_slots(&self) -> usize {
+        let observed = self.observe();
+        let topology = Topology::of(self.goal, &observed);
+        usize::from(self.goal.slots) - topology.covered()
+    }
+
+    /// Rounds and reconciles until nothing is to be done, or panics after `limit`.
+    pub(crate) fn settle(&mut self, operator: &mut Operator, limit: usize) {
+        let mut seen = vec![];
+        for _ in 0..limit {
+            let plan = operator.reconcile(self);
+            self.step();
+            seen.push(plan.step);
+            if plan.step == Step::Settled && self.plan().step == Step::Settled {
+                return self.settled();
+            }
+        }
+        let tail = &seen[seen.len().saturating_sub(12)..];
+        panic!("not settled after {limit} rounds: {tail:?} {:?}", self.plan().actions);
+    }
+
+    /// What holds once nothing is to be done.
+    pub(crate) fn settled(&self) {
+        let plan = self.plan();
+        assert_eq!((plan.replicas, plan.actions.len()), (self.goal.size, 0));
+        let observed = self.observe();
+        assert!(observed.pods.iter().all(|pod| !pod.outdated), "{observed:?}");
+        let counts: Vec<usize> = observed
+            .pods
+            .iter()
+            .map(|pod| pod.redis.as_ref().unwrap())
+            .filter(|node| node.primary().is_none())
+            .map(|node| node.slots().len())
+            .collect();
+        assert_eq!(counts.len(), self.goal.shards() as usize, "{counts:?}");
+        assert_eq!(counts.iter().sum::<usize>(), usize::from(self.goal.slots));
+        assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
+        for pod in &observed.pods {
+            let node = pod.redis.as_ref().unwrap();
+            assert_eq!(node.table.len(), self.goal.size as usize, "{} knows {:?}", pod.name, node.table);
+            assert!(node.migrating.is_empty() && node.importing.is_empty());
+            if let Some(primary) = node.primary() {
+                assert!(observed.pods.iter().any(|pod| pod.redis.as_ref().unwrap().id == primary));
+            }
+        }
+        let mut copies: Vec<usize> = observed
+            .pods
+            .iter()
+            .map(|pod| pod.redis.as_ref().unwrap())
+            .filter(|node| node.primary().is_none())
+            .map(|node| {
+                observed
+                    .pods
+                    .iter()
+                    .filter(|pod| pod.redis.as_ref().unwrap().primary() == Some(node.id))
+                    .count()
+            })
+            .collect();
+        copies.dedup();
+        assert_eq!(copies, [self.goal.replicas_per_shard as usize]);
+        // No two replicas could change places so that fewer copies share a Kubernetes node.
+        let shards = self.shards();
+        let crowding = self.crowding(&shards).0;
+        for (one, other) in (0..shards.len()).flat_map(|one| (0..one).map(move |other| (one, other))) {
+            for (a, b) in (1..shards[one].len()).flat_map(|a| (1..shards[other].len()).map(move |b| (a, b))) {
+                let mut swapped = shards.clone();
+                (swapped[one][a], swapped[other][b]) = (shards[other][b], shards[one][a]);
+                assert!(self.crowding(&swapped).0 >= crowding, "{shards:?} on {:?}", self.hosts);
+            }
+        }
+    }
+}
+
+/// What holds for every plan.
+fn check(model: &Model, plan: &Plan) {
+    assert_eq!(*plan, model.plan(), "the same cluster, the same plan");
+    let observed = model.observe();
+    for pod in &observed.pods {
+        let owns = pod.redis.as_ref().is_some_and(|node| !node.alone() && !node.slots().is_empty());
+        assert!(!owns || pod.ordinal < plan.replicas, "{} still owns slots", pod.name);
+        let proved = pod.redis.as_ref().map_or(pod.ip.is_none(), redis_operator::plan::Node::blank);
+        // Its node was forgotten: that happens only once it owns nothing and has no keys of its own.
+        let mut tables =
+            observed.pods.iter().filter_map(|pod| pod.redis.as_ref()).flat_map(|node| &node.table);
+        let left = pod.terminating && tables.all(|peer| peer.pod.as_ref() != Some(&pod.name));
+        assert!(proved || left || pod.ordinal < plan.replicas, "{} may still have keys", pod.name);
+        let is_over = !pod.terminating && pod.ordinal >= model.goal.size;
+        assert!(!is_over || plan.step != Step::Settled, "{} is still there", pod.name);
+    }
+    let disrupts = |action: &&Action| {
+        matches!(
+            action,
+            Action::Reset { .. }
+                | Action::Failover { .. }
+                | Action::TakeOver { .. }
+                | Action::Elect { .. }
+                | Action::Restart { .. }
+        )
+    };
+    let disruptive = plan.actions.iter().filter(disrupts).count();
+    assert!(disruptive <= 1 || plan.step == Step::Form, "{:?}", plan.actions);
+    for action in &plan.actions {
+        if let Action::Meet { node, .. } = action {
+            let pod = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            assert_eq!(pod.ip, Some(node.ip));
+            assert_eq!(
+                pod.redis.as_ref().map(|redis| redis.id),
+                Some(node.id),
+                "met without having answered"
+            );
+        }
+        if let Action::Reset { node } = action {
+            let pod = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            let redis = pod.redis.as_ref().unwrap();
+            assert!(redis.keys == 0 || redis.primary().is_some(), "{} holds the only copy", pod.name);
+        }
+        if let Action::Restart { pod, .. } = action {
+            let pod = observed.pods.iter().find(|seen| seen.name == *pod).unwrap();
+            assert!(pod.outdated, "{} has the template that it should have", pod.name);
+            let accepts = model.persistent || model.goal.update.allow_data_loss;
+            assert!(accepts || !model.is_only_copy(pod.ordinal), "{} holds the only copy", pod.name);
+            assert!(observed.pods.iter().all(|pod| pod.redis.is_some() && !pod.terminating));
+        }
+        if let (Action::Failover { node }, Step::Update) = (action, plan.step) {
+            assert!(!observed.promoted.contains(&node.id), "{} was promoted a moment ago", node.pod);
+            let pod = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            assert!(!pod.outdated, "{} has an older template", pod.name);
+        }
+        if let Action::Forget { node, id } = action {
+            let viewer = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            let peer = viewer.redis.as_ref().unwrap().peer(*id);
+            let named = peer.is_some_and(|peer| !peer.slots.is_empty());
+            assert!(plan.step != Step::Shrink || !named, "{} would have slots without an owner", node.pod);
+        }
+    }
+}
+
+pub(crate) fn formed(size: u32, replicas_per_shard: u32, persistent: bool) -> Model {
+    let mut model = Model::new(size, replicas_per_shard, SLOTS, persistent);
+    model.settle(&mut Operator::immortal(), 40);
+    model.fill();
+    model
+}
+
+/// From one shape to another, with all keys.
+pub(crate) fn reshape(from: (u32, u32), to: (u32, u32), operator: &mut Operator) {
+    let mut model = formed(from.0, from.1, false);
+    (model.goal.size, model.goal.replicas_per_shard) = to;
+    model.settle(operator, 120);
+    assert_eq!(model.missing_keys(), []);
+}
+
+/// Ordinals of the pods whose nodes are primaries.
+pub(crate) fn primaries(model: &Model) -> Vec<u32> {
+    let observed = model.observe();
+    let primary = |pod: &&redis_operator::plan::Pod| {
+        pod.redis.as_ref().is_some_and(|node| node.primary().is_none() && !node.slots().is_empty())
+    };
+    observed.pods.iter().filter(primary).map(|pod| pod.ordinal).collect()
+}

@@ -1,0 +1,114 @@
+//! What an operator sees of it.
+
+use std::collections::BTreeSet;
+
+use redis_operator::plan::{Link, Node, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, plan};
+
+use super::{Entry, Model, id, name};
+
+impl Model {
+    /// What an operator sees.
+    pub(crate) fn observe(&self) -> Observed {
+        let pods: Vec<Pod> = self
+            .pods
+            .iter()
+            .map(|(&ordinal, pod)| Pod {
+                ordinal,
+                name: name(ordinal),
+                uid: pod.uid.to_string(),
+                // A pod that has not started has no address.
+                ip: (pod.starts_in == 0).then_some(pod.ip),
+                terminating: pod.ends_in.is_some(),
+                // The kubelet reaches a pod that is cut off from all others.
+                containers_ready: pod.starts_in == 0,
+                host: Some(format!("host-{}", self.place(ordinal).0)),
+                zone: self.place(ordinal).1.map(|zone| format!("zone-{zone}")),
+                redis: (self.up(ordinal) && !self.silent).then(|| self.node(ordinal)),
+                outdated: pod.template != self.template,
+                ..Pod::default()
+            })
+            .collect();
+        let open: BTreeSet<u16> = pods
+            .iter()
+            .filter_map(|pod| pod.redis.as_ref())
+            .flat_map(|node| node.migrating.keys().chain(node.importing.keys()).copied().collect::<Vec<_>>())
+            .collect();
+        let keys = |slot: u16| {
+            self.pods
+                .iter()
+                .filter(|(ordinal, _)| self.up(**ordinal) && !self.silent)
+                .map(|(_, pod)| {
+                    (pod.redis.id, pod.redis.keys.iter().filter(|key| key.0 == slot).count() as u64)
+                })
+                .collect()
+        };
+        Observed {
+            pods,
+            replicas: Some(self.replicas),
+            last_owners: BTreeSet::new(),
+            takeover_due: self.without_quorum >= 3,
+            election_due: self.electing >= 3,
+            leave_due: true,
+            left_open: BTreeSet::new(),
+            promoted: self.cooling(),
+            open_keys: open.into_iter().map(|slot| (slot, keys(slot))).collect(),
+        }
+    }
+
+    pub(super) fn node(&self, ordinal: u32) -> Node {
+        let pod = &self.pods[&ordinal];
+        let redis = &pod.redis;
+        let line = |id: NodeId, entry: &Entry, connected: bool| Peer {
+            id,
+            ip: Some(entry.ip),
+            pod: Some(entry.pod.clone()),
+            primary: entry.primary,
+            handshake: false,
+            failed: !connected,
+            suspected: false,
+            connected,
+            epoch: entry.epoch,
+            slots: (0..self.goal.slots).filter(|slot| redis.owner[usize::from(*slot)] == Some(id)).collect(),
+        };
+        let mut table = vec![line(redis.id, &self.entry(ordinal), true)];
+        table.extend(redis.table.iter().map(|(id, entry)| line(*id, entry, self.connected(ordinal, *id))));
+        table.extend(redis.meets.iter().enumerate().map(|(i, ip)| Peer {
+            id: id(u32::MAX - i as u32),
+            ip: Some(*ip),
+            pod: None,
+            primary: None,
+            handshake: true,
+            failed: false,
+            suspected: false,
+            connected: false,
+            epoch: 0,
+            slots: Slots::default(),
+        }));
+        Node {
+            id: redis.id,
+            table,
+            ok: self.ok(ordinal),
+            current_epoch: redis.current,
+            keys: redis.keys.len() as u64,
+            memory: (100 + redis.keys.len() as u64, self.memory_limit),
+            link: match redis.primary {
+                None => Link::None,
+                Some(_) if self.syncing.contains(&ordinal) => Link::Syncing,
+                Some(_) if redis.fresh => Link::Never,
+                Some(_) if redis.down > 0 || redis.bound.is_none() => Link::Down(redis.down),
+                Some(_) => Link::Up,
+            },
+            bound: redis.bound,
+            offset: 0,
+            migrating: redis.migrating.clone(),
+            importing: redis.importing.clone(),
+            version: "7.0.15".into(),
+            run_id: String::new(),
+        }
+    }
+
+    /// What an operator would do now.
+    pub(crate) fn plan(&self) -> Plan {
+        plan(&Topology::of(self.goal, &self.observe()))
+    }
+}

@@ -1,0 +1,220 @@
+//! Clusters form and change their size and shape.
+
+use std::collections::BTreeSet;
+
+use redis_operator::plan::{Action, Step, Topology, Wait};
+
+use super::{
+    driver::{Operator, SLOTS, formed, primaries, reshape},
+    model::Model,
+};
+
+#[test]
+fn clusters_form() {
+    for (size, replicas_per_shard) in
+        [(1, 0), (2, 0), (3, 0), (5, 0), (6, 1), (9, 2), (2, 1), (12, 3), (30, 1)]
+    {
+        formed(size, replicas_per_shard, false);
+    }
+}
+
+#[test]
+fn a_cluster_forms_from_wherever_it_was_left() {
+    let mut whole = Operator::immortal();
+    Model::new(6, 1, SLOTS, false).settle(&mut whole, 40);
+    assert!(whole.acted > 12, "{}", whole.acted);
+    for dies_after in 1..=whole.acted {
+        let mut operator = Operator { dies_after: Some(dies_after), acted: 0 };
+        Model::new(6, 1, SLOTS, false).settle(&mut operator, 60);
+    }
+}
+
+#[test]
+fn a_cluster_that_changes_its_mind_while_forming() {
+    for rounds in 1..6 {
+        for size in [2, 3, 4, 7] {
+            let mut model = Model::new(5, 0, SLOTS, false);
+            for _ in 0..rounds {
+                Operator::immortal().reconcile(&mut model);
+                model.step();
+            }
+            model.goal.size = size;
+            model.settle(&mut Operator::immortal(), 60);
+        }
+    }
+}
+
+const SHAPES: [((u32, u32), (u32, u32)); 11] = [
+    ((3, 0), (5, 0)),
+    ((5, 0), (3, 0)),
+    ((3, 0), (1, 0)),
+    ((1, 0), (3, 0)),
+    ((6, 1), (8, 1)),
+    ((8, 1), (6, 1)),
+    ((6, 1), (4, 1)),
+    ((3, 0), (6, 1)),
+    ((6, 1), (3, 0)),
+    ((6, 1), (6, 0)),
+    ((6, 0), (6, 1)),
+];
+
+#[test]
+fn clusters_change_their_shape() {
+    for (from, to) in SHAPES {
+        reshape(from, to, &mut Operator::immortal());
+    }
+}
+
+/// The operator is killed after every single action of every change, and a new one goes on.
+#[test]
+fn every_prefix_of_every_action_list_converges() {
+    for (from, to) in SHAPES {
+        let mut whole = Operator::immortal();
+        reshape(from, to, &mut whole);
+        for dies_after in 1..=whole.acted {
+            reshape(from, to, &mut Operator { dies_after: Some(dies_after), acted: 0 });
+        }
+    }
+}
+
+#[test]
+fn all_addresses_change_at_once() {
+    let mut model = formed(6, 1, true);
+    for ordinal in 0..6 {
+        model.replace(ordinal, 2);
+    }
+    model.settle(&mut Operator::immortal(), 40);
+    assert_eq!(model.missing_keys(), []);
+}
+
+#[test]
+fn a_pod_that_never_starts_does_not_hold_up_shrinking() {
+    let mut model = formed(3, 0, false);
+    model.goal.size = 4;
+    Operator::immortal().reconcile(&mut model);
+    model.step();
+    model.replace(3, 1000);
+    for _ in 0..5 {
+        model.step();
+        assert_eq!(Operator::immortal().reconcile(&mut model).step, Step::Wait(Wait::Pods));
+    }
+    model.goal.size = 3;
+    model.settle(&mut Operator::immortal(), 10);
+}
+
+/// A cluster of five nodes on its way to three, so many rounds later.
+fn shrinking(persistent: bool, rounds: usize) -> Model {
+    let mut model = formed(5, 0, persistent);
+    model.goal.size = 3;
+    for _ in 0..rounds {
+        Operator { dies_after: Some(9), acted: 0 }.reconcile(&mut model);
+        model.step();
+    }
+    model
+}
+
+/// All hang, are gone, or refuse the password.
+#[test]
+fn no_pod_is_removed_while_nobody_answers() {
+    for rounds in 0..8 {
+        for persistent in [false, true] {
+            let mut model = shrinking(persistent, rounds);
+            let before = model.replicas;
+            model.silent = true;
+            for _ in 0..5 {
+                let plan = Operator::immortal().reconcile(&mut model);
+                assert_eq!((plan.replicas, plan.step), (before, Step::Wait(Wait::Pods)), "after {rounds}");
+                model.step();
+            }
+            model.silent = false;
+            model.settle(&mut Operator::immortal(), 120);
+            assert_eq!(model.missing_keys(), []);
+        }
+    }
+}
+
+/// A pod that has left and is still being deleted does not answer: the StatefulSet is not made larger again for it.
+#[test]
+fn what_has_left_does_not_come_back() {
+    let model = formed(3, 0, true);
+    let mut observed = model.observe();
+    let mut leaver = observed.pods[2].clone();
+    (leaver.ordinal, leaver.uid, leaver.redis) = (3, "leaver".into(), None);
+    leaver.name = leaver.name.replace("-2", "-3");
+    for (terminating, now, replicas) in [(true, 4, 3), (false, 3, 3), (false, 4, 4)] {
+        (leaver.terminating, observed.replicas) = (terminating, Some(now));
+        observed.pods.truncate(3);
+        observed.pods.push(leaver.clone());
+        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        assert_eq!(plan.replicas, replicas);
+    }
+}
+
+/// Somebody scales the StatefulSet to nothing in the middle of a change: the volumes are there, and so are the pods again.
+#[test]
+fn what_others_scale_away_comes_back() {
+    for rounds in 0..8 {
+        let mut model = shrinking(true, rounds);
+        let owners: BTreeSet<u32> = primaries(&model).into_iter().collect();
+        model.scale(0);
+        let mut observed = model.observe();
+        observed.last_owners.clone_from(&owners);
+        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        assert_eq!(Some(plan.replicas), owners.last().map(|last| last + 1));
+        model.replicas = plan.replicas;
+        model.step();
+        model.settle(&mut Operator::immortal(), 120);
+        assert_eq!(model.missing_keys(), []);
+    }
+}
+
+/// The only copy of a shard may be a replica that does not answer, on a pod that the size does not have.
+#[test]
+fn an_unreachable_replica_is_not_removed() {
+    let mut model = formed(6, 1, true);
+    (model.goal.size, model.goal.replicas_per_shard) = (3, 0);
+    model.cut_off = BTreeSet::from([4]);
+    for _ in 0..20 {
+        let plan = Operator::immortal().reconcile(&mut model);
+        assert!(plan.replicas >= 5, "{plan:?}");
+        model.step();
+    }
+    model.cut_off.clear();
+    model.settle(&mut Operator::immortal(), 60);
+    assert_eq!(model.missing_keys(), []);
+}
+
+#[test]
+fn slots_of_different_pairs_move_side_by_side() {
+    let mut model = formed(4, 0, false);
+    model.goal.size = 8;
+    let mut most = 0;
+    for _ in 0..40 {
+        let plan = Operator::immortal().reconcile(&mut model);
+        let ends = |action: &Action| match action {
+            Action::Move(moving) => vec![moving.from.pod.clone(), moving.to.pod.clone()],
+            _ => vec![],
+        };
+        let nodes: Vec<String> = plan.actions.iter().flat_map(ends).collect();
+        assert_eq!(
+            nodes.iter().collect::<BTreeSet<_>>().len(),
+            nodes.len(),
+            "each node is in one pair: {plan:?}"
+        );
+        most = most.max(nodes.len() / 2);
+        model.step();
+    }
+    assert_eq!(most, 4);
+}
+
+#[test]
+fn repairs_come_before_slot_moves() {
+    let mut model = formed(6, 1, true);
+    for ordinal in 0..6 {
+        model.replace(ordinal, 1);
+    }
+    model.step();
+    let plan = model.plan();
+    assert_eq!((plan.step, plan.step.is_repair()), (Step::HealAddresses, true));
+    assert_eq!(plan.actions.len(), 5, "N - 1 from one node: {:?}", plan.actions);
+}
