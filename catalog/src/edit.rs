@@ -5,6 +5,7 @@
 //!
 //! A `draft` holds the blobs of a package under change, `crate::texts` turns it into texts. Each verb has a module of its own.
 
+mod blob_id;
 mod comments;
 mod deprecate;
 mod draft;

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
-
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::load::Content;
 
+use super::blob_id::{BlobId, describe, id, is_unique, package};
 use super::template;
 use super::{Change, ChangedFile, EditError, FORMAT, changed, readable};
-use crate::fbc::{At, Catalog, FaultKind, schema};
+use crate::fbc::{At, Catalog, FaultKind};
 use crate::json::Tree;
 use crate::load::{CatalogFile, CatalogFiles};
 use crate::texts::Texts;
@@ -25,9 +24,6 @@ pub struct Conflict {
     /// Where the second stands.
     pub second: Place,
 }
-
-/// Schema, package and name; what tells a blob from all others.
-pub(super) type Id = (String, String, String);
 
 /// A catalog with the blobs of others that it does not have, in their files with all their comments where these are free.
 ///
@@ -77,7 +73,7 @@ fn add(
             _ => "it cannot be read".to_owned(),
         },
     })?;
-    let mut known: BTreeMap<Id, Vec<(At, Tree<'_>)>> = BTreeMap::new();
+    let mut known: BTreeMap<BlobId, Vec<(At, Tree<'_>)>> = BTreeMap::new();
     for (at, tree) in ours.trees() {
         known.entry(id(&tree)).or_default().push((at, tree));
     }
@@ -167,7 +163,7 @@ fn free_path(
 ) -> String {
     let text = other.files.iter().find(|file| file.path == path).and_then(|file| file.content.text());
     let extension = if text.is_some_and(is_json) { "json" } else { "yaml" };
-    let ids: Vec<Id> = blobs.iter().map(|(_, tree)| id(tree)).collect();
+    let ids: Vec<BlobId> = blobs.iter().map(|(_, tree)| id(tree)).collect();
     let mut packages: Vec<&str> = ids.iter().map(package).collect();
     packages.dedup();
     let own = match packages[..] {
@@ -192,36 +188,6 @@ fn free_path(
         .map(|number| format!("{stem}-{number}.{extension}"))
         .find(|path| is_free(path))
         .unwrap_or_default()
-}
-
-pub(super) fn id(tree: &Tree<'_>) -> Id {
-    let text = |wanted: &str| -> String {
-        let Tree::Map(members) = tree else { return String::new() };
-        match members.iter().find(|(key, _)| key == wanted) {
-            Some((_, Tree::Leaf(Json::String(text)))) => text.clone(),
-            _ => String::new(),
-        }
-    };
-    (text("schema"), text("package"), text("name"))
-}
-
-/// The package that a blob belongs to.
-fn package((schema, package, name): &Id) -> &str {
-    if schema == schema::PACKAGE { name } else { package }
-}
-
-/// Whether a catalog can have only one blob of this id.
-fn is_unique((schema, ..): &Id) -> bool {
-    [schema::PACKAGE, schema::CHANNEL, schema::BUNDLE, schema::DEPRECATIONS].contains(&schema.as_str())
-}
-
-fn describe((schema, package, name): &Id) -> String {
-    match schema.as_str() {
-        schema::PACKAGE => format!("the package `{name}`"),
-        schema::CHANNEL => format!("the channel `{name}` of `{package}`"),
-        schema::BUNDLE => format!("the bundle `{name}` of `{package}`"),
-        _ => format!("the deprecations of `{package}`"),
-    }
 }
 
 /// A file of a catalog with this text.

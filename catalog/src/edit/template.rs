@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use super::merge::{Id, id};
+use super::blob_id::{BlobId, id};
 use super::{Change, EditError, FORMAT, Keep, Request, backticked, change};
 use crate::fbc::{Catalog, Other, schema};
 use crate::index::Index;
@@ -141,9 +141,10 @@ fn edit_entries(catalog: &Catalog<'_>, template: &Other<'_>, request: &Request) 
     let Some(file) = made.files.first() else { return Ok(made) };
     let files = CatalogFiles::from_text("", file.new.clone().unwrap_or_default());
     let after = Catalog::parse(&files);
-    let mut blobs: BTreeMap<Id, Json> =
+    let mut blobs: BTreeMap<BlobId, Json> =
         after.trees().map(|(_, tree)| (id(&tree), tree.into_json())).collect();
-    let before: BTreeMap<Id, Json> = parsed.trees().map(|(_, tree)| (id(&tree), tree.into_json())).collect();
+    let before: BTreeMap<BlobId, Json> =
+        parsed.trees().map(|(_, tree)| (id(&tree), tree.into_json())).collect();
     let gone: Vec<(&str, &str)> = named
         .iter()
         .filter(|bundle| !blobs.contains_key(&id_of(bundle)))
@@ -230,13 +231,13 @@ fn line(blob: &Json) -> String {
     format!("{blob}\n")
 }
 
-fn id_of(blob: &Json) -> Id {
+fn id_of(blob: &Json) -> BlobId {
     let text = |key: &str| blob[key].as_str().unwrap_or_default().to_owned();
     (text("schema"), text("package"), text("name"))
 }
 
 /// What a blob is called after the edit.
-fn renamed(own: &Id, request: &Request) -> Id {
+fn renamed(own: &BlobId, request: &Request) -> BlobId {
     match request {
         Request::RenameChannel { package, channel, to }
             if own.0 == schema::CHANNEL && own.1 == *package && own.2 == *channel =>
