@@ -31,7 +31,7 @@ pub fn check(text: &str) -> Result<(), &'static str> {
         Err("it does not start with a number")
     } else if !is_unit && !exponent.is_some_and(is_exponent) {
         Err(
-            "its unit is none of `n`, `u`, `m`, `k`, `M`, `G`, `T`, `P`, `E`, `Ki`, `Mi`, `Gi`, `Ti`, `Pi`, `Ei`",
+            "its unit is unknown; expected one of `n`, `u`, `m`, `k`, `M`, `G`, `T`, `P`, `E`, `Ki`, `Mi`, `Gi`, `Ti`, `Pi`, `Ei`",
         )
     } else {
         Ok(())

@@ -38,15 +38,15 @@ pub const DEFAULT_CHANNEL: &str = "alpha";
 #[serde(rename_all = "camelCase", default)]
 #[schemars(title = "olmkit's package file")]
 pub struct PackageSettings {
-    /// The package's name; Cargo's when absent.
+    /// The package's name. Default: Cargo's.
     pub package: String,
-    /// The version, a semantic one; mostly given on the command line instead. Cargo's when absent.
+    /// The version, a semantic one; usually given on the command line instead. Default: Cargo's.
     pub version: String,
     /// The release of a version that is packaged again: dot-separated words and numbers, at most 20 characters.
     pub release: String,
-    /// The name people see; made from the package's name when absent.
+    /// The name people see. Default: made from the package's name.
     pub display_name: String,
-    /// What the operator does, in Markdown; Cargo's description when absent.
+    /// What the operator does, in Markdown. Default: Cargo's description.
     pub description: String,
     /// A Markdown file with the same.
     pub description_file: String,
@@ -54,45 +54,45 @@ pub struct PackageSettings {
     pub icon: String,
     /// Who provides the operator.
     pub provider: AppLink,
-    /// Who maintains it; Cargo's authors when absent.
+    /// Who maintains it. Default: Cargo's authors.
     pub maintainers: Vec<Maintainer>,
-    /// Where to read on; Cargo's homepage and documentation when absent.
+    /// Where to read on. Default: Cargo's homepage and documentation.
     pub links: Vec<AppLink>,
-    /// Words to find it by; Cargo's when absent.
+    /// Words to find it by. Default: Cargo's.
     pub keywords: Vec<String>,
     /// Categories it is listed under.
     pub categories: Vec<String>,
-    /// How much the operator does by itself; `Basic Install` when absent.
+    /// How much the operator does by itself. Default: `Basic Install`.
     #[schemars(extend("enum" = CAPABILITIES))]
     pub capabilities: String,
     /// Such as `alpha` or `stable`; free text.
     pub maturity: String,
     /// The oldest Kubernetes it runs on, a semantic version.
     pub min_kube_version: String,
-    /// The install modes that are supported; `AllNamespaces` when absent.
+    /// The install modes that are supported. Default: `AllNamespaces`.
     #[schemars(extend("items" = { "type": "string", "enum": INSTALL_MODES }))]
     pub install_modes: Vec<String>,
-    /// The licence, an SPDX expression; Cargo's when absent. Becomes the annotation `license`.
+    /// The licence, an SPDX expression. Default: Cargo's. Becomes the annotation `license`.
     pub license: String,
-    /// Where the sources are; Cargo's repository when absent.
+    /// Where the sources are. Default: Cargo's repository.
     pub repository: String,
     /// Who supports the operator.
     pub support: String,
-    /// The operator's main image; that of the first Deployment when absent.
+    /// The operator's main image. Default: that of the first Deployment.
     pub container_image: String,
-    /// The namespace that consoles suggest; that of the Deployments when absent.
+    /// The namespace that consoles suggest. Default: that of the Deployments.
     pub suggested_namespace: String,
-    /// Operating systems and architectures, such as `linux/arm64`; what the Deployments ask of nodes when absent.
+    /// Operating systems and architectures, such as `linux/arm64`. Default: what the Deployments ask of nodes.
     pub platforms: Vec<String>,
 
     /// What every version promises; `bundle diff --package-file` holds new versions against it.
     pub policy: PolicySettings,
 
-    /// The channels the bundle is meant for; `alpha` when absent.
+    /// The channels the bundle is meant for. Default: `alpha`.
     pub channels: Vec<String>,
-    /// The channel to subscribe to; the first of `channels` when absent.
+    /// The channel to subscribe to. Default: the first of `channels`.
     pub default_channel: String,
-    /// How a version finds its place in a channel; `replaces` when absent.
+    /// How the edges of a version in a channel are chosen. Default: `replaces`.
     #[schemars(extend("enum" = VERSION_POLICIES))]
     pub version_policy: String,
     /// The ClusterServiceVersion that this version takes over from, where no catalog decides.
@@ -112,11 +112,11 @@ pub struct PackageSettings {
     pub helm_values: Vec<String>,
     /// Single values for the charts, such as `crds.enabled=true`, over those of the files.
     pub helm_set: Vec<String>,
-    /// The name of the charts' release; the package's when absent.
+    /// The name of the charts' release. Default: the package's.
     pub helm_release: String,
-    /// The namespace of the charts' release; helm's default when absent.
+    /// The namespace of the charts' release. Default: helm's.
     pub helm_namespace: String,
-    /// The Kubernetes that the charts are rendered for; helm's default when absent.
+    /// The Kubernetes that the charts are rendered for. Default: helm's.
     pub helm_kube_version: String,
     /// Files and directories with examples of custom resources, for `alm-examples` alone.
     pub samples: Vec<String>,
@@ -158,7 +158,7 @@ pub struct PackageSettings {
 pub struct ApiSettings {
     /// The kind.
     pub kind: String,
-    /// The version; every one when absent.
+    /// The version. Default: every one.
     pub version: String,
     /// The name people see.
     pub display_name: String,

@@ -182,7 +182,7 @@ pub enum AddError {
         #[source]
         source: GraphError,
     },
-    /// The default channel is none of the package's.
+    /// The default channel is not one of the package's.
     #[error("`{package}` has no channel `{channel}` to be its default")]
     DefaultChannel {
         /// The package.
