@@ -1,12 +1,14 @@
-//! What the verbs do: a typed request in, an answer out. This is where files are read and written; nothing is
-//! printed here.
+//! What the verbs do: a typed request in, an answer out. This is where files are read and written; answers are
+//! printed elsewhere.
 
 mod absent;
 pub mod browse;
 pub mod build;
 pub mod build_index;
 pub mod catalog;
+pub mod catalog_add;
 pub mod catalog_diff;
+mod catalog_files;
 pub mod convert;
 pub mod diff;
 pub mod doctor;
@@ -17,6 +19,7 @@ pub mod generate;
 pub mod image;
 pub mod init;
 mod layout;
+mod left_out;
 pub mod manifests;
 pub mod names;
 pub mod olm;
@@ -24,6 +27,7 @@ pub mod operator;
 mod output;
 mod parallel;
 pub mod push;
+mod readable;
 pub mod render;
 pub mod resolve;
 pub mod results;

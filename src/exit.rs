@@ -13,13 +13,13 @@ use crate::shell::Reach;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Success.
-    Yes = 0,
+    Success = 0,
     /// Failed: errors were found, or the operation failed.
-    No = 1,
+    Failed = 1,
     /// Invalid usage.
-    Misuse = 2,
+    Usage = 2,
     /// Could not complete: an I/O, network or API error.
-    Unknown = 3,
+    Incomplete = 3,
     /// Timed out.
     TimedOut = 4,
     /// Interrupted by Ctrl-C or SIGTERM.
@@ -51,18 +51,18 @@ impl Failure {
     }
 
     /// Could not complete: an I/O, network or API error.
-    pub fn unknown(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(Exit::Unknown, error)
+    pub fn incomplete(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Exit::Incomplete, error)
     }
 
     /// The operation failed, or found errors.
-    pub fn no(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(Exit::No, error)
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Exit::Failed, error)
     }
 
     /// Invalid usage.
-    pub fn misuse(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(Exit::Misuse, error)
+    pub fn usage(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Exit::Usage, error)
     }
 
     /// Interrupted by the user.

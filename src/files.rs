@@ -115,7 +115,7 @@ pub fn exit_of(error: &io::Error) -> Exit {
     match error.get_ref().and_then(|error| error.downcast_ref::<Over>()) {
         Some(Over::Interrupted) => Exit::Interrupted,
         Some(Over::TimedOut(_)) => Exit::TimedOut,
-        None => Exit::Unknown,
+        None => Exit::Incomplete,
     }
 }
 
@@ -141,10 +141,10 @@ impl From<FileError> for Failure {
         let exit = match &error {
             FileError::Busy { .. } => Exit::TimedOut,
             FileError::Read { source, .. } => exit_of(source),
-            FileError::Stream { .. } | FileError::Foreign { .. } => Exit::Misuse,
-            _ => Exit::Unknown,
+            FileError::Stream { .. } | FileError::Foreign { .. } => Exit::Usage,
+            _ => Exit::Incomplete,
         };
-        Self { help: help.into(), exit, ..Self::unknown(error) }
+        Self { help: help.into(), exit, ..Self::incomplete(error) }
     }
 }
 

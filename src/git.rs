@@ -91,7 +91,7 @@ impl Revision {
         }
         let mut listed = self.list(&object)?;
         if listed.len() > limits.files {
-            return Err(Failure::unknown(format!("`{self}` holds more than {} files", limits.files)));
+            return Err(Failure::incomplete(format!("`{self}` holds more than {} files", limits.files)));
         }
         // All contents in one call.
         let ids =
@@ -101,7 +101,7 @@ impl Revision {
         let mut rest = bytes.as_slice();
         for (_, entry) in listed.iter_mut().filter(|(_, entry)| entry.kind != Kind::Other) {
             let invalid =
-                || Failure::unknown(format!("cannot read `{self}`: invalid response of git cat-file"));
+                || Failure::incomplete(format!("cannot read `{self}`: invalid response of git cat-file"));
             let (content, after) = next_content(rest).ok_or_else(invalid)?;
             entry.content = content.to_vec();
             rest = after;
@@ -136,7 +136,7 @@ impl Revision {
         if bytes as u64 <= limits.bytes {
             return Ok(());
         }
-        Err(Failure::unknown(format!("`{self}` is larger than {} MiB", limits.bytes >> 20)))
+        Err(Failure::incomplete(format!("`{self}` is larger than {} MiB", limits.bytes >> 20)))
     }
 
     fn ask(&self, arguments: &[&str], input: Option<String>) -> Result<Vec<u8>, Failure> {
@@ -170,7 +170,7 @@ impl GitFailure {
             }
             false => "install git, or name a directory".to_owned(),
         };
-        Failure::unknown(format!("cannot read `{revision}`: {}", self.message)).help(help)
+        Failure::incomplete(format!("cannot read `{revision}`: {}", self.message)).help(help)
     }
 }
 

@@ -16,7 +16,6 @@ use olmkit_catalog::load::CatalogFiles;
 
 use crate::exit::Failure;
 use crate::files;
-use crate::git::Revision;
 use crate::image::{
     Access, FileTree, Image, Layout, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError,
     names_registry,
@@ -84,10 +83,10 @@ impl Kind {
         let as_it_is = format!("to copy an image as it is, run `olmkit image copy {named} HOST/NAME:TAG`");
         Err(if image.label(other.label()).is_some() {
             let other = other.name();
-            Failure::no(InputError::OtherKind { place: place.clone(), what, other })
+            Failure::failed(InputError::OtherKind { place: place.clone(), what, other })
                 .help(format!("run `olmkit {other} push {named} HOST/NAME:TAG`; {as_it_is}"))
         } else {
-            Failure::no(InputError::NoLabel { place, what, label: self.label() }).help(as_it_is)
+            Failure::failed(InputError::NoLabel { place, what, label: self.label() }).help(as_it_is)
         })
     }
 }
@@ -199,58 +198,6 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// One of two that are compared.
-#[derive(Clone, Debug)]
-pub enum Side {
-    /// What is on disk, or an image.
-    Input(Input),
-    /// What a revision of a git repository has: `git:REV:PATH`.
-    Git(Revision),
-}
-
-/// A text that names neither an input nor a revision.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SideError {
-    /// It is no image.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// It is not a path of a revision.
-    #[error("expected `git:REV:PATH`, such as `git:{}:bundle`", if .revision.is_empty() { "HEAD" } else { .revision.as_str() })]
-    Revision {
-        /// The revision, where there is one that git would not take for an option.
-        revision: String,
-    },
-}
-
-impl FromStr for Side {
-    type Err = SideError;
-
-    fn from_str(text: &str) -> Result<Self, SideError> {
-        if Path::new(text).exists() {
-            return Ok(Self::Input(text.parse()?));
-        }
-        match (Revision::parse(text), text.strip_prefix("git:")) {
-            (Some(revision), _) => Ok(Self::Git(revision)),
-            (None, Some(rest)) => {
-                let revision = rest.split(':').next().unwrap_or_default();
-                let revision = if revision.starts_with('-') { "" } else { revision };
-                Err(SideError::Revision { revision: revision.to_owned() })
-            }
-            (None, None) => Ok(Self::Input(text.parse()?)),
-        }
-    }
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(input) => input.fmt(f),
-            Self::Git(revision) => revision.fmt(f),
-        }
-    }
-}
-
 fn names_transport(text: &str) -> bool {
     let mut transports = ["oci:", "oci-archive:", "docker-archive:", "docker:", "http:", "https:"].iter();
     transports.any(|transport| text.starts_with(transport))
@@ -279,7 +226,7 @@ impl Input {
                     }
                     _ => "give the directory that holds `manifests/` and `metadata/`",
                 };
-                Failure::unknown(error).help(help)
+                Failure::incomplete(error).help(help)
             }),
             Self::Image(place) => {
                 let tree = unpack_bundle(place, &place.load(access)?)?;
@@ -291,12 +238,12 @@ impl Input {
                         Node::Dir if with_children.contains(path) => continue,
                         Node::Link(_) => continue,
                         Node::Dir => Content::Directory,
-                        Node::File(file) => Content::from_bytes(file.read().map_err(Failure::unknown)?),
+                        Node::File(file) => Content::from_bytes(file.read().map_err(Failure::incomplete)?),
                     };
                     files.push(BundleFile { path: path.to_string(), content });
                 }
                 if files.len() > MAX_FILES {
-                    return Err(Failure::unknown(InputError::TooManyFiles { place: place.to_string() }));
+                    return Err(Failure::incomplete(InputError::TooManyFiles { place: place.to_string() }));
                 }
                 Ok(BundleFiles { name: place.to_string(), files })
             }
@@ -337,7 +284,7 @@ impl Input {
                 "to put it into a catalog, run `olmkit catalog add CATALOG {}`",
                 argument(path.display())
             );
-            return Err(Failure::no(InputError::BundleDirectory { path: path.clone() }).help(help));
+            return Err(Failure::failed(InputError::BundleDirectory { path: path.clone() }).help(help));
         }
         let files = self.catalog_files(access)?;
         if files.files.is_empty() {
@@ -348,7 +295,7 @@ impl Input {
                 }
                 Self::Image(_) => "name the image of a catalog".to_owned(),
             };
-            return Err(Failure::no(InputError::NoCatalogFiles { catalog: self.to_string() }).help(help));
+            return Err(Failure::failed(InputError::NoCatalogFiles { catalog: self.to_string() }).help(help));
         }
         Ok(files)
     }
@@ -356,16 +303,16 @@ impl Input {
     fn catalog_files(&self, access: &Access) -> Result<CatalogFiles, Failure> {
         let load = |path: &Path| {
             CatalogFiles::load(path).map_err(|error| {
-                Failure::unknown(error).help("give the directory that holds the catalog's files")
+                Failure::incomplete(error).help("give the directory that holds the catalog's files")
             })
         };
         match self {
             Self::Disk(path) => load(path),
             Self::Image(place) => {
                 // By way of a directory: which files count is the catalog's own business.
-                let dir = tempfile::tempdir().map_err(Failure::unknown)?;
+                let dir = tempfile::tempdir().map_err(Failure::incomplete)?;
                 let path = dir.path().join("catalog");
-                files::fill(&path, &self.catalog_tree(access)?.contents().map_err(Failure::unknown)?)?;
+                files::fill(&path, &self.catalog_tree(access)?.contents().map_err(Failure::incomplete)?)?;
                 Ok(CatalogFiles { name: place.to_string(), ..load(&path)? })
             }
         }
@@ -410,10 +357,10 @@ impl Input {
                     && let Some(Err(error)) = path.to_str().map(str::parse::<Place>)
                 {
                     let help = error.help();
-                    return Err(Failure::misuse(error).help(help));
+                    return Err(Failure::usage(error).help(help));
                 }
                 let error = InputError::NotAnImage { path: path.clone() };
-                Err(Failure::misuse(error).help(image_help(path)))
+                Err(Failure::usage(error).help(image_help(path)))
             }
             Self::Image(place) => Ok((place.clone(), place.load(access)?)),
         }
@@ -467,7 +414,7 @@ fn unpack_bundle(place: &Place, root: &Root) -> Result<FileTree, Failure> {
         tree.add_tree(unpacked.clone().moved(from.as_str(), to)?)?;
     }
     if tree.is_empty() {
-        return Err(Failure::no(InputError::Empty { place: place.to_string() }));
+        return Err(Failure::failed(InputError::Empty { place: place.to_string() }));
     }
     Ok(tree)
 }
@@ -492,8 +439,8 @@ fn directory(
         };
         let place = place.to_string();
         return Err(match image.label(other.label()) {
-            Some(_) => Failure::no(InputError::OtherKind { place, what, other: other.name() }).help(help),
-            None => Failure::no(InputError::NoLabel { place, what, label }),
+            Some(_) => Failure::failed(InputError::OtherKind { place, what, other: other.name() }).help(help),
+            None => Failure::failed(InputError::NoLabel { place, what, label }),
         });
     };
     match value.trim_matches('/').trim_start_matches("./") {
@@ -504,7 +451,7 @@ fn directory(
 
 fn bad_label(place: &Place, image: &Image, label: &'static str) -> Failure {
     let value = image.label(label).unwrap_or_default().to_owned();
-    Failure::no(InputError::Label { place: place.to_string(), label, value })
+    Failure::failed(InputError::Label { place: place.to_string(), label, value })
 }
 
 #[cfg(test)]

@@ -17,11 +17,14 @@ pub mod interrupt;
 pub mod lifecycle;
 pub mod limits;
 pub mod moment;
+pub(crate) mod printable;
 mod program;
+pub mod progress;
 pub mod report;
 pub mod requests;
 pub mod sentence;
 pub mod shell;
+pub mod side;
 
 use std::ffi::OsString;
 
@@ -46,10 +49,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return report::usage(&cli::with_hint(error, &args)),
     };
     if cli.quiet {
-        report::progress::hide();
+        progress::hide();
     }
     if cli.verbose {
-        requests::show(report::progress::request);
+        requests::show(progress::request);
     }
     let mut printer = report::Printer::new(cli.output, cli.color, cli.quiet);
     if cli.output.is_for_findings() && !cli.noun.reports_in(cli.output) {

@@ -26,7 +26,6 @@ mod olm;
 mod operator;
 mod paths;
 mod plan;
-pub mod progress;
 mod rendered;
 mod resolution;
 mod sarif;
@@ -47,13 +46,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
+use crate::printable::printable;
 
 pub use channel_test::channel_tests;
 pub use junit::is_junit;
 pub use list::ListAnswer;
-pub use markdown::ChangelogAnswer;
+pub use markdown::changelog;
 pub use operator::operators;
-pub use progress::{busy, counted, transfers};
 pub use version::VersionAnswer;
 pub use watched::watched;
 
@@ -119,7 +118,7 @@ pub trait Answer {
 
     /// How the command ends.
     fn exit(&self) -> Exit {
-        Exit::Yes
+        Exit::Success
     }
 }
 
@@ -195,7 +194,7 @@ impl Printer {
     fn finish(&mut self, printed: io::Result<()>, exit: Exit) -> Exit {
         match printed.and_then(|()| self.out.flush()) {
             Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
-                let failure = Failure::unknown(CannotPrint { source });
+                let failure = Failure::incomplete(CannotPrint { source });
                 // Where that cannot be said either, the exit code has to do.
                 let _ = failure_text(&failure, &mut self.talk);
                 failure.exit
@@ -219,7 +218,12 @@ struct NoFindings;
 
 /// Why an answer cannot be printed in a format for findings.
 pub fn no_findings() -> Failure {
-    Failure::misuse(NoFindings).help("use text, json or yaml")
+    Failure::usage(NoFindings).help("use text, json or yaml")
+}
+
+/// `1 error`, `2 errors`.
+fn plural(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// A type of [`json`] as text, in the order of its fields; these have text keys and finite numbers alone, so
@@ -230,7 +234,7 @@ fn pretty(answer: &impl Serialize) -> String {
 
 /// Prints what clap has to say: help and versions as answers, mistakes as talk.
 pub fn usage(error: &clap::Error) -> Exit {
-    let exit = if error.use_stderr() { Exit::Misuse } else { Exit::Yes };
+    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
     // A stream that is gone cannot be told so.
     let _ = error.print();
     exit
@@ -238,7 +242,7 @@ pub fn usage(error: &clap::Error) -> Exit {
 
 /// Says that the process was interrupted while it only computed.
 pub fn interrupted() {
-    let failure = Failure { exit: Exit::Interrupted, ..Failure::unknown(Interrupted) }
+    let failure = Failure { exit: Exit::Interrupted, ..Failure::incomplete(Interrupted) }
         .help("what was done is kept; run the same command again to resume");
     // A stream that is gone cannot be told so.
     let _ = failure_text(&failure, &mut anstream::stderr());
@@ -263,12 +267,3 @@ fn failure_text(failure: &Failure, talk: &mut dyn Write) -> io::Result<()> {
 
 const ERROR: anstyle::Style = anstyle::AnsiColor::BrightRed.on_default().bold();
 const HELP: anstyle::Style = anstyle::AnsiColor::BrightCyan.on_default().bold();
-
-/// Text without characters that could drive a terminal: a carriage return is `\r`, others are such as `\u{1b}`.
-pub(crate) fn printable(text: &str) -> std::borrow::Cow<'_, str> {
-    let unsafe_char = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !text.contains(unsafe_char) {
-        return text.into();
-    }
-    text.chars().map(|c| if unsafe_char(c) { c.escape_debug().to_string() } else { c.to_string() }).collect()
-}

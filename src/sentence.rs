@@ -1,14 +1,12 @@
 //! Sentences for people that name commands: each command stays a value, so that whoever prints the sentence can say which cluster
 //! the command acts on.
 
-use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::ops::Add;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use crate::shell::{Command, Reach};
+use crate::shell::{Command, Reach, json_as_text};
 
 /// Text with commands in it.
 ///
@@ -99,25 +97,7 @@ impl<T: Into<Sentence>> Add<T> for Command {
     }
 }
 
-impl Serialize for Sentence {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for Sentence {
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-}
+json_as_text!(Sentence);
 
 /// The ways out of a failure, a line for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,12 +1,34 @@
 //! Command lines that are printed for somebody to run. Names in them come from clusters and files, so every one of them is quoted
 //! here: a name that Kubernetes allows stands as it is, anything else cannot do more than be a word.
 
-use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Serialize, Serializer};
+/// JSON has a value of this type as its text.
+macro_rules! json_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                <String as schemars::JsonSchema>::schema_name()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                <String as schemars::JsonSchema>::json_schema(generator)
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+        }
+    };
+}
+pub(crate) use json_as_text;
 
 /// How a command reaches the cluster that it is about: the flags that select it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -191,25 +213,7 @@ impl Display for Command {
     }
 }
 
-impl Serialize for Command {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for Command {
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-}
+json_as_text!(Command);
 
 impl From<&'static str> for Command {
     fn from(line: &'static str) -> Self {

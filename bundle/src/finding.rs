@@ -143,6 +143,12 @@ impl Place {
         Self { path: path.into(), position: None, excerpt: None, label: None }
     }
 
+    /// How many characters it marks in its line.
+    pub fn marked_columns(&self) -> u32 {
+        let marked = self.excerpt.as_ref().and_then(|Excerpt { line, start, end }| line.get(*start..*end));
+        marked.map_or(0, |marked| marked.chars().count() as u32)
+    }
+
     /// A span of a source text.
     pub fn new(source: &Source<'_>, span: Span) -> Self {
         let position = source.position(span.start);

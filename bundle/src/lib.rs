@@ -25,6 +25,7 @@
 //! ```
 
 pub mod annotations;
+pub mod calendar;
 pub mod cel;
 mod contents;
 pub mod convert;

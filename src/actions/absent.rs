@@ -91,6 +91,6 @@ impl Within<'_> {
             PathError::From { from, .. } => self.help(What::Bundle, from),
             _ => format!("run `olmkit catalog validate {}`", argument(self.input)),
         };
-        Failure::no(error).help(help)
+        Failure::failed(error).help(help)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::page::{self, MARK, Page};
 
-use super::catalog::complete;
+use super::readable::check_readable;
 use crate::actions::results::Written;
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
@@ -32,7 +32,7 @@ const START: usize = 4096;
 pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Written, Failure> {
     let pages = pages(catalog, access)?;
     let mut output = OutputDir::open(directory)?;
-    let found = files::below(directory, |_| false).map_err(Failure::unknown)?;
+    let found = files::below(directory, |_| false).map_err(Failure::incomplete)?;
     let below = |path: &Path| path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
     let wanted: BTreeSet<&str> = pages.iter().map(|page| page.path.as_str()).collect();
     let mut stale = Vec::new();
@@ -41,7 +41,7 @@ pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Writt
         match (is_ours(&path), wanted.contains(name.as_str())) {
             (true, false) => stale.push(name),
             (false, true) => {
-                return Err(Failure::no(format!("`{}` is not a page that olmkit wrote", path.display()))
+                return Err(Failure::failed(format!("`{}` is not a page that olmkit wrote", path.display()))
                     .help("choose another directory"));
             }
             _ => {}
@@ -64,7 +64,7 @@ fn is_ours(path: &Path) -> bool {
 fn pages(catalog: &Input, access: &Access) -> Result<Vec<Page>, Failure> {
     let files = catalog.catalog(access)?;
     let parsed = Catalog::parse(&files);
-    complete(&parsed, catalog)?;
+    check_readable(&parsed, catalog)?;
     Ok(page::pages(&parsed))
 }
 
@@ -81,7 +81,7 @@ pub fn serve(
 ) -> Result<Written, Failure> {
     let pages = pages(catalog, access)?;
     let fail = |error: io::Error| {
-        Failure::unknown(error).help("choose another port with --port, or leave it out to get a free one")
+        Failure::incomplete(error).help("choose another port with --port, or leave it out to get a free one")
     };
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;

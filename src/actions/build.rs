@@ -10,8 +10,9 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_serve::compiled;
 
+use super::readable::check_readable;
 use super::server::{NO_SERVER, Server};
-use super::{build_index, layout, split};
+use super::{build_index, layout, left_out, split};
 use crate::actions::results::StoredImage;
 use crate::exit::Failure;
 use crate::files;
@@ -122,10 +123,10 @@ pub fn bundle(request: &Request, access: &Access) -> Result<StoredImage, Failure
     check_outside(input, &[MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR], &request.output.to)?;
     let (files, left_out) = input.bundle(access)?.without_leftovers();
     let parsed = Bundle::parse(&files);
-    let no = |error: BuildError| {
-        Failure::no(error).help(format!("run `olmkit bundle validate {}`", argument(input)))
+    let refuse = |error: BuildError| {
+        Failure::failed(error).help(format!("run `olmkit bundle validate {}`", argument(input)))
     };
-    let missing = |what| no(BuildError::NotABundle(input.to_string(), what));
+    let missing = |what| refuse(BuildError::NotABundle(input.to_string(), what));
     let Some(found) = parsed.annotations() else { return Err(missing("metadata/annotations.yaml")) };
     if parsed.manifests().next().is_none() {
         return Err(missing(annotations::MANIFESTS_DIR));
@@ -145,25 +146,13 @@ pub fn bundle(request: &Request, access: &Access) -> Result<StoredImage, Failure
         |path: &str| path.strip_prefix(annotations::MANIFESTS_DIR).is_some_and(|rest| !rest.is_empty());
     let nested = tree.iter().find(|(path, node)| matches!(node, Node::Dir) && is_nested(path.as_str()));
     if let Some((path, _)) = nested {
-        return Err(no(BuildError::Nested(input.to_string(), path.to_string())));
+        return Err(refuse(BuildError::Nested(input.to_string(), path.to_string())));
     }
     let layer = Layer::build_with(&tree, request.output.compression)?;
     let config = Config { labels, ..Config::default() };
     let image = Image::new(&Platform::default(), &config, &[layer]);
     let stored = store(&Root::from(image), &request.output, access)?;
-    Ok(StoredImage { note: left_out_note(&left_out, "the image"), ..stored })
-}
-
-/// Which files of a bundle were left out of something, if any were.
-pub(super) fn left_out_note(paths: &[String], of: &str) -> Option<String> {
-    const SHOWN: usize = 5;
-    let shown: Vec<_> = paths.iter().take(SHOWN).map(|path| format!("`{path}`")).collect();
-    let more = match paths.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let why = "OLM would read backups and notes as manifests";
-    (!paths.is_empty()).then(|| format!("{}{more} left out of {of}: {why}", shown.join(", ")))
+    Ok(StoredImage { note: left_out::note(&left_out, "the image"), ..stored })
 }
 
 /// Builds the image of a catalog: its files at `/configs`, and the label that says where they are.
@@ -177,7 +166,7 @@ pub fn catalog(request: &Request, image_base: &ImageBase, access: &Access) -> Re
     let Request { input, output } = request;
     let mut seen = BTreeSet::new();
     if let Some(twice) = image_base.platforms.iter().find(|platform| !seen.insert(platform.to_string())) {
-        return Err(Failure::misuse(BuildError::PlatformTwice(twice.clone())).help("name each platform once"));
+        return Err(Failure::usage(BuildError::PlatformTwice(twice.clone())).help("name each platform once"));
     }
     for platform in &image_base.platforms {
         check_platform(platform)?;
@@ -202,7 +191,7 @@ pub fn catalog(request: &Request, image_base: &ImageBase, access: &Access) -> Re
         Layer::build_all(&split::by_package(&tree, CONFIGS_DIR)?, output.compression, send_ahead)?;
     let mut labels = image_base.labels.clone();
     if labels.contains_key(CONFIGS_LABEL) {
-        return Err(Failure::misuse(BuildError::OwnLabel).help("leave it out"));
+        return Err(Failure::usage(BuildError::OwnLabel).help("leave it out"));
     }
     labels.insert(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS_DIR}"));
     let mut config = Config {
@@ -276,14 +265,14 @@ fn check_platform(platform: &Platform) -> Result<(), Failure> {
     let (word, known) = help;
     let near = did_you_mean(word, known.iter().copied());
     let help = near.unwrap_or_else(|| format!("expected one of `{}`", known.join("`, `")));
-    Err(Failure::misuse(BuildError::UnknownPlatform(platform.clone())).help(help))
+    Err(Failure::usage(BuildError::UnknownPlatform(platform.clone())).help(help))
 }
 
 /// Refuses a base that cannot serve the catalog: one whose command is not a server, unless another one is given, and one that has
 /// a catalog already, which would be served too.
 fn check_base(place: &Place, base: &Image, config: &Config) -> Result<(), Failure> {
     if base.label(CONFIGS_LABEL).is_some() {
-        return Err(Failure::misuse(BuildError::BaseIsACatalog(place.clone()))
+        return Err(Failure::usage(BuildError::BaseIsACatalog(place.clone()))
             .help("use the image that it was built on, such as `quay.io/operator-framework/opm:latest`"));
     }
     let own = base.run().map(|run| run.entrypoint.as_slice()).unwrap_or_default();
@@ -295,7 +284,7 @@ fn check_base(place: &Place, base: &Image, config: &Config) -> Result<(), Failur
         [] => "it has no entrypoint".to_owned(),
         own => format!("its entrypoint is `{}`", own.join(" ").escape_debug()),
     };
-    Err(Failure::misuse(BuildError::BaseCannotServe(place.clone(), entrypoint)).help(
+    Err(Failure::usage(BuildError::BaseCannotServe(place.clone(), entrypoint)).help(
         "use a base with opm, such as `quay.io/operator-framework/opm:latest`; name its server with --entrypoint and --cmd; or leave \
          out --base",
     ))
@@ -305,10 +294,10 @@ fn check_base(place: &Place, base: &Image, config: &Config) -> Result<(), Failur
 fn check_catalog(input: &Input, access: &Access) -> Result<(), Failure> {
     let files = input.catalog(access)?;
     let catalog = Catalog::parse(&files);
-    super::catalog::complete(&catalog, input)?;
+    check_readable(&catalog, input)?;
     if catalog.packages.is_empty() && catalog.channels.is_empty() && catalog.bundles.is_empty() {
         let error = BuildError::NotACatalog(input.to_string());
-        return Err(Failure::no(error).help(format!("run `olmkit catalog validate {}`", argument(input))));
+        return Err(Failure::failed(error).help(format!("run `olmkit catalog validate {}`", argument(input))));
     }
     Ok(())
 }
@@ -330,20 +319,20 @@ fn check_outside(input: &Input, directories: &[&str], to: &Place) -> Result<(), 
         return Ok(());
     }
     let error = BuildError::Inside { to: to.clone(), input: input.to_string() };
-    Err(Failure::misuse(error).help("choose a place outside of it"))
+    Err(Failure::usage(error).help("choose a place outside of it"))
 }
 
 /// The compiled catalog of a tree as a layer.
 fn index_layer(tree: &FileTree, input: &Input, compression: Compression) -> Result<Layer, Failure> {
     // By way of a directory: which files count is the catalog's own business.
-    let dir = tempfile::tempdir().map_err(Failure::unknown)?;
+    let dir = tempfile::tempdir().map_err(Failure::incomplete)?;
     let (catalog, index) = (dir.path().join("catalog"), dir.path().join(INDEX_PATH));
-    files::fill(&catalog, &tree.contents().map_err(Failure::unknown)?)?;
-    let mut files = CatalogFiles::load(&catalog).map_err(Failure::unknown)?;
+    files::fill(&catalog, &tree.contents().map_err(Failure::incomplete)?)?;
+    let mut files = CatalogFiles::load(&catalog).map_err(Failure::incomplete)?;
     files.name = input.to_string();
     compiled::build(&files, &index).map_err(|error| build_index::failure(error, input))?;
     let mut tree = FileTree::new();
-    tree.add_file(INDEX_PATH, std::fs::read(&index).map_err(Failure::unknown)?)?;
+    tree.add_file(INDEX_PATH, std::fs::read(&index).map_err(Failure::incomplete)?)?;
     Ok(Layer::build_with(&tree, compression)?)
 }
 
@@ -376,7 +365,7 @@ fn store(root: &Root, output: &Output, access: &Access) -> Result<StoredImage, F
 pub fn reference_of(input: &Input) -> Result<Place, Failure> {
     match input {
         Input::Image(place) => own_reference(place),
-        Input::Disk(_) => Err(Failure::misuse(BuildError::Nameless(input.to_string()))
+        Input::Disk(_) => Err(Failure::usage(BuildError::Nameless(input.to_string()))
             .help("name it: `quay.io/example/operator-bundle:v1.0.0`")),
     }
 }
@@ -399,7 +388,7 @@ fn own_reference(place: &Place) -> Result<Place, Failure> {
         _ => None,
     };
     own.ok_or_else(|| {
-        Failure::misuse(BuildError::NoReference(place.clone()))
+        Failure::usage(BuildError::NoReference(place.clone()))
             .help("name the registry's reference as the tag: `oci:DIR:quay.io/example/bundle:v1.0.0`")
     })
 }

@@ -36,7 +36,7 @@ pub fn build_index(input: &Input, to: &Path, access: &Access) -> Result<Index, F
         && is_inside(to, directory)
     {
         let error = Inside(to.display().to_string());
-        return Err(Failure::misuse(error).help("choose a file outside of it"));
+        return Err(Failure::usage(error).help("choose a file outside of it"));
     }
     let files = input.catalog(access)?;
     let built = compiled::build(&files, to).map_err(|error| failure(error, input))?;
@@ -49,10 +49,12 @@ pub(super) fn failure(error: BuildError, input: &Input) -> Failure {
     match &error {
         BuildError::Invalid { findings, .. } => {
             let place = findings.first().and_then(|finding| finding.place.clone());
-            Failure::no(error).at(place).help(format!("run `olmkit catalog validate {}`", argument(input)))
+            Failure::failed(error)
+                .at(place)
+                .help(format!("run `olmkit catalog validate {}`", argument(input)))
         }
-        BuildError::NotReplaced { .. } => Failure::misuse(error).help("choose a new file"),
-        _ => Failure::unknown(error),
+        BuildError::NotReplaced { .. } => Failure::usage(error).help("choose a new file"),
+        _ => Failure::incomplete(error),
     }
 }
 

@@ -12,11 +12,11 @@ use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::{CatalogFiles, MAX_BYTES, MAX_FILES};
 
 use super::absent::{What, Within};
-use super::catalog::complete;
+use super::readable::check_readable;
 use crate::exit::Failure;
 use crate::git::{Kind, Limits, Object};
 use crate::image::Access;
-use crate::input::Side;
+use crate::side::Side;
 use clap::ValueEnum;
 use olmkit_catalog::diff::{Kind as Change, PackageDiff};
 
@@ -31,10 +31,10 @@ pub(super) fn load(side: &Side, access: &Access) -> Result<CatalogFiles, Failure
     };
     let object = revision.read(Limits { files: MAX_FILES, bytes: MAX_BYTES })?;
     // By way of a directory: which files count is the catalog's own business.
-    let dir = tempfile::tempdir().map_err(Failure::unknown)?;
+    let dir = tempfile::tempdir().map_err(Failure::incomplete)?;
     let root = dir.path().join("catalog");
-    write(&object, &root).map_err(Failure::unknown)?;
-    let files = CatalogFiles::load(&root).map_err(Failure::unknown)?;
+    write(&object, &root).map_err(Failure::incomplete)?;
+    let files = CatalogFiles::load(&root).map_err(Failure::incomplete)?;
     Ok(CatalogFiles { name: revision.to_string(), ..files })
 }
 
@@ -148,7 +148,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
     let (old, new) = (load(&request.old, access)?, load(&request.new, access)?);
     let (before, after) = (Catalog::parse(&old), Catalog::parse(&new));
     for (side, catalog) in [(&request.old, &before), (&request.new, &after)] {
-        complete(catalog, side)?;
+        check_readable(catalog, side)?;
     }
     let Diff { schema, mut packages, mut others, .. } = diff::diff(&before, &after);
     if let Some(package) = &request.package {
@@ -160,7 +160,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
             };
             let within = Within { catalog: &after, input, package: None };
             let error = format!("neither catalog has a package `{package}`");
-            return Err(Failure::no(error).help(within.help(What::Package, package)));
+            return Err(Failure::failed(error).help(within.help(What::Package, package)));
         }
         packages.retain(|found| found.name == *package);
         others.clear();

@@ -50,7 +50,7 @@ pub fn run(request: Request) -> Result<Converted, Failure> {
             None if is_package(&text) => {
                 if let Some((first, _)) = &manifest {
                     let error = format!("two package files: `{}` and `{}`", first.display(), path.display());
-                    return Err(Failure::misuse(error).help("remove one of them"));
+                    return Err(Failure::usage(error).help("remove one of them"));
                 }
                 manifest = Some((path, text));
             }
@@ -58,7 +58,7 @@ pub fn run(request: Request) -> Result<Converted, Failure> {
         }
     }
     let Some((path, text)) = &manifest else {
-        return Err(Failure::misuse(format!(
+        return Err(Failure::usage(format!(
             "`{}` is not a directory of package manifests",
             directory.display()
         ))

@@ -18,9 +18,10 @@ use crate::exit::Failure;
 use crate::files::{self, read_text_or_pipe};
 use crate::git::{Entry, Kind, Limits, Object};
 use crate::image::Access;
-use crate::input::{Input, Side};
+use crate::input::Input;
 use crate::limits;
 use crate::shell::argument;
+use crate::side::Side;
 
 /// What to compare, and how.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ fn load(side: &Side, access: &Access) -> Result<Loaded, Failure> {
     match revision.read(Limits { files: MAX_FILES, bytes: MAX_BUNDLE_BYTES })? {
         Object::File(bytes) => {
             let text = String::from_utf8(bytes)
-                .map_err(|_| Failure::unknown(format!("`{name}` is not text in UTF-8")))?;
+                .map_err(|_| Failure::incomplete(format!("`{name}` is not text in UTF-8")))?;
             Ok(Loaded::File(single(&name, text)))
         }
         Object::Directory(entries) => {
@@ -110,7 +111,7 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
             found.retain(|file| file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json"));
             if found.is_empty() {
                 let error = format!("no YAML or JSON file in `{}`", path.display());
-                return Err(Failure::misuse(error).help("pass files or directories with custom resources"));
+                return Err(Failure::usage(error).help("pass files or directories with custom resources"));
             }
             found
         } else {
@@ -157,7 +158,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
         }
         (Loaded::File(_), Loaded::File(_)) if policy.is_some() => {
             let error = "--package-file states the policy of a package, and CRDs alone have no versions";
-            return Err(Failure::misuse(error).help("give two bundles, or leave --package-file out"));
+            return Err(Failure::usage(error).help("give two bundles, or leave --package-file out"));
         }
         (Loaded::File(old), Loaded::File(new)) => {
             findings = files_with(old, new, &samples).map_err(cannot_compare)?.findings;
@@ -172,7 +173,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
                 "cannot compare `{}` with `{}`: one is a bundle, the other a file",
                 request.old, request.new
             );
-            return Err(Failure::misuse(error).help("give two bundles, or two files with a CRD each"));
+            return Err(Failure::usage(error).help("give two bundles, or two files with a CRD each"));
         }
     }
     let mut answer = Checked::new("upgrade");
@@ -202,8 +203,8 @@ fn cannot_compare(error: CompareError) -> Failure {
         error => error.help().to_owned(),
     };
     let failure = match error {
-        CompareError::Packages { .. } => Failure::misuse(error),
-        error => Failure::unknown(error),
+        CompareError::Packages { .. } => Failure::usage(error),
+        error => Failure::incomplete(error),
     };
     failure.help(help)
 }

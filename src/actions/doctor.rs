@@ -142,10 +142,10 @@ pub fn from_files(
     let seen = match paths {
         [path] if is_pipe(path) || path.is_file() => alone(path, at, limits)?,
         paths if paths.iter().filter(|path| is_stdin(path)).count() > 1 => {
-            return Err(Failure::misuse(DoctorError::Twice).help("pass `--from -` once"));
+            return Err(Failure::usage(DoctorError::Twice).help("pass `--from -` once"));
         }
         paths if paths.iter().any(|path| !is_pipe(path) && is_named_trace(path)) => {
-            return Err(Failure::misuse(DoctorError::Mixed).help("pass one `--from`"));
+            return Err(Failure::usage(DoctorError::Mixed).help("pass one `--from`"));
         }
         paths => collected(paths, None, at, limits)?,
     };
@@ -225,7 +225,7 @@ fn is_named_trace(path: &Path) -> bool {
 
 /// A moment for what is no recording.
 fn no_trace(path: &Path) -> Failure {
-    Failure::misuse(DoctorError::NoTrace { path: path.to_owned() })
+    Failure::usage(DoctorError::NoTrace { path: path.to_owned() })
 }
 
 /// Whether anything is in a namespace.
@@ -240,7 +240,7 @@ pub fn no_namespace<'n>(
     known: impl IntoIterator<Item = &'n str>,
 ) -> Failure {
     let help = olmkit_bundle::suggest::did_you_mean(namespace, known);
-    let failure = Failure::no(DoctorError::NoNamespace { namespace: namespace.to_owned(), place });
+    let failure = Failure::failed(DoctorError::NoNamespace { namespace: namespace.to_owned(), place });
     failure.help(help.unwrap_or_else(|| "pass -A to search all namespaces".into()))
 }
 
@@ -282,7 +282,7 @@ fn refused(path: &Path, start: &[u8]) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     let error = DoctorError::Compressed { path: path.to_owned(), format };
-    Err(Failure::unknown(error).help(format!("unpack it: {command}")))
+    Err(Failure::incomplete(error).help(format!("unpack it: {command}")))
 }
 
 /// Whether a text is a recording: a file says so by its name. Its first line may be cut off.
@@ -333,7 +333,7 @@ fn not_found(seen: &Observation, scope: &Scope, name: &str) -> Failure {
         .as_ref()
         .map(|namespace| format!(" in the namespace `{namespace}`"))
         .unwrap_or_default();
-    let failure = Failure::no(DoctorError::NotFound { name: name.to_owned(), place });
+    let failure = Failure::failed(DoctorError::NotFound { name: name.to_owned(), place });
     let is_of_package = |one: &&doctor::Doc<'_>| {
         name.strip_prefix(one.text("/spec/name")).is_some_and(|rest| rest.starts_with('.'))
     };
@@ -355,24 +355,24 @@ fn not_found(seen: &Observation, scope: &Scope, name: &str) -> Failure {
 /// A file that would take too much memory.
 fn too_large(path: &Path) -> Failure {
     let error = DoctorError::TooLarge { path: path.to_owned() };
-    Failure::unknown(error)
+    Failure::incomplete(error)
         .help("collect fewer kinds, or one namespace, or write several files and pass each with --from")
 }
 
 fn trace(path: &Path, text: &str, at: Option<i64>) -> Result<Observation, Failure> {
     if text.trim().is_empty() {
         let what = format!("`{}`, which is empty", path.display());
-        return Err(Failure::unknown(DoctorError::Nothing { what }).help("record the cluster again"));
+        return Err(Failure::incomplete(DoctorError::Nothing { what }).help("record the cluster again"));
     }
     if let Some(at) = at.filter(|at| *at < 0)
         && let Some((first, last)) = doctor::moments(text.lines())
     {
         let error = DoctorError::NoMoment { path: path.to_owned(), at, first, last };
-        return Err(Failure::misuse(error)
+        return Err(Failure::usage(error)
             .help(format!("pass --at {first} to --at {last}, or leave it out for the end")));
     }
     doctor::replay(text.lines(), at).map_err(|source| {
-        Failure::unknown(DoctorError::Recording { path: path.to_owned(), source })
+        Failure::incomplete(DoctorError::Recording { path: path.to_owned(), source })
             .help("a recorded trace has a JSON object with `t`, `type` and `object` in each line")
     })
 }
@@ -389,7 +389,7 @@ fn collected(
     }
     let mut gathered = Gathered::default();
     for path in paths {
-        let unreadable = |source| Failure::unknown(DoctorError::Unreadable { path: path.clone(), source });
+        let unreadable = |source| Failure::incomplete(DoctorError::Unreadable { path: path.clone(), source });
         if path.is_dir() {
             gathered.directory(path).map_err(unreadable)?;
             continue;
@@ -426,7 +426,7 @@ fn collected(
         seen.of("Subscription").next().is_none() && seen.of("ClusterServiceVersion").next().is_none();
     if is_empty {
         let names: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        let failure = Failure::unknown(DoctorError::Nothing { what: names.join(", ") });
+        let failure = Failure::incomplete(DoctorError::Nothing { what: names.join(", ") });
         if let Some(path) = paths.iter().find(|path| is_simulation(path)) {
             return Err(
                 failure.help(format!("this is a simulated cluster: pass --simulate {}", path.display()))

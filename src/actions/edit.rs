@@ -7,7 +7,7 @@ use olmkit_bundle::finding::Finding;
 use olmkit_catalog::edit::{self, Change, ChangedFile, EditError, Request};
 use olmkit_catalog::load::CatalogFiles;
 
-use super::catalog::{catalog_dir, check_visible, load_or_new};
+use super::catalog_files::{catalog_dir, check_visible, load_or_new};
 use crate::exit::Failure;
 use crate::files::OutputDir;
 use crate::image::Access;
@@ -96,7 +96,7 @@ fn check_new(catalog: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let directory = catalog.with_extension("");
-    Err(Failure::misuse(format!("`{}` does not exist, and a new catalog is a directory", catalog.display()))
+    Err(Failure::usage(format!("`{}` does not exist, and a new catalog is a directory", catalog.display()))
         .help(format!("pass a directory, such as `{}`", argument(directory.display()))))
 }
 
@@ -104,7 +104,7 @@ fn check_new(catalog: &Path) -> Result<(), Failure> {
 fn check_is_no_image(catalog: &Path) -> Result<(), Failure> {
     let name = catalog.to_string_lossy();
     match name.parse() {
-        Ok(Input::Image(_)) => Err(Failure::misuse(format!("`{name}` is an image, which cannot be edited")).help(
+        Ok(Input::Image(_)) => Err(Failure::usage(format!("`{name}` is an image, which cannot be edited")).help(
             format!(
                 "write it to a directory, `mkdir catalog && olmkit catalog render {} > catalog/catalog.yaml`, edit it there, and \
                  build the image again",
@@ -185,7 +185,7 @@ fn write(directory: &mut OutputDir, file: &str, changes: &[ChangedFile]) -> Resu
 /// takes longer than to edit it.
 fn load_for(catalog: &Path, request: &Request) -> Result<CatalogFiles, Failure> {
     let Some(package) = request.package() else { return load(catalog) };
-    let fail = |error| Failure::unknown(error).help("give the directory that holds the catalog's files");
+    let fail = |error| Failure::incomplete(error).help("give the directory that holds the catalog's files");
     let files = CatalogFiles::load_mentioning(catalog, &[package]).map_err(fail)?;
     if files.files.is_empty() {
         // What removed the last package leaves an empty directory.
@@ -232,7 +232,7 @@ fn edit_failure(error: EditError, catalog: &Path) -> Failure {
         EditError::Unreadable { findings } => findings.first().is_some_and(is_file),
         _ => false,
     };
-    let failure = if is_unread { Failure::unknown(error) } else { Failure::no(error) };
+    let failure = if is_unread { Failure::incomplete(error) } else { Failure::failed(error) };
     let catalog = argument(catalog.display());
     let failure = match is_broken {
         true => failure.help(format!("run `olmkit catalog validate {catalog}` to list every problem")),

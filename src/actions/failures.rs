@@ -18,18 +18,18 @@ fn exit_of(error: &(dyn Error + 'static)) -> Exit {
         {
             Some(RegistryError::Interrupted) => return Exit::Interrupted,
             Some(RegistryError::TimedOut { .. }) => return Exit::TimedOut,
-            Some(RegistryError::NotACache { .. }) => return Exit::Misuse,
+            Some(RegistryError::NotACache { .. }) => return Exit::Usage,
             _ => next = error.source(),
         }
     }
-    Exit::Unknown
+    Exit::Incomplete
 }
 
 macro_rules! failures {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                Self { exit: exit_of(&error), help: error.help().into(), ..Self::unknown(error) }
+                Self { exit: exit_of(&error), help: error.help().into(), ..Self::incomplete(error) }
             }
         }
     )*};
@@ -39,7 +39,7 @@ failures!(ArchiveError, BlobError, ImageError, InputError, LayerError, LoadError
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let exit = if error.is_misuse() { Exit::Misuse } else { exit_of(&error) };
-        Self { exit, help: error.help().into(), ..Self::unknown(error) }
+        let exit = if error.is_misuse() { Exit::Usage } else { exit_of(&error) };
+        Self { exit, help: error.help().into(), ..Self::incomplete(error) }
     }
 }

@@ -3,7 +3,7 @@
 use olmkit_bundle::finding::Code;
 use olmkit_bundle::{diff, generate, validate};
 
-use super::validate::CUSTOM_CHECK;
+use super::validate::external::CUSTOM_CHECK;
 
 /// Every kind of finding, sorted by suite and name.
 pub fn codes() -> Vec<&'static Code> {

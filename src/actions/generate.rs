@@ -21,7 +21,7 @@ use olmkit_bundle::source::Source;
 use olmkit_bundle::yaml;
 use olmkit_catalog::add::Policy;
 
-use super::catalog;
+use super::catalog_add;
 use super::output::Output;
 use crate::exit::Failure;
 use crate::files::Difference;
@@ -270,7 +270,7 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
         output.check_is_of_package(package.name.as_str())?;
     }
     if inputs.is_empty() {
-        return Err(Failure::misuse("no manifests were given")
+        return Err(Failure::usage("no manifests were given")
             .help("name files or directories, send them to standard input, or list them under `manifests` in the package file"));
     }
     let manifest_texts = inputs.read(package.name.as_str(), &output, request.program_limit)?;
@@ -284,7 +284,7 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
             let channel = request.channel.as_ref().unwrap_or(&package.default_channel);
             let named = package.settings.version_policy.parse().unwrap_or_default();
             let policy = request.policy.unwrap_or(named);
-            let edges = catalog::edges(catalog, channel, &package, policy, request.new_channel)?;
+            let edges = catalog_add::edges(catalog, channel, &package, policy, request.new_channel)?;
             Some(Edge { replaces: edges.replaces, skips: edges.skips, skip_range: edges.skip_range })
         }
         None => None,
@@ -420,7 +420,7 @@ fn finish(
     if let Task::Explain(path) = &task {
         let fields = generate::explain(&generated.draft, path).map_err(|error| {
             let help = error.help.clone();
-            Failure::no(error).help(help)
+            Failure::failed(error).help(help)
         })?;
         return Ok(Outcome::Explained(Explained::of(generated.csv, &fields)));
     }

@@ -145,7 +145,7 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
     let name = Path::new(&request.package_file);
     let is_inside = name.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if name.file_name().is_none() || !is_inside {
-        return Err(Failure::misuse(format!(
+        return Err(Failure::usage(format!(
             "`{}` is not the name of a file in `{}`",
             name.display(),
             directory.display()
@@ -182,7 +182,7 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
     let csv = match base_path.is_some().then(|| Base::of(&manifests)).transpose() {
         Ok(csv) => csv,
         Err(finding) => {
-            return Err(Failure::no(finding.message.clone()).at(finding.place.clone()));
+            return Err(Failure::failed(finding.message.clone()).at(finding.place.clone()));
         }
     };
     let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
@@ -270,7 +270,7 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
         // A run that was interrupted wrote the others, and not the package file.
         let is_written = !package_file.contains_key(name) && files::read(&path).ok() == *bytes;
         if path.exists() && !is_written {
-            return Err(Failure::no(files::FileError::Exists { path })
+            return Err(Failure::failed(files::FileError::Exists { path })
                 .help("edit it, or write another file with `--package-file NAME`"));
         }
     }
@@ -319,7 +319,7 @@ fn check_is_one(chosen: &Chosen, operators: &[OperatorCrate], package_file: &str
     }
     let message =
         format!("the workspace has {} operators with manifests of their own: {}", all.len(), all.join(", "));
-    Err(Failure::no(message).help(format!(
+    Err(Failure::failed(message).help(format!(
         "run `olmkit bundle init` in the directory of one, {} or {last}; if they are one package, write `{}: [{}]` into `{package_file}`",
         first.join(", "),
         chosen.key,
@@ -335,7 +335,7 @@ fn check_is_yaml(name: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let failure =
-        Failure::misuse(format!("`{}` cannot be the package file, which is YAML of its own", name.display()));
+        Failure::usage(format!("`{}` cannot be the package file, which is YAML of its own", name.display()));
     Err(failure.help(match file.as_ref() {
         "Cargo.toml" => "pass a name such as `olmkit.yaml`; in Cargo.toml write the same keys under `[package.metadata.olmkit]`",
         _ => "pass a name such as `olmkit.yaml`",

@@ -26,7 +26,7 @@ pub(super) fn by_package(files: &CatalogFiles) -> Result<Option<FileTree>, Failu
     let is_json = catalog.files.iter().all(|file| file.source.text().trim_start().starts_with('{'));
     let format = if is_json { Format::Json } else { Format::Yaml };
     let mut tree = FileTree::new();
-    for (path, text) in to_files(&catalog, format).map_err(Failure::unknown)? {
+    for (path, text) in to_files(&catalog, format).map_err(Failure::incomplete)? {
         tree.add_file(&path, text)?;
     }
     Ok(Some(tree))

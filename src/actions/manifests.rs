@@ -87,8 +87,9 @@ pub fn run(request: &Request, access: &Access) -> Result<Rendered, Failure> {
     if let (Form::HelmChart(_), Some(Issuer::SelfSigned)) = (&request.form, request.issuer) {
         let error = "a chart cannot carry self-signed certificates: they are valid in one namespace, and that of the release \
                      is not known before `helm install`";
-        return Err(Failure::misuse(error)
-            .help("pass --webhook-certs cert-manager, or write a --kustomize directory"));
+        return Err(
+            Failure::usage(error).help("pass --webhook-certs cert-manager, or write a --kustomize directory")
+        );
     }
     let files = request.bundle.bundle(access)?;
     let config = match &request.config {
@@ -96,7 +97,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Rendered, Failure> {
         Some(path) => {
             let text = read_text(path)?;
             let document = first_document(&text).map_err(|error| {
-                Failure::unknown(format!("`{}` is not valid YAML: {}", path.display(), error.message))
+                Failure::incomplete(format!("`{}` is not valid YAML: {}", path.display(), error.message))
             })?;
             Some(document.root.to_json())
         }
@@ -118,7 +119,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Rendered, Failure> {
     if let (Form::Kustomization(_) | Form::HelmChart(_), false) = (&request.form, unsound.is_empty()) {
         let tool = if let Form::HelmChart(_) = request.form { "Helm" } else { "kustomize" };
         let error = format!("cannot render `{}` for {tool}: {}", request.bundle, unsound.join("; "));
-        return Err(Failure::no(error).help("correct the bundle's manifests"));
+        return Err(Failure::failed(error).help("correct the bundle's manifests"));
     }
     let mut warnings = unsound;
     if lacks_own_leases(&objects, &request.namespace) {
@@ -132,7 +133,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Rendered, Failure> {
         Form::Yaml => Content::Stream(FileText { text: stream(&objects)? }),
         Form::Json => {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-            let text = serde_json::to_string_pretty(&list).map_err(Failure::unknown)? + "\n";
+            let text = serde_json::to_string_pretty(&list).map_err(Failure::incomplete)? + "\n";
             Content::Stream(FileText { text })
         }
         Form::Kustomization(directory) => {
@@ -163,11 +164,11 @@ fn refused(request: &Request, error: &RenderError) -> Failure {
         format!("run `olmkit bundle validate --suite olm,olm-v1 {bundle}`")
     });
     let is_misuse = matches!(error, RenderError::Namespace { .. } | RenderError::Contradiction { .. });
-    let exit = if is_misuse { Exit::Misuse } else { Exit::No };
+    let exit = if is_misuse { Exit::Usage } else { Exit::Failed };
     Failure {
         help: help.into(),
         exit,
-        ..Failure::unknown(format!("cannot render `{}`: {error}", request.bundle))
+        ..Failure::incomplete(format!("cannot render `{}`: {error}", request.bundle))
     }
 }
 
@@ -189,7 +190,7 @@ fn fill(
 }
 
 fn yaml(object: &Value) -> Result<String, Failure> {
-    write::to_string(object).map_err(Failure::unknown)
+    write::to_string(object).map_err(Failure::incomplete)
 }
 
 fn stream(objects: &[Value]) -> Result<String, Failure> {

@@ -179,7 +179,7 @@ fn failure_exit(error: &crate::lifecycle::engine::EngineError) -> Exit {
     use crate::lifecycle::engine::EngineError;
     match error {
         EngineError::Cluster(ClusterError::Interrupted) => Exit::Interrupted,
-        _ => Exit::Unknown,
+        _ => Exit::Incomplete,
     }
 }
 
@@ -203,7 +203,7 @@ fn release(request: &Request, timeout: Duration) -> Result<Release, Failure> {
 
 fn refused(error: ReleaseError) -> Failure {
     let help = error.help();
-    let failure = Failure::no(error);
+    let failure = Failure::failed(error);
     match help {
         Some(help) => failure.help(help),
         None => failure,
@@ -217,9 +217,9 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
         if path == Path::new("-") {
             let mut text = String::new();
             let mut input = std::io::stdin().lock().take(MAX_STDIN + 1);
-            input.read_to_string(&mut text).map_err(Failure::unknown)?;
+            input.read_to_string(&mut text).map_err(Failure::incomplete)?;
             if text.len() as u64 > MAX_STDIN {
-                return Err(Failure::unknown(format!(
+                return Err(Failure::incomplete(format!(
                     "standard input is larger than {} MiB",
                     MAX_STDIN >> 20
                 )));
@@ -229,7 +229,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
         }
         let found = if path.is_dir() {
             let found = files::below(path, |_| false).map_err(|error| {
-                Failure::unknown(format!("cannot read the directory `{}`: {error}", path.display()))
+                Failure::incomplete(format!("cannot read the directory `{}`: {error}", path.display()))
             })?;
             let is_manifest = |file: &PathBuf| {
                 file.extension()
@@ -240,7 +240,10 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
             vec![path.clone()]
         };
         if found.is_empty() {
-            return Err(Failure::no(format!("no manifests (*.yaml, *.yml, *.json) in `{}`", path.display())));
+            return Err(Failure::failed(format!(
+                "no manifests (*.yaml, *.yml, *.json) in `{}`",
+                path.display()
+            )));
         }
         for file in found {
             texts.push((file.display().to_string(), files::read_text(&file)?));

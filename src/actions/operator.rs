@@ -1,13 +1,16 @@
 //! The operator verbs: which cluster, which catalogs, and what is kept of it.
 
+mod bundles;
 mod catalog_source;
 pub mod channel_test;
+mod failures;
 mod held;
 pub mod kind;
 mod made;
 mod simulated;
 mod sources;
 pub mod stock;
+mod verb;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -18,20 +21,17 @@ use crate::exit::{Exit, Failure};
 use crate::image::Access;
 use crate::input::Input;
 use crate::lifecycle::api::{Key, known};
-use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
-use crate::lifecycle::decide::{Accept, Stuck};
-use crate::lifecycle::doctor::{self, Diagnosis, Scope, diagnose};
-use crate::lifecycle::engine::{Account, ContentError, Engine, EngineError, Options, Planned, Progress};
-use crate::lifecycle::install::Install;
+use crate::lifecycle::cluster::{Cluster, Selection};
+use crate::lifecycle::doctor::{self, Diagnosis, Scope};
+use crate::lifecycle::engine::{Account, Engine, Options, Planned, Progress};
 use crate::lifecycle::kubernetes::{self, Choice, ConnectError, Impersonation, Kubernetes};
-use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::look::Description;
 use crate::lifecycle::observe::Row;
-use crate::lifecycle::policy::{Policy, Violation};
+use crate::lifecycle::operator::Operator;
+use crate::lifecycle::policy::Violation;
 use crate::lifecycle::preview::Preview;
-use crate::lifecycle::rollback::Rollback;
 use crate::lifecycle::sources::{Add, Origin, Source};
-use crate::lifecycle::uninstall::{Removed, Uninstall};
-use crate::lifecycle::upgrade::Upgrade;
+use crate::lifecycle::uninstall::Removed;
 
 use super::parallel::in_parallel;
 use crate::limits::Limits;
@@ -39,9 +39,12 @@ use crate::sentence::{Help, Sentence};
 use crate::shell::{Reach, command};
 use catalog_source::served;
 pub use catalog_source::{NewCatalog, SourceVerb, is_on_disk};
+pub(super) use failures::failure;
+use failures::{NOTHING_CHANGED, START_OVER, explained, is_unexplained};
 pub use made::NewBundle;
 use made::SingleBundleCatalog;
 use sources::Sources;
+pub use verb::Verb;
 
 /// Which cluster it is about, and where what its catalogs hold is read.
 #[derive(Debug, Default)]
@@ -79,101 +82,21 @@ impl Target {
         let mut seen = BTreeSet::new();
         for context in &self.contexts {
             if context.is_empty() {
-                return Err(Failure::misuse("a context without a name")
+                return Err(Failure::usage("a context without a name")
                     .help("separate the names in --contexts with one comma each"));
             }
             if !seen.insert(context.clone()) {
-                return Err(Failure::misuse(format!("the context `{context}` is given twice")));
+                return Err(Failure::usage(format!("the context `{context}` is given twice")));
             }
         }
         let mut files = BTreeSet::new();
         for file in &self.simulate {
             if !files.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
-                return Err(Failure::misuse(format!("`{}` is given twice", file.display())));
+                return Err(Failure::usage(format!("`{}` is given twice", file.display())));
             }
         }
         Ok(())
     }
-}
-
-/// What to do.
-#[derive(Clone, Debug)]
-pub enum Verb {
-    /// `operator install`
-    Install {
-        /// What, and where.
-        request: Box<Install>,
-        /// A bundle that no catalog has yet.
-        bundle: Option<NewBundle>,
-    },
-    /// `operator upgrade`
-    Upgrade(Upgrade),
-    /// `operator approve`
-    Approve {
-        /// The Subscription, or its package.
-        name: String,
-        /// Its namespace.
-        namespace: Option<String>,
-        /// What else the plan may carry.
-        accept: Accept,
-        /// What it has to meet.
-        policy: Option<Policy>,
-    },
-    /// `operator plan`
-    Plan {
-        /// The Subscription, or its package.
-        name: String,
-        /// Its namespace.
-        namespace: Option<String>,
-        /// What it is held against.
-        policy: Option<Policy>,
-    },
-    /// `operator status`
-    Status {
-        /// The Subscription, or its package.
-        name: String,
-        /// Its namespace.
-        namespace: Option<String>,
-    },
-    /// `operator describe`
-    Describe {
-        /// The Subscription, or its package.
-        name: String,
-        /// Its namespace.
-        namespace: Option<String>,
-    },
-    /// `operator list`
-    List {
-        /// The namespace; none for all.
-        namespace: Option<String>,
-    },
-    /// `operator watch`
-    Watch {
-        /// The namespace; none for all.
-        namespace: Option<String>,
-        /// How often to look.
-        interval: Duration,
-    },
-    /// `operator doctor`
-    Doctor {
-        /// The Subscription, or its package; none for all.
-        name: Option<String>,
-        /// The namespace; none for all.
-        namespace: Option<String>,
-        /// Whether safe repairs are applied.
-        fix: bool,
-    },
-    /// `operator uninstall`
-    Uninstall(Uninstall),
-    /// `source …`
-    Source(SourceVerb),
-    /// `operator rollback`
-    Rollback {
-        /// What, and how far.
-        request: Rollback,
-        /// Where custom resources are kept.
-        backup: PathBuf,
-    },
 }
 
 /// What came of a verb on one cluster.
@@ -228,7 +151,7 @@ pub fn run(
     target.check()?;
     if !target.simulate.is_empty() {
         if matches!(verb, Verb::Watch { .. }) {
-            return Err(Failure::misuse("a simulated cluster changes only while a command runs on it")
+            return Err(Failure::usage("a simulated cluster changes only while a command runs on it")
                 .help(Sentence::from("see ") + command!("olmkit operator list")));
         }
         verb.has_namespace()?;
@@ -289,92 +212,6 @@ impl VerbContext<'_> {
     /// Whether something is changed, and not only told.
     fn changes(&self) -> bool {
         self.verb.writes() && !self.options.dry_run
-    }
-}
-
-impl Verb {
-    /// The same in a namespace, where none is named, and the namespace that it is then about: none where it looks everywhere.
-    fn within(&self, default: Option<&str>) -> (Self, Option<String>) {
-        let needed = |namespace: &mut String| {
-            if namespace.is_empty() {
-                default.unwrap_or_default().clone_into(namespace);
-            }
-            Some(namespace.clone())
-        };
-        let wanted = |namespace: &mut Option<String>| {
-            *namespace = namespace.take().or_else(|| default.map(str::to_owned));
-            namespace.clone()
-        };
-        let mut verb = self.clone();
-        let namespace = match &mut verb {
-            Self::Install { request, .. } => needed(&mut request.namespace),
-            Self::Source(SourceVerb::Add { wanted, .. }) => needed(&mut wanted.namespace),
-            Self::Upgrade(request) => wanted(&mut request.namespace),
-            Self::Uninstall(request) => wanted(&mut request.namespace),
-            Self::Rollback { request, .. } => wanted(&mut request.namespace),
-            Self::Source(
-                SourceVerb::List { namespace }
-                | SourceVerb::Remove { namespace, .. }
-                | SourceVerb::Refresh { namespace, .. },
-            )
-            | Self::Approve { namespace, .. }
-            | Self::Plan { namespace, .. }
-            | Self::Status { namespace, .. }
-            | Self::Describe { namespace, .. }
-            | Self::Doctor { namespace, .. }
-            | Self::Watch { namespace, .. }
-            | Self::List { namespace } => wanted(namespace),
-        };
-        (verb, namespace)
-    }
-
-    /// Whether it changes a cluster.
-    fn writes(&self) -> bool {
-        !matches!(
-            self,
-            Self::Status { .. }
-                | Self::Describe { .. }
-                | Self::List { .. }
-                | Self::Watch { .. }
-                | Self::Doctor { fix: false, .. }
-                | Self::Plan { .. }
-                | Self::Source(SourceVerb::List { .. })
-        )
-    }
-
-    /// Whether a simulated cluster may begin with it.
-    fn is_first(&self) -> bool {
-        matches!(self, Self::Source(SourceVerb::Add { .. }))
-    }
-
-    /// The operator that is waited for.
-    fn subject(&self) -> Option<(String, Option<String>)> {
-        match self {
-            Self::Install { request, .. } => {
-                let name = request.name.clone().unwrap_or_else(|| request.package.clone());
-                (!name.is_empty()).then(|| (name, Some(request.namespace.clone())))
-            }
-            Self::Upgrade(request) => Some((request.name.clone(), request.namespace.clone())),
-            Self::Rollback { request, .. } => Some((request.name.clone(), request.namespace.clone())),
-            Self::Approve { name, namespace, .. } => Some((name.clone(), namespace.clone())),
-            _ => None,
-        }
-    }
-
-    /// An operator is installed into a namespace; the other verbs find theirs.
-    fn has_namespace(&self) -> Result<(), Failure> {
-        match self {
-            Self::Install { request, .. } if request.namespace.is_empty() => {
-                Err(Failure::misuse("no namespace given")
-                    .help("pass --namespace, or set one in the current context"))
-            }
-            Self::Source(SourceVerb::Add { wanted, .. }) if wanted.namespace.is_empty() => {
-                Err(Failure::misuse("no namespace given").help(
-                    "pass --namespace: OLM's own, such as `olm`, to offer the catalog to every namespace, or another one",
-                ))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -578,16 +415,16 @@ pub(super) fn connect(choice: &Choice, otherwise: &str, limit: Duration) -> Resu
     Kubernetes::connect_within(choice, Limits::begin(limit)).map_err(|error| match error {
         ConnectError::Interrupted => Failure::interrupted().help(Help::from(NOTHING_CHANGED).and(START_OVER)),
         ConnectError::TimedOut { help, .. } => {
-            Failure { exit: Exit::TimedOut, ..Failure::unknown(error) }.help(help)
+            Failure { exit: Exit::TimedOut, ..Failure::incomplete(error) }.help(help)
         }
-        ConnectError::Credentials { what, hint } => Failure::unknown(what).help(hint.unwrap_or_else(|| {
+        ConnectError::Credentials { what, hint } => Failure::incomplete(what).help(hint.unwrap_or_else(|| {
             "log in again, or run the plugin by itself to see why: `kubectl config view --minify` shows how it is called".into()
         })),
         _ if choice.kubeconfig.is_none() && kubernetes::no_kubeconfig() => {
-            Failure::unknown("no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist")
+            Failure::incomplete("no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist")
                 .help(format!("pass --kubeconfig FILE{otherwise}"))
         }
-        error => Failure::unknown(error).help(format!(
+        error => Failure::incomplete(error).help(format!(
             "name a kubeconfig with --kubeconfig, a context with --context{}",
             otherwise.replace("or --simulate", "or simulate with --simulate")
         )),
@@ -596,30 +433,6 @@ pub(super) fn connect(choice: &Choice, otherwise: &str, limit: Duration) -> Resu
 
 /// How long the cluster is asked why a verb got stuck.
 const LAST_LOOK: Duration = Duration::from_secs(3);
-
-/// Whether a verb timed out before the doctor had found out why.
-fn is_unexplained(failure: &Failure) -> bool {
-    let error = failure.error.downcast_ref::<EngineError>();
-    matches!(error, Some(EngineError::TimedOut { suspicion: None, .. }))
-}
-
-/// Names the root cause of a wait that timed out, and its repairs, if the doctor finds one.
-fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Failure) -> Failure {
-    let Some((name, namespace)) = verb.subject() else { return failure };
-    let scope = Scope { name: Some(name), namespace };
-    let now = cluster.time_of_day();
-    let Ok(seen) = doctor::observe(cluster, &scope, Some(now)) else { return failure };
-    let diagnosis = diagnose(&seen, &scope);
-    let (Some(cause), Some(operator)) = (diagnosis.causes.first(), diagnosis.operators.first()) else {
-        return failure;
-    };
-    let found = Stuck::of(cause, &operator.namespace);
-    if let Some(EngineError::TimedOut { suspicion, .. }) = failure.error.downcast_mut::<EngineError>() {
-        failure.help = found.help.clone().and(failure.help.into_sentences());
-        *suspicion = Some(found);
-    }
-    failure
-}
 
 fn one(
     cluster: &mut dyn Cluster,
@@ -745,107 +558,4 @@ fn check_namespace(cluster: &mut dyn Cluster, namespace: &str) -> Result<(), Fai
     // Without them there is only no suggestion.
     let _ = cluster.each(&known::NAMESPACE, None, &selection, &mut |found| names.push(Key::of(&found).name));
     Err(super::doctor::no_namespace(namespace, "", names.iter().map(String::as_str)))
-}
-
-/// What is said when a verb was interrupted before it did something.
-const NOTHING_CHANGED: &str = "nothing was changed";
-const START_OVER: &str = "run the same command again to start over";
-/// What is said when a verb did something and did not get to its end.
-const RESUME: &str = "run the same command again to resume";
-
-/// The writes that were done, as a sentence says them.
-fn done_so_far(done: &[Planned]) -> String {
-    let past = |verb| match verb {
-        "create" => "created",
-        "patch" => "changed",
-        _ => "deleted",
-    };
-    let lines: Vec<String> =
-        done.iter().map(|one| format!("{} {}", past(one.verb), one.key.placed())).collect();
-    match lines.len() {
-        0 => NOTHING_CHANGED.to_owned(),
-        // Enough to know where it was.
-        count if count > MOST_TOLD => {
-            format!("done: {} and {} more", lines[..MOST_TOLD].join(", "), count - MOST_TOLD)
-        }
-        _ => format!("done: {}", lines.join(", ")),
-    }
-}
-
-/// The writes that are named when a command is interrupted.
-const MOST_TOLD: usize = 12;
-
-/// What a verb had still to do, as a sentence says it. That it has waited for something is no news where it timed out.
-fn left_to_do(account: &Account, exit: Exit) -> Option<String> {
-    let Account { awaited, left, .. } = account;
-    // What is waited for may be the first of what is left.
-    let is_awaited =
-        |one: &&String| one.split('`').nth(1).is_some_and(|name| awaited.contains(&format!("`{name}`")));
-    let left = &left[usize::from(left.first().filter(is_awaited).is_some())..];
-    let wait = (exit == Exit::Interrupted && !awaited.is_empty()).then(|| format!("wait for {awaited}"));
-    let told = left.len().min(MOST_TOLD);
-    let steps: Vec<&str> = wait.iter().chain(&left[..told]).map(String::as_str).collect();
-    match (steps.join(", "), left.len() - told) {
-        (steps, 0) if steps.is_empty() => None,
-        (steps, 0) => Some(format!("left: {steps}")),
-        (steps, more) => Some(format!("left: {steps} and {more} more")),
-    }
-}
-
-/// How a verb's failure ends the command, and the way out.
-pub(super) fn failure(error: EngineError, account: &Account) -> Failure {
-    let (exit, mut help) = match &error {
-        EngineError::Stuck(stuck) => (Exit::No, stuck.help.clone()),
-        EngineError::Refused { help, .. } => (Exit::No, help.clone()),
-        EngineError::TimedOut { suspicion, .. } => {
-            (Exit::TimedOut, suspicion.as_ref().map(|stuck| stuck.help.clone()).unwrap_or_default())
-        }
-        EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, Help::default()),
-        EngineError::Cluster(error @ ClusterError::TimedOut { .. }) => (Exit::TimedOut, error.help().into()),
-        EngineError::Cluster(error) => (Exit::Unknown, error.help().into()),
-        EngineError::Rights { missing } => {
-            let rules: Vec<Sentence> = missing.iter().map(|right| right.rule().into()).collect();
-            (Exit::Unknown, rules.into())
-        }
-        EngineError::Backup { .. } => (Exit::Unknown, "choose a directory for them with --backup-dir".into()),
-        EngineError::Bundle { source, .. } => match source {
-            ContentError::NotFound { .. } => {
-                (Exit::No, "push it again: what it stores has to fit the CRDs of that version".into())
-            }
-            _ => (
-                Exit::Unknown,
-                "check the registry, and the credentials for it (--authfile, --creds): the CRDs of that version are read from there".into(),
-            ),
-        },
-        EngineError::Catalog { source, .. } => {
-            let elsewhere = "say where the catalog can be read with --catalog-from";
-            match source.downcast_ref() {
-                // What is said of an interruption follows.
-                Some(sources::FailureSource(failure)) if failure.exit == Exit::Interrupted => {
-                    (failure.exit, Help::default())
-                }
-                Some(sources::FailureSource(failure)) => (failure.exit, failure.help.clone().or(elsewhere)),
-                None => (Exit::Unknown, elsewhere.into()),
-            }
-        }
-    };
-    let is_over = matches!(exit, Exit::Interrupted | Exit::TimedOut);
-    let has_begun = !account.done.is_empty();
-    if exit == Exit::Interrupted || is_over && has_begun {
-        help = help.and(done_so_far(&account.done));
-    }
-    if let Some(left) =
-        left_to_do(account, exit).filter(|_| is_over && (has_begun || exit == Exit::Interrupted))
-    {
-        help = help.and(left);
-    }
-    match (has_begun, exit) {
-        (true, _) => {
-            let resume = account.resume.clone().unwrap_or_else(|| RESUME.into());
-            help = help.and(Sentence::from("changes were kept; ") + resume);
-        }
-        (false, Exit::Interrupted) => help = help.and(START_OVER),
-        (false, _) => {}
-    }
-    Failure { exit, error: Box::<dyn Error + Send + Sync>::from(error), place: None, help }
 }

@@ -71,7 +71,7 @@ impl Output {
             return Ok(());
         }
         let error = format!("`{}` is the output, and cannot be input too", input.display());
-        Err(Failure::misuse(error).help("name the operator's own manifests, or choose another --output-dir"))
+        Err(Failure::usage(error).help("name the operator's own manifests, or choose another --output-dir"))
     }
 
     /// Refuses a directory that plainly is something else than a bundle.
@@ -81,7 +81,7 @@ impl Output {
         let error = format!("`{}` is not a bundle: it contains `{mark}`", self.path.display());
         let help = "choose a directory for the bundle alone, such as `--output-dir bundle`, or pass --force to write \
                     `manifests/` and `metadata/` there; other files stay as they are";
-        Err(Failure::misuse(error).help(help))
+        Err(Failure::usage(error).help(help))
     }
 
     /// Refuses an output directory with manifests that an input would be expected to have: they are below the input, and nothing
@@ -108,7 +108,7 @@ impl Output {
         );
         let help =
             "choose another --output-dir for the bundle alone, or pass --force to leave these manifests out";
-        Err(Failure::misuse(error).help(help))
+        Err(Failure::usage(error).help(help))
     }
 
     /// Refuses to replace the bundle of another package.
@@ -123,7 +123,7 @@ impl Output {
             "choose another directory, such as `--output-dir {}`; or pass --force to replace the bundle of `{other}`",
             argument(beside.display())
         );
-        Err(Failure::misuse(error).help(help))
+        Err(Failure::usage(error).help(help))
     }
 
     /// Refuses to replace files that somebody else wrote, unless they say the same already.
@@ -157,7 +157,7 @@ impl Output {
             "{}to replace {them}, pass --force; or choose another --output-dir",
             base.unwrap_or_default()
         );
-        Err(Failure::misuse(error).help(help))
+        Err(Failure::usage(error).help(help))
     }
 
     /// What the directories that these files go to, and those that bundles have, hold besides.
@@ -252,7 +252,7 @@ pub(super) fn check_is_no_bundle(input: &Path) -> Result<(), Failure> {
         argument(&shown),
         argument(&csv)
     );
-    Err(Failure::misuse(format!(
+    Err(Failure::usage(format!(
         "`{}` is a bundle already, not the manifests of an operator",
         input.display()
     ))

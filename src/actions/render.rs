@@ -6,7 +6,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::load::BundleFiles;
+use olmkit_bundle::names::ImageRef;
 use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::suggest::nearest;
 use olmkit_catalog::draw::{self, Drawing};
 use olmkit_catalog::edit::VALUE_HELP;
 use olmkit_catalog::fbc::write::{self, Format};
@@ -16,14 +18,15 @@ use olmkit_catalog::render::{self, Form, Rendered};
 use olmkit_catalog::template::{self, BundleSource, Component, Strategy, Template, TemplateError};
 
 use super::absent::{What, Within};
-use super::catalog::{complete, render_bundle};
 use super::parallel::in_parallel;
+use super::readable::check_readable;
 use crate::actions::results::FileText;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, OutputDir};
-use crate::image::Access;
+use crate::image::{Access, Place};
 use crate::input::{CONFIGS_LABEL, Input};
 use crate::sentence::Help;
+use crate::shell::argument;
 
 /// What to render.
 #[derive(Debug)]
@@ -66,21 +69,21 @@ pub fn render(request: &Request, access: &Access) -> Result<FileText, Failure> {
         }
     }
     if request.form == Form::Metadata {
-        render::migrate(&mut catalog).map_err(Failure::no)?;
+        render::migrate(&mut catalog).map_err(Failure::failed)?;
     }
-    Ok(FileText { text: write::to_text(&catalog, request.format).map_err(Failure::no)? })
+    Ok(FileText { text: write::to_text(&catalog, request.format).map_err(Failure::failed)? })
 }
 
 /// Refuses a catalog of which a part cannot be read, or not be written anew.
 fn writable(catalog: &Catalog<'_>, input: &Input) -> Result<(), Failure> {
-    complete(catalog, input)?;
+    check_readable(catalog, input)?;
     catalog.check_values().map_err(|fault| {
         let why = match &fault.kind {
             FaultKind::Syntax(why) => why.as_str(),
             _ => "it cannot be read",
         };
         let error = format!("a value of `{input}` cannot be written: {why}");
-        Failure::no(error).at(Some(catalog.place(fault.at))).help(VALUE_HELP)
+        Failure::failed(error).at(Some(catalog.place(fault.at))).help(VALUE_HELP)
     })
 }
 
@@ -147,7 +150,7 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
             let flag = request.output_dir.as_ref().map(|_| "--output-dir");
             if let Some(flag) = flag.or(request.component.as_ref().map(|_| "--component")) {
                 let error = format!("`{flag}` needs a composite template, which `{name}` is not");
-                return Err(Failure::misuse(error).help("redirect standard output to a file instead"));
+                return Err(Failure::usage(error).help("redirect standard output to a file instead"));
             }
             let catalog = template.render(&source).map_err(template_failure)?;
             return Ok(FileText { text: shown(&catalog, request)? });
@@ -164,13 +167,13 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
             let names: Vec<_> =
                 composite.components.iter().map(|found| format!("`{}`", found.name)).collect();
             let error = "the composite has no such component";
-            Err(Failure::no(error).help(format!("there are {}", names.join(", "))))
+            Err(Failure::failed(error).help(format!("there are {}", names.join(", "))))
         }
         (None, [(_, text)]) => Ok(FileText { text: text.clone() }),
-        (None, _) => Err(Failure::misuse("a composite template expands to several catalogs")
+        (None, _) => Err(Failure::usage("a composite template expands to several catalogs")
             .help("pass --output-dir, or choose one with --component")),
         (Some(_), _) if matches!(request.shown, Shown::Mermaid) => {
-            Err(Failure::misuse("catalogs are not written as Mermaid")
+            Err(Failure::usage("catalogs are not written as Mermaid")
                 .help("leave out --output-dir, and choose a catalog with --component"))
         }
         (Some(dir), _) => {
@@ -185,7 +188,7 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
                 let name = file.to_string_lossy().into_owned();
                 if files.insert(name, Some(catalog)).is_some() {
                     let error = format!("two components of the composite make `{}`", file.display());
-                    return Err(Failure::no(error).help("give one of them another `output`"));
+                    return Err(Failure::failed(error).help("give one of them another `output`"));
                 }
             }
             let mut output = OutputDir::open(dir)?;
@@ -203,19 +206,19 @@ fn check_replaced(path: &Path, new: &str) -> Result<(), Failure> {
     if !path.is_file() {
         return Ok(());
     }
-    let old = CatalogFiles::load(path).map_err(Failure::unknown)?;
+    let old = CatalogFiles::load(path).map_err(Failure::incomplete)?;
     let catalog = Catalog::parse(&old);
     let is_empty = catalog.packages.is_empty() && catalog.channels.is_empty() && catalog.bundles.is_empty();
     if is_empty || !catalog.faults.is_empty() {
         let error = format!("`{}` exists and is not a catalog", path.display());
-        return Err(Failure::misuse(error).help("move it away, or choose another --output-dir"));
+        return Err(Failure::usage(error).help("move it away, or choose another --output-dir"));
     }
     let new = CatalogFiles::from_text("", new);
     let new = Catalog::parse(&new);
     let is_kept = |name: &str| new.packages.iter().any(|package| *package.name == *name);
     if let Some(lost) = catalog.packages.iter().find(|package| !is_kept(&package.name)) {
         let error = format!("`{}` has the package `{}`, which would be lost", path.display(), lost.name);
-        return Err(Failure::misuse(error).help("move it away, or choose another --output-dir"));
+        return Err(Failure::usage(error).help("move it away, or choose another --output-dir"));
     }
     Ok(())
 }
@@ -248,17 +251,17 @@ fn below(path: &str) -> Result<&Path, Failure> {
     if stays {
         Ok(path)
     } else {
-        Err(Failure::no(format!("`{}` is outside of the output directory", path.display())))
+        Err(Failure::failed(format!("`{}` is outside of the output directory", path.display())))
     }
 }
 
 fn shown(catalog: &Catalog<'_>, request: &TemplateRequest) -> Result<String, Failure> {
     match request.shown {
-        Shown::Catalog(format) => write::to_text(catalog, format).map_err(Failure::no),
+        Shown::Catalog(format) => write::to_text(catalog, format).map_err(Failure::failed),
         Shown::Mermaid => {
             let mut options = draw::Options::default();
             options.v0_semantics = true;
-            let drawing = Drawing::of(catalog, &options).map_err(Failure::no)?;
+            let drawing = Drawing::of(catalog, &options).map_err(Failure::failed)?;
             Ok(drawing.text(draw::Format::Mermaid))
         }
     }
@@ -270,7 +273,7 @@ fn read(file: &Path) -> Result<(String, String), Failure> {
     }
     let mut text = String::new();
     let read = io::stdin().take(MAX_TEMPLATE).read_to_string(&mut text);
-    read.map_err(|error| Failure::unknown(ReadError::StandardInput(error)))?;
+    read.map_err(|error| Failure::incomplete(ReadError::StandardInput(error)))?;
     Ok(("standard input".into(), text))
 }
 
@@ -297,14 +300,14 @@ fn map(file: &Path) -> Result<HashMap<String, PathBuf>, Failure> {
     {
         let Some((reference, directory)) = line.split_once('\t') else {
             let error = ReadError::Map { file: file.display().to_string(), line: at + 1 };
-            return Err(Failure::no(error));
+            return Err(Failure::failed(error));
         };
         let (reference, directory) = (reference.trim().to_owned(), PathBuf::from(directory.trim()));
         if let Some(other) = map.insert(reference.clone(), directory.clone())
             && other != directory
         {
             let error = ReadError::MapTwice { file: file.display().to_string(), line: at + 1, reference };
-            return Err(Failure::misuse(error));
+            return Err(Failure::usage(error));
         }
     }
     Ok(map)
@@ -350,16 +353,16 @@ impl Source<'_> {
             Some(map) => match map.get(reference) {
                 Some(directory) => Input::Disk(directory.clone()).bundle(self.access)?,
                 None => {
-                    return Err(Failure::no("the file given by --bundles does not have it")
+                    return Err(Failure::failed("the file given by --bundles does not have it")
                         .help("add a line with the reference, a tab and the bundle's directory"));
                 }
             },
-            None => reference.parse::<Input>().map_err(Failure::no)?.bundle(self.access)?,
+            None => reference.parse::<Input>().map_err(Failure::failed)?.bundle(self.access)?,
         };
         let options = render::Options::new(reference, self.form);
         render::bundle(&Bundle::parse(&files), &options).map_err(|error| {
             let place = error.place().cloned();
-            Failure::no(error).at(place)
+            Failure::failed(error).at(place)
         })
     }
 }
@@ -385,7 +388,7 @@ pub fn convert(
             template::ConvertError::NoPackage { package } => Some(within.help(What::Package, package)),
             error => error.help().map(str::to_owned),
         };
-        Failure::no(error).help(help).at(place)
+        Failure::failed(error).help(help).at(place)
     })?;
     Ok(FileText { text })
 }
@@ -398,15 +401,80 @@ fn template_failure(error: TemplateError) -> Failure {
                 let (exit, place, help) = (error.exit, error.place.take(), std::mem::take(&mut error.help));
                 Failure { exit, error: Box::new(error), place, help }
             }
-            Err(source) => Failure::no(TemplateError::Source(source)),
+            Err(source) => Failure::failed(TemplateError::Source(source)),
         },
         error => {
             let (place, help) = (error.place().cloned(), error.help());
-            let failure = Failure::no(error).at(place);
+            let failure = Failure::failed(error).at(place);
             match help {
                 Some(help) => failure.help(help),
                 None => failure,
             }
         }
     }
+}
+
+/// A bundle as catalogs hold it. Its image is what the template says, else the one in a registry that it was read from.
+pub(super) fn render_bundle(
+    parsed: &Bundle<'_>,
+    input: &Input,
+    template: Option<&str>,
+    form: Form,
+) -> Result<Rendered, Failure> {
+    let image = match (template, input) {
+        (Some(template), _) => fill(template, parsed)?,
+        (None, Input::Image(Place::Registry(reference))) => reference.whole(),
+        _ => String::new(),
+    };
+    if let Err(error) = image.parse::<ImageRef>()
+        && !image.is_empty()
+    {
+        return Err(Failure::usage(error).help(
+            "give --image-ref-template a reference such as `registry.example.com/{{.Package}}:v{{.Version}}`",
+        ));
+    }
+    render::bundle(parsed, &render::Options::new(image, form)).map_err(|error| {
+        let place = error.place().cloned();
+        Failure::failed(error).at(place).help(format!("run `olmkit bundle validate {}`", argument(input)))
+    })
+}
+
+/// Fills in what opm's templates know.
+///
+/// # Errors
+/// The template has another field, or one that does not end.
+fn fill(template: &str, bundle: &Bundle<'_>) -> Result<String, Failure> {
+    let package = bundle.annotations().map(|annotations| annotations.package()).unwrap_or_default();
+    let csv = bundle.csv().map(|csv| csv.typed);
+    let name = csv.map(|csv| csv.name()).unwrap_or_default();
+    let version = csv.map(|csv| csv.spec.version.as_str()).unwrap_or_default();
+    let values = [("Package", package.as_str()), ("Name", name), ("Version", version)];
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, from)) = rest.split_once("{{") {
+        let Some((key, after)) = from.split_once("}}") else {
+            let error =
+                format!("`--image-ref-template` has a field without `}}}}`: `{{{{{}`", from.escape_debug());
+            return Err(Failure::usage(error).help("write it like `{{.Version}}`"));
+        };
+        let key = key.trim();
+        let Some((_, value)) = values.iter().find(|(name, _)| key.strip_prefix('.') == Some(*name)) else {
+            return Err(unknown_field(key));
+        };
+        text += before;
+        text += value;
+        rest = after;
+    }
+    Ok(text + rest)
+}
+
+fn unknown_field(key: &str) -> Failure {
+    const FIELDS: [&str; 3] = ["Package", "Name", "Version"];
+    let near =
+        nearest(key.trim_start_matches('.'), FIELDS).map(|near| format!("did you mean `{{{{.{near}}}}}`? "));
+    let error = format!("`--image-ref-template` has no field `{{{{{}}}}}`", key.escape_debug());
+    Failure::usage(error).help(format!(
+        "{}the fields are `{{{{.Package}}}}`, `{{{{.Name}}}}` and `{{{{.Version}}}}`",
+        near.unwrap_or_default()
+    ))
 }

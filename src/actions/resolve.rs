@@ -168,7 +168,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Resolved, Failure> {
     if let Some(twice) =
         names().enumerate().find_map(|(at, name)| names().skip(at + 1).find(|other| *other == name))
     {
-        return Err(Failure::misuse(format!("two catalogs are called `{twice}`"))
+        return Err(Failure::usage(format!("two catalogs are called `{twice}`"))
             .help("give each `--catalog` a name of its own"));
     }
     let files: Vec<_> =
@@ -202,7 +202,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Resolved, Failure> {
         Ok(resolution) => Resolved::of(resolution, &installed),
         Err(ResolveError::Unsatisfiable { constraints }) => Resolved::unsatisfiable(constraints),
         Err(error) => {
-            let failure = Failure::no(error);
+            let failure = Failure::failed(error);
             let mut sentence = failure.to_string();
             failure.causes().iter().for_each(|cause| sentence += &format!(": {cause}"));
             Resolved::failed(Direction::Error, sentence)
@@ -220,7 +220,7 @@ fn subscription(
     let catalog = match &asked.catalog {
         Some(name) => named.iter().position(|named| named.name == *name).ok_or_else(|| {
             let names: Vec<_> = named.iter().map(|named| format!("`{}`", named.name)).collect();
-            Failure::misuse(format!("there is no catalog `{name}`"))
+            Failure::usage(format!("there is no catalog `{name}`"))
                 .help(format!("there are {}", names.join(", ")))
         })?,
         None if named.len() == 1 => 0,
@@ -229,7 +229,7 @@ fn subscription(
             _ => {
                 let error =
                     format!("the Subscription to `{}` does not say from which catalog", asked.package);
-                return Err(Failure::misuse(error).help("add `,catalog=NAME`"));
+                return Err(Failure::usage(error).help("add `,catalog=NAME`"));
             }
         },
     };
@@ -258,7 +258,7 @@ fn existing(
             let document = document.map_err(|error| {
                 let source = olmkit_bundle::source::Source::new(path.display().to_string(), &text);
                 let place = Place::new(&source, error.span);
-                Failure::unknown(error).at(Some(place))
+                Failure::incomplete(error).at(Some(place))
             })?;
             let manifest = document.root.to_json();
             let items = manifest["items"].as_array().cloned();
@@ -269,7 +269,7 @@ fn existing(
             }
         }
         if existing.len() == before && !is_list {
-            return Err(Failure::misuse(format!("`{}` holds no ClusterServiceVersion", path.display()))
+            return Err(Failure::usage(format!("`{}` holds no ClusterServiceVersion", path.display()))
                 .help("write it with `kubectl get csv -n NAMESPACE -o yaml`"));
         }
     }

@@ -17,7 +17,7 @@ use crate::input::Input;
 pub fn serve(flags: &Flags) -> Result<(), Failure> {
     if flags.cache_only {
         let (Some(catalog), Some(index)) = (&flags.catalog, flags.index()) else {
-            return Err(Failure::misuse(
+            return Err(Failure::usage(
                 "--cache-only needs the catalog's directory, and --cache-dir or --index",
             ));
         };
@@ -25,7 +25,7 @@ pub fn serve(flags: &Flags) -> Result<(), Failure> {
         return Ok(());
     }
     serve::start_log(flags.debug);
-    let program = std::env::current_exe().map_err(Failure::unknown)?;
+    let program = std::env::current_exe().map_err(Failure::incomplete)?;
     let builder: [OsString; 3] = [program.into(), "catalog".into(), "build-index".into()];
     let mut config = flags.config(builder.into());
     // What is in an image does not change: it is compiled once, and no file of it is looked at again.
@@ -34,10 +34,10 @@ pub fn serve(flags: &Flags) -> Result<(), Failure> {
         .as_ref()
         .map(|catalog| catalog.to_string_lossy().parse::<Input>())
         .transpose()
-        .map_err(Failure::misuse)?;
+        .map_err(Failure::usage)?;
     let mut compiled = None;
     if let Some(image @ Input::Image(_)) = &image {
-        let unwritable = |error| Failure::unknown(format!("cannot write a temporary file: {error}"));
+        let unwritable = |error| Failure::incomplete(format!("cannot write a temporary file: {error}"));
         let directory = tempfile::Builder::new().prefix("olmkit-").tempdir().map_err(unwritable)?;
         let index = flags.index().unwrap_or_else(|| directory.path().join(FILE_NAME));
         build_index::build_index(image, &index, &Access::default())?;
@@ -54,9 +54,9 @@ pub fn serve(flags: &Flags) -> Result<(), Failure> {
                 build_index::failure(error, &Input::Disk(catalog))
             }
             error @ ServeError::Listen { .. } => {
-                Failure::unknown(error).help("choose another with --port or --address")
+                Failure::incomplete(error).help("choose another with --port or --address")
             }
-            error => Failure::unknown(error),
+            error => Failure::incomplete(error),
         }
     })
 }

@@ -64,7 +64,7 @@ pub enum ServerError {
 
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
-        Self::no(error).help(HELP)
+        Self::failed(error).help(HELP)
     }
 }
 

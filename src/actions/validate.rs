@@ -1,7 +1,7 @@
 //! `bundle validate`: reads bundles, runs the rules over them, several bundles at a time, and weighs what was found.
 
 mod baseline;
-mod external;
+pub(super) mod external;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,11 @@ use crate::exit::Failure;
 use crate::files;
 use crate::image::{Access, Place, PlaceError, platforms};
 use crate::input::Input;
-use crate::report;
+use crate::progress;
 use crate::shell;
 use baseline::Baseline;
 use indicatif::ProgressBar;
 use olmkit_bundle::finding::Code;
-
-pub use external::CUSTOM_CHECK;
 
 /// The suite that runs when none is named: the verdict of OLM's own tools.
 pub const DEFAULT_SUITE: &str = rules::OLM;
@@ -127,7 +125,7 @@ pub fn suites(names: &[String]) -> Result<Vec<&'static str>, Failure> {
             None => {
                 let help = did_you_mean(name, SUITES.iter().copied().chain(["all"]));
                 let help = help.unwrap_or_else(|| format!("the suites are {}, and all", SUITES.join(", ")));
-                return Err(Failure::misuse(RequestError::Suite { name: name.clone() }).help(help));
+                return Err(Failure::usage(RequestError::Suite { name: name.clone() }).help(help));
             }
         }
     }
@@ -154,13 +152,13 @@ pub fn list(suites: &[&'static str]) -> Codes {
 /// A kind of finding with its documentation.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When there is no code of that name.
 pub fn explain(name: &str) -> Result<ExplainedCode, Failure> {
     let codes = codes();
     match codes.iter().find(|code| code.name == name) {
         Some(code) => Ok(ExplainedCode { code }),
         None => {
-            let failure = Failure::misuse(RequestError::Code { code: name.to_owned() });
+            let failure = Failure::usage(RequestError::Code { code: name.to_owned() });
             let help = did_you_mean(name, codes.iter().map(|code| code.name));
             Err(failure.help(help.unwrap_or_else(|| "`--list` shows all kinds of findings".into())))
         }
@@ -179,11 +177,11 @@ pub fn run(request: Request, access: &Access) -> Result<Checked, Failure> {
     let mut baseline = request.baseline.as_ref().map(|path| Baseline::read(path)).transpose()?;
     let bundles = &request.bundles;
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let progress = report::counted(bundles.len());
+    let bar = progress::counted(bundles.len());
     let stretches = bundles.chunks(NEIGHBOURS.min(bundles.len().div_ceil(threads)).max(1));
     let results =
-        in_parallel(stretches, threads, |bundles| several(bundles, &request, &options, access, &progress));
-    progress.finish_and_clear();
+        in_parallel(stretches, threads, |bundles| several(bundles, &request, &options, access, &bar));
+    bar.finish_and_clear();
 
     let mut answer = Checked::new("bundle");
     for (bundle, result) in bundles.iter().zip(results.into_iter().flatten()) {
@@ -344,7 +342,7 @@ fn read_categories(path: PathBuf) -> Result<BTreeSet<String>, Failure> {
     let text = files::read_text(&path)?;
     match serde_json::from_str::<Categories>(&text) {
         Ok(file) => Ok(file.categories),
-        Err(source) => Err(Failure::misuse(RequestError::Categories { path, source })
+        Err(source) => Err(Failure::usage(RequestError::Categories { path, source })
             .help("write `{\"categories\": [\"Database\"]}`")),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use olmkit_bundle::calendar::has_day;
 use olmkit_bundle::generate::{Assignment, Compat, Descriptors, ImageOverride, Overrides};
 use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
@@ -275,16 +276,10 @@ fn created_at(text: &str) -> Result<String, String> {
 /// Whether a text of this shape is a day that the calendar has, and a time of day.
 fn is_time(text: &str) -> bool {
     let number = |at: usize, length: usize| text[at..at + length].parse::<u32>().unwrap_or(u32::MAX);
-    let (year, month, day) = (number(0, 4), number(5, 2), number(8, 2));
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1..=days).contains(&day) && number(11, 2) < 24 && number(14, 2) < 60 && number(17, 2) < 60
+    has_day(number(0, 4), number(5, 2), number(8, 2))
+        && number(11, 2) < 24
+        && number(14, 2) < 60
+        && number(17, 2) < 60
 }
 
 const GENERATE_EXAMPLES: &str = "\

@@ -16,12 +16,12 @@ use olmkit_catalog::{draw, path, template};
 use super::levels::LevelFlags;
 use super::registry::{BuildFlags, RegistryFlags, WriteFlags, destination};
 use crate::actions::server::Server;
-use crate::actions::{browse, build, build_index, catalog, push, render, resolve, serve};
+use crate::actions::{browse, build, build_index, catalog, catalog_add, push, render, resolve, serve};
 use crate::exit::Failure;
 use crate::image::{Place, Platform};
 use crate::input::Input;
+use crate::progress;
 use crate::report::ListAnswer;
-use crate::report::progress;
 use crate::report::{Answer, Format};
 use crate::shell::argument;
 
@@ -67,7 +67,7 @@ impl Verb {
         match self {
             Self::Add(flags) => {
                 let (request, registry) = flags.request();
-                Ok(Box::new(catalog::add(&request, &registry.access()?)?))
+                Ok(Box::new(catalog_add::add(&request, &registry.access()?)?))
             }
             Self::Edit(verb) => verb.run(),
             Self::Diff(flags) => flags.run(output),
@@ -126,7 +126,7 @@ impl Verb {
                 Ok(Box::new(browse::serve(&catalog, port, &registry.access()?, progress::say)?))
             }
             Self::Graph(flags) if flags.draw_v0_semantics && !matches!(flags.format, Picture::Mermaid) => {
-                Err(Failure::misuse("--draw-v0-semantics marks edges in Mermaid only")
+                Err(Failure::usage("--draw-v0-semantics marks edges in Mermaid only")
                     .help("leave it out, or pass `--format mermaid`"))
             }
             Self::Graph(flags) if flags.output_dir.is_some() => {
@@ -135,7 +135,7 @@ impl Verb {
             }
             Self::Graph(flags) => {
                 if !matches!(output, Format::Text) {
-                    return Err(Failure::misuse("a drawing has no such output format").help(
+                    return Err(Failure::usage("a drawing has no such output format").help(
                         "pass `--format mermaid|dot|svg`, or use `olmkit catalog list bundles --output json`",
                     ));
                 }
@@ -252,7 +252,7 @@ Examples:
   olmkit catalog add catalog bundles/* --channels stable,fast --policy semver-skippatch";
 
 impl Add {
-    fn request(self) -> (catalog::AddRequest, RegistryFlags) {
+    fn request(self) -> (catalog_add::AddRequest, RegistryFlags) {
         let format = match self.format {
             FileFormat::Yaml => write::Format::Yaml,
             FileFormat::Json => write::Format::Json,
@@ -264,7 +264,7 @@ impl Add {
         request.strict = policy.is_some();
         request.default_channel = default_channel;
         request.format = format;
-        (catalog::AddRequest { catalog, bundles, request, image_ref_template }, registry)
+        (catalog_add::AddRequest { catalog, bundles, request, image_ref_template }, registry)
     }
 }
 

@@ -12,9 +12,10 @@ use super::levels::LevelFlags;
 use super::registry::{RegistryFlags, duration};
 use crate::actions::diff;
 use crate::exit::Failure;
-use crate::input::{Input, Side};
+use crate::input::Input;
 use crate::lifecycle::kubernetes::{Choice, Impersonation};
-use crate::report::{Answer, ChangelogAnswer, Format};
+use crate::report::{Answer, Format, changelog};
+use crate::side::Side;
 
 /// Flags of `bundle diff`.
 #[derive(Debug, Args)]
@@ -90,22 +91,22 @@ impl Diff {
         let Self { old, new, catalog, package, channel, bundles, samples, .. } = self;
         if catalog.is_none() && (package.is_some() || channel.is_some() || !bundles.is_empty()) {
             let error = "--package, --channel and --bundles filter a catalog, and none is given";
-            return Err(Failure::misuse(error).help("pass --catalog instead of OLD and NEW"));
+            return Err(Failure::usage(error).help("pass --catalog instead of OLD and NEW"));
         }
         if self.changelog && self.levels.denies() {
             let error = "--changelog prints release notes and always exits with 0, so --deny has no effect";
             return Err(
-                Failure::misuse(error).help("run the command once with --changelog, and once with --deny")
+                Failure::usage(error).help("run the command once with --changelog, and once with --deny")
             );
         }
         if self.changelog && !matches!(output, Format::Text | Format::Markdown) {
             let error = "--changelog prints Markdown, and no other --output";
-            return Err(Failure::misuse(error).help("leave --output or --changelog out"));
+            return Err(Failure::usage(error).help("leave --output or --changelog out"));
         }
         let impersonation = Impersonation::from(self.impersonation);
         if impersonation.user.is_some() && !self.live {
             let error = "--as has no effect without --live: no cluster is asked";
-            return Err(Failure::misuse(error).help("pass --live, or leave --as out"));
+            return Err(Failure::usage(error).help("pass --live, or leave --as out"));
         }
         let choice =
             Choice { kubeconfig: self.kubeconfig, context: self.context, impersonation, ..Choice::default() };
@@ -125,10 +126,10 @@ impl Diff {
                 diff::run(&request, &access)?
             }
             // The parser asks for both.
-            _ => return Err(Failure::misuse("two versions are needed").help("give OLD and NEW")),
+            _ => return Err(Failure::usage("two versions are needed").help("give OLD and NEW")),
         };
         match self.changelog {
-            true => Ok(Box::new(ChangelogAnswer::of(&compared.answer, &compared.upgrades))),
+            true => Ok(Box::new(changelog(&compared.answer, &compared.upgrades))),
             false => Ok(Box::new(compared.answer)),
         }
     }

@@ -48,7 +48,7 @@ impl LevelFlags {
             Levels::new(self.deny, self.allow, &codes).and_then(|levels| levels.warn(self.warn, &codes));
         levels.map_err(|error| {
             let help = error.help().map(str::to_owned);
-            Failure::misuse(error).help(help)
+            Failure::usage(error).help(help)
         })
     }
 }

@@ -226,7 +226,7 @@ impl ClusterFlags {
         const KINDS: [&str; 6] =
             ["subscription", "subscriptions", "sub", "clusterserviceversion", "csv", "catalogsource"];
         let Some((before, name)) = text.split_once('/') else { return Ok((text, self)) };
-        let wrong = |what: String| Failure::misuse(what).help("name it as NAME or as NAMESPACE/NAME");
+        let wrong = |what: String| Failure::usage(what).help("name it as NAME or as NAMESPACE/NAME");
         if name.is_empty() || name.contains('/') {
             return Err(wrong(format!("`{text}` is not a name")));
         }
@@ -236,7 +236,7 @@ impl ClusterFlags {
         let before =
             namespace(before).map_err(|why| wrong(format!("`{before}` is not a namespace: {why}")))?;
         if let Some(other) = self.namespace.as_ref().filter(|other| **other != before) {
-            return Err(Failure::misuse(format!(
+            return Err(Failure::usage(format!(
                 "`{text}` is in the namespace `{before}`, and -n names `{other}`"
             ))
             .help("leave -n out"));
@@ -274,7 +274,7 @@ impl Reading {
     fn placed(&self, text: String, cluster: ClusterFlags) -> Result<(String, ClusterFlags), Failure> {
         let (name, cluster) = cluster.placed(text)?;
         if let Some(namespace) = cluster.namespace.as_ref().filter(|_| self.all_namespaces) {
-            return Err(Failure::misuse(format!(
+            return Err(Failure::usage(format!(
                 "-A searches all namespaces, and `{namespace}/{name}` names one"
             ))
             .help("leave -A out"));
@@ -326,7 +326,7 @@ impl Waiting {
                     settle.as_secs(),
                     timeout.as_secs()
                 );
-                return Err(Failure::misuse(error).help("give less --settle, or more --timeout"));
+                return Err(Failure::usage(error).help("give less --settle, or more --timeout"));
             }
             Some(settle) => settle,
             None => Options::default().settle.min(timeout / 2),
@@ -438,13 +438,13 @@ impl Install {
     fn request(&self) -> Result<(install::Install, Option<NewBundle>), Failure> {
         let namespace = self.cluster.namespace.clone().unwrap_or_default();
         if self.watch.len() > 1 && self.watch.iter().any(|namespace| namespace == "*") {
-            return Err(Failure::misuse("`*` cannot be combined with other namespaces")
+            return Err(Failure::usage("`*` cannot be combined with other namespaces")
                 .help("pass `--watch '*'` alone, or name the namespaces"));
         }
         let watch = (!self.watch.is_empty())
             .then(|| if self.watch == ["*"] { Vec::new() } else { self.watch.clone() });
         if self.push_to.is_some() && !self.cluster.simulate.is_empty() {
-            return Err(Failure::misuse(
+            return Err(Failure::usage(
                 "a simulated cluster pulls from no registry, so --push-to cannot be used",
             )
             .help("leave --push-to out"));
@@ -520,10 +520,10 @@ fn repository(text: &str) -> Result<String, String> {
 /// Reads settings of pods from a file; `field` is what it stands for.
 pub(super) fn config(path: &std::path::Path, known: PodConfig) -> Result<Value, Failure> {
     let text = files::read_text(path)?;
-    let document = olmkit_bundle::yaml::first_document(&text).map_err(Failure::unknown)?;
+    let document = olmkit_bundle::yaml::first_document(&text).map_err(Failure::incomplete)?;
     let value = document.root.to_json();
     if !value.is_object() {
-        return Err(Failure::misuse(format!("`{}` is not a map", path.display()))
+        return Err(Failure::usage(format!("`{}` is not a map", path.display()))
             .help(format!("write it as {}", known.field)));
     }
     known.check(&value).map_err(|error| {
@@ -531,7 +531,7 @@ pub(super) fn config(path: &std::path::Path, known: PodConfig) -> Result<Value, 
             PodConfigError::Unknown { help, .. } => help.clone(),
             _ => format!("write it as in {}", known.field),
         };
-        Failure::misuse(error).help(format!("{help} (in `{}`)", path.display()))
+        Failure::usage(error).help(format!("{help} (in `{}`)", path.display()))
     })?;
     Ok(value)
 }
@@ -618,7 +618,7 @@ fn read_policy(path: &std::path::Path) -> Result<Policy, Failure> {
     Policy::parse(&text).map_err(|error| {
         let help = error.help();
         let what = format!("`{}` is not a policy: {error}", path.display());
-        Failure::misuse(what).help(help)
+        Failure::usage(what).help(help)
     })
 }
 
@@ -815,7 +815,7 @@ mod tests {
         assert_eq!(settle(None, 600).unwrap(), 10);
         assert_eq!(settle(None, 6).unwrap(), 3);
         assert_eq!(settle(Some(5), 6).unwrap(), 5);
-        assert_eq!(settle(Some(6), 6).unwrap_err().exit, crate::exit::Exit::Misuse);
+        assert_eq!(settle(Some(6), 6).unwrap_err().exit, crate::exit::Exit::Usage);
         let unwaited = Waiting { wait: false, ..waiting(Some(seconds(6)), seconds(6)) };
         assert!(unwaited.options().is_ok());
     }

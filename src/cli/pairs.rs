@@ -44,7 +44,7 @@ pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<(), Failu
                 false => format!(": `{}` and `{}`", first.1, pair.value),
             };
             let error = format!("`--{name}` gives `{}` two values{values}", pair.key);
-            return Err(Failure::misuse(error).help("pass one of them"));
+            return Err(Failure::usage(error).help("pass one of them"));
         }
     }
     match matches.subcommand().and_then(|(name, below)| Some((command.find_subcommand(name)?, below))) {

@@ -14,7 +14,7 @@ use crate::image::{
     PlaceError,
 };
 use crate::input::Input;
-use crate::report;
+use crate::progress;
 
 /// The largest text on standard input that is taken for credentials, in bytes.
 const MAX_CREDENTIALS: u64 = 1 << 20;
@@ -84,7 +84,7 @@ impl ConnectionFlags {
                 json.map(drop).or_else(|error| if text.trim().is_empty() { Ok(()) } else { Err(error) })
             {
                 let place = format!("line {}, column {}", error.line(), error.column());
-                return Err(Failure::misuse(format!(
+                return Err(Failure::usage(format!(
                     "`{}` is not a credentials file: it is not JSON at {place}",
                     path.display()
                 ))
@@ -105,7 +105,7 @@ impl ConnectionFlags {
             dry_run,
             ..Options::default()
         };
-        Ok(Access::new(options, report::transfers(dry_run)))
+        Ok(Access::new(options, progress::transfers(dry_run)))
     }
 }
 
@@ -196,7 +196,7 @@ pub(super) fn destination(text: &str) -> Result<Place, String> {
 /// `HOST=USER:PASSWORD`, or where such lines are.
 fn credentials(text: &str) -> Result<Vec<GivenCredentials>, Failure> {
     let bad = |error: GivenCredentialsError| {
-        Failure::misuse(error).help(
+        Failure::usage(error).help(
             "write `HOST=USER:@FILE` with the password in a file, or `@FILE` or `-` with a line `HOST=USER:PASSWORD` \
              for each registry",
         )

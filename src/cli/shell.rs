@@ -46,9 +46,9 @@ impl Completions {
         let (shell, mut script) = (self.shell.to_string(), Vec::new());
         Shells::builtins()
             .completer(&shell)
-            .ok_or_else(|| Failure::unknown(format!("there is no script for {shell}")))?
+            .ok_or_else(|| Failure::incomplete(format!("there is no script for {shell}")))?
             .write_registration(VARIABLE, "olmkit", "olmkit", "olmkit", &mut script)
-            .map_err(Failure::unknown)?;
+            .map_err(Failure::incomplete)?;
         Ok(file(script))
     }
 }
@@ -76,7 +76,7 @@ impl ManPages {
         root.build();
         let Some(dir) = self.output_dir else {
             let mut page = Vec::new();
-            page_of(named(&root, &self.command)?).render(&mut page).map_err(Failure::unknown)?;
+            page_of(named(&root, &self.command)?).render(&mut page).map_err(Failure::incomplete)?;
             return Ok(file(page));
         };
         let mut written = String::new();
@@ -84,8 +84,8 @@ impl ManPages {
             let man = page_of(command);
             let path = dir.join(man.get_filename());
             let mut page = Vec::new();
-            man.render(&mut page).map_err(Failure::unknown)?;
-            files::write(&path, &page).map_err(Failure::unknown)?;
+            man.render(&mut page).map_err(Failure::incomplete)?;
+            files::write(&path, &page).map_err(Failure::incomplete)?;
             written += &format!("{}\n", path.display());
         }
         Ok(Box::new(FileText { text: written }))
@@ -109,7 +109,7 @@ fn named<'c>(root: &'c Command, words: &[String]) -> Result<&'c Command, Failure
     words.iter().try_fold(root, |command, word| {
         command.find_subcommand(word).ok_or_else(|| {
             let name = command.get_bin_name().unwrap_or("olmkit");
-            Failure::misuse(format!("`{name}` has no command `{word}`")).help(format!("see `{name} --help`"))
+            Failure::usage(format!("`{name}` has no command `{word}`")).help(format!("see `{name} --help`"))
         })
     })
 }

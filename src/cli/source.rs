@@ -138,34 +138,34 @@ impl Add {
     fn request(self) -> Result<(SourceVerb, ClusterFlags, Options), Failure> {
         let Self { cluster, waiting, .. } = self;
         if !cluster.simulate.is_empty() && cluster.catalog_from.is_some() {
-            return Err(Failure::misuse(
+            return Err(Failure::usage(
                 "--catalog-from is for other verbs: `source add` names the catalog itself",
             )
             .help("leave --catalog-from out"));
         }
         if !cluster.simulate.is_empty() && self.address.is_some() {
-            return Err(Failure::misuse(
+            return Err(Failure::usage(
                 "a simulated cluster reaches no servers, so --address cannot be used",
             )
             .help("name the directory or the image of the catalog instead"));
         }
         if !cluster.simulate.is_empty() && self.accept_missing_images {
-            return Err(Failure::misuse("a simulated cluster reads the catalog, so it cannot be missing")
+            return Err(Failure::usage("a simulated cluster reads the catalog, so it cannot be missing")
                 .help("leave --accept-missing-images out"));
         }
         let (origin, catalog) = match (self.catalog, self.address) {
             (None, address) => (Origin::Address(address.unwrap_or_default()), None),
             (Some(text), _) if is_on_disk(&text) || !cluster.simulate.is_empty() => {
-                let input: Input = text.parse().map_err(Failure::misuse)?;
+                let input: Input = text.parse().map_err(Failure::usage)?;
                 (Origin::Image(String::new()), Some(NewCatalog { input, to: self.to }))
             }
             (Some(image), _) if self.to.is_some() => {
-                return Err(Failure::misuse(format!(
+                return Err(Failure::usage(format!(
                     "`{image}` is not a directory, so nothing can be pushed to --to"
                 ))
                 .help("name the directory of the catalog, or leave --to out"));
             }
-            (Some(image), _) => (Origin::Image(image_reference(&image).map_err(Failure::misuse)?), None),
+            (Some(image), _) => (Origin::Image(image_reference(&image).map_err(Failure::usage)?), None),
         };
         let wanted = Wanted {
             name: self.name,

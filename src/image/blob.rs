@@ -13,8 +13,8 @@ use std::sync::Arc;
 use oci_spec::image::{Descriptor, MediaType};
 
 use super::digest::{Digest, DigestError, Hashing};
+use super::media_types::DOCKER_LAYER;
 use super::registry::{RegistryError, Remote, Repository};
-use super::unpack::DOCKER_LAYER;
 
 /// Bytes with their media type, digest and size. Clones share the bytes.
 ///

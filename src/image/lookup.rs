@@ -4,9 +4,10 @@ use oci_spec::distribution::Reference;
 
 use super::digest::Digest;
 use super::manifest::Root;
-use super::place::{LoadError, Place};
+use super::place::Place;
 use super::platform::Platform;
 use super::registry::{self, Access, RegistryError};
+use super::store::LoadError;
 
 /// One answer for each name that was asked for.
 pub type Answers<T> = Vec<Result<T, LoadError>>;

@@ -48,11 +48,13 @@ mod layout;
 mod lock;
 mod lookup;
 mod manifest;
+mod media_types;
 mod place;
 mod platform;
 mod progress;
 mod reference;
 mod registry;
+mod store;
 mod tree;
 mod unpack;
 
@@ -66,12 +68,13 @@ pub use lookup::{Answers, digests, platforms, present};
 pub use manifest::{Image, ImageError, Index, Root};
 pub use oci_spec::distribution::Reference;
 pub(crate) use place::names_registry;
-pub use place::{LoadError, Place, PlaceError, StoreError, Stored, StoredLayer};
+pub use place::{Place, PlaceError};
 pub use platform::{Platform, PlatformError};
 pub use progress::{Direction, Event, Outcome, Progress};
 pub use registry::{
     Access, CredentialsError, DEFAULT_CACHE_LIMIT, Fault, GivenCredentials, GivenCredentialsError, Options,
     Patience, RegistryError, Untrusted,
 };
+pub use store::{LoadError, StoreError, Stored, StoredLayer};
 pub use tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath};
 pub use unpack::{Limits, Unpack, UnpackError};

@@ -12,14 +12,13 @@ use tar::{Archive, EntryType, Header};
 use super::blob::{Blob, BlobError};
 use super::digest::{Digest, Hashing};
 use super::manifest::Image;
+use super::media_types::DOCKER_LAYER;
 use super::tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath, WHITEOUT};
 
 /// `.wh..wh..opq` in a directory: nothing of it is left from the layers below.
 const OPAQUE: &str = ".wh..wh..opq";
 /// The largest pax or GNU record before an entry, in bytes. Real ones hold a path and some attributes.
 const MAX_RECORD: u64 = 1 << 20;
-
-pub(super) const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
 
 /// What to unpack of an image, and how much at most.
 #[derive(Debug, Clone, Default)]

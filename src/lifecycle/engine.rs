@@ -1,6 +1,7 @@
 //! Observe, decide, act, and wait for a change: the loop that every verb drives an operator with.
 
 mod reach;
+mod rights;
 
 pub(super) use reach::holding;
 
@@ -15,9 +16,9 @@ use super::api::{CatalogSource, Key, Named as _, Object, Resource, Subscription,
 use super::cluster::{Cluster, ClusterError};
 use super::decide::Stuck;
 use super::doctor::Cause;
-use super::look::Operator;
 use super::observe::{Observed, Row};
 use super::offer::{Offer, OfferedBundle};
+use super::operator::Operator;
 use super::rights::Right;
 use crate::sentence::{Help, Sentence};
 use crate::shell::{Reach, command};

@@ -14,8 +14,8 @@ use super::api::{
 use super::cluster::ClusterError;
 use super::doctor::{self, Cause, Diagnosis, Fix, ObjectRef};
 use super::engine::{Engine, EngineError};
+use super::properties::package_of;
 use super::rights::Right;
-use super::simulate::package_of;
 use crate::sentence::Sentence;
 use crate::shell::command;
 

@@ -1,9 +1,10 @@
 //! What is wrong with an operator besides what keeps OLM from going on, which the doctor knows: a Subscription that is being deleted,
 //! a rollback that was interrupted, Deployments that are not there although its ClusterServiceVersion says `Succeeded`.
 
-use super::api::{ClusterServiceVersion, Named as _, Object, Subscription};
+use super::api::{ClusterServiceVersion, Named as _, Object, Subscription, label};
 use super::observe::Observed;
-use super::rollback::unfinished;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// What is wrong, a sentence each. Deployments are told of by [`deployments`], where they were looked at.
 pub fn problems(observed: &Observed) -> Vec<String> {
@@ -47,4 +48,19 @@ pub(super) fn going(subscription: &Object<Subscription>) -> Option<String> {
         _ => format!(" (finalizers {})", finalizers.join(", ")),
     };
     Some(format!("{} is being deleted{waits}", subscription.key()))
+}
+
+/// The rollback of a Subscription that is not finished, if there is one, and how to resume it.
+pub(super) fn unfinished(subscription: &Object<Subscription>) -> Option<(String, Sentence)> {
+    let (spec, status) = (&subscription.spec, &subscription.status);
+    subscription.annotation(label::ROLLED_BACK_FROM)?;
+    let (name, namespace, to) = (subscription.name(), subscription.namespace(), &spec.starting_csv);
+    (status.installed_csv.is_empty() && !to.is_empty()).then(|| {
+        (
+            format!("the rollback of {} to `{to}` is not finished", subscription.key()),
+            Sentence::from("run ")
+                + command!("olmkit operator rollback {} -n {} --to {}", name, namespace, to)
+                + " to resume",
+        )
+    })
 }

@@ -13,15 +13,16 @@ use super::api::{
     Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup,
     Resource, Subscription, known, label,
 };
-use super::cluster::{ClusterError, difference};
+use super::cluster::ClusterError;
 use super::decide::{Accept, Goal, Stuck, remembered};
 use super::doctor::{self, Scope};
 use super::engine::{Engine, EngineError, GRACE, UNWATCHED};
-use super::look::{Operator, targets};
 use super::observe::Observed;
 use super::offer::{Offer, OfferedChannel, OfferedPackage};
+use super::operator::Operator;
+use super::patch::difference;
+use super::properties::package_of;
 use super::rights::Right;
-use super::simulate::package_of;
 use super::throw_away::{SingleBundleOffer, way_to_bundle};
 use super::upgrade::{bundle_of, channel_of, find_way, goes_on};
 use crate::sentence::{Help, Sentence};
@@ -519,7 +520,7 @@ impl Engine<'_> {
                 Ok((Some(group), targets))
             }
             [group] => {
-                let mut found = targets(group);
+                let mut found = group.target_namespaces();
                 found.sort();
                 if let Some(mut wanted) = wanted {
                     wanted.sort();

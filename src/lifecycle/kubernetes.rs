@@ -9,9 +9,9 @@ mod answer;
 mod bounded;
 mod clock;
 mod credentials;
+mod exchange;
 mod kubeconfig;
 mod renew;
-mod shown;
 mod watch;
 
 use std::cell::RefCell;
@@ -44,10 +44,10 @@ use crate::limits::{Limits, Over};
 use crate::shell::Reach;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
 use bounded::Bound;
-use clock::{ReadsTime, ServerClock};
+use clock::ServerClock;
 use credentials::{Credentials, CredentialsError};
+use exchange::Exchanges;
 use kubeconfig::{chosen, cluster_of};
-use shown::Shown;
 use watch::{WATCH, Watched, lock};
 
 /// How many objects are asked for at once.
@@ -298,8 +298,7 @@ impl Kubernetes {
         let client = client
             .with_layer(&credentials.layer())
             .with_layer(&Bound)
-            .with_layer(&ReadsTime(Arc::clone(&clock)))
-            .with_layer(&Shown(without_user(&server)))
+            .with_layer(&Exchanges { server: without_user(&server), clock: Arc::clone(&clock) })
             .build();
         let (changes, seen) = tokio::sync::watch::channel(0);
         drop(_inside);

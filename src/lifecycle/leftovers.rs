@@ -10,32 +10,15 @@ use serde_json::Value;
 use super::api::{ClusterServiceVersion, Key, Named as _, Object, Resource, Subscription, known, label};
 use super::checks;
 use super::cluster::ClusterError;
+use super::component::{COMPONENT, component_label};
 use super::engine::{Engine, EngineError};
-use super::simulate;
+use super::properties::package_of;
 use crate::sentence::Sentence;
 use crate::shell::command;
 
-/// The prefix of the label with which OLM marks what belongs to an operator, `PREFIX + PACKAGE.NAMESPACE`
-/// (operator-lifecycle-manager `pkg/controller/operators/decorators/operator.go`, `ComponentLabelKeyPrefix`).
-const COMPONENT: &str = "operators.coreos.com/";
-/// How long the name of a label may be; OLM cuts what is longer.
-const LABEL_NAME: usize = 63;
 /// The owner of what OLM v1 manages.
 const EXTENSION_KIND: &str = "olm.operatorframework.io/owner-kind";
 const EXTENSION_NAME: &str = "olm.operatorframework.io/owner-name";
-
-/// The label with which OLM marks what belongs to the operator of a package in a namespace.
-///
-/// ```
-/// use olmkit::lifecycle::leftovers::component_label;
-/// assert_eq!(component_label("demo", "ns"), "operators.coreos.com/demo.ns");
-/// let cut = component_label(&"x".repeat(62), "ns");
-/// assert_eq!(cut, format!("operators.coreos.com/{}", "x".repeat(62)));
-/// ```
-pub fn component_label(package: &str, namespace: &str) -> String {
-    let name: String = format!("{package}.{namespace}").chars().take(LABEL_NAME).collect();
-    format!("{COMPONENT}{}", name.trim_end_matches(['.', '_', '-']))
-}
 
 fn has_label(document: &Value, name: &str) -> bool {
     document.pointer("/metadata/labels").is_some_and(|labels| labels.get(name).is_some())
@@ -73,7 +56,7 @@ impl Engine<'_> {
     ) -> Result<Option<(String, Sentence)>, EngineError> {
         let documents = self.list_if_allowed(&known::CSV, namespace)?.into_iter();
         let read = |document| Object::<ClusterServiceVersion>::read(document).ok();
-        let is_meant = |csv: &Object<ClusterServiceVersion>| match simulate::package_of(csv) {
+        let is_meant = |csv: &Object<ClusterServiceVersion>| match package_of(csv) {
             _ if csv.name() == name => true,
             Some(package) => package == name,
             None => csv.name().strip_prefix(name).is_some_and(|rest| rest.starts_with(".v")),
@@ -82,7 +65,7 @@ impl Engine<'_> {
         found.sort_by_key(|csv| (csv.is_copied(), csv.key()));
         let Some(csv) = found.first() else { return Ok(None) };
         let (own, key) = (csv.name(), csv.key());
-        let package = simulate::package_of(csv);
+        let package = package_of(csv);
         let is_its = |one: &&Object<Subscription>| {
             one.namespace() == key.namespace && Some(&one.spec.package) == package.as_ref()
         };
@@ -129,7 +112,7 @@ impl Engine<'_> {
             let Ok(csv) = Object::<ClusterServiceVersion>::read(document) else {
                 continue;
             };
-            if !csv.is_copied() && simulate::package_of(&csv).as_deref() == Some(package) {
+            if !csv.is_copied() && package_of(&csv).as_deref() == Some(package) {
                 namespaces.insert(csv.key().namespace);
             }
         }

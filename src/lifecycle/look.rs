@@ -8,86 +8,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{
-    ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, OperatorGroup, PackageManifest,
-    Subscription, known,
-};
+use super::api::{ClusterServiceVersion, Key, Named as _, Object, PackageManifest, Subscription, known};
 use super::checks;
 use super::cluster::ClusterError;
-use super::doctor::{self, Diagnosis, Observation, Scope, State, diagnose};
+use super::doctor::{self, Observation, Scope, diagnose};
 use super::engine::{Engine, EngineError};
 use super::health;
 use super::observe::Observed;
 use super::offer::Offer;
+use super::operator::Operator;
 use super::rollback::taken_away;
-
-/// An operator: a Subscription and what has become of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Operator {
-    /// The Subscription.
-    pub subscription: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// The package.
-    pub package: String,
-    /// The channel; empty for the package's default.
-    pub channel: String,
-    /// The CatalogSource, as `NAMESPACE/NAME`.
-    pub catalog: String,
-    /// `Automatic` or `Manual`.
-    pub approval: String,
-    /// The Subscription's state.
-    pub state: String,
-    /// What OLM resolved last.
-    #[serde(rename = "currentCSV")]
-    pub current_csv: String,
-    /// What is installed, healthy or not.
-    #[serde(rename = "installedCSV")]
-    pub installed_csv: String,
-    /// How that is doing, in a word; empty when it is not there.
-    pub csv_phase: String,
-    /// How that is doing, in two.
-    pub csv_reason: String,
-    /// The channel's head; empty when the catalog cannot be read.
-    pub head: String,
-    /// The plan that is not over.
-    pub pending_plan: Option<PendingPlan>,
-    /// Which namespaces it watches, as install modes name it; empty without an OperatorGroup.
-    pub install_mode: String,
-    /// These namespaces; one empty name means all.
-    pub target_namespaces: Vec<String>,
-    /// What is wrong besides the phase of what is installed: the sentence of the doctor's root cause, a Deployment that is
-    /// missing, a rollback that was interrupted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<String>,
-    /// How it is doing, as the doctor says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub health: Option<State>,
-    /// Why it does not go on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<RootCause>,
-}
-
-/// Why an operator does not go on, in brief.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct RootCause {
-    /// The code; `docs/doctor.md` has a section for each.
-    pub code: &'static str,
-    /// What failed, where, and why.
-    pub sentence: String,
-}
-
-/// A plan that is not over.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PendingPlan {
-    /// Its name.
-    pub name: String,
-    /// What it brings.
-    pub csvs: Vec<String>,
-    /// Whether it was approved.
-    pub approved: bool,
-}
 
 /// Everything there is to say about an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -124,69 +54,6 @@ pub struct CrdUse {
 const STILL_WATCHED: Duration = Duration::from_secs(1);
 /// The events that a description shows at most.
 const EVENTS: usize = 10;
-
-impl Operator {
-    /// The row of a Subscription; `head` is the channel's.
-    pub fn of(observed: &Observed, subscription: &Object<Subscription>, head: String) -> Self {
-        let spec = &subscription.spec;
-        let status = &subscription.status;
-        let csv = observed.csv(&status.installed_csv);
-        let targets = observed.groups.first().map(targets).unwrap_or_default();
-        let plan = observed.plans.iter().find(|plan| {
-            let owners = plan.metadata.owner_references.iter().flatten();
-            let mut owners = owners.map(|owner| owner.name.as_str());
-            !plan.is_over()
-                && (plan.name() == status.plan() || owners.any(|name| name == subscription.name()))
-        });
-        let mode = match observed.groups.len() {
-            1 => InstallModeKind::of(&observed.namespace, &targets).to_string(),
-            _ => String::new(),
-        };
-        Self {
-            subscription: subscription.name().to_owned(),
-            namespace: subscription.namespace().to_owned(),
-            package: spec.package.clone(),
-            channel: spec.channel.clone(),
-            catalog: format!("{}/{}", spec.source_namespace, spec.source),
-            approval: spec.install_plan_approval.to_string(),
-            state: status.state.to_string(),
-            current_csv: status.current_csv.clone(),
-            installed_csv: status.installed_csv.clone(),
-            csv_phase: csv.map(|csv| csv.status.phase.to_string()).unwrap_or_default(),
-            csv_reason: csv.map(|csv| csv.status.reason.clone()).unwrap_or_default(),
-            head,
-            pending_plan: plan.map(|plan| PendingPlan {
-                name: plan.name().to_owned(),
-                csvs: plan.spec.cluster_service_version_names.clone(),
-                approved: plan.spec.approved,
-            }),
-            install_mode: mode,
-            target_namespaces: targets,
-            problems: health::problems(observed),
-            health: None,
-            cause: None,
-        }
-    }
-
-    /// Adds what the doctor says. What waits for somebody is no problem.
-    fn examined(mut self, diagnosis: &Diagnosis) -> Self {
-        let mut all = diagnosis.operators.iter();
-        let own =
-            all.find(|one| (&one.subscription, &one.namespace) == (&self.subscription, &self.namespace));
-        let Some(own) = own else { return self };
-        self.health = Some(own.state);
-        self.cause = own.code.zip(own.sentence.clone()).map(|(code, sentence)| RootCause { code, sentence });
-        let problem = self.cause.as_ref().filter(|_| own.state == State::Broken);
-        self.problems.splice(0..0, problem.map(|cause| cause.sentence.clone()));
-        self
-    }
-
-    /// Whether it is healthy: installed and up, and nothing failed on the way to a newer version. A plan that waits for
-    /// approval is no fault.
-    pub fn is_well(&self) -> bool {
-        self.csv_phase == "Succeeded" && self.problems.is_empty()
-    }
-}
 
 /// The heads of channels, each catalog and each package asked for once.
 #[derive(Default)]
@@ -251,22 +118,11 @@ fn known_or_over<T>(found: Result<T, EngineError>) -> Result<Option<T>, EngineEr
     }
 }
 
-/// The namespaces that a group is about, as far as it says.
-pub(super) fn targets(group: &Object<OperatorGroup>) -> Vec<String> {
-    let found = &group.status.namespaces;
-    match (found.is_empty(), group.spec.target_namespaces.is_empty()) {
-        (false, _) => found.clone(),
-        (true, false) => group.spec.target_namespaces.clone(),
-        (true, true) if group.spec.selector.is_none() => vec![String::new()],
-        (true, true) => Vec::new(),
-    }
-}
-
 impl Engine<'_> {
     /// The row of one operator.
     ///
     /// # Errors
-    /// There is none of the name, or the cluster does not answer.
+    /// No such Subscription, or the cluster does not answer.
     pub fn status(&mut self, name: &str, namespace: Option<&str>) -> Result<Operator, EngineError> {
         let subscription = self.expect(name, namespace)?;
         self.row(&subscription)
@@ -394,7 +250,7 @@ impl Engine<'_> {
     /// Everything about one operator.
     ///
     /// # Errors
-    /// There is none of the name, or the cluster does not answer.
+    /// No such Subscription, or the cluster does not answer.
     pub fn describe(&mut self, name: &str, namespace: Option<&str>) -> Result<Description, EngineError> {
         let subscription = self.expect(name, namespace)?;
         let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;

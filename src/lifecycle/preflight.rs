@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::api::{Key, Resource, known};
 use super::checks;
-use super::cluster::{ClusterError, merge};
+use super::cluster::ClusterError;
 use super::engine::{ContentError, Engine, EngineError};
 use super::offer::{OfferedBundle, OfferedPackage};
+use super::patch::merge;
 use super::schema::{fixed_field, judge, lost_version, schema_of, versions};
 
 /// What was not looked at, by the reason.

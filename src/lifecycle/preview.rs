@@ -214,7 +214,7 @@ impl Engine<'_> {
             let manifest = manifest.filter(|_| !is_made);
             manifests.entry(step.resolving.clone()).or_default().extend(manifest.map(|one| (one, change)));
         }
-        let everywhere = observed.groups.first().is_some_and(|group| super::look::targets(group) == [""]);
+        let everywhere = observed.groups.first().is_some_and(|group| group.target_namespaces() == [""]);
         for name in &plan.spec.cluster_service_version_names {
             let own = manifests.remove(name).unwrap_or_default();
             let mut all = observed.subscription.iter().chain(&observed.others);

@@ -11,8 +11,9 @@ use super::checks;
 use super::cluster::ClusterError;
 use super::decide::{Accept, Goal};
 use super::engine::{ContentError, Engine, EngineError};
-use super::look::Operator;
 use super::observe::Observed;
+use super::operator::Operator;
+use super::properties::package_of;
 use super::rights::Right;
 use super::schema::{judge, lost_version, schema_of};
 use super::upgrade::{bundle_of, channel_of};
@@ -401,21 +402,6 @@ pub(super) fn taken_away<'g>(
     groups.filter_map(|group| noted(group).filter(|noted| noted.namespace() == Key::of(group).namespace))
 }
 
-/// What is to be said of a rollback that is not finished, and how it is; none when there is none.
-pub(super) fn unfinished(subscription: &Object<Subscription>) -> Option<(String, Sentence)> {
-    let (spec, status) = (&subscription.spec, &subscription.status);
-    subscription.annotation(label::ROLLED_BACK_FROM)?;
-    let (name, namespace, to) = (subscription.name(), subscription.namespace(), &spec.starting_csv);
-    (status.installed_csv.is_empty() && !to.is_empty()).then(|| {
-        (
-            format!("the rollback of {} to `{to}` is not finished", subscription.key()),
-            Sentence::from("run ")
-                + command!("olmkit operator rollback {} -n {} --to {}", name, namespace, to)
-                + " to resume",
-        )
-    })
-}
-
 /// An object without what a server writes, so that it can be applied over what is there, or created.
 fn bare(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -439,7 +425,7 @@ fn csvs_of<'o>(
     observed: &'o Observed,
     package: &'o str,
 ) -> impl Iterator<Item = &'o Object<ClusterServiceVersion>> {
-    observed.csvs.iter().filter(move |csv| super::simulate::package_of(csv).as_deref() == Some(package))
+    observed.csvs.iter().filter(move |csv| package_of(csv).as_deref() == Some(package))
 }
 
 /// Whether a Subscription is the one that was made again already: it begins with the old version, and has nothing newer.

@@ -31,7 +31,6 @@ use crate::limits::{Limits, Over};
 
 pub(super) use names::unpack as unpack_name;
 pub use rules::{Change, Write};
-pub(super) use scope::{needs_of, package_of};
 pub use store::{Event, EventKind, Store};
 
 /// What is in registries: catalogs by image or address, and the manifests of bundles by name.

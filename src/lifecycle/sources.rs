@@ -11,11 +11,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{CatalogSource, Key, Named as _, Object, known, label, made_here};
-use super::cluster::{ClusterError, difference};
+use super::cluster::ClusterError;
 use super::decide::Stuck;
 use super::engine::{ContentError, Engine, EngineError, GRACE, UNWATCHED};
 use super::mirrors;
 use super::observe::pod_state;
+use super::patch::difference;
 use super::rights::Right;
 use super::uninstall::{Part, Removed};
 use crate::sentence::{Help, Sentence};
@@ -170,7 +171,7 @@ impl Add {
             Origin::Address(address) => spec["address"] = json!(address),
         }
         if let Some(pod) = &self.pod {
-            super::cluster::merge(&mut spec, &json!({"grpcPodConfig": pod}));
+            super::patch::merge(&mut spec, &json!({"grpcPodConfig": pod}));
         }
         if let Some(poll) = self.poll {
             spec["updateStrategy"] = json!({"registryPoll": {"interval": go_duration(poll)}});
@@ -276,7 +277,7 @@ impl Engine<'_> {
     /// Removes a CatalogSource. Operators that came from it go on running, and are not upgraded any more.
     ///
     /// # Errors
-    /// There is none of the name, or Subscriptions use it.
+    /// No such CatalogSource, or Subscriptions use it.
     pub fn remove_source(
         &mut self,
         name: &str,
@@ -305,7 +306,7 @@ impl Engine<'_> {
     /// Has OLM pull a catalog's image again, by deleting its pod.
     ///
     /// # Errors
-    /// There is none of the name, it has no pod, or it does not come up again.
+    /// No such CatalogSource, it has no pod, or it does not come up again.
     pub fn refresh_source(&mut self, name: &str, namespace: Option<&str>) -> Result<Source, EngineError> {
         let source = self.find_source(name, namespace)?;
         let key = source.key();

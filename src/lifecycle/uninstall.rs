@@ -17,6 +17,7 @@ use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError, waits_for_finalizers};
 use super::observe::Observed;
 use super::offer::Need;
+use super::properties::{needs_of, package_of};
 use super::rights::Right;
 use super::simulate;
 use super::throw_away;
@@ -103,7 +104,7 @@ impl Engine<'_> {
     /// Removes an operator, and says what it leaves.
     ///
     /// # Errors
-    /// There is none of the name; custom resources would be left that nobody can convert; the cluster does not answer.
+    /// No operator has this name; custom resources would be left that nobody can convert; the cluster does not answer.
     pub fn uninstall(&mut self, request: &Uninstall) -> Result<Removed, EngineError> {
         let found = self.find(&request.name, request.namespace.as_deref())?;
         let (namespace, name) = match (&found, &request.namespace) {
@@ -492,8 +493,7 @@ fn installed_by<'o>(
     match subscription {
         Some(found) => names.extend([found.status.installed_csv.clone(), found.status.current_csv.clone()]),
         None => {
-            let of_package =
-                observed.csvs.iter().filter(|csv| simulate::package_of(csv).as_deref() == Some(package));
+            let of_package = observed.csvs.iter().filter(|csv| package_of(csv).as_deref() == Some(package));
             names.extend(of_package.map(|csv| csv.name().to_owned()));
         }
     }
@@ -589,7 +589,7 @@ fn needs(user: &ClusterServiceVersion, provider: &ClusterServiceVersion, package
     let owned = &provider.spec.custom_resource_definitions.owned;
     let required = &user.spec.custom_resource_definitions.required;
     required.iter().any(|crd| owned.iter().any(|owned| owned.name == crd.name))
-        || simulate::needs_of(user).iter().any(|need| match need {
+        || needs_of(user).iter().any(|need| match need {
             Need::Api(api) => owned.iter().any(|owned| owned.gvk() == *api),
             Need::Package { name, .. } => name == package,
         })
@@ -619,7 +619,7 @@ fn other_user(
         let api = crd.gvk();
         let is_needed = |need: &Need| matches!(need, Need::Api(needed) if (&needed.group, &needed.kind) == (&api.group, &api.kind));
         if definitions.required.iter().any(|required| required.name == crd.name)
-            || simulate::needs_of(&csv).iter().any(is_needed)
+            || needs_of(&csv).iter().any(is_needed)
         {
             user = Some(format!("`{name}` needs it"));
         }

@@ -11,17 +11,18 @@ use super::api::{
     Approval, ClusterServiceVersion, InstallPlan, InstallPlanPhase, Named as _, Object, Subscription, known,
     label,
 };
-use super::cluster::{ClusterError, merge};
+use super::cluster::ClusterError;
 use super::decide::{self, Accept, Decision, Goal, Step, Stuck, remembered};
 use super::doctor::Scope;
 use super::engine::{Engine, EngineError, UNWATCHED, holding};
-use super::look::Operator;
+use super::health::unfinished;
 use super::observe::Observed;
 use super::offer::{OfferedChannel, OfferedPackage};
+use super::operator::Operator;
+use super::patch::merge;
 use super::policy::Policy;
+use super::properties::package_of;
 use super::rights::Right;
-use super::rollback::unfinished;
-use super::simulate::package_of;
 use crate::sentence::Sentence;
 use crate::shell::command;
 

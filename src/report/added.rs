@@ -6,7 +6,7 @@ use olmkit_catalog::add::{AddReport, ChangedEntry};
 
 use super::paths::short;
 use super::{Answer, pretty, printable};
-use crate::actions::catalog::Added;
+use crate::actions::catalog_add::Added;
 use crate::shell::argument;
 
 impl Answer for Added {

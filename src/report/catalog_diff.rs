@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use olmkit_catalog::diff::{ChannelDiff, Diff, Edges, EntryDiff, Kind, OtherDiff, PackageDiff};
 
-use super::findings::plural;
 use super::paths::{one_line, short};
+use super::plural;
 use super::{Answer, pretty, printable};
 use crate::actions::catalog_diff::{Compared, Denied};
 use crate::exit::Exit;
@@ -40,7 +40,7 @@ impl Answer for Compared {
     }
 
     fn exit(&self) -> Exit {
-        if self.denied().is_empty() { Exit::Yes } else { Exit::No }
+        if self.denied().is_empty() { Exit::Success } else { Exit::Failed }
     }
 }
 
@@ -119,21 +119,10 @@ fn lines(package: &PackageDiff) -> Vec<String> {
         });
     }
     lines.extend(package.others.iter().map(other));
-    for path in &package.paths_gained {
-        lines.push(format!(
-            "path gained in {}: {} → {}",
-            path.channel,
-            name(&path.from),
-            hops(&path.hops, &name)
-        ));
-    }
-    for path in &package.paths_lost {
-        lines.push(format!(
-            "path lost in {}: {} → {}",
-            path.channel,
-            name(&path.from),
-            hops(&path.hops, &name)
-        ));
+    for (what, paths) in [("gained", &package.paths_gained), ("lost", &package.paths_lost)] {
+        lines.extend(paths.iter().map(|path| {
+            format!("path {what} in {}: {} → {}", path.channel, name(&path.from), hops(&path.hops, &name))
+        }));
     }
     for found in &package.stranded {
         let end = if found.stops_at == found.from {

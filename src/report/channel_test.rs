@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::findings::plural;
 use super::junit::escape;
 use super::markdown::one_line;
-use super::progress::{screen, tell};
+use super::plural;
 use super::table::Table;
 use super::{Answer, Format, json, pretty, printable};
 use crate::actions::operator::channel_test::Tested;
 use crate::exit::Exit;
 use crate::lifecycle::channel_test::{Outcome, Report, Spectator, TestFailure, TestResult};
 use crate::lifecycle::engine::Progress;
+use crate::progress::{screen, tell};
 use crate::sentence::Help;
 
 /// Shows tests as they go: a table on a terminal, a line for each elsewhere.
@@ -135,9 +135,9 @@ impl Answer for Tested {
     fn exit(&self) -> Exit {
         match (&self.ended, &self.unwritten) {
             (Some(failure), _) => failure.exit,
-            (None, _) if self.report.failed > 0 => Exit::No,
+            (None, _) if self.report.failed > 0 => Exit::Failed,
             (None, Some(failure)) => failure.exit,
-            (None, None) => Exit::Yes,
+            (None, None) => Exit::Success,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use olmkit_bundle::convert::Conversion;
 use olmkit_bundle::finding::Level;
 
-use super::findings::{finding_json, plural, write_finding};
+use super::findings::{finding_json, write_finding};
+use super::plural;
 use super::{Answer, json, pretty, printable};
 use crate::actions::convert::Converted;
 use crate::exit::Exit;
@@ -42,6 +43,6 @@ impl Answer for Converted {
     }
 
     fn exit(&self) -> Exit {
-        if self.conversion.bundles.is_empty() { Exit::No } else { Exit::Yes }
+        if self.conversion.bundles.is_empty() { Exit::Failed } else { Exit::Success }
     }
 }

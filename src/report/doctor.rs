@@ -27,9 +27,9 @@ pub(super) fn diagnosis_json(diagnosis: &Diagnosis) -> String {
 pub(super) fn diagnosis_exit(diagnosis: &Diagnosis) -> Exit {
     let is_fixed = !diagnosis.fixes.is_empty() && diagnosis.fixes.iter().all(|fix| fix.done);
     match diagnosis.state {
-        _ if is_fixed => Exit::Yes,
-        State::Healthy | State::Progressing => Exit::Yes,
-        State::Waiting | State::Broken => Exit::No,
+        _ if is_fixed => Exit::Success,
+        State::Healthy | State::Progressing => Exit::Success,
+        State::Waiting | State::Broken => Exit::Failed,
     }
 }
 

@@ -70,6 +70,6 @@ impl Answer for Edited {
     }
 
     fn exit(&self) -> Exit {
-        if self.must_be_unchanged && !self.change.files.is_empty() { Exit::No } else { Exit::Yes }
+        if self.must_be_unchanged && !self.change.files.is_empty() { Exit::Failed } else { Exit::Success }
     }
 }

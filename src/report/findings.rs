@@ -9,7 +9,8 @@ use olmkit_bundle::diff;
 use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
 
 use super::{
-    Answer, Format, failure_text, github, json, json_alpha1, junit, markdown, pretty, printable, sarif,
+    Answer, Format, failure_text, github, json, json_alpha1, junit, markdown, plural, pretty, printable,
+    sarif,
 };
 use crate::actions::results::Checked;
 use crate::exit::Exit;
@@ -69,8 +70,8 @@ impl Answer for Checked {
     fn exit(&self) -> Exit {
         match self.unread.first() {
             Some(failure) => failure.exit,
-            None if self.count(Level::Error) > 0 => Exit::No,
-            None => Exit::Yes,
+            None if self.count(Level::Error) > 0 => Exit::Failed,
+            None => Exit::Success,
         }
     }
 }
@@ -92,17 +93,6 @@ impl Checked {
         }
         writeln!(out)
     }
-}
-
-/// `1 error`, `2 errors`.
-pub(super) fn plural(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
-}
-
-/// How many characters a place marks in its line.
-pub(super) fn marked_columns(place: &Place) -> u32 {
-    let marked = place.excerpt.as_ref().and_then(|Excerpt { line, start, end }| line.get(*start..*end));
-    marked.map_or(0, |marked| marked.chars().count() as u32)
 }
 
 /// A finding for programs.

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use olmkit_bundle::finding::Level;
 
-use super::findings::{finding_json, plural, write_finding};
+use super::findings::{finding_json, write_finding};
+use super::plural;
 use super::unified::{unified, write_unified};
 use super::{Answer, Format, json, pretty, printable};
 use crate::actions::generate::{GeneratedBundle, Outcome};
@@ -100,7 +101,7 @@ impl Answer for GeneratedBundle {
 
     fn exit(&self) -> Exit {
         let stale = self.stale.as_ref().is_some_and(|stale| !stale.is_empty());
-        if self.files.is_empty() || stale { Exit::No } else { Exit::Yes }
+        if self.files.is_empty() || stale { Exit::Failed } else { Exit::Success }
     }
 }
 

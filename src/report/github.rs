@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use olmkit_bundle::finding::Level;
 
-use super::findings::marked_columns;
 use crate::actions::results::Checked;
 
 /// One line for each finding.
@@ -20,7 +19,7 @@ pub(super) fn annotations(answer: &Checked) -> String {
         if let Some(place) = &finding.place {
             properties.push(format!("file={}", property(&place.path)));
             if let Some(position) = place.position {
-                let columns = marked_columns(place);
+                let columns = place.marked_columns();
                 properties.push(format!("line={},endLine={}", position.line, position.line));
                 properties.push(format!("col={},endColumn={}", position.column, position.column + columns));
             }

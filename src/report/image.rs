@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::findings::plural;
-use super::progress::bytes;
+use super::plural;
 use super::{Answer, json, pretty, printable};
 use crate::actions::image::{ImageDigest, Inspected, InspectedImage, InspectedLayer};
 use crate::actions::results::StoredImage;
 use crate::actions::unpack::Unpacked;
 use crate::image::{Digest, Stored, StoredLayer};
+use crate::progress::bytes;
 
 impl Answer for StoredImage {
     fn json(&self) -> String {

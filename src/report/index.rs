@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::findings::plural;
-use super::progress::bytes;
+use super::plural;
 use super::{Answer, json, pretty, printable};
 use crate::actions::build_index::Index;
+use crate::progress::bytes;
 
 impl Answer for Index {
     fn json(&self) -> String {

@@ -13,8 +13,9 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 use crate::lifecycle::channel_test::Report;
-use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::look::Description;
 use crate::lifecycle::olm::status::OlmStatus;
+use crate::lifecycle::operator::Operator;
 use crate::lifecycle::policy::Violation;
 use crate::lifecycle::preview::Preview;
 use crate::lifecycle::sources::Source;

@@ -1,14 +1,12 @@
 //! Findings as Markdown, for comments on pull requests and release notes.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use olmkit_bundle::finding::{Finding, Level, Place};
 
-use super::findings::plural;
-use super::{Answer, printable};
+use super::{plural, printable};
 use crate::actions::diff::Upgrade;
-use crate::actions::results::Checked;
+use crate::actions::results::{Checked, FileText};
 
 /// A section for each level, worst first.
 pub(super) fn page(answer: &Checked) -> String {
@@ -44,12 +42,6 @@ fn line(finding: &Finding) -> String {
     text + "\n"
 }
 
-/// Release notes of upgrades, in Markdown.
-#[derive(Debug)]
-pub struct ChangelogAnswer {
-    text: String,
-}
-
 /// Codes of what users have to do something about.
 const MANUAL_STEPS: [&str; 6] = [
     "crd-conversion-added",
@@ -63,28 +55,26 @@ const MANUAL_STEPS: [&str; 6] = [
 /// Codes of what is no news to those who install a version.
 const NO_NEWS: [&str; 3] = ["crd-upgrade-refused", "version-bump-too-small", "version-not-higher"];
 
-impl ChangelogAnswer {
-    /// The notes for what comparing versions has found: one page for one upgrade, else a section for each.
-    pub fn of(answer: &Checked, upgrades: &[Upgrade]) -> Self {
-        let mut text = String::new();
-        if let [upgrade] = upgrades {
-            notes(&mut text, "#", upgrade, &answer.findings.iter().collect::<Vec<_>>());
-            return Self { text };
-        }
-        let mut package = None;
-        for upgrade in upgrades {
-            if package != Some(&upgrade.package) {
-                let gap = if package.is_some() { "\n" } else { "" };
-                let _ = writeln!(text, "{gap}# {}", one_line(&upgrade.package));
-                package = Some(&upgrade.package);
-            }
-            text.push('\n');
-            let findings: Vec<_> =
-                answer.findings.iter().filter(|finding| finding.input == upgrade.input).collect();
-            notes(&mut text, "##", upgrade, &findings);
-        }
-        Self { text }
+/// Release notes in Markdown for what comparing versions has found: one page for one upgrade, else a section for each.
+pub fn changelog(answer: &Checked, upgrades: &[Upgrade]) -> FileText {
+    let mut text = String::new();
+    if let [upgrade] = upgrades {
+        notes(&mut text, "#", upgrade, &answer.findings.iter().collect::<Vec<_>>());
+        return FileText { text };
     }
+    let mut package = None;
+    for upgrade in upgrades {
+        if package != Some(&upgrade.package) {
+            let gap = if package.is_some() { "\n" } else { "" };
+            let _ = writeln!(text, "{gap}# {}", one_line(&upgrade.package));
+            package = Some(&upgrade.package);
+        }
+        text.push('\n');
+        let findings: Vec<_> =
+            answer.findings.iter().filter(|finding| finding.input == upgrade.input).collect();
+        notes(&mut text, "##", upgrade, &findings);
+    }
+    FileText { text }
 }
 
 /// The notes of one upgrade, below a heading.
@@ -126,20 +116,6 @@ fn notes(text: &mut String, heading: &str, upgrade: &Upgrade, findings: &[&Findi
                  (`install.preflight.crdUpgradeSafety.enforcement: None`).\n";
     } else if is_empty {
         *text += "\nNothing changes for users.\n";
-    }
-}
-
-impl Answer for ChangelogAnswer {
-    fn json(&self) -> String {
-        self.text.clone()
-    }
-
-    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
-        out.write_all(self.text.as_bytes())
-    }
-
-    fn verbatim(&self) -> Option<&str> {
-        Some(&self.text)
     }
 }
 

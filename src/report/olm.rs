@@ -30,8 +30,8 @@ impl Answer for Outcome {
 
     fn exit(&self) -> Exit {
         match self {
-            Outcome::Status(olm) if !olm.problems.is_empty() => Exit::No,
-            _ => Exit::Yes,
+            Outcome::Status(olm) if !olm.problems.is_empty() => Exit::Failed,
+            _ => Exit::Success,
         }
     }
 }

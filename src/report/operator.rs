@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::progress::{screen, tell};
 use super::table::{Table, dash};
 use super::{Answer, json, pretty, printable};
 use crate::actions::operator::{Outcome, Outcomes};
 use crate::exit::Exit;
 use crate::lifecycle::doctor::APPROVAL_REQUIRED;
 use crate::lifecycle::engine::{Planned, Progress};
-use crate::lifecycle::look::{Description, Operator};
+use crate::lifecycle::look::Description;
 use crate::lifecycle::observe::Row;
+use crate::lifecycle::operator::Operator;
 use crate::lifecycle::sources::Source;
 use crate::lifecycle::uninstall::{Removed, UNFINISHED};
+use crate::progress::{screen, tell};
 
 /// Shows what happens to an operator in the way that standard error asks for: a live view on a terminal, a line for each
 /// change of state elsewhere.
@@ -153,13 +154,13 @@ impl Answer for Outcomes {
 
     fn exit(&self) -> Exit {
         let exits = self.outcomes.iter().map(|(_, done)| match done {
-            Ok(Outcome::Status(operator)) if !operator.is_well() => Exit::No,
+            Ok(Outcome::Status(operator)) if !operator.is_well() => Exit::Failed,
             Ok(Outcome::Diagnosis(diagnosis)) => super::doctor::diagnosis_exit(diagnosis),
-            Ok(Outcome::Plan(_, Some(violations))) if !violations.is_empty() => Exit::No,
-            Ok(_) => Exit::Yes,
+            Ok(Outcome::Plan(_, Some(violations))) if !violations.is_empty() => Exit::Failed,
+            Ok(_) => Exit::Success,
             Err(failure) => failure.exit,
         });
-        exits.max_by_key(|exit| *exit as u8).unwrap_or(Exit::Yes)
+        exits.max_by_key(|exit| *exit as u8).unwrap_or(Exit::Success)
     }
 }
 

@@ -31,7 +31,7 @@ impl Answer for UpgradePaths {
     }
 
     fn exit(&self) -> Exit {
-        if self.all_reach_the_head() { Exit::Yes } else { Exit::No }
+        if self.all_reach_the_head() { Exit::Success } else { Exit::Failed }
     }
 }
 

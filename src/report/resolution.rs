@@ -40,8 +40,8 @@ impl Answer for Resolved {
 
     fn exit(&self) -> Exit {
         match self.result {
-            Direction::Install | Direction::Stay => Exit::Yes,
-            Direction::Unsatisfiable | Direction::Error => Exit::No,
+            Direction::Install | Direction::Stay => Exit::Success,
+            Direction::Unsatisfiable | Direction::Error => Exit::Failed,
         }
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use olmkit_bundle::finding::{Code, Finding, Level, Place};
 use serde::Serialize;
 
-use super::findings::marked_columns;
 use super::printable;
 use crate::actions::results::Checked;
 
@@ -177,7 +176,7 @@ fn location(place: &Place) -> Location {
     let region = place.position.map(|position| Region {
         start_line: position.line,
         start_column: position.column,
-        end_column: position.column + marked_columns(place),
+        end_column: position.column + place.marked_columns(),
     });
     Location {
         physical_location: PhysicalLocation {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::printable;
-use crate::lifecycle::look::Operator;
+use crate::lifecycle::operator::Operator;
 
 /// The columns and lines of a terminal.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
     use crate::lifecycle::doctor::State;
-    use crate::lifecycle::look::RootCause;
+    use crate::lifecycle::operator::RootCause;
 
     fn operator(namespace: &str, name: &str, health: State) -> Operator {
         let cause = (health == State::Broken).then(|| RootCause {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use terminal_size::{Height, Width, terminal_size};
 
-use super::progress::tell;
 use super::screen::{Size, screen};
 use super::{Format, json, printable};
 use crate::lifecycle::engine::Progress;
-use crate::lifecycle::look::Operator;
+use crate::lifecycle::operator::Operator;
+use crate::progress::tell;
 
 /// Goes to the upper left corner and clears what is below.
 const CLEAR: &str = "\x1b[H\x1b[J";

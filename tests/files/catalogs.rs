@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::Stdio;
 
 use super::{
-    REDIS, TEMPLATE, added, bundle_and_catalog, bundles, catalog_in_git, checkout, copy_catalog, generate,
-    manifests, olmkit, run, said, tree,
+    REDIS, TEMPLATE, add_to_stable, added, bundle_and_catalog, bundles, catalog_in_git, checkout,
+    copy_catalog, generate, manifests, olmkit, run, said, tree,
 };
 
 #[test]
@@ -14,11 +14,7 @@ fn a_channel_a_package_or_a_bundle_that_stands_twice_gets_no_version() {
     let root = tempfile::tempdir().unwrap();
     let at = root.path();
     bundles(at, &["0.1.0", "0.2.0"]);
-    let add = |version: &str, code: i32| {
-        let bundle = format!("b/{version}");
-        let args = ["catalog", "add", "catalog", &bundle, "--channels", "stable"];
-        said(&run(at, &[args.as_slice(), &TEMPLATE].concat(), code))
-    };
+    let add = |version: &str, code: i32| add_to_stable(at, version, code);
     add("0.1.0", 0);
     let again = at.join("catalog/echo-operator/z.yaml");
     let channel = "schema: olm.channel\npackage: echo-operator\nname: stable\nentries: [{name: echo-operator.v0.1.0}]\n";

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
 use super::{
-    TEMPLATE, added, bundle_and_catalog, bundles, checkout, generate, inode, manifests, run, said, tree,
+    add_to_stable, added, bundle_and_catalog, bundles, checkout, generate, inode, manifests, run, said, tree,
 };
 
 /// Puts the operator's manifests into a directory.
@@ -149,11 +149,7 @@ fn what_an_ignore_file_hides_is_not_contradicted() {
     let root = tempfile::tempdir().unwrap();
     let at = root.path();
     bundles(at, &["0.1.0", "0.2.0"]);
-    let add = |version: &str, code: i32| {
-        let bundle = format!("b/{version}");
-        let args = ["catalog", "add", "catalog", &bundle, "--channels", "stable"];
-        said(&run(at, &[args.as_slice(), &TEMPLATE].concat(), code))
-    };
+    let add = |version: &str, code: i32| add_to_stable(at, version, code);
     let (file, ignore) = (at.join("catalog/echo-operator/catalog.yaml"), at.join("catalog/.indexignore"));
     // Nothing is there yet, and what is new would be hidden.
     fs::create_dir(at.join("catalog")).unwrap();

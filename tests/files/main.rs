@@ -103,6 +103,13 @@ fn bundles(at: &Path, versions: &[&str]) {
 
 const TEMPLATE: [&str; 2] = ["--image-ref-template", "example.com/{{.Package}}:v{{.Version}}"];
 
+/// Adds a bundle to the channel `stable` of the catalog, and returns what was said.
+fn add_to_stable(at: &Path, version: &str, code: i32) -> String {
+    let bundle = format!("b/{version}");
+    let args = ["catalog", "add", "catalog", &bundle, "--channels", "stable"];
+    said(&run(at, &[args.as_slice(), &TEMPLATE].concat(), code))
+}
+
 /// A directory with the bundle and the catalog of the echo operator.
 fn bundle_and_catalog() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();

@@ -98,7 +98,7 @@ fn check(name: &str, change: Option<Value>) -> String {
     for (own, mut document) in well() {
         if own == name {
             let Some(change) = &change else { continue };
-            olmkit::lifecycle::cluster::merge(&mut document, change);
+            olmkit::lifecycle::patch::merge(&mut document, change);
         }
         cluster.store().create(document).unwrap();
     }

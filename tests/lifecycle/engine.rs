@@ -6,7 +6,7 @@ use olmkit::lifecycle::api::{Approval, Key, known};
 use olmkit::lifecycle::cluster::{Cluster, ClusterError};
 use olmkit::lifecycle::engine::{Engine, EngineError, Options};
 use olmkit::lifecycle::install::Install;
-use olmkit::lifecycle::look::Operator;
+use olmkit::lifecycle::operator::Operator;
 use olmkit::lifecycle::rollback::Rollback;
 use olmkit::lifecycle::uninstall::Uninstall;
 use olmkit::lifecycle::upgrade::Upgrade;
@@ -228,15 +228,7 @@ fn without_waiting_the_rest_is_left_to_olm() {
 #[test]
 fn a_plan_that_carries_more_than_was_expected_is_not_approved() {
     let mut world = World::of("26");
-    let other = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-        "metadata": {"name": "cache-db", "namespace": NS},
-        "spec": {
-            "name": "cache-db", "channel": "stable", "source": "catalog", "sourceNamespace": "olm",
-            "installPlanApproval": "Manual",
-        },
-    });
-    world.cluster.store().create(other).unwrap();
+    world.subscribe_to_cache_db();
     let request = Install { approval: Some(Approval::Manual), ..demo(None) };
     let said = told(world.install(request.clone()).unwrap_err());
     insta::assert_snapshot!(without_random(&said), @"

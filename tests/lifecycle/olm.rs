@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use olmkit::lifecycle::api::{Key, Resource, known};
-use olmkit::lifecycle::cluster::{Cluster, ClusterError, merge};
+use olmkit::lifecycle::cluster::{Cluster, ClusterError};
 use olmkit::lifecycle::engine::{Engine, EngineError, Options, Planned, Progress};
 use olmkit::lifecycle::olm::NoCatalogs;
 use olmkit::lifecycle::olm::install::Install;
 use olmkit::lifecycle::olm::manifests::Release;
 use olmkit::lifecycle::olm::status;
 use olmkit::lifecycle::olm::uninstall::Uninstall;
+use olmkit::lifecycle::patch::merge;
 use serde_json::{Value, json};
 
 use crate::release::{GROUP, manifests};

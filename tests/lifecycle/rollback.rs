@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use olmkit::lifecycle::api::{Key, known};
 use olmkit::lifecycle::engine::{EngineError, Options};
-use olmkit::lifecycle::look::Operator;
+use olmkit::lifecycle::operator::Operator;
 use olmkit::lifecycle::rollback::Rollback;
 use serde_json::{Value, json};
 
@@ -78,8 +78,8 @@ fn a_note_of_an_older_version_of_ours_skips_no_check() {
     assert_eq!(note(&mut world), None);
 }
 
-#[test]
-fn an_interrupted_rollback_to_another_version_is_checked() {
+/// A world in which a rollback to 0.2.0 was interrupted after it had deleted the Subscription.
+fn interrupted() -> World {
     let mut world = world();
     let mut away = world.subscription();
     away["spec"]["startingCSV"] = json!("demo.v0.2.0");
@@ -87,6 +87,12 @@ fn an_interrupted_rollback_to_another_version_is_checked() {
     let patch = json!({"metadata": {"annotations": {NOTE: away.to_string()}}});
     world.cluster.store().patch(&group, &patch).unwrap();
     world.cluster.store().delete(&Key::new(&known::SUBSCRIPTION, NS, "demo"));
+    world
+}
+
+#[test]
+fn an_interrupted_rollback_to_another_version_is_checked() {
+    let mut world = interrupted();
     assert_eq!(told(rollback(&mut world, "0.1.0", Options::default()).unwrap_err()), MISFIT);
     // Even when nothing of it is left but the note.
     world.cluster.store().delete(&Key::new(&known::CSV, NS, "demo.v0.3.0"));
@@ -143,13 +149,7 @@ fn after_a_rollback_that_timed_out_the_way_back_is_open() {
 
 #[test]
 fn an_operator_whose_rollback_was_interrupted_is_not_invisible() {
-    let mut world = world();
-    let mut away = world.subscription();
-    away["spec"]["startingCSV"] = json!("demo.v0.2.0");
-    let group = Key::new(&known::OPERATOR_GROUP, NS, NS);
-    let patch = json!({"metadata": {"annotations": {NOTE: away.to_string()}}});
-    world.cluster.store().patch(&group, &patch).unwrap();
-    world.cluster.store().delete(&Key::new(&known::SUBSCRIPTION, NS, "demo"));
+    let mut world = interrupted();
     let listed = world.run(|engine, _| engine.list(None).unwrap());
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].problems.last().unwrap(), "its rollback to `demo.v0.2.0` was interrupted");

@@ -84,15 +84,7 @@ fn a_failed_resolution_that_names_what_is_gone_is_stale() {
 #[test]
 fn what_was_accepted_is_not_waited_for_though_a_neighbour_is_manual() {
     let mut world = World::of("26");
-    let other = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-        "metadata": {"name": "cache-db", "namespace": NS},
-        "spec": {
-            "name": "cache-db", "channel": "stable", "source": "catalog", "sourceNamespace": "olm",
-            "installPlanApproval": "Manual",
-        },
-    });
-    world.cluster.store().create(other).unwrap();
+    world.subscribe_to_cache_db();
     let request = Install {
         approval: Some(Approval::Automatic),
         accept: Accept { csvs: BTreeSet::from(["cache-db.v1.0.0".to_owned()]), ..Accept::default() },

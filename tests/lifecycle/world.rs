@@ -11,8 +11,8 @@ use olmkit::lifecycle::api::{CatalogSource, Key, Object, Resource, known};
 use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::engine::{Catalogs, ContentError, Engine, EngineError, Options, Progress};
 use olmkit::lifecycle::install::Install;
-use olmkit::lifecycle::look::Operator;
 use olmkit::lifecycle::offer::{Offer, OfferedBundle};
+use olmkit::lifecycle::operator::Operator;
 use olmkit::lifecycle::rollback::Archive;
 use olmkit::lifecycle::simulate::{Registry, Simulation};
 use olmkit::lifecycle::upgrade::Upgrade;
@@ -180,6 +180,19 @@ impl World {
 
     pub(crate) fn subscription(&mut self) -> Value {
         self.cluster.store().get(&Key::new(&known::SUBSCRIPTION, NS, "demo")).unwrap().clone()
+    }
+
+    /// A second Subscription of the namespace, with Manual approval.
+    pub(crate) fn subscribe_to_cache_db(&mut self) {
+        let subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "cache-db", "namespace": NS},
+            "spec": {
+                "name": "cache-db", "channel": "stable", "source": "catalog", "sourceNamespace": "olm",
+                "installPlanApproval": "Manual",
+            },
+        });
+        self.cluster.store().create(subscription).unwrap();
     }
 
     /// A custom resource at the only version of its CRD.

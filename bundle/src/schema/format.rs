@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::calendar::has_day;
 use crate::email::check_address;
 use crate::url::Url;
 
@@ -206,19 +207,10 @@ fn is_date(text: &str) -> bool {
         return false;
     }
     let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);
-    let (year, month, day) = (number(0..4), number(5..7), number(8..10));
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1..=days).contains(&day)
+    has_day(number(0..4), number(5..7), number(8..10))
 }
 
-/// What stands behind a second `t` is not looked at.
+/// What comes after a second `t` is not checked.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');

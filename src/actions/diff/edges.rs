@@ -106,7 +106,7 @@ fn not_found(error: PathError, request: &EdgesRequest, catalog: &Catalog<'_>) ->
     let is_slip = matches!(error, PathError::Package { .. } | PathError::Channel { .. });
     let within = Within { catalog, input: &request.catalog, package: request.package.as_deref() };
     let failure = within.failure(error);
-    if is_slip { Failure { exit: Exit::Misuse, ..failure } } else { failure }
+    if is_slip { Failure { exit: Exit::Usage, ..failure } } else { failure }
 }
 
 /// Bundles in directories, by the names of their ClusterServiceVersions.
@@ -117,12 +117,12 @@ fn local(directories: &[PathBuf], access: &Access) -> Result<BTreeMap<String, Bu
         let name = Bundle::parse(&files).csv().map(|csv| csv.typed.name().to_owned());
         let Some(name) = name else {
             let error = format!("`{}` has no ClusterServiceVersion that can be read", directory.display());
-            return Err(Failure::unknown(error).help("give directories of bundles"));
+            return Err(Failure::incomplete(error).help("give directories of bundles"));
         };
         if let Some((other, _)) = found.get(&name) {
             let (first, second) = (other.display(), directory.display());
             let error = format!("`{first}` and `{second}` are both bundles of `{name}`");
-            return Err(Failure::misuse(error).help("pass one of them to --bundles"));
+            return Err(Failure::usage(error).help("pass one of them to --bundles"));
         }
         found.insert(name, (directory, files));
     }
@@ -137,7 +137,7 @@ fn read(blob: &Blob<'_>, access: &Access) -> Result<BundleFiles, Failure> {
     for (at, property) in objects.enumerate() {
         let data = property.value.as_ref().map(|value| value.to_json()["data"].clone()).unwrap_or_default();
         let bytes = BASE64.decode(data.as_str().unwrap_or_default()).map_err(|error| {
-            Failure::unknown(format!("the manifests of `{name}` in the catalog cannot be read: {error}"))
+            Failure::incomplete(format!("the manifests of `{name}` in the catalog cannot be read: {error}"))
         })?;
         files.push(BundleFile {
             path: format!("manifests/{at:03}.json"),
@@ -146,8 +146,8 @@ fn read(blob: &Blob<'_>, access: &Access) -> Result<BundleFiles, Failure> {
     }
     if files.is_empty() {
         let place = format!("docker://{}", blob.image.as_str()).parse();
-        let place =
-            place.map_err(|error| Failure::unknown(error).help(format!("pass --bundles with `{name}`")))?;
+        let place = place
+            .map_err(|error| Failure::incomplete(error).help(format!("pass --bundles with `{name}`")))?;
         return Input::Image(place).bundle(access);
     }
     let annotations = json!({"annotations": {PACKAGE: blob.package.as_str()}}).to_string();

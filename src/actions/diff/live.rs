@@ -84,7 +84,7 @@ fn failure(error: ClusterError) -> Failure {
     let exit = match &error {
         ClusterError::Interrupted => Exit::Interrupted,
         ClusterError::TimedOut { .. } => Exit::TimedOut,
-        _ => Exit::Unknown,
+        _ => Exit::Incomplete,
     };
     let help = match &error {
         ClusterError::TimedOut { .. } => {
@@ -92,5 +92,5 @@ fn failure(error: ClusterError) -> Failure {
         }
         other => other.help(),
     };
-    Failure { exit, ..Failure::unknown(error).help(help) }
+    Failure { exit, ..Failure::incomplete(error).help(help) }
 }

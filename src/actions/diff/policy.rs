@@ -17,13 +17,13 @@ pub(super) fn read(path: &Path) -> Result<Policy, Failure> {
     let name = path.display();
     let texts = Texts::find(Some(path))?;
     let at = |finding: &Finding| {
-        let failure = Failure { exit: Exit::Unknown, ..Failure::no(finding.message.clone()) };
+        let failure = Failure { exit: Exit::Incomplete, ..Failure::failed(finding.message.clone()) };
         let failure = failure.at(finding.place.clone());
         failure.help(finding.help.clone())
     };
     let known = texts.read().map_err(|findings| match findings.first() {
         Some(finding) => at(finding),
-        None => Failure::unknown(format!("`{name}` cannot be read")),
+        None => Failure::incomplete(format!("`{name}` cannot be read")),
     })?;
     if let Some(finding) = known.findings.first() {
         return Err(at(finding));
@@ -36,14 +36,14 @@ pub(super) fn read(path: &Path) -> Result<Policy, Failure> {
     }
     settings.policy.parse().map_err(|error| {
         let place = known.file.as_ref().map(|file| file.place(&error.path));
-        Failure::unknown(error.message)
+        Failure::incomplete(error.message)
             .at(place)
             .help("write a range as `>=1.29.0 <1.36.0`, and name the repository of each operand")
     })
 }
 
 fn no_policy(path: &Path) -> Failure {
-    Failure::unknown(format!("`{}` states no policy", path.display())).help(
+    Failure::incomplete(format!("`{}` states no policy", path.display())).help(
         "add `policy:` with `kubernetes`, `operands` or `deprecationNotice`, or leave --package-file out",
     )
 }

@@ -46,7 +46,7 @@ pub(super) fn find(
             (None, several) => {
                 let names: Vec<_> = several.iter().map(|path| format!("`{}`", name(path))).collect();
                 let error = format!("`{}` holds several bases: {}", directory.display(), names.join(", "));
-                return Err(Failure::misuse(error).help("name the operator's with --base"));
+                return Err(Failure::usage(error).help("name the operator's with --base"));
             }
         }
     }

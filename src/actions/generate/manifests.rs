@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::limits::Limits;
 use crate::program::{self, Ended};
-use crate::report;
+use crate::progress;
 use crate::shell::{argument, quoted};
 
 /// How long kustomize and helm may take together, where nothing else is said.
@@ -102,7 +102,7 @@ impl Helm {
         });
         match rendered? {
             Some(text) => Ok(text),
-            None => Err(Failure::unknown(format!("{what}: helm is not installed"))
+            None => Err(Failure::incomplete(format!("{what}: helm is not installed"))
                 .help("install helm, or give what `helm template --include-crds` prints")),
         }
     }
@@ -138,7 +138,7 @@ impl Inputs {
             && let Some(flag) = inputs.helm.flag()
         {
             let help = "name the chart with --helm, or under `helm` in the package file";
-            return Err(Failure::misuse(format!("{flag} is given, and no chart")).help(help));
+            return Err(Failure::usage(format!("{flag} is given, and no chart")).help(help));
         }
         if inputs.is_empty() && is_sent() {
             inputs.paths.push(STANDARD_INPUT.into());
@@ -225,7 +225,7 @@ fn read_each(
 fn standard_input() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    let fail = |why: String| Failure::unknown(format!("cannot read standard input: {why}"));
+    let fail = |why: String| Failure::incomplete(format!("cannot read standard input: {why}"));
     read.map_err(|error| fail(error.to_string()))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(fail(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
@@ -263,38 +263,38 @@ fn kustomize(directory: &Path, limits: Limits) -> Result<String, Failure> {
             return Ok(text);
         }
     }
-    Err(Failure::unknown(format!("{what}: neither kustomize nor kubectl is installed"))
+    Err(Failure::incomplete(format!("{what}: neither kustomize nor kubectl is installed"))
         .help("install one of them, or give what `kustomize build` prints"))
 }
 
 /// What a program prints; none when it is not installed.
 fn output(command: &mut Command, what: &str, limits: Limits) -> Result<Option<String>, Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let progress = report::busy(&format!("running {program}"));
+    let spinner = progress::busy(&format!("running {program}"));
     let ended = program::run(command.stderr(Stdio::piped()), limits, MAX_BYTES);
-    progress.finish_and_clear();
+    spinner.finish_and_clear();
     let output = match ended {
         Ok(Ended::Itself(output)) => output,
         Ok(Ended::TimedOut) => {
             let limit = limits.limit().unwrap_or_default();
             let error = format!("{what}: `{}` did not end within {} s", line(command), limit.as_secs());
-            let failure = Failure::unknown(error).help("give it more time with `--timeout`");
+            let failure = Failure::incomplete(error).help("give it more time with `--timeout`");
             return Err(Failure { exit: Exit::TimedOut, ..failure });
         }
         Ok(Ended::TooMuch) => {
             let error = format!("{what}: `{}` printed more than {} MiB", line(command), MAX_BYTES >> 20);
-            return Err(Failure::unknown(error));
+            return Err(Failure::incomplete(error));
         }
         Ok(Ended::Interrupted) => return Err(Failure::interrupted()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Failure::unknown(format!("{what}: {error}"))),
+        Err(error) => return Err(Failure::incomplete(format!("{what}: {error}"))),
     };
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::unknown(format!("{what}: {program} says: {}", without_log_prefix(&said))));
+        return Err(Failure::incomplete(format!("{what}: {program} says: {}", without_log_prefix(&said))));
     }
     let text = String::from_utf8(output.stdout);
-    text.map(Some).map_err(|_| Failure::unknown(format!("{what}: what it makes is not text in UTF-8")))
+    text.map(Some).map_err(|_| Failure::incomplete(format!("{what}: what it makes is not text in UTF-8")))
 }
 
 /// A command as one types it.
@@ -308,7 +308,7 @@ fn not_yaml(path: &Path) -> Option<Failure> {
     let text = files::read_text(path).ok()?;
     let error = yaml::documents(&text).find_map(Result::err)?;
     let place = Place::new(&Source::new(path.display().to_string(), &text), error.span);
-    Some(Failure::no(format!("the values are not YAML: {}", error.message)).at(Some(place)))
+    Some(Failure::failed(format!("the values are not YAML: {}", error.message)).at(Some(place)))
 }
 
 /// What a program says of its failure, without what its log puts before it: kubectl's `E1123 07:31:56.015754 3571 run.go:72]`,

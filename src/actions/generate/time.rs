@@ -13,7 +13,7 @@ pub(super) fn source_date() -> Result<Option<String>, Failure> {
     let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(None) };
     let seconds = text.parse::<i64>().ok().filter(|seconds| (0..=LAST).contains(seconds));
     let Some(seconds) = seconds else {
-        return Err(Failure::misuse(format!(
+        return Err(Failure::usage(format!(
             "`SOURCE_DATE_EPOCH` is `{text}`, not a number of seconds since 1970"
         ))
         .help("unset it, or set it as `git log -1 --format=%ct` prints it"));

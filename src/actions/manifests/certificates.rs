@@ -19,7 +19,7 @@ pub(super) fn issue(
     services: &BTreeSet<String>,
     namespace: &str,
 ) -> Result<BTreeMap<String, Certificate>, Failure> {
-    let fail = |error: rcgen::Error| Failure::unknown(format!("cannot make a certificate: {error}"));
+    let fail = |error: rcgen::Error| Failure::incomplete(format!("cannot make a certificate: {error}"));
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let (year, month) = (i32::from(today.year()), today.month().unsigned_abs());
     // A day that every month has; a clock that is a little behind does not refuse the certificate.

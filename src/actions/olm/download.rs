@@ -41,13 +41,13 @@ pub(super) fn fetch(download: &Download, timeout: Duration) -> Result<Vec<(Strin
     // Whoever uses this as a library may have chosen another provider before; that one serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.map_err(Failure::unknown)?;
+    let runtime = runtime.map_err(Failure::incomplete)?;
     match runtime.block_on(Limits::begin(timeout).run(all(download))) {
         Ok(fetched) => fetched,
         Err(Over::Interrupted) => Err(Failure::interrupted()),
         Err(Over::TimedOut(limit)) => {
             let error = format!("timed out after {} s fetching OLM {}", limit.as_secs(), download.version);
-            Err(Failure { exit: Exit::TimedOut, ..Failure::unknown(error) }
+            Err(Failure { exit: Exit::TimedOut, ..Failure::incomplete(error) }
                 .help("give more --timeout, or fetch the files yourself and pass --manifests"))
         }
     }
@@ -60,10 +60,10 @@ async fn all(download: &Download) -> Result<Vec<(String, String)>, Failure> {
         .connect_timeout(SILENCE)
         .read_timeout(SILENCE)
         .build()
-        .map_err(Failure::unknown)?;
+        .map_err(Failure::incomplete)?;
     let address = |file: &str| {
         let text = format!("{}/v{}/{file}", download.address.trim_end_matches('/'), download.version);
-        text.parse::<Url>().map_err(|error| Failure::misuse(format!("`{text}` is not an address: {error}")))
+        text.parse::<Url>().map_err(|error| Failure::usage(format!("`{text}` is not an address: {error}")))
     };
     let mut known = BTreeMap::new();
     let needed = FILES.iter().any(|file| !download.checksums.contains_key(*file));
@@ -75,12 +75,12 @@ async fn all(download: &Download) -> Result<Vec<(String, String)>, Failure> {
     for file in FILES {
         let address = address(file)?;
         let bytes = get(&client, address.clone()).await?.ok_or_else(|| {
-            Failure::unknown(format!("`{address}` does not exist"))
+            Failure::incomplete(format!("`{address}` does not exist"))
                 .help("check the version: OLM's releases are at https://github.com/operator-framework/operator-lifecycle-manager/releases")
         })?;
         check(file, &address, &bytes, known.get(file))?;
         let text =
-            String::from_utf8(bytes).map_err(|_| Failure::unknown(format!("`{address}` is not UTF-8")))?;
+            String::from_utf8(bytes).map_err(|_| Failure::incomplete(format!("`{address}` is not UTF-8")))?;
         files.push((address.to_string(), text));
     }
     Ok(files)
@@ -89,7 +89,7 @@ async fn all(download: &Download) -> Result<Vec<(String, String)>, Failure> {
 /// What an address has; none when it has nothing.
 async fn get(client: &Client, address: Url) -> Result<Option<Vec<u8>>, Failure> {
     let failed = |error: reqwest::Error| {
-        Failure::unknown(Unfetched { address: address.to_string(), source: error.without_url() })
+        Failure::incomplete(Unfetched { address: address.to_string(), source: error.without_url() })
             .help("check the network, or fetch the files elsewhere and pass --manifests")
     };
     let begun = Instant::now();
@@ -101,13 +101,13 @@ async fn get(client: &Client, address: Url) -> Result<Option<Vec<u8>>, Failure> 
         return Ok(None);
     }
     if !answer.status().is_success() {
-        return Err(Failure::unknown(format!("`{address}` answers {}", answer.status()))
+        return Err(Failure::incomplete(format!("`{address}` answers {}", answer.status()))
             .help("try again later, or fetch the files elsewhere and pass --manifests"));
     }
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(failed)? {
         if bytes.len() + piece.len() > MOST {
-            return Err(Failure::unknown(format!("`{address}` is larger than {} MiB", MOST >> 20)));
+            return Err(Failure::incomplete(format!("`{address}` is larger than {} MiB", MOST >> 20)));
         }
         bytes.extend_from_slice(&piece);
     }
@@ -135,11 +135,11 @@ fn check(file: &str, address: &Url, bytes: &[u8], expected: Option<&String>) -> 
     let found: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     match expected {
         Some(expected) if *expected == found => Ok(()),
-        Some(expected) => Err(Failure::no(format!(
+        Some(expected) => Err(Failure::failed(format!(
             "digest mismatch: `{address}` has the SHA-256 {found}, expected {expected}"
         ))
         .help("do not use it: it was changed on the way, or the checksum is of another release")),
-        None => Err(Failure::no(format!("the release has no checksum for `{file}`"))
+        None => Err(Failure::failed(format!("the release has no checksum for `{file}`"))
             .help(format!("look at what was fetched; to trust it, pass --checksum {file}={found}"))),
     }
 }
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(fetched(files.clone(), &[]).unwrap(), ["a: 1\n", "b: 2\n"]);
         files[1].1 = "b: 3\n".to_owned();
         let failure = fetched(files, &[]).unwrap_err();
-        assert_eq!(failure.exit, Exit::No);
+        assert_eq!(failure.exit, Exit::Failed);
         assert!(failure.to_string().starts_with("digest mismatch: `http://127.0.0.1:"), "{failure}");
     }
 

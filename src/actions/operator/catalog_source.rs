@@ -68,24 +68,24 @@ impl NewCatalog {
         progress: &dyn Progress,
     ) -> Result<Origin, Failure> {
         let Some(to) = &self.to else {
-            return Err(Failure::misuse("a cluster takes catalogs from registries alone").help(
+            return Err(Failure::usage("a cluster takes catalogs from registries alone").help(
                 "name a reference with --to that you may push to and the cluster can pull from, as in \
                  `--to registry.example.com/team/catalog:v1`",
             ));
         };
         let place: Place = to.parse().map_err(|error| {
-            Failure::misuse(error)
+            Failure::usage(error)
                 .help("give --to a reference, such as `registry.example.com/team/catalog:v1`")
         })?;
         let Place::Registry(reference) = &place else {
-            return Err(Failure::misuse(format!("`{to}` is not a reference in a registry"))
+            return Err(Failure::usage(format!("`{to}` is not a reference in a registry"))
                 .help("give --to a reference, such as `registry.example.com/team/catalog:v1`"));
         };
         let repository = format!("{}/{}", reference.registry(), reference.repository());
-        let layout = tempfile::tempdir().map_err(Failure::unknown)?;
+        let layout = tempfile::tempdir().map_err(Failure::incomplete)?;
         let built = format!("oci:{}:catalog", layout.path().join("images").display());
         let output = build::Output {
-            to: built.parse().map_err(Failure::unknown)?,
+            to: built.parse().map_err(Failure::incomplete)?,
             also_tag: Vec::new(),
             push: false,
             // The node's runtime unpacks it, and not every one of them knows zstd.
@@ -94,7 +94,7 @@ impl NewCatalog {
         let request = build::Request { input: self.input.clone(), output };
         let digest = build::catalog(&request, &build::ImageBase::default(), access)?.stored.digest;
         if !dry_run {
-            let from = built.parse().map_err(Failure::unknown)?;
+            let from = built.parse().map_err(Failure::incomplete)?;
             image::copy(
                 &image::Copy { from, to: place.clone(), also_tag: Vec::new(), platform: None },
                 access,

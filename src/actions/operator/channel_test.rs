@@ -17,7 +17,6 @@ use crate::actions::catalog_diff;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::image::Access;
-use crate::input::Side;
 use crate::lifecycle::channel_test::Report;
 use crate::lifecycle::channel_test::{Samples, Settings, Spectator, prepare, run as run_tests};
 use crate::lifecycle::cluster::{Cluster, ClusterError};
@@ -25,6 +24,7 @@ use crate::lifecycle::engine::{Account, Catalogs as _, ContentError, Progress};
 use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
 use crate::lifecycle::simulate::{Registry, Simulation};
 use crate::shell::Reach;
+use crate::side::Side;
 
 /// What to test, where, and what to write.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub fn run(
         let files = catalog_diff::load(side, access)?;
         let offer = Offer::of(&Catalog::parse(&files));
         if offer.packages.is_empty() {
-            return Err(Failure::misuse(format!("`{side}` is not a catalog: it has no package"))
+            return Err(Failure::usage(format!("`{side}` is not a catalog: it has no package"))
                 .help("name an older catalog with --against, or leave it out to test everything"));
         }
         request.settings.against = Some(Arc::new(offer));
@@ -103,7 +103,7 @@ pub fn run(
         test(&mut cluster, &sources, &request, spectator, &Reach::simulated(None))?
     } else {
         if let Some(image) = &request.settings.catalog_image {
-            registry_image(image).map_err(Failure::misuse)?;
+            registry_image(image).map_err(Failure::usage)?;
             request.settings.catalog_dir = data_directory(image, access);
         }
         match request.kind.clone() {
@@ -147,7 +147,7 @@ fn test(
     let prepared = prepare(cluster, sources, spectator, settings).map_err(|error| {
         let failure = failure(error, &Account::default()).on(reach);
         // No test has failed: none was begun.
-        let exit = if failure.exit == Exit::No { Exit::Misuse } else { failure.exit };
+        let exit = if failure.exit == Exit::Failed { Exit::Usage } else { failure.exit };
         Failure { exit, ..failure }
     })?;
     if request.dry_run {
@@ -184,7 +184,7 @@ fn read_bundles(
                 return Err(failure(ClusterError::Interrupted.into(), &Account::default()));
             }
             Err(source) => {
-                return Err(Failure::unknown(Unread { name: name.clone(), source })
+                return Err(Failure::incomplete(Unread { name: name.clone(), source })
                     .help("name a directory that has the bundles with --bundles-from"));
             }
         }
@@ -200,7 +200,7 @@ fn read_bundles(
         };
         if own.next().is_some_and(|first| !is_there(first) && !own.any(is_there)) {
             let what = format!("`{}` has no bundle of `{package}`", directory.display());
-            return Err(Failure::misuse(what)
+            return Err(Failure::usage(what)
                 .help("name the directory that has a subdirectory for each of its bundles"));
         }
     }
@@ -226,7 +226,7 @@ fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
         let text = files::read_text(&path)?;
         for document in olmkit_bundle::yaml::documents(&text) {
             let document = document.map_err(|error| {
-                Failure::misuse(error).help(format!("`{}` is one of the samples", path.display()))
+                Failure::usage(error).help(format!("`{}` is one of the samples", path.display()))
             })?;
             let object = document.root.to_json();
             if object.is_null() {
@@ -234,7 +234,7 @@ fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
             }
             for object in listed(object) {
                 check_sample(&object).map_err(|why| {
-                    Failure::misuse(format!("`{}` has an object {why}", path.display()))
+                    Failure::usage(format!("`{}` has an object {why}", path.display()))
                         .help("each sample needs apiVersion, kind, and a name that an API server takes")
                 })?;
                 objects.push(object);
@@ -242,7 +242,7 @@ fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
         }
     }
     if objects.is_empty() {
-        return Err(Failure::misuse(format!("`{}` has no sample", path.display()))
+        return Err(Failure::usage(format!("`{}` has no sample", path.display()))
             .help("put custom resources into it as YAML or JSON, or pass --no-samples"));
     }
     Ok(objects)

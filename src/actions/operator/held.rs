@@ -53,7 +53,7 @@ impl Held {
     pub(super) fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
         if self.file.is_none() && path.exists() {
             let what = format!("another command has made `{}` meanwhile", path.display());
-            return Err(Failure::unknown(what).help("nothing of this one was kept: run it again"));
+            return Err(Failure::incomplete(what).help("nothing of this one was kept: run it again"));
         }
         Ok(files::write(path, text.as_bytes())?)
     }

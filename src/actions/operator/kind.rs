@@ -16,7 +16,7 @@ use crate::image::Access;
 use crate::interrupt;
 use crate::lifecycle::engine::{Options, Progress};
 use crate::lifecycle::kubernetes::Choice;
-use crate::limits::Limits;
+use crate::limits::{Limits, Over};
 use crate::program::{self, Ended, Output};
 use crate::sentence::Help;
 
@@ -129,10 +129,10 @@ pub(super) fn on_cluster<T>(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let name = format!("{PREFIX}{now:x}-{}", std::process::id());
     if there.lines().any(|line| line == name) {
-        return Err(Failure::unknown(format!("there is a kind cluster `{name}` already"))
+        return Err(Failure::incomplete(format!("there is a kind cluster `{name}` already"))
             .help("run the command again"));
     }
-    let directory = tempfile::tempdir().map_err(Failure::unknown)?;
+    let directory = tempfile::tempdir().map_err(Failure::incomplete)?;
     let kubeconfig = directory.path().join("kubeconfig");
 
     // Before the cluster: what cannot be pushed is said before minutes are spent on it.
@@ -158,7 +158,7 @@ pub(super) fn on_cluster<T>(
     let own = directory.path().join("kind.yaml");
     let config = match &kind.config {
         None if registry.is_some() => {
-            fs::write(&own, LOOKS_IN_FILES).map_err(Failure::unknown)?;
+            fs::write(&own, LOOKS_IN_FILES).map_err(Failure::incomplete)?;
             Some(&own)
         }
         given => given.as_ref(),
@@ -213,22 +213,21 @@ fn start_registry<'p>(
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let address = said.lines().map(str::trim).find(|line| line.starts_with("127.0.0.1:"));
     let Some(address) = address.map(str::to_owned) else {
-        return Err(Failure::unknown(format!(
+        return Err(Failure::incomplete(format!(
             "the registry {container} has no port on this machine: {said}"
         )));
     };
-    let begun = Instant::now();
+    let limits = Limits::begin(STARTING.min(limit));
     while !answers(&address) {
-        if interrupt::was_signalled() {
-            return Err(Failure { exit: Exit::Interrupted, ..Failure::interrupted() });
+        match limits.check() {
+            Ok(()) => thread::sleep(Duration::from_millis(100)),
+            Err(Over::Interrupted) => return Err(Failure::interrupted()),
+            Err(Over::TimedOut(_)) => {
+                let help = format!("see `{} logs {container}`, with --keep", containers());
+                let error = format!("the registry {container} does not answer at {address}");
+                return Err(Failure::incomplete(error).help(help));
+            }
         }
-        if begun.elapsed() >= STARTING.min(limit) {
-            let help = format!("see `{} logs {container}`, with --keep", containers());
-            return Err(
-                Failure::unknown(format!("the registry {container} does not answer at {address}")).help(help)
-            );
-        }
-        thread::sleep(Duration::from_millis(100));
     }
     Ok((made, Registry { container, address }))
 }
@@ -291,11 +290,11 @@ fn says<S: AsRef<std::ffi::OsStr>>(program: &str, words: &[S], limit: Duration) 
     command.args(words).stderr(Stdio::piped());
     let ended = program::run(&mut command, Limits::begin(limit), MAX_NAMES).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
-            Failure::unknown(format!("{program} is not installed")).help(
+            Failure::incomplete(format!("{program} is not installed")).help(
                 "install kind (https://kind.sigs.k8s.io) and Docker; or name a cluster with --context, or test in memory with --simulate",
             )
         } else {
-            Failure::unknown(format!("cannot run `{shown}`: {error}"))
+            Failure::incomplete(format!("cannot run `{shown}`: {error}"))
         }
     })?;
     match ended {
@@ -304,12 +303,12 @@ fn says<S: AsRef<std::ffi::OsStr>>(program: &str, words: &[S], limit: Duration) 
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.trim();
             let why = if said.is_empty() { output.status.to_string() } else { said.to_owned() };
-            Err(Failure::unknown(format!("`{shown}` failed: {why}")))
+            Err(Failure::incomplete(format!("`{shown}` failed: {why}")))
         }
-        Ended::TimedOut => Err(Failure::unknown(format!("`{shown}` did not end in time"))
+        Ended::TimedOut => Err(Failure::incomplete(format!("`{shown}` did not end in time"))
             .help("give more --timeout; pulling the node's image takes most of it the first time")),
         Ended::TooMuch => {
-            Err(Failure::unknown(format!("`{shown}` printed more than {} MiB", MAX_NAMES >> 20)))
+            Err(Failure::incomplete(format!("`{shown}` printed more than {} MiB", MAX_NAMES >> 20)))
         }
         Ended::Interrupted => Err(Failure { exit: Exit::Interrupted, ..Failure::interrupted() }),
     }

@@ -60,13 +60,13 @@ impl SingleBundleCatalog {
             Some(repository) => repository.clone(),
             None if simulated => format!("simulated.invalid/{package}"),
             None => {
-                return Err(Failure::misuse("a cluster takes catalogs from registries alone").help(
+                return Err(Failure::usage("a cluster takes catalogs from registries alone").help(
                     "name a repository with --push-to that you may push to and the cluster can pull from, as in \
                      `--push-to registry.example.com/me/try`",
                 ));
             }
         };
-        let layout = tempfile::tempdir().map_err(Failure::unknown)?;
+        let layout = tempfile::tempdir().map_err(Failure::incomplete)?;
         let mut workshop = Workshop { repository, layout: &layout, version, access, pushes: Vec::new() };
         let image = workshop.bundle_image(&bundle.input)?;
         let text = catalog_text(&parsed, image)?;
@@ -155,14 +155,14 @@ impl Workshop<'_> {
     /// Where an image is built.
     fn place(&self, tag: &str) -> Result<(Place, Input), Failure> {
         let text = format!("oci:{}:{tag}", self.layout.path().join("images").display());
-        Ok((text.parse().map_err(Failure::unknown)?, text.parse().map_err(Failure::unknown)?))
+        Ok((text.parse().map_err(Failure::incomplete)?, text.parse().map_err(Failure::incomplete)?))
     }
 
     /// Notes where an image goes, and names it by its digest.
     fn goes(&mut self, from: Input, what: &str, digest: &str) -> Result<String, Failure> {
         let tag: String = format!("{what}-v{}", self.version.replace('+', "-")).chars().take(128).collect();
         let to: Place = format!("{}:{tag}", self.repository).parse().map_err(|error| {
-            Failure::misuse(error).help("give --push-to a repository, such as `registry.example.com/me/try`")
+            Failure::usage(error).help("give --push-to a repository, such as `registry.example.com/me/try`")
         })?;
         self.pushes.push((from, to));
         Ok(format!("{}@{digest}", self.repository))
@@ -177,13 +177,13 @@ fn output(to: Place, compression: crate::image::Compression) -> build::Output {
 fn catalog_text(bundle: &Bundle<'_>, image: String) -> Result<String, Failure> {
     let rendered = render::bundle(bundle, &render::Options::new(image, Form::Metadata)).map_err(|error| {
         let place = error.place().cloned();
-        Failure::no(error).at(place).help(format!("run `olmkit bundle validate {}`", bundle.name))
+        Failure::failed(error).at(place).help(format!("run `olmkit bundle validate {}`", bundle.name))
     })?;
     let channels = bundle.annotations().map(|found| found.channels()).unwrap_or_default();
     let default = bundle.annotations().and_then(|found| found.get(DEFAULT_CHANNEL));
     let default = default.filter(|name| channels.iter().any(|channel| channel == name));
     let Some(default) = default.or_else(|| channels.first().map(|name| (*name).to_string())) else {
-        return Err(Failure::no(format!("`{}` names no channel", bundle.name))
+        return Err(Failure::failed(format!("`{}` names no channel", bundle.name))
             .help(format!("metadata/annotations.yaml names them as `{CHANNELS}`")));
     };
     let package = rendered.blob.package.clone();
@@ -210,5 +210,5 @@ fn catalog_text(bundle: &Bundle<'_>, image: String) -> Result<String, Failure> {
         bundles: vec![rendered.blob.clone()],
         ..Catalog::default()
     };
-    write::to_text(&catalog, Format::Yaml).map_err(Failure::no)
+    write::to_text(&catalog, Format::Yaml).map_err(Failure::failed)
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::bundles::bundles_below;
 use super::held::Held;
-use super::sources::{Sources, bundles_below, offers_something};
+use super::sources::{Sources, offers_something};
 use super::{SourceVerb, Target, Verb, VerbContext};
 use crate::exit::Failure;
 use crate::files;
@@ -98,10 +99,10 @@ fn open(
                 SavedError::Json(_) => "it is damaged or something else: restore it, or name another file",
                 _ => "name another file, or create it again with this version",
             };
-            Failure::unknown(Unusable { path: path.to_owned(), source: error }).help(help)
+            Failure::incomplete(Unusable { path: path.to_owned(), source: error }).help(help)
         })?
     } else if target.catalog_from.is_none() && made.is_none() && !verb_context.verb.is_first() {
-        return Err(Failure::misuse(format!("`{}` does not exist", path.display())).help(
+        return Err(Failure::usage(format!("`{}` does not exist", path.display())).help(
             "check the file's name; `operator install … --catalog-from CATALOG` makes a new simulated cluster",
         ));
     } else {
@@ -148,7 +149,7 @@ fn of_source(
 fn has_namespace(cluster: &mut Simulation, name: &str) -> Result<(), Failure> {
     if cluster.store().get(&Key::new(&known::NAMESPACE, "", name)).is_none() {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        cluster.store().create(namespace).map_err(Failure::unknown)?;
+        cluster.store().create(namespace).map_err(Failure::incomplete)?;
     }
     Ok(())
 }
@@ -170,15 +171,15 @@ pub(super) fn place(cluster: &mut Simulation, target: &Target, creates: bool) ->
                 "metadata": {"name": CATALOG, "namespace": OLM},
                 "spec": {"sourceType": "grpc", "image": input.to_string(), "displayName": "A catalog"},
             });
-            cluster.store().create(object).map_err(Failure::unknown)?;
+            cluster.store().create(object).map_err(Failure::incomplete)?;
         }
         let patch = json!({"spec": {"image": input.to_string()}});
-        cluster.store().patch(&key, &patch).map_err(Failure::unknown)?;
+        cluster.store().patch(&key, &patch).map_err(Failure::incomplete)?;
     }
     if let Some(bundles) = &target.bundles_from {
         let patch = json!({"metadata": {"annotations": {BUNDLES: absolute(bundles).display().to_string()}}});
         cluster.store().patch(&key, &patch).map_err(|error| {
-            Failure::misuse(error).help("name the catalog that the bundles belong to with --catalog-from")
+            Failure::usage(error).help("name the catalog that the bundles belong to with --catalog-from")
         })?;
     }
     Ok(())
@@ -190,7 +191,7 @@ fn has_catalog(cluster: &mut Simulation) -> Result<(), Failure> {
     if has_source || !cluster.registry().pushed.is_empty() {
         return Ok(());
     }
-    Err(Failure::misuse("the simulated cluster has no catalog")
+    Err(Failure::usage("the simulated cluster has no catalog")
         .help("name one with --catalog-from: a directory, or an image"))
 }
 
@@ -210,7 +211,7 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
         if catalog.spec.image.is_empty() || pushed.contains_key(&catalog.spec.image) {
             continue;
         }
-        let input: Input = catalog.spec.image.parse().map_err(Failure::unknown)?;
+        let input: Input = catalog.spec.image.parse().map_err(Failure::incomplete)?;
         let offer = sources.offer_from(&catalog.spec.image, &input).map_err(|failure| {
             if target.catalog_from.is_some() {
                 return failure;

@@ -6,19 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use olmkit_bundle::parse::Bundle;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
 use serde_json::Value;
 
+use super::bundles::manifests;
 use super::stock::Stocked;
 use super::{Target, VerbContext};
-use crate::actions::output;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::image::{Access, LoadError, Patience, Place, PlaceError, RegistryError, present};
 use crate::input::Input;
-use crate::lifecycle::api::{CatalogSource, Key, Object};
+use crate::lifecycle::api::{CatalogSource, Object};
 use crate::lifecycle::engine::{Catalogs, ContentError};
 use crate::lifecycle::offer::{Offer, OfferedBundle};
 use crate::lifecycle::rollback::Archive;
@@ -82,7 +81,8 @@ const CATALOG_FROM: &str = "--catalog-from takes a directory or a file with a ca
 pub(super) fn exists(catalog: &Input) -> Result<(), Failure> {
     match catalog {
         Input::Disk(path) if !path.exists() => {
-            Err(Failure::unknown(format!("there is no catalog at `{}`", path.display())).help(CATALOG_FROM))
+            Err(Failure::incomplete(format!("there is no catalog at `{}`", path.display()))
+                .help(CATALOG_FROM))
         }
         _ => Ok(()),
     }
@@ -95,7 +95,8 @@ pub(super) fn exists(catalog: &Input) -> Result<(), Failure> {
 pub(super) fn offers_something(catalog: &Input, offer: &Offer) -> Result<(), Failure> {
     match offer.packages.is_empty() {
         true => {
-            Err(Failure::no(format!("`{catalog}` is not a catalog: it has no package")).help(CATALOG_FROM))
+            Err(Failure::failed(format!("`{catalog}` is not a catalog: it has no package"))
+                .help(CATALOG_FROM))
         }
         false => Ok(()),
     }
@@ -241,44 +242,6 @@ impl Catalogs for Sources {
 /// An image as the cluster names it: in a registry, Docker Hub where it names none.
 pub(super) fn registry_image(name: &str) -> Result<Place, PlaceError> {
     format!("docker://{}", name.trim_start_matches("docker://")).parse()
-}
-
-/// The manifests of a bundle.
-pub(super) fn manifests(input: &Input, access: &Access) -> Result<Vec<Value>, Failure> {
-    let files = input.bundle(access)?;
-    Ok(Bundle::parse(&files).objects().map(|object| object.root.to_json()).collect())
-}
-
-/// The bundles in the directories below a directory, by name: where they are, and their manifests.
-pub(super) fn bundles_below(
-    directory: &Path,
-    access: &Access,
-) -> Result<BTreeMap<String, (PathBuf, Vec<Value>)>, Failure> {
-    let failed = |source| files::FileError::Read { path: directory.into(), source };
-    let mut found = BTreeMap::new();
-    let paths = std::fs::read_dir(directory).map_err(failed)?.map(|entry| Ok(entry?.path()));
-    let mut paths = paths.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
-    if output::is_bundle(directory) {
-        return Err(Failure::misuse(format!("`{}` is a bundle itself", directory.display()))
-            .help("name the directory that has a subdirectory for each bundle"));
-    }
-    // So that of two bundles with one name the same one is taken on every machine.
-    paths.sort();
-    for path in paths {
-        if !path.is_dir() {
-            continue;
-        }
-        let manifests = manifests(&Input::Disk(path.clone()), access)?;
-        let csv = manifests.iter().find(|object| object["kind"] == olmkit_bundle::csv::KIND);
-        if let Some(name) = csv.map(|csv| Key::of(csv).name) {
-            found.insert(name, (path, manifests));
-        }
-    }
-    if found.is_empty() {
-        return Err(Failure::misuse(format!("`{}` has no bundles", directory.display()))
-            .help("name the directory that has a subdirectory for each bundle"));
-    }
-    Ok(found)
 }
 
 /// Where a rollback keeps custom resources.

@@ -8,7 +8,7 @@ use olmkit_bundle::names::ImageRef;
 use olmkit_catalog::fbc::Catalog;
 use serde_json::Value;
 
-use super::sources::bundles_below;
+use super::bundles::bundles_below;
 use crate::actions::{build, image};
 use crate::exit::Failure;
 use crate::image::{Access, Place};
@@ -95,14 +95,14 @@ impl Stock {
             }
             if stocked.bundles.is_empty() {
                 let what = format!("`{}` has no bundle of the catalog", directory.display());
-                return Err(Failure::misuse(what)
+                return Err(Failure::usage(what)
                     .help("name the directory that has a subdirectory for each of its bundles"));
             }
         }
         if !self.push_catalog {
             return Ok(stocked);
         }
-        let to: Place = format!("{registry}/{CATALOG}").parse().map_err(Failure::unknown)?;
+        let to: Place = format!("{registry}/{CATALOG}").parse().map_err(Failure::incomplete)?;
         let output =
             build::Output { to, also_tag: Vec::new(), push: false, compression: build::BUNDLE_COMPRESSION };
         let request = build::Request { input: catalog.clone(), output };
@@ -117,18 +117,18 @@ impl Stock {
 
 /// Where an image goes in a registry that stands in for its own, and the digest that it must have.
 fn place(reference: &str, registry: &str) -> Result<(Place, Option<String>), Failure> {
-    let named: ImageRef = reference.parse().map_err(Failure::misuse)?;
+    let named: ImageRef = reference.parse().map_err(Failure::usage)?;
     // Whoever asks by digest asks for no tag; that the next image takes it over does not matter then.
     let tag = named.tag().unwrap_or("latest");
     let to = format!("docker://{registry}/{}:{tag}", named.repository());
-    Ok((to.parse().map_err(Failure::misuse)?, named.digest().map(str::to_owned)))
+    Ok((to.parse().map_err(Failure::usage)?, named.digest().map(str::to_owned)))
 }
 
 /// Refuses another image than the one that is named.
 fn check(reference: &str, from: &str, wanted: Option<&str>, found: &str) -> Result<(), Failure> {
     match wanted.filter(|wanted| *wanted != found) {
         None => Ok(()),
-        Some(_) => Err(Failure::misuse(format!(
+        Some(_) => Err(Failure::usage(format!(
             "`{from}` is not the image `{reference}`: it has the digest {found}"
         ))
         .help(

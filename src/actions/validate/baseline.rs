@@ -37,7 +37,7 @@ impl Baseline {
         let text = files::read_text(path)?;
         let Findings { findings } = serde_json::from_str(&text).map_err(|source| {
             let error = RequestError::Baseline { path: path.to_owned(), source };
-            Failure::misuse(error).help("make it with `olmkit bundle validate … --output json > FILE`")
+            Failure::usage(error).help("make it with `olmkit bundle validate … --output json > FILE`")
         })?;
         let mut known = BTreeMap::new();
         for key in findings {

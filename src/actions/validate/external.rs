@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::program::{self, Ended};
 
 /// What a check of the user's own has to say.
-pub static CUSTOM_CHECK: Code = Code {
+pub(crate) static CUSTOM_CHECK: Code = Code {
     name: "custom-check",
     level: Level::Error,
     suite: "custom",
@@ -123,26 +123,26 @@ pub(super) fn run(
     let program_error = |source| CheckError::Run { program: program.to_owned(), source };
     let name = || bundle.to_string();
     let ended = program::run(Command::new(program).arg(directory), Limits::begin(limit), MAX_RESULT);
-    let output = match ended.map_err(|error| Failure::unknown(program_error(error)))? {
+    let output = match ended.map_err(|error| Failure::incomplete(program_error(error)))? {
         Ended::Itself(output) => output,
         Ended::TimedOut => {
             let error = CheckError::TimedOut { program: program.to_owned(), bundle: name(), limit };
-            let failure = Failure::unknown(error).help("give it more time with `--timeout`");
+            let failure = Failure::incomplete(error).help("give it more time with `--timeout`");
             return Err(Failure { exit: Exit::TimedOut, ..failure });
         }
         Ended::TooMuch => {
             let error = CheckError::TooMuch { program: program.to_owned(), bundle: name() };
-            return Err(Failure::unknown(error));
+            return Err(Failure::incomplete(error));
         }
         Ended::Interrupted => return Err(Failure::interrupted()),
     };
     if !output.status.success() {
         let error = CheckError::Failed { program: program.to_owned(), bundle: name(), status: output.status };
-        return Err(Failure::unknown(error).help("check programs must exit with 0 and print their result"));
+        return Err(Failure::incomplete(error).help("check programs must exit with 0 and print their result"));
     }
     let result: ManifestResult = serde_json::from_slice(&output.stdout).map_err(|source| {
         let error = CheckError::NoResult { program: program.to_owned(), bundle: name(), source };
-        Failure::unknown(error).help("print `{\"Name\": …, \"Errors\": […], \"Warnings\": […]}`")
+        Failure::incomplete(error).help("print `{\"Name\": …, \"Errors\": […], \"Warnings\": […]}`")
     })?;
     let errors = result.errors.into_iter().flatten().map(|problem| (Level::Error, problem));
     let warnings = result.warnings.into_iter().flatten().map(|problem| (Level::Warning, problem));
@@ -172,14 +172,14 @@ impl Problem {
 
 /// The text files of a bundle in a directory of their own.
 fn write(files: &BundleFiles) -> Result<tempfile::TempDir, Failure> {
-    let directory = tempfile::tempdir().map_err(Failure::unknown)?;
+    let directory = tempfile::tempdir().map_err(Failure::incomplete)?;
     for file in &files.files {
         let path = directory.path().join(&file.path);
         if let (Some(text), Some(parent)) = (file.content.text(), path.parent()) {
-            std::fs::create_dir_all(parent).map_err(Failure::unknown)?;
+            std::fs::create_dir_all(parent).map_err(Failure::incomplete)?;
             std::fs::write(&path, text)
                 .map_err(|source| files::FileError::Write { path, source })
-                .map_err(Failure::unknown)?;
+                .map_err(Failure::incomplete)?;
         }
     }
     Ok(directory)

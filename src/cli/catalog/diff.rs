@@ -5,8 +5,8 @@ use clap::{Args, ValueEnum};
 use crate::actions::catalog_diff::{self, Denied, Request};
 use crate::cli::registry::RegistryFlags;
 use crate::exit::Failure;
-use crate::input::Side;
 use crate::report::{Answer, Format};
+use crate::side::Side;
 
 /// Flags of `catalog diff`.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ Examples:
 impl Diff {
     pub(super) fn run(self, output: Format) -> Result<Box<dyn Answer>, Failure> {
         if self.format == Shown::Markdown && !matches!(output, Format::Text) {
-            return Err(Failure::misuse("--format markdown and --output contradict each other")
+            return Err(Failure::usage("--format markdown and --output contradict each other")
                 .help("leave out one of them: Markdown is a format of the text"));
         }
         let Self { old, new, package, deny, format, registry } = self;

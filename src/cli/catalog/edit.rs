@@ -315,7 +315,7 @@ impl Init {
         let description = description.map(|path| files::read_text(&path)).transpose()?;
         let icon = icon.map(|path| {
             Icon::new(files::read(&path)?).ok_or_else(|| {
-                Failure::misuse(format!("`{}` is not a PNG, JPEG, GIF or SVG image", path.display()))
+                Failure::usage(format!("`{}` is not a PNG, JPEG, GIF or SVG image", path.display()))
                     .help("convert it: consoles show no other formats")
             })
         });

@@ -19,11 +19,12 @@ use crate::actions::operator::stock::Stock;
 use crate::exit::Failure;
 use crate::files::ReportFile;
 use crate::image::Place;
-use crate::input::{Input, Side};
+use crate::input::Input;
 use crate::lifecycle::channel_test::{Edges, Samples, Settings};
 use crate::lifecycle::engine::Options;
 use crate::report::is_junit;
 use crate::report::{self, Answer};
+use crate::side::Side;
 
 /// Flags of `operator test`.
 #[derive(Debug, Args)]
@@ -233,7 +234,7 @@ impl Test {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
         let Self { cluster, waiting, .. } = self;
         if waiting.settle >= waiting.step_timeout {
-            return Err(Failure::misuse("--settle must be shorter than --step-timeout")
+            return Err(Failure::usage("--settle must be shorter than --step-timeout")
                 .help("give less --settle, or more --step-timeout"));
         }
         let junit = self.junit.as_deref();
@@ -244,7 +245,7 @@ impl Test {
         if let Err(why) = namespace(&own)
             && cluster.namespace.is_none()
         {
-            return Err(Failure::misuse(format!("`{}` is not the name of a package: {why}", self.package))
+            return Err(Failure::usage(format!("`{}` is not the name of a package: {why}", self.package))
                 .help("`olmkit catalog list packages CATALOG` shows those of a catalog"));
         }
         let access = cluster.registry.clone().access(Some(waiting.timeout.unwrap_or(TIMEOUT)), false)?;

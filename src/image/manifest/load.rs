@@ -10,28 +10,14 @@ use super::super::blob::{Blob, BlobError};
 use super::super::config::Config;
 use super::super::digest::{Digest, DigestError};
 use super::super::layer::Layer;
+use super::super::media_types::{
+    DOCKER_CONFIGURATION, MAX_CONFIGURATION, MAX_MANIFEST, READABLE, is_index, is_manifest,
+};
 use super::super::platform::Platform;
 use super::{Details, Image, ImageError, Index, Root};
 
-/// The largest manifest or index that is read, in bytes: what registries accept.
-pub(in crate::image) const MAX_MANIFEST: u64 = 4 << 20;
-/// The largest configuration that is read, in bytes.
-pub(in crate::image) const MAX_CONFIGURATION: u64 = 8 << 20;
 /// The most layers of an image, and the most images of an index. Real ones have at most 127 and about twenty.
 const MAX_CHILDREN: usize = 256;
-
-/// Docker's names for the same documents; registries and layouts hold them too.
-const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
-const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-const DOCKER_CONFIGURATION: &str = "application/vnd.docker.container.image.v1+json";
-
-/// The media types of manifests and indexes that are read.
-pub(in crate::image) const READABLE: [&str; 4] = [
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.oci.image.manifest.v1+json",
-    DOCKER_INDEX,
-    DOCKER_MANIFEST,
-];
 
 /// Gets the blob that a document names.
 pub(in crate::image) type Find<'f> = dyn FnMut(&Descriptor) -> Result<Blob, BlobError> + 'f;
@@ -138,14 +124,6 @@ impl Details {
     }
 }
 
-pub(in crate::image) fn is_manifest(media_type: &MediaType) -> bool {
-    matches!(media_type, MediaType::ImageManifest) || media_type.as_ref() == DOCKER_MANIFEST
-}
-
-fn is_index(media_type: &MediaType) -> bool {
-    matches!(media_type, MediaType::ImageIndex) || media_type.as_ref() == DOCKER_INDEX
-}
-
 /// # Errors
 /// The document is of a kind that is not read, such as docker's schema 1.
 pub(in crate::image) fn check_readable(document: &Blob) -> Result<(), ImageError> {
@@ -210,6 +188,7 @@ mod tests {
     use super::super::{IndexDocument, Manifest};
     use super::*;
     use crate::image::json::canonical;
+    use crate::image::media_types::DOCKER_MANIFEST;
     use insta::assert_snapshot;
 
     /// Holds blobs as a layout would, and finds them by digest.

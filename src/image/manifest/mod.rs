@@ -18,9 +18,7 @@ use super::json::canonical;
 use super::layer::Layer;
 use super::platform::Platform;
 
-pub(super) use load::{
-    MAX_CONFIGURATION, MAX_MANIFEST, READABLE, check_readable, is_manifest, listed_platforms,
-};
+pub(super) use load::{check_readable, listed_platforms};
 
 /// One image: manifest, configuration and layers. Clones share the bytes.
 #[derive(Debug, Clone)]

@@ -10,7 +10,8 @@ use super::pull::{CONTENT_DIGEST, accepted};
 use super::repository::Repository;
 use super::{Access, LoadError, name_of};
 use crate::image::digest::Digest;
-use crate::image::manifest::{READABLE, check_readable, listed_platforms};
+use crate::image::manifest::{check_readable, listed_platforms};
+use crate::image::media_types::READABLE;
 use crate::image::platform::Platform;
 
 impl Access {

@@ -205,7 +205,7 @@ impl Access {
         repository: &Arc<Repository>,
         named: &Descriptor,
     ) -> Result<Option<Blob>, RegistryError> {
-        if super::manifest::is_manifest(named.media_type()) {
+        if super::media_types::is_manifest(named.media_type()) {
             let _turn = self.turn().await;
             return repository.manifest(named.digest().as_ref()).await.map(Some);
         }

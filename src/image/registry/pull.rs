@@ -18,7 +18,7 @@ use super::http::{body, is_page, malformed, piece, refusal};
 use super::repository::{Repository, Right};
 use crate::image::blob::{Blob, Local};
 use crate::image::digest::{Digest, Hashing};
-use crate::image::manifest::{MAX_CONFIGURATION, MAX_MANIFEST, READABLE, is_manifest};
+use crate::image::media_types::{MAX_CONFIGURATION, MAX_MANIFEST, READABLE, is_manifest};
 use crate::image::progress::{Direction, Event, Outcome};
 
 /// The header with the digest of a manifest or a blob.

@@ -43,6 +43,19 @@ pub struct OperatorGroupStatus {
     pub conditions: Vec<Condition>,
 }
 
+impl OperatorGroup {
+    /// The namespaces that it is about, as far as it says; one empty name means all.
+    pub fn target_namespaces(&self) -> Vec<String> {
+        let found = &self.status.namespaces;
+        match (found.is_empty(), self.spec.target_namespaces.is_empty()) {
+            (false, _) => found.clone(),
+            (true, false) => self.spec.target_namespaces.clone(),
+            (true, true) if self.spec.selector.is_none() => vec![String::new()],
+            (true, true) => Vec::new(),
+        }
+    }
+}
+
 /// Which namespaces an operator watches, as install modes name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstallModeKind {

@@ -12,7 +12,6 @@ use super::cleanup;
 use super::marker::{self, LEASE, Marker};
 use super::plan::{Edges, Plan, Subject, plan};
 use super::result::{Report, TestResult};
-use super::run::blank;
 use super::samples;
 use crate::lifecycle::api::{
     CatalogSource, ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, Subscription, known,
@@ -23,7 +22,7 @@ use crate::lifecycle::contents::Contents;
 use crate::lifecycle::engine::{Catalogs, Engine, EngineError, Options, Progress};
 use crate::lifecycle::install::{Install, modes};
 use crate::lifecycle::offer::{Need, Offer, OfferedBundle, OfferedPackage, needs};
-use crate::lifecycle::simulate::package_of;
+use crate::lifecycle::properties::package_of;
 use crate::lifecycle::upgrade::channel_of;
 use crate::sentence::Sentence;
 use crate::shell::command;
@@ -355,7 +354,7 @@ impl Prepared {
         report.dry_run = true;
         for walk in &self.plan.walks {
             for test in &walk.tests {
-                let result = blank(walk, test, &settings.package);
+                let result = TestResult::not_run(walk, test, &settings.package);
                 report.tests.push(TestResult { reason: Some("dry run".to_owned()), ..result });
             }
         }

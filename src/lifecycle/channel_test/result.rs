@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::plan::{Kind, Untaken};
+use super::plan::{Kind, Test, Untaken, Walk};
 use crate::sentence::{Help, Sentence};
 use crate::shell::Reach;
 
@@ -143,4 +143,32 @@ impl Report {
 /// Seconds to a tenth, which is as exact as anybody can use.
 pub(super) fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
+}
+
+impl TestResult {
+    /// A test that was not run yet.
+    pub(super) fn not_run(walk: &Walk, test: &Test, package: &str) -> Self {
+        let (from, to) = match test.kind {
+            Kind::Install => (None, walk.way.first()),
+            Kind::Withdrawn => (walk.way.first(), None),
+            Kind::Head if walk.stranded.is_some() => (walk.way.first(), None),
+            Kind::Edge | Kind::Head | Kind::InstallMode => (walk.way.first(), walk.way.get(test.at)),
+        };
+        Self {
+            name: walk.name(test, package),
+            kind: test.kind,
+            package: package.to_owned(),
+            channel: walk.channel.clone(),
+            from: from.cloned(),
+            to: to.cloned(),
+            way: walk.way.iter().take(test.at + 1).cloned().collect(),
+            install_mode: walk.mode.map(|mode| mode.to_string()),
+            outcome: Outcome::NotRun,
+            seconds: 0.0,
+            samples: 0,
+            failure: None,
+            reason: None,
+            log: Vec::new(),
+        }
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::cleanup::Cleanup;
 use super::marker::{self, Marker};
-use super::plan::{Kind, Test, Walk, short};
+use super::plan::{Kind, Walk, short};
 use super::prepare::{Prepared, Samples, Settings};
 use super::result::{Outcome, Report, TestFailure, TestResult, seconds};
 use super::samples::{self, Patience, Sample, SampleFault};
@@ -20,8 +20,8 @@ use crate::lifecycle::decide::Accept;
 use crate::lifecycle::doctor::{self, Cause, Level, diagnose};
 use crate::lifecycle::engine::{Catalogs, Engine, EngineError, Progress};
 use crate::lifecycle::install::Install;
-use crate::lifecycle::look::Operator;
 use crate::lifecycle::observe::Row;
+use crate::lifecycle::operator::Operator;
 use crate::lifecycle::upgrade::Upgrade;
 use crate::sentence::{Help, Sentence};
 use crate::shell::command;
@@ -44,32 +44,6 @@ pub trait Spectator: Progress {
     fn begins(&self, number: usize, count: usize, channel: &str, name: &str);
     /// A test is over.
     fn ends(&self, result: &TestResult);
-}
-
-/// A test that was not run yet.
-pub(super) fn blank(walk: &Walk, test: &Test, package: &str) -> TestResult {
-    let (from, to) = match test.kind {
-        Kind::Install => (None, walk.way.first()),
-        Kind::Withdrawn => (walk.way.first(), None),
-        Kind::Head if walk.stranded.is_some() => (walk.way.first(), None),
-        Kind::Edge | Kind::Head | Kind::InstallMode => (walk.way.first(), walk.way.get(test.at)),
-    };
-    TestResult {
-        name: walk.name(test, package),
-        kind: test.kind,
-        package: package.to_owned(),
-        channel: walk.channel.clone(),
-        from: from.cloned(),
-        to: to.cloned(),
-        way: walk.way.iter().take(test.at + 1).cloned().collect(),
-        install_mode: walk.mode.map(|mode| mode.to_string()),
-        outcome: Outcome::NotRun,
-        seconds: 0.0,
-        samples: 0,
-        failure: None,
-        reason: None,
-        log: Vec::new(),
-    }
 }
 
 /// Does the tests. What ended them early comes beside the report, which says how far they got.
@@ -194,7 +168,7 @@ impl Runner<'_> {
                 let done = self.results.iter().filter(|result| result.channel == walk.channel);
                 let done: BTreeSet<String> = done.map(|result| result.name.clone()).collect();
                 for test in &walk.tests {
-                    let result = blank(walk, test, &self.settings.package);
+                    let result = TestResult::not_run(walk, test, &self.settings.package);
                     if !done.contains(&result.name) {
                         self.push(TestResult { reason: Some(format!("the run ended: {error}")), ..result });
                     }
@@ -362,7 +336,7 @@ impl Runner<'_> {
                 let failure = if at == 0 { self.install(walk)? } else { self.hop(walk, at)? };
                 let is_failed = failure.is_some();
                 if is_failed || test.at == at {
-                    let mut result = blank(walk, test, &self.settings.package);
+                    let mut result = TestResult::not_run(walk, test, &self.settings.package);
                     result.outcome = if is_failed { Outcome::Failed } else { Outcome::Passed };
                     result.failure = failure;
                     self.decide(result);
@@ -385,7 +359,7 @@ impl Runner<'_> {
             }
         }
         for test in tests {
-            let mut result = blank(walk, test, &self.settings.package);
+            let mut result = TestResult::not_run(walk, test, &self.settings.package);
             match (&walk.stranded, &blocked) {
                 (Some(why), _) => {
                     let step = walk.way.last().map(|csv| short(csv, &self.settings.package).to_owned());

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use crate::lifecycle::api::{ClusterServiceVersion, Key, Named as _, Resource, known, label, resource_of};
 use crate::lifecycle::checks;
-use crate::lifecycle::cluster::{Cluster, ClusterError, merge};
+use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::engine::{Catalogs, EngineError};
 use crate::lifecycle::offer::{OfferedBundle, OfferedPackage};
+use crate::lifecycle::patch::merge;
 use crate::lifecycle::schema::{judge, schema_of};
 
 /// How often samples are looked at while they settle.

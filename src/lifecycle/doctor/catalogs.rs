@@ -4,7 +4,8 @@
 use serde_json::json;
 
 use super::codes;
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
 use super::pods::{self, What};
 use super::{Cause, Code};
 use crate::shell::{Command, command};

@@ -8,11 +8,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::observation::Doc;
+use super::doc::{Doc, SKEW};
 use crate::moment;
-
-/// How far the clocks of a cluster may be apart.
-pub(super) const SKEW: i64 = 60_000;
 
 /// The times that the objects of a collection mention.
 #[derive(Clone, Debug, Default)]

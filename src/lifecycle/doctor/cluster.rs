@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::doc::Doc;
 use super::lean::{lean, metadata_of};
-use super::observation::{Doc, Observation};
+use super::observation::Observation;
 use super::{Scope, State, diagnose, unpack, workloads};
 use crate::lifecycle::api::{Resource, known, label};
 use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};

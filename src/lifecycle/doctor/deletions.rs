@@ -1,6 +1,7 @@
 //! Objects that are being deleted and stay: a finalizer keeps an object until whoever put it there has cleaned up and takes it away.
 
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
 use super::{Cause, codes};
 use crate::shell::command;
 

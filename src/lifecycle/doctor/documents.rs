@@ -10,8 +10,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Observation;
+use super::doc::Doc;
 use super::lean::lean;
-use super::observation::{Doc, KINDS};
+use super::observation::KINDS;
 use super::unpack;
 
 /// The kinds besides [`KINDS`] that say something.

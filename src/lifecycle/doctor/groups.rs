@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
 use super::{Cause, Repair, codes, deletions};
 use crate::shell::{Command, command};
 

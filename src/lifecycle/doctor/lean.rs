@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::observation::Doc;
+use super::doc::Doc;
 use super::pods::is_ready;
 use crate::lifecycle::api::label;
 

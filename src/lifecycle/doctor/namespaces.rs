@@ -1,6 +1,7 @@
 //! The namespace itself, and OLM in its own.
 
-use super::observation::{Cond, Doc, Observation};
+use super::doc::{Cond, Doc};
+use super::observation::Observation;
 use super::{Cause, codes, deletions};
 use crate::shell::command;
 

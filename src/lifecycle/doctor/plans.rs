@@ -2,10 +2,12 @@
 //! failed stands in its `status.message`, nowhere else.
 
 use super::codes::{self, Code};
+use super::doc::Doc;
 use super::lean::LAST_APPLIED;
-use super::observation::{Doc, Observation};
+use super::observation::Observation;
 use super::pods::{self, shorten};
-use super::{Cause, Repair, refusals, versions};
+use super::relations::left_behind;
+use super::{Cause, Repair, refusals};
 use crate::sentence::Sentence;
 use crate::shell::{Command, command};
 
@@ -371,7 +373,7 @@ fn reinstallation(seen: &Observation, subscription: Doc<'_>) -> Repair {
     // What was replacing an older version when it was deleted may never have run.
     let mut next = match seen.get("ClusterServiceVersion", namespace, current) {
         Some(_) => current,
-        None => versions::left_behind(seen, subscription).map_or(current, Doc::name),
+        None => left_behind(seen, subscription).map_or(current, Doc::name),
     };
     while let Some(csv) =
         seen.get("ClusterServiceVersion", namespace, next).filter(|_| !next.is_empty() && csvs.len() < 8)

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
 use super::{Cause, clock, codes};
 
 /// How long a state that may pass by itself has to stand.

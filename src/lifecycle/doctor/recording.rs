@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::Observation;
-use super::observation::Doc;
+use super::doc::Doc;
 
 /// How long after its last event a recording still tells how things are, in milliseconds.
 const BEYOND: i64 = 300_000;

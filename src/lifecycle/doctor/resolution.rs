@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::catalogs;
 use super::codes;
-use super::observation::{Cond, Doc, Observation};
+use super::doc::{Cond, Doc};
+use super::observation::Observation;
 use super::{Cause, Repair, unpack, versions};
 use crate::shell::command;
 

@@ -1,6 +1,9 @@
 //! One operator: its Subscription is followed from what it needs to what it runs, until something does not go on.
 
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
+use super::relations::left_behind;
+use super::step::Step;
 use super::{Cause, catalogs, codes, groups, namespaces, plans, resolution, uncollected, unpack, versions};
 use crate::moment;
 use crate::shell::command;
@@ -20,26 +23,6 @@ pub(super) enum Verdict {
     Progressing,
     /// The root cause first.
     Found(Vec<Cause>),
-}
-
-/// How a part of it is doing.
-pub(super) enum Step {
-    Done,
-    Progressing,
-    Found(Box<Cause>),
-}
-
-impl Step {
-    pub(super) fn found(cause: Cause) -> Self {
-        Self::Found(Box::new(cause))
-    }
-
-    pub(super) fn cause(self) -> Option<Cause> {
-        match self {
-            Self::Found(cause) => Some(*cause),
-            _ => None,
-        }
-    }
 }
 
 impl<'o> Subject<'o> {
@@ -173,7 +156,7 @@ impl<'o> Subject<'o> {
             .finally(installed == current)
             .shown(subscription, "status.installedCSV", installed, subscription.moment("/status/lastUpdated"))
             .shown(subscription, "status.state", state, subscription.moment("/status/lastUpdated"));
-        if let Some(old) = versions::left_behind(seen, subscription) {
+        if let Some(old) = left_behind(seen, subscription) {
             let since = old.moment("/status/lastTransitionTime");
             cause = cause.shown(old, "status.message", old.text("/status/message"), since);
             cause.consequences.push(format!(

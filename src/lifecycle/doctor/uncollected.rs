@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::observation::{Doc, KINDS, Observation};
+use super::doc::Doc;
+use super::observation::{KINDS, Observation};
 use super::{Cause, codes, plans, pods, unpack, workloads};
 use crate::shell::command;
 

@@ -1,7 +1,8 @@
 //! The Jobs that unpack bundles. They run beside the CatalogSource; what a Subscription says of them goes stale.
 
 use super::codes;
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
 use super::pods::{self, What};
 use super::{Cause, clock, groups};
 use crate::lifecycle::api::label;
@@ -81,7 +82,7 @@ fn bundle<'o>(job: Doc<'o>) -> &'o str {
     pull.and_then(|container| container["image"].as_str()).unwrap_or("")
 }
 
-fn failed(job: Doc<'_>) -> Option<super::observation::Cond<'_>> {
+fn failed(job: Doc<'_>) -> Option<super::doc::Cond<'_>> {
     job.holding("Failed").or_else(|| job.holding("FailureTarget"))
 }
 

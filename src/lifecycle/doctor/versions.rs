@@ -1,9 +1,11 @@
 //! ClusterServiceVersions: the phases that do not pass by themselves.
 
 use super::codes::{self, Code};
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
 use super::pods::shorten;
-use super::subject::Step;
+use super::relations::subscription_of;
+use super::step::Step;
 use super::{Cause, deletions, groups, namespaces, plans, refusals, workloads};
 use crate::lifecycle::api::{InstallModeKind, csv_reason};
 use crate::moment;
@@ -41,24 +43,6 @@ pub(super) fn is_referenced(seen: &Observation, namespace: &str, name: &str) -> 
         || seen
             .within("InstallPlan", namespace)
             .any(|plan| !plans::is_over(plan) && plans::carries(plan, name))
-}
-
-/// A version that is Replacing for one that a Subscription knows, and that may be gone.
-pub(super) fn left_behind<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Option<Doc<'o>> {
-    let known = ["currentCSV", "installedCSV"].map(|field| subscription.text(&format!("/status/{field}")));
-    let mut all = seen.within("ClusterServiceVersion", subscription.namespace());
-    all.find(|csv| {
-        let mut words = csv.text("/status/message").split_whitespace();
-        csv.text("/status/phase") == "Replacing"
-            && !csv.is_copy()
-            && words.any(|word| known.contains(&word.trim_end_matches(['.', ','])))
-    })
-}
-
-/// The Subscription of a version.
-pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option<Doc<'o>> {
-    let mut all = seen.within("Subscription", csv.namespace());
-    all.find(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&csv.name()))
 }
 
 /// How a version is doing.

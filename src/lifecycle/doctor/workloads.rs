@@ -1,9 +1,11 @@
 //! The Deployments of an operator and their pods: why they do not come up.
 
 use super::codes;
-use super::observation::{Doc, Observation};
+use super::doc::Doc;
+use super::observation::Observation;
 use super::pods::{self, What};
-use super::{Cause, Repair, plans, refusals, versions};
+use super::relations::subscription_of;
+use super::{Cause, Repair, plans, refusals};
 use crate::sentence::Sentence;
 use crate::shell::command;
 
@@ -349,7 +351,7 @@ fn account(pod: Doc<'_>) -> &str {
 
 /// How the Subscription changes the pods.
 fn config(seen: &Observation, csv: Doc<'_>, cause: Cause, field: &str) -> Cause {
-    let Some(subscription) = versions::subscription_of(seen, csv) else { return cause };
+    let Some(subscription) = subscription_of(seen, csv) else { return cause };
     let late = match csv.text("/status/phase") {
         "Succeeded" => "the operator's pods are replaced",
         _ => "OLM applies it when it installs again, at its next cycle of five minutes",
@@ -367,7 +369,7 @@ fn config(seen: &Observation, csv: Doc<'_>, cause: Cause, field: &str) -> Cause 
 /// What else there is when the version that does not come up replaces another one.
 fn upgrade(seen: &Observation, csv: Doc<'_>, cause: Cause) -> Cause {
     let (old, namespace) = (csv.text("/spec/replaces"), csv.namespace());
-    let Some(subscription) = versions::subscription_of(seen, csv) else { return cause };
+    let Some(subscription) = subscription_of(seen, csv) else { return cause };
     if old.is_empty() || seen.get("ClusterServiceVersion", namespace, old).is_none() {
         return cause;
     }

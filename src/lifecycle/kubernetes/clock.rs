@@ -1,16 +1,9 @@
 //! The time of day by the clock of the API server: it says so in every answer. The clock of this machine may be wrong.
 
-use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::task::{Context, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::header::{DATE, HeaderMap};
-use http::{Request, Response};
-use kube::client::Body as Asked;
-use tower_layer::Layer;
-use tower_service::Service;
 
 /// Clocks that differ by less, in milliseconds, are the same: an answer says the second, and takes its time.
 const SAME: i64 = 2_000;
@@ -40,6 +33,12 @@ impl ServerClock {
         own() + self.ahead.load(Ordering::Relaxed)
     }
 
+    /// Reads the time from the headers of an answer that has just come.
+    pub(super) fn read(&self, headers: &HeaderMap) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.hear(headers, own());
+    }
+
     fn hear(&self, headers: &HeaderMap, own: i64) {
         let Some(date) = headers.get(DATE).and_then(|date| date.to_str().ok()) else { return };
         let Ok(date) = httpdate::parse_http_date(date) else { return };
@@ -57,47 +56,6 @@ fn own() -> i64 {
 fn milliseconds(at: SystemTime) -> i64 {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Reads the time from the answers of a client.
-pub(super) struct ReadsTime(pub(super) Arc<ServerClock>);
-
-impl<S> Layer<S> for ReadsTime {
-    type Service = Timed<S>;
-
-    fn layer(&self, inner: S) -> Timed<S> {
-        Timed { inner, clock: Arc::clone(&self.0) }
-    }
-}
-
-/// A client whose answers say what time it is.
-pub(super) struct Timed<S> {
-    inner: S,
-    clock: Arc<ServerClock>,
-}
-
-impl<S, B> Service<Request<Asked>> for Timed<S>
-where
-    S: Service<Request<Asked>, Response = Response<B>>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<B>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Asked>) -> Self::Future {
-        let (answer, clock) = (self.inner.call(request), Arc::clone(&self.clock));
-        Box::pin(async move {
-            let answer = answer.await?;
-            clock.has_begun.store(true, Ordering::Relaxed);
-            clock.hear(answer.headers(), own());
-            Ok(answer)
-        })
-    }
 }
 
 #[cfg(test)]

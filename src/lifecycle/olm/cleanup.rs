@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::status::served;
-use super::uninstall::is_going;
 use super::{GROUP, kinds, probe};
 use crate::lifecycle::api::{Key, Resource, known};
 use crate::lifecycle::engine::{Engine, EngineError, Planned, UNWATCHED};
@@ -125,4 +124,9 @@ fn finalizers(object: &Value) -> impl Iterator<Item = &Value> {
 
 fn is_of_olm(finalizer: &Value) -> bool {
     finalizer.as_str().is_some_and(|name| name.starts_with(GROUP))
+}
+
+/// Whether a document is on its way out.
+fn is_going(document: &Value) -> bool {
+    document.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }

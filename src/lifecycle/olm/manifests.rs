@@ -279,7 +279,7 @@ fn part(known: &[Resource], file: &str, number: usize, mut object: Value) -> Res
     if !resource.namespaced {
         key.namespace.clear();
     }
-    // What a server writes itself is none of a manifest's business.
+    // A manifest need not say what a server writes itself.
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }

@@ -262,8 +262,3 @@ fn most_of(names: &[String]) -> String {
 fn part(key: Key, reason: impl Into<Sentence>) -> Part {
     Part { kind: key.kind, namespace: key.namespace, name: key.name, reason: reason.into() }
 }
-
-/// Whether a document is on its way out.
-pub(super) fn is_going(document: &Value) -> bool {
-    document.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
-}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::scope::Chosen;
 use super::{Registry, names};
 use crate::lifecycle::api::{Key, label};
-use crate::lifecycle::cluster::merge;
+use crate::lifecycle::patch::merge;
 
 /// The steps for everything that was chosen.
 pub(super) fn steps(chosen: &[Chosen], namespace: &str, registry: &Registry) -> Vec<Value> {

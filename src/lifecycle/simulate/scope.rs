@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{Registry, Served};
 use crate::lifecycle::api::{
-    CatalogSource, ClusterServiceVersion, Key, Named as _, Object, OperatorGroup, Subscription, known, label,
+    CatalogSource, ClusterServiceVersion, Key, Named as _, Object, OperatorGroup, Subscription, known,
 };
-use crate::lifecycle::offer::{Need, OfferedBundle, needs};
+use crate::lifecycle::offer::OfferedBundle;
 
 /// The namespace whose catalogs every other one sees.
 pub(super) const GLOBAL: &str = "olm";
@@ -217,23 +217,6 @@ impl Scope<'_> {
             constraints.into_iter().chain(existing).chain(strangers).chain(subscriptions).collect();
         Failed::Constraints(format!("constraints not satisfiable: {}", parts.join(", ")))
     }
-}
-
-/// The package of an installed operator, by the properties that OLM wrote into it.
-pub(in crate::lifecycle) fn package_of(csv: &ClusterServiceVersion) -> Option<String> {
-    let properties = properties_of(csv);
-    let package = properties.iter().find(|found| found["type"] == "olm.package")?;
-    package["value"]["packageName"].as_str().map(str::to_owned)
-}
-
-/// What an installed operator needs from others, by the same properties.
-pub(in crate::lifecycle) fn needs_of(csv: &ClusterServiceVersion) -> Vec<Need> {
-    needs(&properties_of(csv))
-}
-
-fn properties_of(csv: &ClusterServiceVersion) -> Vec<Value> {
-    let written = csv.annotation(label::PROPERTIES).and_then(|text| serde_json::from_str::<Value>(text).ok());
-    written.and_then(|written| written["properties"].as_array().cloned()).unwrap_or_default()
 }
 
 /// What is in a namespace.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::lifecycle::api::{Key, Resource};
-use crate::lifecycle::cluster::{ClusterError, merge};
+use crate::lifecycle::cluster::ClusterError;
+use crate::lifecycle::patch::merge;
 
 /// When simulated clocks begin: 2026-01-01T00:00:00Z, in seconds.
 const EPOCH: i64 = 1_767_225_600;

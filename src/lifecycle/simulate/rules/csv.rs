@@ -5,14 +5,15 @@ use olmkit_bundle::csv::DeploymentDescription;
 use serde_json::{Value, json};
 
 use super::super::names;
-use super::super::scope::{self, Scope};
+use super::super::scope::Scope;
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     ClusterServiceVersion, CsvPhase, InstallModeKind, Key, Named as _, Object, OperatorCondition,
     Subscription, known, label,
 };
-use crate::lifecycle::cluster::merge;
-use crate::lifecycle::leftovers::component_label;
+use crate::lifecycle::component::component_label;
+use crate::lifecycle::patch::merge;
+use crate::lifecycle::properties::package_of;
 
 /// How long deployments may take before OLM installs them anew.
 const INSTALL_MILLIS: u64 = 300_000;
@@ -309,33 +310,21 @@ impl<'o> Operator<'o, '_> {
             need(&native.group, &native.kind, &native.kind, built_in || crd, "Native API does not exist");
         }
         let rules = &spec.install.spec;
-        for permission in &rules.permissions {
-            let account = &permission.service_account_name;
-            let role = names::role(self.csv.name(), permission);
-            let bound = store.get(&Key::new(&known::ROLE_BINDING, self.scope.namespace, &role)).is_some();
+        let mut policy = |account: &str, binding: &Key| {
             let there = account == "default"
                 || store.get(&Key::new(&known::SERVICE_ACCOUNT, self.scope.namespace, account)).is_some();
-            need(
-                "",
-                "ServiceAccount",
-                account,
-                there && bound,
-                "Policy rule not satisfied for service account",
-            );
+            let bound = store.get(binding).is_some();
+            let message = "Policy rule not satisfied for service account";
+            need("", "ServiceAccount", account, there && bound, message);
+        };
+        for permission in &rules.permissions {
+            let role = names::role(self.csv.name(), permission);
+            let binding = Key::new(&known::ROLE_BINDING, self.scope.namespace, &role);
+            policy(&permission.service_account_name, &binding);
         }
         for permission in &rules.cluster_permissions {
-            let account = &permission.service_account_name;
             let role = names::cluster_role(self.csv.name(), self.scope.namespace, permission);
-            let bound = store.get(&Key::new(&known::CLUSTER_ROLE_BINDING, "", &role)).is_some();
-            let there = account == "default"
-                || store.get(&Key::new(&known::SERVICE_ACCOUNT, self.scope.namespace, account)).is_some();
-            need(
-                "",
-                "ServiceAccount",
-                account,
-                there && bound,
-                "Policy rule not satisfied for service account",
-            );
+            policy(&permission.service_account_name, &Key::new(&known::CLUSTER_ROLE_BINDING, "", &role));
         }
         (met, Value::Array(list))
     }
@@ -544,7 +533,7 @@ impl<'o> Operator<'o, '_> {
 
     /// OLM marks the CRDs of an operator as its own.
     fn adopt(self) -> Option<Change> {
-        let label = component_label(&scope::package_of(self.csv)?, self.scope.namespace);
+        let label = component_label(&package_of(self.csv)?, self.scope.namespace);
         let owned = self.csv.spec.custom_resource_definitions.owned.iter();
         let unmarked = owned.filter_map(|crd| {
             let key = Key::new(&known::CRD, "", &crd.name);

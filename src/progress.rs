@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::printable;
 use crate::image::{Digest, Direction, Event, Outcome, Progress};
+use crate::printable::printable;
 
 /// A bar: what it is about, how far it is, how many bytes and how fast; in a line of 80 columns.
 const BAR: &str = "{prefix} [{bar:16}] {decimal_bytes:>9} of {decimal_total_bytes} {decimal_bytes_per_sec}";
@@ -39,12 +39,12 @@ fn target() -> ProgressDrawTarget {
 }
 
 /// The bars on the terminal, if standard error is one.
-pub(super) fn screen() -> Option<MultiProgress> {
+pub(crate) fn screen() -> Option<MultiProgress> {
     SCREEN.clone().filter(|_| !is_hidden())
 }
 
 /// Says how far something is: above the bars, which are drawn anew below, or in a line of its own.
-pub(super) fn tell(bars: Option<&MultiProgress>, text: &str) {
+pub(crate) fn tell(bars: Option<&MultiProgress>, text: &str) {
     if is_hidden() {
         return;
     }
@@ -167,7 +167,7 @@ fn short(digest: Digest) -> String {
 }
 
 /// A number of bytes for people.
-pub(super) fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let unit = |size: u64, name: &str| format!("{}.{} {name}", count / size, count % size * 10 / size);
     match count {
         0..1_000 => format!("{count} B"),

@@ -1,0 +1,186 @@
+//! `catalog add`: puts bundles into channels.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use olmkit_bundle::annotations::{CHANNELS, DEFAULT_CHANNEL};
+use olmkit_bundle::generate::Package;
+use olmkit_bundle::names::ChannelName;
+use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::suggest::{did_you_mean, nearest};
+use olmkit_catalog::add::{self, AddError, AddReport, Edges, Policy};
+use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::graph::VersionRelease;
+use olmkit_catalog::render::Form;
+
+use super::catalog_files::{catalog_dir, check_not_hidden, check_visible, load_or_new};
+use super::left_out;
+use super::render::render_bundle;
+use crate::exit::Failure;
+use crate::image::Access;
+use crate::input::Input;
+
+/// What to add, and where to.
+#[derive(Debug)]
+pub struct AddRequest {
+    /// The catalog's directory, which need not be there yet.
+    pub catalog: PathBuf,
+    /// The bundles.
+    pub bundles: Vec<Input>,
+    /// The channels, and how places in them are chosen.
+    pub request: add::Request,
+    /// The bundles' images, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}` to be filled in.
+    pub image_ref_template: Option<String>,
+}
+
+/// The bundles that were added, and what became of the channels.
+#[derive(Debug)]
+pub struct Added {
+    /// What was done.
+    pub account: AddReport,
+    /// The catalog.
+    pub catalog: PathBuf,
+    /// What there is to say besides.
+    pub notes: Vec<String>,
+}
+
+/// Adds bundles to a catalog. Its files change only when every bundle has a place.
+///
+/// # Errors
+/// When the catalog or a bundle cannot be read, a bundle has no place, or a file cannot be written.
+pub fn add(request: &AddRequest, access: &Access) -> Result<Added, Failure> {
+    let loaded = request.bundles.iter().map(|bundle| Ok(bundle.bundle(access)?.without_leftovers()));
+    let (loaded, left_out): (Vec<_>, Vec<_>) =
+        loaded.collect::<Result<Vec<_>, Failure>>()?.into_iter().unzip();
+    let parsed: Vec<_> = loaded.iter().map(Bundle::parse).collect();
+    let mut placing = request.request.clone();
+    let own_default = own_channels(&parsed, &mut placing)?;
+    let template = request.image_ref_template.as_deref();
+    let bundles = parsed
+        .iter()
+        .zip(&request.bundles)
+        .map(|(bundle, input)| render_bundle(bundle, input, template, Form::default()));
+    let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
+    // The bundles are here, so others wait only while the catalog is read and written. They have to: of two that add at the
+    // same time, one would undo what the other did.
+    let (mut directory, file) = catalog_dir(&request.catalog)?;
+    let files = load_or_new(&request.catalog)?;
+    let catalog = Catalog::parse(&files);
+    if let Some(first) = bundles.first() {
+        check_not_hidden(&request.catalog, &catalog, &first.blob.package)?;
+    }
+    let first = bundles.first().map(|bundle| bundle.blob.package.as_str());
+    let package = catalog.packages.iter().find(|package| Some(package.name.as_str()) == first);
+    let old_default = package.map(|package| package.default_channel.to_string());
+    if old_default.is_none() {
+        placing.default_channel = placing.default_channel.take().or(own_default.clone());
+    }
+    let change = add::add(&catalog, &bundles, &placing).map_err(add_failure)?;
+    let created = change.files.iter().filter(|file| file.created);
+    check_visible(&request.catalog, created.map(|file| file.path.as_str()))?;
+    let texts = change.files.into_iter().map(|changed| {
+        let path = if changed.path.is_empty() { file.clone() } else { changed.path };
+        (path, Some(changed.text))
+    });
+    directory.write(&texts.collect())?;
+    let mut notes: Vec<String> = left_out::note(&left_out.concat(), "the catalog").into_iter().collect();
+    let now = &change.report.default_channel;
+    notes.extend(match (&old_default, own_default) {
+        (Some(old), _) if old != now => Some(format!("the default channel is `{now}`; it was `{old}`")),
+        (Some(old), Some(own)) if *old != own.as_str() && request.request.default_channel.is_none() => Some(format!(
+            "the default channel is still `{old}`; the bundle names `{own}`, which `--default-channel {own}` would set"
+        )),
+        _ => None,
+    });
+    if let Some(package) = package {
+        let there = catalog.channels.iter().filter(|channel| channel.package == package.name);
+        let there: Vec<&str> = there.map(|channel| channel.name.as_str()).collect();
+        let new = change.report.channels.iter().filter(|channel| channel.added && !there.is_empty());
+        notes.extend(new.map(|channel| {
+            let near = did_you_mean(&channel.name, there.iter().copied());
+            let near = near.map(|near| format!("; {near}")).unwrap_or_default();
+            format!("the channel `{}` of `{}` is new{near}", channel.name, package.name)
+        }));
+    }
+    Ok(Added { account: change.report, catalog: request.catalog.clone(), notes })
+}
+
+/// The edges that a bundle yet to be made would get in a channel; of one that is there already those that it has.
+///
+/// # Errors
+/// When the catalog or the channel is not there, unless it is the first version that goes into it.
+pub(super) fn edges(
+    catalog: &Path,
+    channel: &ChannelName,
+    package: &Package<'_>,
+    policy: Policy,
+    new_channel: bool,
+) -> Result<Edges, Failure> {
+    if !new_channel && !catalog.exists() {
+        let beside = catalog.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        let entries = fs::read_dir(beside).into_iter().flatten().flatten();
+        let names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let name = catalog.file_name().unwrap_or_default().to_string_lossy();
+        let near = nearest(&name, names.iter().map(String::as_str)).map(|near| catalog.with_file_name(near));
+        let near = near.map(|near| format!("did you mean `{}`? ", near.display())).unwrap_or_default();
+        let error = format!("there is no catalog `{}`", catalog.display());
+        return Err(
+            Failure::usage(error).help(format!("{near}pass --new-channel if this is its first version"))
+        );
+    }
+    let files = load_or_new(catalog)?;
+    let parsed = Catalog::parse(&files);
+    check_not_hidden(catalog, &parsed, package.name.as_str())?;
+    if !new_channel && files.files.is_empty() {
+        let error = format!("`{}` holds no files of a catalog", catalog.display());
+        return Err(Failure::usage(error).help("pass --new-channel if this is its first version"));
+    }
+    let channels = parsed.channels.iter().filter(|own| *own.package == *package.name.as_str());
+    let channels: Vec<&str> = channels.map(|own| own.name.as_str()).collect();
+    if !new_channel && !channels.is_empty() && !channels.contains(&channel.as_str()) {
+        let error = format!("`{}` has no channel `{channel}` in `{}`", package.name, catalog.display());
+        let near = did_you_mean(channel.as_str(), channels.iter().copied());
+        let near = near.unwrap_or_else(|| format!("its channels are `{}`;", channels.join("`, `")));
+        let help = format!("{near} choose one with --channel, or pass --new-channel if it is new");
+        return Err(Failure::usage(error).help(help));
+    }
+    let version = VersionRelease::from(package.version.clone());
+    add::edges(&parsed, &package.name, channel, &package.csv_name(), &version, policy).map_err(add_failure)
+}
+
+fn add_failure(error: AddError) -> Failure {
+    let (place, help) = (error.place().cloned(), error.help().map(str::to_owned));
+    Failure::failed(error).help(help).at(place)
+}
+
+/// Where the command line names no channels, those that the bundles name themselves, if they agree. The answer is the default
+/// channel that they name, which counts for a package that the catalog does not have yet.
+fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<Option<ChannelName>, Failure> {
+    if !request.channels.is_empty() {
+        return Ok(None);
+    }
+    let mut default_channel = None;
+    let mut first: Option<(&str, Vec<ChannelName>)> = None;
+    for bundle in bundles {
+        let Some(annotations) = bundle.annotations() else { continue };
+        let channels =
+            annotations.channels().iter().map(|name| name.parse()).collect::<Result<Vec<ChannelName>, _>>();
+        let channels =
+            channels.map_err(|error| Failure::failed(error).at(Some(annotations.place(CHANNELS))))?;
+        match &first {
+            Some((name, others)) if *others != channels => {
+                let message = format!("`{name}` and `{}` name different channels", bundle.name);
+                return Err(Failure::usage(message).help("say which with --channels, or add them one by one"));
+            }
+            Some(_) => {}
+            None => {
+                let default = annotations.get(DEFAULT_CHANNEL).and_then(|name| name.parse().ok());
+                // Only a default that the package is going to have can be one.
+                default_channel = default.filter(|default| channels.contains(default));
+                first = Some((bundle.name, channels));
+            }
+        }
+    }
+    request.channels = first.map(|(_, channels)| channels).unwrap_or_default();
+    Ok(default_channel)
+}

@@ -1,0 +1,139 @@
+//! How a verb fails: the exit code, what was done, and the way out.
+
+use std::error::Error;
+
+use super::Verb;
+use super::sources::FailureSource;
+use crate::exit::{Exit, Failure};
+use crate::lifecycle::cluster::{Cluster, ClusterError};
+use crate::lifecycle::decide::Stuck;
+use crate::lifecycle::doctor::{self, Scope, diagnose};
+use crate::lifecycle::engine::{Account, ContentError, EngineError, Planned};
+use crate::sentence::{Help, Sentence};
+
+/// Whether a verb timed out before the doctor had found out why.
+pub(super) fn is_unexplained(failure: &Failure) -> bool {
+    let error = failure.error.downcast_ref::<EngineError>();
+    matches!(error, Some(EngineError::TimedOut { suspicion: None, .. }))
+}
+
+/// Names the root cause of a wait that timed out, and its repairs, if the doctor finds one.
+pub(super) fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Failure) -> Failure {
+    let Some((name, namespace)) = verb.subject() else { return failure };
+    let scope = Scope { name: Some(name), namespace };
+    let now = cluster.time_of_day();
+    let Ok(seen) = doctor::observe(cluster, &scope, Some(now)) else { return failure };
+    let diagnosis = diagnose(&seen, &scope);
+    let (Some(cause), Some(operator)) = (diagnosis.causes.first(), diagnosis.operators.first()) else {
+        return failure;
+    };
+    let found = Stuck::of(cause, &operator.namespace);
+    if let Some(EngineError::TimedOut { suspicion, .. }) = failure.error.downcast_mut::<EngineError>() {
+        failure.help = found.help.clone().and(failure.help.into_sentences());
+        *suspicion = Some(found);
+    }
+    failure
+}
+
+/// What is said when a verb was interrupted before it did something.
+pub(super) const NOTHING_CHANGED: &str = "nothing was changed";
+pub(super) const START_OVER: &str = "run the same command again to start over";
+/// What is said when a verb did something and did not get to its end.
+const RESUME: &str = "run the same command again to resume";
+
+/// The writes that were done, as a sentence says them.
+fn done_so_far(done: &[Planned]) -> String {
+    let past = |verb| match verb {
+        "create" => "created",
+        "patch" => "changed",
+        _ => "deleted",
+    };
+    let lines: Vec<String> =
+        done.iter().map(|one| format!("{} {}", past(one.verb), one.key.placed())).collect();
+    match lines.len() {
+        0 => NOTHING_CHANGED.to_owned(),
+        // Enough to know where it was.
+        count if count > MOST_TOLD => {
+            format!("done: {} and {} more", lines[..MOST_TOLD].join(", "), count - MOST_TOLD)
+        }
+        _ => format!("done: {}", lines.join(", ")),
+    }
+}
+
+/// The writes that are named when a command is interrupted.
+const MOST_TOLD: usize = 12;
+
+/// What a verb had still to do, as a sentence says it. That it has waited for something is no news where it timed out.
+fn left_to_do(account: &Account, exit: Exit) -> Option<String> {
+    let Account { awaited, left, .. } = account;
+    // What is waited for may be the first of what is left.
+    let is_awaited =
+        |one: &&String| one.split('`').nth(1).is_some_and(|name| awaited.contains(&format!("`{name}`")));
+    let left = &left[usize::from(left.first().filter(is_awaited).is_some())..];
+    let wait = (exit == Exit::Interrupted && !awaited.is_empty()).then(|| format!("wait for {awaited}"));
+    let told = left.len().min(MOST_TOLD);
+    let steps: Vec<&str> = wait.iter().chain(&left[..told]).map(String::as_str).collect();
+    match (steps.join(", "), left.len() - told) {
+        (steps, 0) if steps.is_empty() => None,
+        (steps, 0) => Some(format!("left: {steps}")),
+        (steps, more) => Some(format!("left: {steps} and {more} more")),
+    }
+}
+
+/// How a verb's failure ends the command, and the way out.
+pub(in crate::actions) fn failure(error: EngineError, account: &Account) -> Failure {
+    let (exit, mut help) = match &error {
+        EngineError::Stuck(stuck) => (Exit::Failed, stuck.help.clone()),
+        EngineError::Refused { help, .. } => (Exit::Failed, help.clone()),
+        EngineError::TimedOut { suspicion, .. } => {
+            (Exit::TimedOut, suspicion.as_ref().map(|stuck| stuck.help.clone()).unwrap_or_default())
+        }
+        EngineError::Cluster(ClusterError::Interrupted) => (Exit::Interrupted, Help::default()),
+        EngineError::Cluster(error @ ClusterError::TimedOut { .. }) => (Exit::TimedOut, error.help().into()),
+        EngineError::Cluster(error) => (Exit::Incomplete, error.help().into()),
+        EngineError::Rights { missing } => {
+            let rules: Vec<Sentence> = missing.iter().map(|right| right.rule().into()).collect();
+            (Exit::Incomplete, rules.into())
+        }
+        EngineError::Backup { .. } => (Exit::Incomplete, "choose a directory for them with --backup-dir".into()),
+        EngineError::Bundle { source, .. } => match source {
+            ContentError::NotFound { .. } => {
+                (Exit::Failed, "push it again: what it stores has to fit the CRDs of that version".into())
+            }
+            _ => (
+                Exit::Incomplete,
+                "check the registry, and the credentials for it (--authfile, --creds): the CRDs of that version are read from there".into(),
+            ),
+        },
+        EngineError::Catalog { source, .. } => {
+            let elsewhere = "say where the catalog can be read with --catalog-from";
+            match source.downcast_ref() {
+                // What is said of an interruption follows.
+                Some(FailureSource(failure)) if failure.exit == Exit::Interrupted => {
+                    (failure.exit, Help::default())
+                }
+                Some(FailureSource(failure)) => (failure.exit, failure.help.clone().or(elsewhere)),
+                None => (Exit::Incomplete, elsewhere.into()),
+            }
+        }
+    };
+    let is_over = matches!(exit, Exit::Interrupted | Exit::TimedOut);
+    let has_begun = !account.done.is_empty();
+    if exit == Exit::Interrupted || is_over && has_begun {
+        help = help.and(done_so_far(&account.done));
+    }
+    if let Some(left) =
+        left_to_do(account, exit).filter(|_| is_over && (has_begun || exit == Exit::Interrupted))
+    {
+        help = help.and(left);
+    }
+    match (has_begun, exit) {
+        (true, _) => {
+            let resume = account.resume.clone().unwrap_or_else(|| RESUME.into());
+            help = help.and(Sentence::from("changes were kept; ") + resume);
+        }
+        (false, Exit::Interrupted) => help = help.and(START_OVER),
+        (false, _) => {}
+    }
+    Failure { exit, error: Box::<dyn Error + Send + Sync>::from(error), place: None, help }
+}

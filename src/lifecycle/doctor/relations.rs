@@ -1,0 +1,22 @@
+//! Which Subscription and which version belong together.
+
+use super::doc::Doc;
+use super::observation::Observation;
+
+/// A version that is Replacing for one that a Subscription knows, and that may be gone.
+pub(super) fn left_behind<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Option<Doc<'o>> {
+    let known = ["currentCSV", "installedCSV"].map(|field| subscription.text(&format!("/status/{field}")));
+    let mut all = seen.within("ClusterServiceVersion", subscription.namespace());
+    all.find(|csv| {
+        let mut words = csv.text("/status/message").split_whitespace();
+        csv.text("/status/phase") == "Replacing"
+            && !csv.is_copy()
+            && words.any(|word| known.contains(&word.trim_end_matches(['.', ','])))
+    })
+}
+
+/// The Subscription of a version.
+pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option<Doc<'o>> {
+    let mut all = seen.within("Subscription", csv.namespace());
+    all.find(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&csv.name()))
+}
