@@ -12,6 +12,7 @@ mod nodes;
 mod operator;
 mod rediscluster;
 mod rendered;
+mod rights;
 mod scope;
 mod succession;
 mod writer;
@@ -24,7 +25,7 @@ use self::operator::Operator;
 use self::rediscluster::Redis;
 use self::writer::Writer;
 use crate::cluster::{Namespace, PATIENCE, message, within};
-use crate::harness::{Company, part, trial};
+use crate::harness::{Company, cluster_from_parts, part, trial};
 use crate::pages::{self, Page};
 
 /// A RedisCluster that is written to while something happens to its operator.
@@ -146,6 +147,13 @@ fn all(namespace: &Namespace) -> Result<(), Failed> {
     let log = operator.whole_log()?;
     for word in ["system:serviceaccount:", mistakes::PASSWORD] {
         failures.extend(log.lines().find(|line| line.contains(word)).map(|line| format!("it logged {line}")));
+    }
+    // A part of the tests does not need all of its rights.
+    if std::env::var_os("E2E_PART").is_none() {
+        match cluster_from_parts() {
+            Some(directory) => failures.extend(rights::compared(&operator, &directory)?),
+            None => eprintln!("not run: only a cluster from parts shows its audit log: 1 test"),
+        }
     }
     let log = if failures.is_empty() { String::new() } else { operator.log() };
     operator.uninstall()?;
