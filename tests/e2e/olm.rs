@@ -23,8 +23,10 @@ use crate::images::{olmkit, pushed};
 use crate::redis::{Killer, Served, push_operator};
 use crate::support::Part;
 
-/// The releases, oldest first; the last one is in the channel `fast` alone.
+/// The releases of the catalog, oldest first; the last one is in the channel `fast` alone.
 const RELEASES: [&str; 5] = ["0.1.0", "0.2.0", "0.2.1", "0.3.0", "0.4.0"];
+/// Releases that are in no catalog yet. The program has the rights that their own manifests give it.
+const UNPUBLISHED: [&str; 2] = ["0.5.0", PROGRAM];
 /// The release that the program is of.
 const PROGRAM: &str = "0.6.0";
 const CRD: &str = "customresourcedefinition/redisclusters.cache.example.com";
@@ -133,22 +135,29 @@ fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
     told.operator(&["uninstall", "redis-operator", "--delete-crds"])?;
     told.nothing_left()?;
 
-    // What is in no catalog yet: a release, then the one after it over it.
-    let repository = told.namespace.image("try");
-    let bundle = |version: &str| format!("bundles/{version}");
-    let with = |version: &str| {
-        vec!["install".to_owned(), "--bundle".into(), bundle(version), "--push-to".into(), repository.clone()]
-    };
-    for version in ["0.2.1", "0.3.0"] {
-        let words = with(version);
-        told.operator(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
-        told.expect(&format!("redis-operator.v{version}"))?;
-    }
+    // What is in no catalog yet: a release, then the one after it over it, while a RedisCluster is written to.
+    unpublished(told, UNPUBLISHED[0])?;
+    let served = Served::start(told.namespace)?;
+    let pods = served.pods()?;
+    unpublished(told, UNPUBLISHED[1])?;
+    assert_eq!(served.pods()?, pods, "an upgrade of the operator alone replaces no pod");
+    let writes = served.stop()?;
+    let _ = writeln!(
+        told.text,
+        "# {writes} writes to the RedisCluster from 0.5.0 to 0.6.0: every one was acknowledged, none was lost\n"
+    );
     told.operator(&["uninstall", "redis-operator", "--delete-crds"])?;
     told.nothing_left()?;
     let catalogs = told.namespace.kubectl(&["get", "catalogsources", "--output=name"])?;
     assert_eq!(catalogs.trim(), "catalogsource.operators.coreos.com/redis");
     Ok(())
+}
+
+/// Installs a bundle that no catalog has, over the release before it if that is there.
+fn unpublished(told: &mut Told<'_>, version: &str) -> Result<(), Failed> {
+    let (bundle, repository) = (format!("bundles/{version}"), told.namespace.image("try"));
+    told.operator(&["install", "--bundle", &bundle, "--push-to", &repository])?;
+    told.expect(&format!("redis-operator.v{version}"))
 }
 
 /// What is run, and what it said.
@@ -237,15 +246,18 @@ fn operator_image(namespace: &Namespace, version: &str) -> String {
     namespace.image(&format!("redis-operator:{version}"))
 }
 
-/// A bundle of each release in a directory of its own, pushed; their images, by digest.
+/// A bundle of each release in a directory of its own, pushed; the images of those that are in the catalog, by digest.
 ///
 /// Every image holds the program as it was built. The manifests of the oldest releases lack rights that it needs, so each
-/// release consists of the program's own manifests, under the version and the image of the release.
+/// release of the catalog consists of the program's own manifests, under the version and the image of the release.
 fn bundles(namespace: &Namespace, dir: &Path) -> Result<Vec<String>, Failed> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let package = top.join("operator/olmkit.yaml").display().to_string();
     let mut images = Vec::new();
-    for version in RELEASES {
+    for version in RELEASES.into_iter().chain(UNPUBLISHED) {
+        let published = RELEASES.contains(&version);
+        // The edges of the others are those of a catalog that nobody serves.
+        let (catalog, manifests_of) = if published { ("catalog", PROGRAM) } else { ("unpublished", version) };
         let image = operator_image(namespace, version);
         if version == RELEASES[0] {
             push_operator(namespace, &format!("{}/redis-operator:{version}", namespace.name))?;
@@ -253,15 +265,15 @@ fn bundles(namespace: &Namespace, dir: &Path) -> Result<Vec<String>, Failed> {
             olmkit(dir, &["image", "copy", &operator_image(namespace, RELEASES[0]), &image])?;
         }
         let manifests = dir.join("manifests").join(version);
-        copy(&top.join("operator/deploy").join(PROGRAM), &manifests, &|text| {
-            text.replace(PROGRAM, version)
+        copy(&top.join("operator/deploy").join(manifests_of), &manifests, &|text| {
+            text.replace(manifests_of, version)
                 .replace(&format!("registry.example.com/redis-operator:{version}"), &image)
                 .replace("replicas: 2", "replicas: 1")
         })?;
         let (from, to) = (manifests.display().to_string(), format!("bundles/{version}"));
         let mut words = vec!["bundle", "generate", &from, "--package-file", &package, "--version", version];
-        words.extend(["--catalog", "catalog", "--output-dir", &to]);
-        if !dir.join("catalog").exists() || version == "0.4.0" {
+        words.extend(["--catalog", catalog, "--output-dir", &to]);
+        if !dir.join(catalog).exists() || version == "0.4.0" {
             words.push("--new-channel");
         }
         if version == "0.4.0" {
@@ -270,8 +282,10 @@ fn bundles(namespace: &Namespace, dir: &Path) -> Result<Vec<String>, Failed> {
         olmkit(dir, &words)?;
         let reference = namespace.image(&format!("redis-operator-bundle:v{version}"));
         let bundle = pushed(dir, &["bundle", "push", &to, &reference])?;
-        olmkit(dir, &["catalog", "add", "catalog", &bundle, "--policy", "semver-skippatch"])?;
-        images.push(bundle);
+        olmkit(dir, &["catalog", "add", catalog, &bundle, "--policy", "semver-skippatch"])?;
+        if published {
+            images.push(bundle);
+        }
     }
     Ok(images)
 }

@@ -45,6 +45,13 @@ impl<'a> Served<'a> {
         Ok(Self { redis, writer })
     }
 
+    /// Its pods, which have an id of their own each.
+    pub(crate) fn pods(&self) -> Result<String, Failed> {
+        let selector = format!("--selector=app.kubernetes.io/instance={}", self.redis.name);
+        let ids = "--output=jsonpath={.items[*].metadata.uid}";
+        self.redis.namespace.kubectl(&["get", "pods", &selector, ids])
+    }
+
     /// Ends the writing. How many writes there were; one that failed or was lost is an error.
     pub(crate) fn stop(self) -> Result<u64, Failed> {
         let written = self.writer.stop()?;
