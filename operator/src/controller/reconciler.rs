@@ -1,6 +1,7 @@
 //! One reconcile of one cluster: observe everything, plan, act, and update the status.
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -206,6 +207,8 @@ impl Reconciler<'_> {
             if let Some(set) = set.as_ref().filter(|_| problem.is_none()) {
                 cannot_grow = self.grow(set, &plan, &sizes).await?;
             }
+        } else if self.lacks_configuration(found.as_ref()) {
+            config.pending = observed.pods.iter().filter(|pod| pod.redis.is_some()).count();
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
         // Also while a problem stops other changes: pods come and go anyway.
@@ -312,14 +315,13 @@ impl Reconciler<'_> {
             self.scope.context.metrics.api_write("PersistentVolumeClaim");
             let grown =
                 call("patch", "PersistentVolumeClaim", api.patch(&name, &parameters, &patch), leadership);
-            match grown.await {
-                Err(error) => match error.answer() {
+            if let Err(error) = grown.await {
+                match error.answer() {
                     Some((403 | 422, said)) => return Ok(Some(CannotGrow::new(&claim, said))),
                     // Gone or replaced in the meantime.
                     Some((404 | 409, _)) => {}
                     _ => return Err(error),
-                },
-                Ok(_) => {}
+                }
             }
         }
         let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
@@ -519,6 +521,17 @@ impl Reconciler<'_> {
         let pending = pending - configured.runs.len();
         runs.extend(configured.runs);
         LiveConfig { pending, refusal: configured.refusal }
+    }
+
+    /// Whether nodes have not taken the directives of the spec: redis.conf gets them afterwards.
+    fn lacks_configuration(&self, found: Option<&ConfigMap>) -> bool {
+        let wanted = children::config_map(self.cluster, &self.scope.context.defaults, found, true);
+        let lines = |map: &ConfigMap| {
+            let live = live::wanted(self.cluster);
+            let conf = map.data.as_ref().and_then(|data| data.get("redis.conf")).map_or("", String::as_str);
+            live::kept_lines(conf, &live).map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        found.is_some_and(|found| lines(found) != lines(&wanted))
     }
 
     async fn make_children(

@@ -619,7 +619,7 @@ async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf) {
         bind(&format!("data-rc-{ordinal}"), "1Gi").await;
     }
     let flags = ["--no-leader-election", "--namespace", "volumes", "--watch-namespace", "volumes"];
-    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
     let mut node = Node::new(&client, "volumes", 91, Box::new(RealRedis(tempfile::tempdir().unwrap())));
     let storage = |size: &str| json!({"size": size, "storageClassName": "grows"});
     create(&client, "volumes", "rc", json!({"size": 6, "replicasPerShard": 1, "storage": storage("1Gi")}))
@@ -654,6 +654,18 @@ async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf) {
     let writer = writer::Writer::start(access.clone(), first, 100);
 
     resize("2Gi").await;
+    eventually("the StatefulSet is deleted without its pods", async || {
+        let set = sets.get("rc").await.unwrap();
+        let deleted = set.metadata.deletion_timestamp.is_some();
+        (deleted && set.finalizers() == ["orphan"]).then_some(())
+    })
+    .await;
+    // The operator dies before it can make the new one.
+    operator.signal("KILL");
+    operator.ended(Duration::from_secs(15));
+    node.turn().await;
+    assert_eq!(sets.get_opt("rc").await.unwrap().map(|set| set.name_any()), None);
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
     let new = eventually("the StatefulSet is another", async || {
         node.turn().await;
         let status = clusters.get("rc").await.unwrap().status.unwrap();
@@ -872,6 +884,23 @@ async fn live_configuration(client: Client, kubeconfig: std::path::PathBuf) {
     let written = writer.stop().await;
     let lost = written.lost(&access, first).await;
     assert_eq!((lost, written.errors), (vec![], Default::default()));
+
+    // While it is paused, the condition says what is missing.
+    let pause = async |paused: bool, memory: &str| {
+        let patch = Patch::Merge(json!({"spec": {"paused": paused, "config": {"maxmemory": memory}}}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    pause(true, "250mb").await;
+    eventually("the change is pending", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(is_true, reason, _)| *is_true && reason == "ConfigPending")
+    })
+    .await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["209715200".to_owned()]));
+    pause(false, "250mb").await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["262144000".to_owned()]));
+    assert_eq!(before, uids().await);
 
     change(json!({"maxmemory": null})).await;
     eventually("every pod is another", async || {
