@@ -92,7 +92,8 @@ async fn patch_definition(State(server): State<Shared>, body: String) -> Respons
         server.crd_changes -= 1;
         server.revision += 1;
     }
-    if patch["metadata"]["resourceVersion"] != server.revision.to_string() {
+    let asked = patch["metadata"]["resourceVersion"].as_str().and_then(|revision| revision.parse().ok());
+    if asked != Some(server.revision) {
         return failure(409, "Conflict", "the object has been modified");
     }
     // As the real one, it would take anything: what is dropped here is lost if an object is stored so.
