@@ -152,7 +152,8 @@ pub fn run(
     if !target.simulate.is_empty() {
         if matches!(verb, Verb::Watch { .. }) {
             return Err(Failure::usage("a simulated cluster changes only while a command runs on it")
-                .help(Sentence::from("see ") + command!("olmkit operator list")));
+                .help(Sentence::from("see ") + command!("olmkit operator list"))
+                .on(&Reach::simulated(target.simulate.first().map(PathBuf::as_path))));
         }
         verb.has_namespace()?;
     }

@@ -10,7 +10,7 @@ use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
 use super::api::{
-    Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Named as _, Object, OperatorGroup,
+    Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, OperatorGroup,
     Resource, Subscription, known, label,
 };
 use super::cluster::ClusterError;
@@ -143,15 +143,23 @@ impl Engine<'_> {
             .into_iter()
             .flatten(),
         )?;
+        let still = [
+            missing.then(|| format!("create namespace/{namespace}")),
+            group.as_ref().map(|group| format!("create {}", Key::of(group).placed())),
+            existing.is_none().then(|| format!("create subscription/{name} in {namespace}")),
+        ];
+        self.still_to_do(still.into_iter().flatten().chain(way.iter().map(|csv| format!("install `{csv}`"))));
         if missing {
             let document = json!({
                 "apiVersion": "v1", "kind": "Namespace",
                 "metadata": {"name": namespace, "labels": {label::CREATED_BY: label::OLMKIT}},
             });
             self.create(&known::NAMESPACE, document)?;
+            self.one_is_done();
         }
         if let Some(group) = group {
             self.create(&known::OPERATOR_GROUP, group)?;
+            self.one_is_done();
         }
         if request.throw_away.is_some() {
             self.serve(&source.catalog, served.as_ref())?;
@@ -161,7 +169,10 @@ impl Engine<'_> {
                 self.patch(&known::SUBSCRIPTION, &existing.key(), patch)?;
             }
             (Some(_), _) => {}
-            (None, _) => self.create(&known::SUBSCRIPTION, wish.subscription())?,
+            (None, _) => {
+                self.create(&known::SUBSCRIPTION, wish.subscription())?;
+                self.one_is_done();
+            }
         }
         let is_there =
             request.throw_away.is_none() && installed.is_some() && installed.as_deref() != Some(&*csv);
@@ -283,6 +294,11 @@ impl Engine<'_> {
                 "create one there or in OLM's namespace",
             ));
         }
+        // One that was named is at fault; of several nobody knows which was meant.
+        let named = match &catalogs[..] {
+            [one] if request.catalog.is_some() => Some(format!("{}/{}", one.namespace(), one.name())),
+            _ => None,
+        };
         let mut offering = Vec::new();
         let mut packages = BTreeSet::new();
         let mut unread = None;
@@ -300,9 +316,20 @@ impl Engine<'_> {
         match (offering.len(), unread) {
             (0, Some(error)) => Err(error),
             (0, None) => Err(EngineError::Refused {
-                what: format!("no catalog offers a package `{}`", request.package),
+                what: match named {
+                    Some(named) => {
+                        format!("the catalog `{named}` does not offer a package `{}`", request.package)
+                    }
+                    None => format!("no catalog offers a package `{}`", request.package),
+                },
                 help: bundle_help(request, &packages).map(Help::from).unwrap_or_else(|| {
-                    did_you_mean(&request.package, packages.iter().map(String::as_str)).into()
+                    let all = || packages.iter().map(String::as_str);
+                    did_you_mean(&request.package, all())
+                        .unwrap_or_else(|| match packages.is_empty() {
+                            true => "it has no packages".to_owned(),
+                            false => format!("available packages: {}", some_of(&request.package, all())),
+                        })
+                        .into()
                 }),
             }),
             (1, _) => self.reached(offering.remove(0)),

@@ -206,3 +206,73 @@ fn ctrl_c_while_an_operator_is_waited_for_says_what_is_left() {
                     help: changes were kept; approving it again does nothing: ";
     assert!(told.contains(expected), "{told}");
 }
+
+/// A version without Deployments.
+const CSV: &str = r#"{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "demo.v1"},
+    "spec": {"version": "1.0.0", "installModes": [{"type": "AllNamespaces", "supported": true}]}}"#;
+
+#[test]
+fn ctrl_c_between_two_writes_says_what_is_done_and_what_is_left() {
+    let server = StandIn::start_by_verb(|verb, path| {
+        let path = path.split('?').next().unwrap();
+        match (verb, path.rsplit('/').next().unwrap()) {
+            ("POST", "subscriptions") => Answer::Silence,
+            ("POST", "selfsubjectaccessreviews") => Answer::Json(
+                json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {}, "status": {"allowed": true}}),
+            ),
+            ("POST", _) => Answer::Json(object("v1", "OperatorGroup", "ns", json!({}), json!({}))),
+            (_, "catalogsources") if path.contains("/namespaces/olm/") => {
+                let mut source = object(
+                    "v1alpha1",
+                    "CatalogSource",
+                    "catalog",
+                    json!({"sourceType": "grpc", "image": "x"}),
+                    json!({}),
+                );
+                source["metadata"]["namespace"] = json!("olm");
+                list(vec![source])
+            }
+            (_, "ns") => {
+                Answer::Json(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}))
+            }
+            (
+                _,
+                "catalogsources"
+                | "subscriptions"
+                | "installplans"
+                | "clusterserviceversions"
+                | "operatorgroups"
+                | "operatorconditions"
+                | "deployments"
+                | "pods"
+                | "jobs"
+                | "configmaps"
+                | "events"
+                | "namespaces",
+            ) => list(Vec::new()),
+            _ => Answer::Status(404),
+        }
+    });
+    let catalog = tempfile::tempdir().unwrap();
+    let data = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, CSV);
+    let text = format!(
+        "{{schema: olm.package, name: demo, defaultChannel: stable}}\n---\n\
+         {{schema: olm.channel, package: demo, name: stable, entries: [{{name: demo.v1}}]}}\n---\n\
+         {{schema: olm.bundle, package: demo, name: demo.v1, image: '127.0.0.1:1/x/y:v1', properties: [\
+         {{type: olm.package, value: {{packageName: demo, version: 1.0.0}}}}, {{type: olm.bundle.object, value: {{data: {data}}}}}]}}\n"
+    );
+    std::fs::write(catalog.path().join("catalog.yaml"), text).unwrap();
+    let from = catalog.path().to_str().unwrap();
+    let (_dir, child) = spawn(server.port, &["install", "demo", "-n", "ns", "--catalog-from", from]);
+    let begun = Instant::now();
+    while !server.heads().iter().any(|head| head.starts_with("POST ") && head.contains("/subscriptions")) {
+        assert!(begun.elapsed() < SOON, "nothing is created: {:#?}", server.heads());
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    interrupt(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let expected = "error: interrupted\n  help: done: created operatorgroup/ns in ns\n  help: left: create subscription/demo in ns, \
+                    install `demo.v1`\n  help: changes were kept; run the same command again to resume\n";
+    assert!(said(&output).ends_with(expected), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(130));
+}

@@ -167,6 +167,26 @@ fn a_catalog_that_is_nowhere_is_named_with_what_was_looked_for() {
 }
 
 #[test]
+fn a_directory_without_a_catalog_is_not_taken_for_an_empty_one() {
+    let root = installed();
+    let add = ["source", "add", "x", "bundles", "-n", "olm", "--simulate", "c.json"];
+    let told = run(root.path(), &add, 1);
+    assert!(told.starts_with("error: `bundles` is not a catalog: it has no package\n"), "{told}");
+    let upgrade = ["upgrade", "demo", "--simulate", "c.json", "--catalog-from", "bundles"];
+    let told = run(root.path(), &upgrade, 1);
+    assert!(
+        told.contains("is not a catalog: it has no package\n") && told.contains("--catalog-from"),
+        "{told}"
+    );
+    // Of a catalog that was named it is told what it has.
+    let install = ["install", "nix", "-n", "ns", "--catalog", "catalog", "--simulate", "c.json"];
+    let told = run(root.path(), &install, 1);
+    let expected =
+        "error: the catalog `olm/catalog` does not offer a package `nix`\n  help: available packages: demo\n";
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn a_flag_that_olm_would_not_honour_is_refused_before_anything_changes() {
     let root = installed();
     let before = fs::read(root.path().join("c.json")).unwrap();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::bundles::bundles_below;
 use super::held::Held;
-use super::sources::{Sources, offers_something};
+use super::sources::{CATALOG_FROM, Sources, offers_something};
 use super::{SourceVerb, Target, Verb, VerbContext};
 use crate::exit::Failure;
 use crate::files;
@@ -141,6 +141,11 @@ fn of_source(
         let input = new.input.absolute();
         let name = input.to_string();
         let offer = sources.offer_from(&name, &input)?;
+        offers_something(
+            &new.input,
+            &offer,
+            "name a directory or a file with a catalog, or an image of one",
+        )?;
         cluster.registry().catalogs.insert(name, offer);
     }
     Ok(sources)
@@ -222,7 +227,7 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
             ))
         })?;
         if target.catalog_from.as_ref().is_some_and(|named| named.absolute() == input) {
-            offers_something(&input, &offer)?;
+            offers_something(&input, &offer, CATALOG_FROM)?;
         }
         cluster.registry().catalogs.insert(catalog.spec.image.clone(), Arc::clone(&offer));
         if let Some(directory) = catalog.metadata.annotations.as_ref().and_then(|all| all.get(BUNDLES)) {

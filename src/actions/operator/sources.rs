@@ -72,7 +72,7 @@ impl Error for FailureSource {
 }
 
 /// What `--catalog-from` takes.
-const CATALOG_FROM: &str = "--catalog-from takes a directory or a file with a catalog, or an image such as `registry.example.com/team/catalog:v1`";
+pub(super) const CATALOG_FROM: &str = "--catalog-from takes a directory or a file with a catalog, or an image such as `registry.example.com/team/catalog:v1`";
 
 /// Refuses a catalog that was named and is not on disk, before anything else is done.
 ///
@@ -92,12 +92,9 @@ pub(super) fn exists(catalog: &Input) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It has no package.
-pub(super) fn offers_something(catalog: &Input, offer: &Offer) -> Result<(), Failure> {
+pub(super) fn offers_something(catalog: &Input, offer: &Offer, help: &str) -> Result<(), Failure> {
     match offer.packages.is_empty() {
-        true => {
-            Err(Failure::failed(format!("`{catalog}` is not a catalog: it has no package"))
-                .help(CATALOG_FROM))
-        }
+        true => Err(Failure::failed(format!("`{catalog}` is not a catalog: it has no package")).help(help)),
         false => Ok(()),
     }
 }
@@ -181,7 +178,7 @@ impl Catalogs for Sources {
     fn offer(&self, source: &Object<CatalogSource>) -> Result<Arc<Offer>, Box<dyn Error + Send + Sync>> {
         if let Some(input) = &self.instead {
             let offer = self.offer_from(&input.to_string(), input).and_then(|offer| {
-                offers_something(input, &offer)?;
+                offers_something(input, &offer, CATALOG_FROM)?;
                 Ok(offer)
             });
             return Ok(offer.map_err(|failure| {
