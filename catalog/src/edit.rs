@@ -465,7 +465,9 @@ impl EditError {
             Self::DefaultChannel { .. } => some(
                 "make another channel the default first, with `olmkit catalog set-default`, or remove the whole package",
             ),
-            Self::LastVersion { .. } => some("remove the whole package: leave out --version"),
+            Self::LastVersion { .. } => some(
+                "leave out --version to remove the whole package, or make another channel the default first, with `olmkit catalog set-default`",
+            ),
             Self::NoSuccessor { .. } => some(
                 "leave out --keep-path, name another channel with --channel, or add a later version first",
             ),

@@ -213,9 +213,9 @@ fn spelled_out(help: &str, error: &EditError, catalog: &Path) -> String {
     let error = if let EditError::InTemplate { source, .. } = error { source } else { error };
     let catalog = argument(catalog.display());
     let package = match error {
-        EditError::DefaultChannel { package, .. } | EditError::NoVersionFrom { package, .. } => {
-            argument(package)
-        }
+        EditError::DefaultChannel { package, .. }
+        | EditError::LastVersion { package, .. }
+        | EditError::NoVersionFrom { package, .. } => argument(package),
         _ => "NAME".to_owned(),
     };
     let set_default = format!("`olmkit catalog set-default {catalog} --package {package} --channel CHANNEL`");

@@ -156,7 +156,10 @@ fn docker_hub() -> Result<(), Failed> {
     refused(&["catalog", "build", "catalog", "--data-only", "--to", "keda:v1"], "`docker://keda:v1`");
     refused(&["image", "copy", "oci:images", "keda:v1"], "`docker://keda:v1`");
     refused(&["image", "digest", "keda:v1"], "`docker://keda:v1`");
-    refused(&["bundle", "push", "oci:images:team/app:v1"], "oci:DIR:quay.io/example/bundle:v1.0.0");
+    refused(
+        &["bundle", "push", "oci:images:team/app:v1"],
+        "`olmkit bundle push oci:images:team/app:v1 HOST/NAME:TAG`",
+    );
     let install = ["operator", "install", "--bundle", "bundle", "-n", "echo", "--simulate", "cluster.json"];
     refused(&[install.as_slice(), &["--push-to", "me/try"]].concat(), "registry.example.com/me/try");
     Ok(())

@@ -141,7 +141,12 @@ impl Writer {
         let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         fs::create_dir_all(parent)?;
         remove_leftovers(parent);
-        let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent)?;
+        // Without the name of that file, which says nothing to a user.
+        let plain = |error: io::Error| match error.to_string().split_once(" at path ") {
+            Some((reason, _)) => io::Error::new(error.kind(), reason.to_owned()),
+            None => error,
+        };
+        let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent).map_err(plain)?;
         // Who lives has the lock of its file. Where there are none, nothing is removed.
         let _ = file.as_file().try_lock();
         let mut out = BufWriter::with_capacity(256 << 10, file);
