@@ -264,7 +264,7 @@ fn bundle<'b>(
 ) -> Result<&'b Rendered, TemplateError> {
     bundles
         .get(reference)
-        .ok_or_else(|| TemplateError::Bundles { why: format!("nobody has the bundle `{reference}`") })
+        .ok_or_else(|| TemplateError::Bundles { why: format!("the bundle `{reference}` was not found") })
 }
 
 impl<'a> Basic<'a> {

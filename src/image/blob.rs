@@ -14,7 +14,9 @@ use oci_spec::image::{Descriptor, MediaType};
 
 use super::digest::{Digest, DigestError, Hashing};
 use super::media_types::DOCKER_LAYER;
-use super::registry::{RegistryError, Remote, Repository};
+use super::registry::error::RegistryError;
+use super::registry::pull::Remote;
+use super::registry::repository::Repository;
 
 /// Bytes with their media type, digest and size. Clones share the bytes.
 ///

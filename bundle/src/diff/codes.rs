@@ -82,11 +82,11 @@ codes! {
     INSTALL_MODE_REMOVED "install-mode-removed" Error
         "The operator no longer supports an install mode. Where an OperatorGroup asks for it, the upgrade ends with `UnsupportedOperatorGroup`; OLM v1 refuses `watchNamespace`."
     LIVE_NOT_CHECKED "live-not-checked" Warning
-        "Custom resources of the cluster could not be held against the new schema: they cannot be listed, or the schema has a rule or a pattern that cannot be evaluated here."
+        "Custom resources of the cluster could not be checked against the new schema: they cannot be listed, or the schema has a rule or a pattern that cannot be evaluated here."
     LIVE_PRUNED "live-pruned" Error
         "Custom resources on the cluster lose a field once they are written under the new schema. `--live` lists and counts them."
     LIVE_REFUSED "live-refused" Error
-        "Custom resources on the cluster are no longer valid under the new schema: OLM v0 stops the upgrade, and nobody can change them until they are corrected. `--live` lists and counts them."
+        "Custom resources on the cluster are no longer valid under the new schema: OLM v0 stops the upgrade, and they cannot be changed until they are corrected. `--live` lists and counts them."
     MAX_OPENSHIFT_VERSION_CHANGED "max-openshift-version-changed" Warning
         "The new version sets another `olm.maxOpenShiftVersion`. OpenShift refuses to upgrade to a newer minor version while the operator is installed."
     MIN_KUBE_VERSION_RAISED "min-kube-version-raised" Warning
@@ -126,7 +126,7 @@ codes! {
     SCHEMA_COMBINATION_NARROWED "schema-combination-narrowed" Error
         "`allOf`, `anyOf`, `oneOf` or `not` admits less than before. Objects that only the old schema admits can no longer be written."
     SCHEMA_DEFAULT_CHANGED "schema-default-changed" Warning
-        "A default is new, changes or is removed. Objects that do not set the field behave otherwise after the upgrade, though nobody changed them."
+        "A default is new, changes or is removed. Objects that do not set the field behave differently after the upgrade, although they were not changed."
     SCHEMA_ENUM_NARROWED "schema-enum-narrowed" Error
         "A value that was allowed is not any more. Objects that have it can no longer be written."
     SCHEMA_FIELD_ADDED "schema-field-added" Info

@@ -408,7 +408,7 @@ impl<'m> Assembly<'_, 'm> {
         );
         self.csv.set_default(&["spec", "displayName"], name);
         if self.csv.at(&["spec", "provider"]).is_none() {
-            self.csv.set(&["spec", "provider"], Draft::map(Self::rule("nobody said who provides it")));
+            self.csv.set(&["spec", "provider"], Draft::map(Self::rule("no provider given")));
         }
     }
 
@@ -483,7 +483,7 @@ impl<'m> Assembly<'_, 'm> {
         }
         default(
             annotation::CAPABILITIES,
-            Draft::new(CAPABILITIES[0], Self::rule("the lowest level, where nobody says")),
+            Draft::new(CAPABILITIES[0], Self::rule("the lowest level, by default")),
         );
         if let Some((text, origin)) = package.sources.chart.and_then(ChartFile::repository) {
             default(annotation::REPOSITORY, Draft::new(text, origin));
@@ -577,7 +577,7 @@ impl<'m> Assembly<'_, 'm> {
             let origin = derived.origin.by_rule("what the operator may read and is told to watch");
             self.csv.set_default(path, Draft::new(own, origin));
         }
-        self.csv.set_default(path, Draft::new(all.clone(), Self::rule("all namespaces, where nobody says")));
+        self.csv.set_default(path, Draft::new(all.clone(), Self::rule("all namespaces, by default")));
         let Some(conversion) = conversion.filter(|_| self.repairs()) else { return };
         let Some(current) = self.csv.at(path).cloned() else { return };
         let only_all = current.items().iter().all(|mode| {

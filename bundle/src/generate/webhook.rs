@@ -301,7 +301,7 @@ impl<'m> Derivation<'_, 'm> {
             };
             let finding = object.finding(
                 &codes::WEBHOOK_WITHOUT_WORKLOAD,
-                format!("a webhook of `{}` is served by nobody: {why}", object.id()),
+                format!("nothing serves a webhook of `{}`: {why}", object.id()),
                 path,
             );
             self.findings.push(

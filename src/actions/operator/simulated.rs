@@ -212,7 +212,7 @@ pub(super) fn serve(cluster: &mut Simulation, target: &Target, access: &Access) 
     }
     for catalog in catalogs {
         let Ok(catalog) = Object::<CatalogSource>::read(catalog) else { continue };
-        // One at an address is served by nobody here, and OLM does not reach it.
+        // One at an address has no server here, and OLM does not reach it.
         if catalog.spec.image.is_empty() || pushed.contains_key(&catalog.spec.image) {
             continue;
         }

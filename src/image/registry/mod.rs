@@ -9,13 +9,13 @@
 mod auth;
 mod cache;
 mod credentials;
-mod error;
+pub(super) mod error;
 mod http;
 mod lookup;
-mod pull;
+pub(super) mod pull;
 mod pulse;
 mod push;
-mod repository;
+pub(super) mod repository;
 mod trust;
 
 use std::collections::{BTreeSet, HashMap};
@@ -44,9 +44,9 @@ use cache::{Chosen, NotACache};
 pub use credentials::{CredentialsError, GivenCredentials, GivenCredentialsError};
 pub use error::{Fault, RegistryError};
 pub use http::Patience;
-pub(super) use pull::Remote;
+use pull::Remote;
 pub(super) use push::Pushed;
-pub(super) use repository::Repository;
+use repository::Repository;
 pub use trust::Untrusted;
 
 /// How registries are reached. The default is what docker and podman do.

@@ -61,8 +61,8 @@ fn a_base_is_kept_where_the_manifests_do_not_know_better() {
     spec.install.spec.permissions[0].serviceAccountName = "echo" <- manifest 1.yaml:9:27
     spec.install.spec.permissions[1].rules = [] <- base base.yaml:20:133
     spec.install.spec.permissions[1].serviceAccountName = "helper" <- base base.yaml:20:118
-    spec.installModes[3].supported = true <- all namespaces, where nobody says
-    spec.installModes[3].type = "AllNamespaces" <- all namespaces, where nobody says
+    spec.installModes[3].supported = true <- all namespaces, by default
+    spec.installModes[3].type = "AllNamespaces" <- all namespaces, by default
     "#);
 }
 

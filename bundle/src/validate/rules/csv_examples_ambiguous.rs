@@ -19,7 +19,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if csv.typed.annotation(ALM_EXAMPLES).is_none() || csv.typed.annotation(OLM_EXAMPLES).is_none() {
         return;
     }
-    let message = format!("`{OLM_EXAMPLES}` is passed over, because there is also `{ALM_EXAMPLES}`");
+    let message = format!("`{OLM_EXAMPLES}` is ignored, because there is also `{ALM_EXAMPLES}`");
     findings.push(
         csv.object
             .finding(&RULE.code, message, steps!("metadata", "annotations", OLM_EXAMPLES))

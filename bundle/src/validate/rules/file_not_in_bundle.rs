@@ -20,13 +20,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let starts_line = |word: &str| text.lines().take(MOST_LINES).any(|line| line.starts_with(word));
         if starts_line("apiVersion:") && starts_line("kind:") {
             findings.push(
-                Finding::new(
-                    &RULE.code,
-                    "this object lies outside of `manifests/`, where nobody looks for it",
-                )
-                .at(file.place())
-                .subject(file.source.path())
-                .help("move it to `manifests/`, or out of the bundle's directory"),
+                Finding::new(&RULE.code, "this object is outside of `manifests/`, where OLM does not look")
+                    .at(file.place())
+                    .subject(file.source.path())
+                    .help("move it to `manifests/`, or out of the bundle's directory"),
             );
         }
     }

@@ -196,7 +196,7 @@ impl Compiled {
         let start = self.texts + start as usize;
         let text =
             self.index.get(start..start + len as usize).and_then(|bytes| std::str::from_utf8(bytes).ok());
-        text.ok_or_else(|| self.corrupt(format!("text {number} is none")))
+        text.ok_or_else(|| self.corrupt(format!("text {number} is invalid")))
     }
 
     /// The number of a text; `None` when the catalog has it nowhere.
