@@ -28,7 +28,7 @@ pub enum Place {
     Layout {
         /// The directory.
         dir: PathBuf,
-        /// The tag; without it the layout's own rules choose, see [`Layout`].
+        /// The tag; without it the layout's own rules choose, see [`Layout`](super::Layout).
         tag: Option<Tag>,
     },
     /// `oci-archive:FILE[:TAG]`: a tar of an OCI image layout.
