@@ -205,8 +205,7 @@ pub(super) fn report_unknown_fields(
             for (list, part) in validate::descriptors::LISTS {
                 for path in entry.items_of(list).iter().filter_map(|descriptor| descriptor.get("path")) {
                     let below = (part, path.as_str().unwrap_or_default());
-                    fields
-                        .look(&crd, below, "", |message| path.finding(validate::descriptors::CODE, message));
+                    fields.look(&crd, below, "", path.origin());
                 }
             }
         }
@@ -221,9 +220,7 @@ pub(super) fn report_unknown_fields(
                 own.kind == settings.kind && (settings.version.is_empty() || own.name == settings.version)
             };
             for crd in objects.crds.iter().flat_map(versions).filter(of_kind) {
-                fields.look(&crd, (part, path), &format!("{part}."), |message| {
-                    Finding::new(validate::descriptors::CODE, message).at(file.place(place))
-                });
+                fields.look(&crd, (part, path), &format!("{part}."), file.origin(place));
             }
         }
     }
@@ -253,28 +250,31 @@ fn versions<'m>(object: &Object<'m, 'm>) -> Vec<SchemaOf<'m>> {
 
 /// Places that name fields: what is known in one version is not missing in another that the same place is about.
 #[derive(Default)]
-struct Fields {
-    known: Vec<Place>,
+struct Fields<'a> {
+    known: Vec<Origin<'a>>,
     unknown: Vec<Finding>,
 }
 
-impl Fields {
+impl<'a> Fields<'a> {
     /// Looks for the field of a path; `prefix` is what is written before it.
-    fn look(
-        &mut self,
-        crd: &SchemaOf<'_>,
-        below: (&str, &str),
-        prefix: &str,
-        finding: impl Fn(String) -> Finding,
-    ) {
+    fn look(&mut self, crd: &SchemaOf<'_>, below: (&str, &str), prefix: &str, origin: Origin<'a>) {
         match validate::descriptors::unknown((&crd.kind, &crd.name), crd.node, below, prefix) {
-            Some((message, help)) => self.unknown.push(finding(message).help(help)),
-            None => self.known.extend(finding(String::new()).place),
+            Some((message, help)) => {
+                let finding = Finding::new(validate::descriptors::CODE, message).help(help);
+                self.unknown.push(match origin.place() {
+                    Some(place) => finding.at(place),
+                    None => finding,
+                });
+            }
+            None => self.known.push(origin),
         }
     }
 
     fn unknown(self) -> Vec<Finding> {
         let Self { known, unknown } = self;
+        // Lines are counted only where there is something to say.
+        let known: Vec<Place> =
+            if unknown.is_empty() { Vec::new() } else { known.iter().filter_map(Origin::place).collect() };
         let mut said: Vec<Place> = Vec::new();
         let mut is_new = |finding: &Finding| match &finding.place {
             Some(place) if known.contains(place) || said.contains(place) => false,
