@@ -4,8 +4,7 @@
 //! update, also for one that changes nothing. Once that has happened to all, older versions are dropped from
 //! `status.storedVersions`; until then the API server, and OLM, refuse a CRD without them.
 //!
-//! There is no state but the cluster's: a run that was interrupted is simply started again. This runs with the rights of whoever
-//! starts it, not with the operator's.
+//! It keeps nothing of its own: after an interruption it is run again. It has the rights of the user who runs it, not the operator's.
 
 use std::{
     collections::BTreeSet,

@@ -282,7 +282,7 @@ fn controllers_ask_the_api_server_by_one_door() {
     let known =
         ["cache", "finalize", "mod", "reconciler", "upgradeable"].map(|name| format!("controller/{name}.rs"));
     let webhooks = ["mod", "tls"].map(|name| format!("webhook/{name}.rs"));
-    // With the rights of whoever starts it.
+    // It has the rights of the user who runs it.
     let migration = ["./migrate.rs".to_owned()];
     let known: BTreeSet<String> = known.into_iter().chain(webhooks).chain(migration).collect();
     assert_eq!(with_api, known);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Namespace, finished};
 use crate::etcd;
-use crate::harness::{Company, results, trial_with};
+use crate::harness::{Company, Operator, results, trial_with};
 use crate::images::{olmkit, pushed};
 use crate::olm::{self, Told, push_catalog, serve};
 use crate::pages::{Page, walked};
@@ -94,35 +94,36 @@ pub(crate) fn trials() -> Vec<Trial> {
     let memcached = || Some(Part::program("memcached"));
     let with_helm = || Some(Part::new("helm", helm().is_none().then(|| "helm is not installed".into())));
     let etcd = || Some(Part::new("etcd", etcd::missing()));
-    // In company: nobody else touches its CRD but the tests that are alone.
-    let under_olm = |name, example: &'static Example, needed: Option<Part>| {
+    let of_memcached = Company::Of(Operator::Memcached);
+    let of_echo = Company::Of(Operator::Echo);
+    let of_etcd = Company::Of(Operator::Etcd);
+    let under_olm = |name, company, example: &'static Example, needed: Option<Part>| {
         let needed = needed.into_iter().chain([olm::needed()]);
-        trial_with(name, Company::Any, needed, |namespace| example.under_olm(namespace))
+        trial_with(name, company, needed, |namespace| example.under_olm(namespace))
     };
-    // Alone: they bring CRDs and namespaces.
     vec![
-        under_olm("the_memcached_example_upgrades_under_olm", &MEMCACHED, memcached()),
-        under_olm("the_echo_example_upgrades_under_olm", &ECHO, with_helm()),
-        under_olm("the_etcd_example_upgrades_under_olm", &ETCD, etcd()),
-        trial_with("the_memcached_example_as_its_page_shows_it", Company::Alone, memcached(), |namespace| {
+        under_olm("the_memcached_example_upgrades_under_olm", of_memcached, &MEMCACHED, memcached()),
+        under_olm("the_echo_example_upgrades_under_olm", of_echo, &ECHO, with_helm()),
+        under_olm("the_etcd_example_upgrades_under_olm", of_etcd, &ETCD, etcd()),
+        trial_with("the_memcached_example_as_its_page_shows_it", of_memcached, memcached(), |namespace| {
             MEMCACHED.page(namespace)
+        }),
+        trial_with("the_echo_example_as_its_page_shows_it", of_echo, with_helm(), |namespace| {
+            ECHO.page(namespace)
+        }),
+        trial_with("the_etcd_example_as_its_page_shows_it", of_etcd, etcd(), |namespace| {
+            ETCD.page(namespace)
         }),
         trial_with(
             "the_memcached_example_upgrades_from_its_bundles",
-            Company::Alone,
+            of_memcached,
             memcached(),
             |namespace| MEMCACHED.bundles(namespace),
         ),
-        trial_with("the_echo_example_as_its_page_shows_it", Company::Alone, with_helm(), |namespace| {
-            ECHO.page(namespace)
-        }),
-        trial_with("the_echo_example_upgrades_from_its_bundles", Company::Alone, with_helm(), |namespace| {
+        trial_with("the_echo_example_upgrades_from_its_bundles", of_echo, with_helm(), |namespace| {
             ECHO.bundles(namespace)
         }),
-        trial_with("the_etcd_example_as_its_page_shows_it", Company::Alone, etcd(), |namespace| {
-            ETCD.page(namespace)
-        }),
-        trial_with("the_etcd_example_upgrades_from_its_bundles", Company::Alone, etcd(), |namespace| {
+        trial_with("the_etcd_example_upgrades_from_its_bundles", of_etcd, etcd(), |namespace| {
             ETCD.bundles(namespace)
         }),
     ]

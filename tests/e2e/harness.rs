@@ -21,8 +21,30 @@ use crate::{diagnostics, junit};
 pub(crate) enum Company {
     /// Whatever happens in other namespaces does not matter.
     Any,
-    /// Changes what all namespaces share: CRDs, operators of all namespaces, the registry's disk. Runs alone.
+    /// Brings the CRD of this operator, or namespaces that its page names. One such test at a time.
+    Of(Operator),
+    /// Changes what all namespaces share: nodes, catalogs of all namespaces, the registry's disk. Runs alone.
     Alone,
+}
+
+/// An operator whose tests do not run side by side.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Echo,
+    Etcd,
+    Memcached,
+    Redis,
+}
+
+impl Operator {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Etcd => "etcd",
+            Self::Memcached => "memcached",
+            Self::Redis => "redis",
+        }
+    }
 }
 
 /// A test that has ended.
@@ -34,8 +56,11 @@ pub(crate) struct Record {
 
 static RECORDS: Mutex<Vec<Record>> = Mutex::new(Vec::new());
 
-/// Tests of [`Company::Any`] share it, one that is alone has it for itself.
+/// A test that is alone has it for itself, all others share it.
 static SHARED: RwLock<()> = RwLock::new(());
+
+/// Who tests an operator has its place in it.
+static OPERATORS: [Mutex<()>; 4] = [const { Mutex::new(()) }; 4];
 
 /// Whether there is to be a cluster.
 pub(crate) fn enabled() -> bool {
@@ -54,15 +79,23 @@ pub(crate) fn cluster_from_parts() -> Option<PathBuf> {
     Some(Path::new(&owner).parent()?.to_path_buf())
 }
 
-/// Keeps the tests of other programs on this cluster from running at the same time, as [`SHARED`] does it within one.
-fn shared_with_others(company: Company) -> Result<Option<File>, Failed> {
-    let Some(dir) = cluster_from_parts() else { return Ok(None) };
-    let lock = File::options().create(true).append(true).open(dir.join("tests.lock"))?;
+/// Keeps the tests of other programs on this cluster from running at the same time, as [`SHARED`] and [`OPERATORS`] do it
+/// within one.
+fn shared_with_others(company: Company) -> Result<Vec<File>, Failed> {
+    let Some(dir) = cluster_from_parts() else { return Ok(Vec::new()) };
+    let open = |name: &str| File::options().create(true).append(true).open(dir.join(name));
+    let mut locks = vec![open("tests.lock")?];
     match company {
-        Company::Any => lock.lock_shared()?,
-        Company::Alone => lock.lock()?,
+        Company::Any => locks[0].lock_shared()?,
+        Company::Of(operator) => {
+            locks[0].lock_shared()?;
+            let own = open(&format!("tests-of-{}.lock", operator.name()))?;
+            own.lock()?;
+            locks.push(own);
+        }
+        Company::Alone => locks[0].lock()?,
     }
-    Ok(Some(lock))
+    Ok(locks)
 }
 
 /// A test on the cluster.
@@ -83,8 +116,14 @@ pub(crate) fn trial_with(
 ) -> Trial {
     let run = move || {
         // Another test's panic does not make the cluster worse.
+        let _own = match company {
+            Company::Of(operator) => {
+                Some(OPERATORS[operator as usize].lock().unwrap_or_else(PoisonError::into_inner))
+            }
+            Company::Any | Company::Alone => None,
+        };
         let _shared =
-            (company == Company::Any).then(|| SHARED.read().unwrap_or_else(PoisonError::into_inner));
+            (company != Company::Alone).then(|| SHARED.read().unwrap_or_else(PoisonError::into_inner));
         let _alone =
             (company == Company::Alone).then(|| SHARED.write().unwrap_or_else(PoisonError::into_inner));
         let _others = shared_with_others(company)?;

@@ -38,19 +38,22 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let mut trials = harness::trials();
-    trials.extend(catalogs::trials());
+    // In this order they begin: the longest first, then those that run beside it, those of the same operator when it has
+    // ended, and at last those that are alone.
+    let mut trials = vec![redis::operator_trial()];
     trials.extend(channels::trials());
     trials.extend(examples::trials());
+    trials.extend(small::trials());
+    trials.extend(harness::trials());
+    trials.extend(catalogs::trials());
     trials.extend(images::trials());
-    trials.extend(kind::trials());
     trials.extend(network::trials());
+    trials.extend(pages::trials());
     trials.extend(olm::trials());
     trials.extend(operators::trials());
-    trials.extend(pages::trials());
     trials.extend(redis::trials());
+    trials.extend(kind::trials());
     trials.extend(registry::trials());
-    trials.extend(small::trials());
     let conclusion = support::run(&arguments, trials);
     if harness::enabled() && !arguments.list {
         harness::report();

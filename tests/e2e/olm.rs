@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::catalogs::{catalog_image, server};
 use crate::cluster::{Cluster, Namespace, PATIENCE, within};
-use crate::harness::{Company, enabled, results, trial_with};
+use crate::harness::{Company, Operator, enabled, results, trial_with};
 use crate::images::{olmkit, pushed};
 use crate::redis::{Killer, Served, push_operator};
 use crate::support::Part;
@@ -32,9 +32,8 @@ const PROGRAM: &str = "0.6.0";
 const CRD: &str = "customresourcedefinition/redisclusters.cache.example.com";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    // Alone: it brings a CRD, and an operator of all namespaces.
     let name = "redis_operator_lives_its_life_under_olm";
-    vec![trial_with(name, Company::Alone, Some(needed()), life)]
+    vec![trial_with(name, Company::Of(Operator::Redis), Some(needed()), life)]
 }
 
 /// OLM, on the cluster that is there.
@@ -233,7 +232,9 @@ impl Told<'_> {
         {
             let kind =
                 if kind == "deployments" { kind.to_owned() } else { format!("{kind}.operators.coreos.com") };
-            let left = self.namespace.kubectl(&["get", &kind, "--output=name"])?;
+            // OLM copies what operators of all namespaces have.
+            let left =
+                self.namespace.kubectl(&["get", &kind, "--selector=!olm.copiedFrom", "--output=name"])?;
             assert_eq!(left, "", "{kind}");
         }
         let crd = self.namespace.cluster.kubectl(&["get", CRD, "--ignore-not-found", "--output=name"])?;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use libtest_mimic::Trial;
 
-use crate::harness::{Company, trial};
+use crate::harness::{Company, Operator, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial("the_crds_of_each_release_follow_one_another", Company::Alone, |namespace| {
+    vec![trial("the_crds_of_each_release_follow_one_another", Company::Of(Operator::Redis), |namespace| {
         // Bundles of every release, in order: the API server takes each CRD as an update of the one before.
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("operator/deploy");
         let mut releases = Vec::new();

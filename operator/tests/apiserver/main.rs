@@ -9,6 +9,7 @@
 #[path = "../../../tests/support/apiserver.rs"]
 mod api;
 mod bench;
+mod changes;
 #[path = "../../../tests/support/client.rs"]
 mod client;
 mod migration;
@@ -20,11 +21,11 @@ mod replica;
 mod signal;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
+mod volumes;
 #[path = "../processes/writer.rs"]
 mod writer;
 
 use std::{
-    collections::BTreeSet,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -33,9 +34,8 @@ use k8s_openapi::{
     api::{
         apps::v1::StatefulSet,
         coordination::v1::Lease,
-        core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Secret, Service},
+        core::v1::{Namespace, Pod, Secret, Service},
         policy::v1::PodDisruptionBudget,
-        storage::v1::StorageClass,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::util::intstr::IntOrString,
@@ -47,10 +47,8 @@ use kube::{
 };
 use libtest_mimic::Arguments;
 use redis_operator::{
-    controller::{children, intent, outdated},
+    controller::children,
     crd::{self, RedisCluster, v1::Role},
-    metrics::Metrics,
-    server::{Access, Password},
 };
 use serde_json::{Value, json};
 
@@ -88,21 +86,25 @@ fn main() {
         trial("what_users_change_is_changed_back", &api, |world| world.run(changed_back)),
         trial("a_wrong_value_of_any_field_is_refused", &api, |world| world.run(wrong_values)),
         trial("two_installations_never_manage_one_cluster", &api, |world| world.run(two_installations)),
-        trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(drained)),
-        trial("a_stateful_set_that_is_in_no_cache_is_not_cut", &redis, |world| world.run(unlabelled)),
-        trial("volumes_outlive_a_cluster_that_was_told_so_while_paused", &api, |world| world.run(retained)),
-        trial("a_changed_password_removes_nothing", &redis, |world| world.run(changed_password)),
+        trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(volumes::drained)),
+        trial("a_stateful_set_that_is_in_no_cache_is_not_cut", &redis, |world| {
+            world.run(volumes::unlabelled)
+        }),
+        trial("volumes_outlive_a_cluster_that_was_told_so_while_paused", &api, |world| {
+            world.run(volumes::retained)
+        }),
+        trial("a_changed_password_removes_nothing", &redis, |world| world.run(changes::changed_password)),
         trial("a_pending_pod_does_not_hold_up_shrinking", &redis, |world| world.run(pending)),
         trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
         trial("copies_of_a_shard_are_on_different_nodes_and_zones", &redis, |world| world.run(placement)),
         trial("a_new_configuration_reaches_every_pod_and_a_broken_image_only_one", &redis, |world| {
-            world.run(updates)
+            world.run(changes::updates)
         }),
         trial("a_directive_reaches_running_nodes_and_one_that_redis_refuses_none", &redis, |world| {
-            world.run(live_configuration)
+            world.run(changes::live_configuration)
         }),
         trial("volumes_grow_without_losing_a_pod_and_a_class_that_cannot_is_named", &redis, |world| {
-            world.run(volumes_grow)
+            world.run(volumes::volumes_grow)
         }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
@@ -177,6 +179,12 @@ async fn create(client: &Client, namespace: &str, name: &str, spec: Value) {
     });
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), namespace);
     clusters.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+}
+
+async fn secret_of(client: &Client, place: &str) -> String {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), place);
+    let secret = secrets.get("rc-auth").await.unwrap();
+    String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap()
 }
 
 /// Asks until there is an answer.
@@ -464,21 +472,6 @@ async fn pending(client: Client, kubeconfig: std::path::PathBuf) {
     assert_eq!(sets.get("rc").await.unwrap().spec.unwrap().replicas, Some(3));
 }
 
-/// Claims as the StatefulSet's controller makes them.
-async fn claims_of(client: &Client, place: &str, count: u32) -> Api<PersistentVolumeClaim> {
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), place);
-    for ordinal in 0..count {
-        let claim = json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": format!("data-rc-{ordinal}"), "labels": children::labels("rc")},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        });
-        let claim = serde_json::from_value(claim).unwrap();
-        claims.create(&PostParams::default(), &claim).await.unwrap();
-    }
-    claims
-}
-
 async fn settled(clusters: &Api<RedisCluster>, node: &mut Node, size: i32) {
     eventually(&format!("{size} nodes are ready"), async || {
         node.turn().await;
@@ -489,466 +482,6 @@ async fn settled(clusters: &Api<RedisCluster>, node: &mut Node, size: i32) {
         (current && ready && status.shards == Some(size)).then_some(())
     })
     .await;
-}
-
-async fn drained(client: Client, kubeconfig: std::path::PathBuf) {
-    namespace(&client, "drained").await;
-    let claims = claims_of(&client, "drained", 5).await;
-    let flags = ["--no-leader-election", "--namespace", "drained", "--watch-namespace", "drained"];
-    let operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "drained", 79, Box::new(RealRedis(tempfile::tempdir().unwrap())));
-    create(&client, "drained", "rc", json!({"size": 3, "storage": {"size": "1Gi"}})).await;
-    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "drained");
-    settled(&clusters, &mut node, 3).await;
-    // The fifth is nobody's yet, and stays.
-    let patch = Patch::Merge(json!({"spec": {"size": 4}}));
-    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    settled(&clusters, &mut node, 4).await;
-    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "drained");
-    let policy = sets.get("rc").await.unwrap().spec.unwrap().persistent_volume_claim_retention_policy;
-    assert_eq!(policy, Some(children::retain()));
-    let patch = Patch::Merge(json!({"spec": {"size": 2}}));
-    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    settled(&clusters, &mut node, 2).await;
-    let left = async || {
-        let all = claims.list(&ListParams::default()).await.unwrap();
-        // Nobody takes the finalizer that protects claims of pods from them here.
-        let left = all.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none());
-        left.map(ResourceExt::name_any).collect::<Vec<_>>()
-    };
-    let expected = ["data-rc-0", "data-rc-1", "data-rc-4"];
-    eventually("the volumes of drained nodes are deleted", async || {
-        node.turn().await;
-        (left().await == expected).then_some(())
-    })
-    .await;
-    assert_eq!(operator.log().matches("deleting the volume of a drained node").count(), 2);
-}
-
-/// Without its label nobody watches it. Two things keep its pods: the operator asks the API server before it believes that there is
-/// no StatefulSet, and it removes no pod that owned slots by the last status before every slot is served without it.
-async fn unlabelled(client: Client, kubeconfig: std::path::PathBuf) {
-    namespace(&client, "unlabelled").await;
-    let flags = ["--no-leader-election", "--namespace", "unlabelled", "--watch-namespace", "unlabelled"];
-    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "unlabelled", 88, Box::new(RealRedis(tempfile::tempdir().unwrap())));
-    create(&client, "unlabelled", "rc", json!({"size": 5})).await;
-    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "unlabelled");
-    settled(&clusters, &mut node, 5).await;
-    operator.signal("STOP");
-    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "unlabelled");
-    let patch = Patch::Merge(json!({"metadata": {"labels": {children::CONTROL_PLANE_LABEL: null}}}));
-    sets.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    let patch = Patch::Merge(json!({"spec": {"size": 3}}));
-    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    operator.signal("CONT");
-    // Slots that are lost would be waited for.
-    settled(&clusters, &mut node, 3).await;
-    let set = sets.get("rc").await.unwrap();
-    assert_eq!(set.labels()[children::CONTROL_PLANE_LABEL], children::CONTROL_PLANE);
-}
-
-/// Its StatefulSet was made by a release that told Kubernetes to delete the volumes with it.
-async fn retained(client: Client, kubeconfig: std::path::PathBuf) {
-    namespace(&client, "retained").await;
-    let claims = claims_of(&client, "retained", 3).await;
-    let flags = ["--no-leader-election", "--namespace", "retained", "--watch-namespace", "retained"];
-    let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let spec = json!({"size": 3, "storage": {"size": "1Gi", "deletionPolicy": "Delete"}});
-    create(&client, "retained", "rc", spec).await;
-    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "retained");
-    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "retained");
-    eventually("there is a StatefulSet", async || sets.get_opt("rc").await.unwrap()).await;
-    let paused = json!({"spec": {"paused": true, "storage": {"deletionPolicy": "Retain"}}});
-    clusters.patch("rc", &PatchParams::default(), &Patch::Merge(paused)).await.unwrap();
-    eventually("it is paused", async || {
-        let cluster = clusters.get("rc").await.unwrap();
-        let status = cluster.status?;
-        (status.observed_generation == cluster.metadata.generation).then_some(())
-    })
-    .await;
-    // The finalizer keeps what is deleted to look at.
-    let policy = json!({"whenDeleted": "Delete", "whenScaled": "Retain"});
-    let patch = json!({
-        "metadata": {"finalizers": ["example.com/look"]}, "spec": {"persistentVolumeClaimRetentionPolicy": policy},
-    });
-    sets.patch("rc", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    clusters.delete("rc", &Default::default()).await.unwrap();
-    let set = eventually("the StatefulSet is deleted", async || {
-        sets.get("rc").await.ok().filter(|set| set.metadata.deletion_timestamp.is_some())
-    })
-    .await;
-    assert_eq!(set.spec.unwrap().persistent_volume_claim_retention_policy, Some(children::retain()));
-    eventually("the cluster is gone", async || clusters.get_opt("rc").await.unwrap().is_none().then_some(()))
-        .await;
-    let left = claims.list(&ListParams::default()).await.unwrap();
-    let kept = left.iter().filter(|claim| {
-        claim.metadata.deletion_timestamp.is_none()
-            && claim.labels().get("cache.example.com/retained-from").is_some_and(|from| from == "rc")
-    });
-    assert_eq!(kept.count(), 3, "{left:?}");
-}
-
-/// Under a client's writes. The class is forbidden to grow, and then allowed to.
-async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf) {
-    namespace(&client, "volumes").await;
-    let class = async |grows: bool| {
-        let class = json!({
-            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "grows"},
-            "provisioner": "example.com/none", "allowVolumeExpansion": grows,
-        });
-        apply::<StorageClass>(&client, class).await;
-    };
-    class(true).await;
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "volumes");
-    let bind = async |name: &str, size: &str| {
-        let bound = Patch::Merge(json!({"status": {"phase": "Bound", "capacity": {"storage": size}}}));
-        claims.patch_status(name, &PatchParams::default(), &bound).await.unwrap();
-    };
-    for ordinal in 0..6 {
-        let claim = json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": format!("data-rc-{ordinal}"), "labels": children::labels("rc")},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"], "storageClassName": "grows",
-                "resources": {"requests": {"storage": "1Gi"}},
-            },
-        });
-        let claim = serde_json::from_value(claim).unwrap();
-        claims.create(&PostParams::default(), &claim).await.unwrap();
-        bind(&format!("data-rc-{ordinal}"), "1Gi").await;
-    }
-    let flags = ["--no-leader-election", "--namespace", "volumes", "--watch-namespace", "volumes"];
-    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "volumes", 91, Box::new(RealRedis(tempfile::tempdir().unwrap())));
-    let storage = |size: &str| json!({"size": size, "storageClassName": "grows"});
-    create(&client, "volumes", "rc", json!({"size": 6, "replicasPerShard": 1, "storage": storage("1Gi")}))
-        .await;
-    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "volumes");
-    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "volumes");
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "volumes");
-    settled(&clusters, &mut node, 3).await;
-    let condition = async |kind: &str| {
-        let status = clusters.get("rc").await.unwrap().status?;
-        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
-        Some((found.status == "True", found.reason, found.message))
-    };
-    let resize = async |size: &str| {
-        let patch = Patch::Merge(json!({"spec": {"storage": storage(size)}}));
-        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    };
-    let asked = async || {
-        let all = claims.list(&ListParams::default()).await.unwrap();
-        let size =
-            |claim: &PersistentVolumeClaim| json!(claim.spec)["resources"]["requests"]["storage"].clone();
-        all.iter().map(size).collect::<Vec<_>>()
-    };
-    let all = async || pods.list(&ListParams::default()).await.unwrap().items;
-    let (before, old) = (all().await, sets.get("rc").await.unwrap());
-    let first = before[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
-    let access = Access {
-        port: children::PORT,
-        password: Some(Password::new(secret_of(&client, "volumes").await)),
-        metrics: Arc::new(Metrics::default()),
-    };
-    let writer = writer::Writer::start(access.clone(), first, 100);
-
-    resize("2Gi").await;
-    eventually("the StatefulSet is deleted without its pods", async || {
-        let set = sets.get("rc").await.unwrap();
-        let deleted = set.metadata.deletion_timestamp.is_some();
-        (deleted && set.finalizers() == ["orphan"]).then_some(())
-    })
-    .await;
-    // The operator dies before it can make the new one.
-    operator.signal("KILL");
-    operator.ended(Duration::from_secs(15));
-    node.turn().await;
-    assert_eq!(sets.get_opt("rc").await.unwrap().map(|set| set.name_any()), None);
-    let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let new = eventually("the StatefulSet is another", async || {
-        node.turn().await;
-        let status = clusters.get("rc").await.unwrap().status.unwrap();
-        assert_eq!(status.nodes.len(), 6, "a pod is not seen: {status:?}");
-        sets.get_opt("rc").await.unwrap().filter(|set| set.uid() != old.uid())
-    })
-    .await;
-    assert_eq!(asked().await, vec![json!("2Gi"); 6]);
-    let template =
-        json!(new.spec)["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"].clone();
-    assert_eq!(template, "2Gi");
-    assert_eq!(json!(new.spec)["template"], json!(old.spec)["template"]);
-    eventually("Kubernetes is waited for", async || {
-        node.turn().await;
-        let (is_true, reason, message) = condition("UpdatePending").await?;
-        (is_true && reason == "VolumesGrowing" && message.starts_with("0 of 6 volumes")).then_some(())
-    })
-    .await;
-    assert!(!condition("Ready").await.unwrap().0 && condition("Available").await.unwrap().0);
-    for ordinal in 0..6 {
-        bind(&format!("data-rc-{ordinal}"), "2Gi").await;
-    }
-    settled(&clusters, &mut node, 3).await;
-    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
-    let after = all().await;
-    let uids = |pods: &[Pod]| pods.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>();
-    assert_eq!(uids(&before), uids(&after), "no pod was replaced");
-    assert!(
-        after.iter().all(|pod| Some(&pod.owner_references()[0].uid) == new.uid().as_ref()),
-        "all are adopted"
-    );
-
-    class(false).await;
-    resize("3Gi").await;
-    let message = eventually("the condition names the class", async || {
-        node.turn().await;
-        let (is_true, reason, message) = condition("Degraded").await?;
-        (is_true && reason == "VolumesNotResized").then_some(message)
-    })
-    .await;
-    assert!(message.starts_with("volumes of StorageClass `grows` cannot grow (claim data-rc-"), "{message}");
-    assert_eq!(condition("UpdatePending").await.unwrap().1, "VolumesNotResized");
-    assert_eq!(asked().await, vec![json!("2Gi"); 6]);
-    class(true).await;
-    eventually("they grow once they may", async || {
-        node.turn().await;
-        (asked().await == vec![json!("3Gi"); 6]).then_some(())
-    })
-    .await;
-    let written = writer.stop().await;
-    let lost = written.lost(&access, first).await;
-    assert_eq!((lost, written.errors), (vec![], Default::default()));
-}
-
-/// The configuration is changed, then the image to one that cannot be pulled, then that is taken back.
-async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
-    namespace(&client, "updates").await;
-    // Four node timeouts after it began to lead, an operator promotes its first replica.
-    let flags = ["--no-leader-election", "--namespace", "updates", "--watch-namespace", "updates"];
-    let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "updates", 85, Box::new(RealRedis(tempfile::tempdir().unwrap())));
-    let spec = json!({"size": 6, "replicasPerShard": 1, "resources": {"requests": {"cpu": "1m"}}});
-    create(&client, "updates", "rc", spec).await;
-    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "updates");
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "updates");
-    let condition = async |kind: &str| {
-        let status = clusters.get("rc").await.unwrap().status?;
-        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
-        Some((found.status == "True", found.reason, found.message))
-    };
-    let change = async |spec: Value| {
-        let patch = Patch::Merge(json!({"spec": spec}));
-        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    };
-    settled(&clusters, &mut node, 3).await;
-    let uids = async || {
-        let all = pods.list(&ListParams::default()).await.unwrap();
-        all.iter().map(|pod| pod.uid().unwrap()).collect::<std::collections::BTreeSet<_>>()
-    };
-    let before = uids().await;
-
-    // As release 0.5.0 made them: a new release replaces no pod.
-    let unhashed = Patch::Merge(json!({"metadata": {"annotations": {intent::INTENT: null}}}));
-    for pod in pods.list(&ListParams::default()).await.unwrap() {
-        pods.patch(&pod.name_any(), &PatchParams::default(), &unhashed).await.unwrap();
-    }
-    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "updates");
-    let template = json!({"spec": {"template": {"metadata": {"annotations": {intent::INTENT: null}}}}});
-    eventually("the StatefulSet is adopted", async || {
-        // A reconcile that began before may still have put the hash back.
-        sets.patch("rc", &PatchParams::default(), &Patch::Merge(&template)).await.unwrap();
-        node.turn().await;
-        sets.get("rc").await.unwrap().annotations().get(outdated::ADOPTED).cloned()
-    })
-    .await;
-    settled(&clusters, &mut node, 3).await;
-    assert_eq!(before, uids().await);
-
-    change(json!({"config": {"tcp-backlog": "128"}, "resources": null})).await;
-    eventually("the update is pending", async || {
-        node.turn().await;
-        condition("UpdatePending").await.filter(|(is_true, ..)| *is_true)
-    })
-    .await;
-    settled(&clusters, &mut node, 3).await;
-    let after = uids().await;
-    assert_eq!(before.intersection(&after).count(), 0, "every pod is another");
-    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
-    for pod in pods.list(&ListParams::default()).await.unwrap() {
-        let resources = pod.spec.unwrap().containers[0].resources.clone().unwrap_or_default();
-        assert_eq!(resources, Default::default(), "what the spec dropped is dropped");
-        let ip = pod.status.unwrap().pod_ip.unwrap();
-        let password = secret_of(&client, "updates").await;
-        let mut redis = redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap();
-        let set: Vec<String> = redis::cmd("CONFIG").arg("GET").arg("tcp-backlog").query(&mut redis).unwrap();
-        assert_eq!(set[1], "128");
-    }
-
-    change(json!({"image": node::NO_IMAGE})).await;
-    let message = eventually("the condition says why", async || {
-        node.turn().await;
-        let (is_true, reason, message) = condition("Degraded").await?;
-        (is_true && reason == "RolloutFailed").then_some(message)
-    })
-    .await;
-    assert!(message.contains("ErrImagePull: not found; 5 pods keep the older one"), "{message}");
-    assert!(condition("Available").await.unwrap().0);
-    assert_eq!(after.intersection(&uids().await).count(), 5, "no other pod was replaced");
-    change(json!({"image": "docker.io/library/redis:7.2.5"})).await;
-    settled(&clusters, &mut node, 3).await;
-    assert_eq!(after.intersection(&uids().await).count(), 5);
-
-    change(json!({"image": "docker.io/library/redis:6.2.14"})).await;
-    eventually("an older Redis is refused", async || {
-        node.turn().await;
-        condition("UpdatePending").await.filter(|(_, reason, _)| reason == "DowngradeRefused")
-    })
-    .await;
-    let template = sets.get("rc").await.unwrap().spec.unwrap().template.spec.unwrap();
-    assert_eq!(template.containers[0].image.as_deref(), Some("docker.io/library/redis:7.2.5"));
-}
-
-/// Directives that Redis takes while it runs: set under a client's writes, refused, corrected, and removed.
-async fn live_configuration(client: Client, kubeconfig: std::path::PathBuf) {
-    namespace(&client, "live").await;
-    let flags = ["--no-leader-election", "--namespace", "live", "--watch-namespace", "live"];
-    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "live", 90, Box::new(RealRedis(tempfile::tempdir().unwrap())));
-    create(&client, "live", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
-    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "live");
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "live");
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "live");
-    settled(&clusters, &mut node, 3).await;
-    let password = secret_of(&client, "live").await;
-    let condition = async |kind: &str| {
-        let status = clusters.get("rc").await.unwrap().status?;
-        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
-        Some((found.status == "True", found.reason, found.message))
-    };
-    let change = async |config: Value| {
-        let patch = Patch::Merge(json!({"spec": {"config": config}}));
-        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    };
-    let all = async || pods.list(&ListParams::default()).await.unwrap().items;
-    let uids = async || all().await.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>();
-    let values = async |directive: &str| {
-        let mut values = BTreeSet::new();
-        for pod in all().await {
-            let ip = pod.status.unwrap().pod_ip.unwrap();
-            let mut redis = redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap();
-            let found: Vec<String> =
-                redis::cmd("CONFIG").arg("GET").arg(directive).query(&mut redis).unwrap();
-            values.insert(found[1].clone());
-        }
-        values
-    };
-    let conf = async || maps.get("rc-config").await.unwrap().data.unwrap()["redis.conf"].clone();
-    let before = uids().await;
-    let first = all().await[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
-    let access = Access {
-        port: children::PORT,
-        password: Some(Password::new(password.clone())),
-        metrics: Arc::new(Metrics::default()),
-    };
-    let writer = writer::Writer::start(access.clone(), first, 100);
-
-    change(json!({"maxmemory": "100mb", "notify-keyspace-events": "\"\""})).await;
-    settled(&clusters, &mut node, 3).await;
-    assert_eq!(values("maxmemory").await, BTreeSet::from(["104857600".to_owned()]));
-    assert!(conf().await.contains("maxmemory 100mb\n"), "{}", conf().await);
-
-    // The webhook is not there, and the schema knows no values.
-    change(json!({"maxmemory": "200mb", "hz": "fast"})).await;
-    let message = eventually("the condition says why", async || {
-        node.turn().await;
-        let (is_true, reason, message) = condition("Degraded").await?;
-        (is_true && reason == "ConfigRefused").then_some(message)
-    })
-    .await;
-    assert!(message.contains("refused spec.config.hz `fast`: ") && message.contains("integer"), "{message}");
-    assert_eq!(condition("UpdatePending").await.unwrap().1, "ConfigRefused");
-    assert!(condition("Available").await.unwrap().0);
-    assert_eq!(values("maxmemory").await, BTreeSet::from(["104857600".to_owned()]));
-    let kept = conf().await;
-    assert!(kept.contains("maxmemory 100mb\n") && !kept.contains("hz fast"), "{kept}");
-
-    // A new leader gives them to all once more, and one that is removed replaces pods.
-    operator.signal("TERM");
-    operator.ended(Duration::from_secs(25));
-    let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    change(json!({"hz": "20"})).await;
-    settled(&clusters, &mut node, 3).await;
-    assert_eq!(values("hz").await, BTreeSet::from(["20".to_owned()]));
-    assert_eq!(values("maxmemory").await, BTreeSet::from(["209715200".to_owned()]));
-    assert_eq!(before, uids().await, "no pod was replaced");
-    let written = writer.stop().await;
-    let lost = written.lost(&access, first).await;
-    assert_eq!((lost, written.errors), (vec![], Default::default()));
-
-    // While it is paused, the condition says what is missing.
-    let pause = async |paused: bool, memory: &str| {
-        let patch = Patch::Merge(json!({"spec": {"paused": paused, "config": {"maxmemory": memory}}}));
-        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    };
-    pause(true, "250mb").await;
-    eventually("the change is pending", async || {
-        node.turn().await;
-        condition("UpdatePending").await.filter(|(is_true, reason, _)| *is_true && reason == "ConfigPending")
-    })
-    .await;
-    assert_eq!(values("maxmemory").await, BTreeSet::from(["209715200".to_owned()]));
-    pause(false, "250mb").await;
-    settled(&clusters, &mut node, 3).await;
-    assert_eq!(values("maxmemory").await, BTreeSet::from(["262144000".to_owned()]));
-    assert_eq!(before, uids().await);
-
-    change(json!({"maxmemory": null})).await;
-    eventually("every pod is another", async || {
-        node.turn().await;
-        before.is_disjoint(&uids().await).then_some(())
-    })
-    .await;
-    settled(&clusters, &mut node, 3).await;
-    assert_eq!(values("maxmemory").await, BTreeSet::from(["0".to_owned()]));
-    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
-}
-
-async fn secret_of(client: &Client, place: &str) -> String {
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), place);
-    let secret = secrets.get("rc-auth").await.unwrap();
-    String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap()
-}
-
-/// The nodes refuse the operator while a cluster shrinks: it does not know what they have.
-async fn changed_password(client: Client, kubeconfig: std::path::PathBuf) {
-    namespace(&client, "password").await;
-    let flags = ["--no-leader-election", "--namespace", "password", "--watch-namespace", "password"];
-    let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "password", 83, Box::new(RealRedis(tempfile::tempdir().unwrap())));
-    create(&client, "password", "rc", json!({"size": 3})).await;
-    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "password");
-    settled(&clusters, &mut node, 3).await;
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), "password");
-    let password = secrets.get("rc-auth").await.unwrap().data.unwrap()["password"].clone();
-    let set = async |value: Value| {
-        let patch = Patch::Merge(json!({"data": {"password": value}}));
-        secrets.patch("rc-auth", &PatchParams::default(), &patch).await.unwrap();
-    };
-    set(json!(k8s_openapi::ByteString(b"another password".to_vec()))).await;
-    let patch = Patch::Merge(json!({"spec": {"size": 1}}));
-    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "password");
-    let replicas = async || sets.get("rc").await.unwrap().spec.unwrap().replicas;
-    eventually("the condition says why", async || {
-        let status = clusters.get("rc").await.unwrap().status?;
-        let degraded = status.conditions.into_iter().find(|one| one.type_ == "Degraded")?;
-        (degraded.status == "True" && degraded.reason == "PasswordRejected").then_some(())
-    })
-    .await;
-    assert_eq!(replicas().await, Some(3));
-    set(json!(password)).await;
-    settled(&clusters, &mut node, 1).await;
-    assert_eq!(replicas().await, Some(1));
 }
 
 /// The kubelet takes the word of the operator for it, also for the first pods of a cluster and while it is paused.

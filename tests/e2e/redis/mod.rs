@@ -25,7 +25,7 @@ use self::operator::Operator;
 use self::rediscluster::Redis;
 use self::writer::Writer;
 use crate::cluster::{Namespace, PATIENCE, message, within};
-use crate::harness::{Company, cluster_from_parts, part, trial};
+use crate::harness::{self, Company, cluster_from_parts, part, trial};
 use crate::pages::{self, Page};
 
 /// A RedisCluster that is written to while something happens to its operator.
@@ -94,12 +94,14 @@ pub(crate) fn push_operator(namespace: &Namespace, name: &str) -> Result<(), Fai
     operator::push_as(namespace.cluster, name)
 }
 
+/// The longest of all.
+pub(crate) fn operator_trial() -> Trial {
+    trial("the_redis_operator", Company::Of(harness::Operator::Redis), all)
+}
+
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        trial("the_redis_operator", Company::Alone, all),
-        nodes::trial(),
-        trial("the_redis_operator_as_bundle_manifests_renders_it", Company::Alone, rendered::runs),
-    ]
+    let of_redis = Company::Of(harness::Operator::Redis);
+    vec![trial("the_redis_operator_as_bundle_manifests_renders_it", of_redis, rendered::runs), nodes::trial()]
 }
 
 /// The walk through `docs/redis-operator.md`.

@@ -167,7 +167,7 @@ impl Model {
                     self.terminate(ordinal, 1);
                 }
             }
-            Action::Move(_) => unreachable!("taken apart by whoever acts"),
+            Action::Move(_) => unreachable!("`step` takes moves apart first"),
         }
         Ok(())
     }

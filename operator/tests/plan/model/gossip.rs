@@ -165,7 +165,7 @@ impl Model {
         }
         let left = redis.owner.contains(&Some(cur));
         if from_current > 0 && !left && slots.len() == from_current && claimant != me {
-            // As after a failover: follow whoever took everything.
+            // As after a failover: it follows the node that took all of its slots.
             redis.fresh |= redis.primary.is_none();
             redis.primary = Some(claimant);
             redis.bound = redis.table.get(&claimant).map(|entry| entry.ip);

@@ -3,7 +3,7 @@
 //! It follows redis-server 7.0 where that decides whether data survives: the claim with the higher epoch wins, a primary
 //! that loses its last slots to one node becomes its replica and drops its keys, what a node says of itself as a
 //! replica ends its claims, what an owner claims no more anybody may claim, an open slot is known to two nodes alone,
-//! whoever hears of a node introduces itself to it, a forgotten id is banned for a while, and a replica may stay bound to an
+//! a node that hears of another introduces itself to it, a forgotten id is banned for a while, and a replica may stay bound to an
 //! old address.
 
 mod act;
@@ -26,7 +26,7 @@ const VOTE_ROUNDS: u64 = 2;
 const NEVER: u32 = u32::MAX;
 /// A node is not promoted on purpose twice within so many rounds.
 const COOLDOWN: u64 = 4;
-/// Seconds that a round stands for.
+/// How many seconds a round takes.
 const ROUND_SECONDS: u64 = 5;
 
 #[derive(Clone, Debug)]
@@ -111,9 +111,7 @@ pub(crate) struct Model {
 
 /// A command that Redis refused.
 #[derive(Debug)]
-pub(crate) struct Refused(
-    #[expect(dead_code, reason = "read by whoever debugs a failing case")] &'static str,
-);
+pub(crate) struct Refused(#[expect(dead_code, reason = "for the output of a failing case")] &'static str);
 
 fn name(ordinal: u32) -> String {
     format!("rc-{ordinal}")

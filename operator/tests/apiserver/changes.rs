@@ -1,0 +1,252 @@
+//! What a spec and a Secret change on a real API server, with real redis-servers: pods are replaced, nodes are configured, and a
+//! wrong password removes nothing.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    core::v1::{ConfigMap, Pod, Secret},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use redis_operator::{
+    controller::{children, intent, outdated},
+    crd::RedisCluster,
+    metrics::Metrics,
+    server::{Access, Password},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    create, eventually, namespace,
+    node::{self, Node, RealRedis},
+    replica::Replica,
+    secret_of, settled, writer,
+};
+
+/// The configuration is changed, then the image to one that cannot be pulled, then that is taken back.
+pub(crate) async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "updates").await;
+    // Four node timeouts after it began to lead, an operator promotes its first replica.
+    let flags = ["--no-leader-election", "--namespace", "updates", "--watch-namespace", "updates"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "updates", 85, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let spec = json!({"size": 6, "replicasPerShard": 1, "resources": {"requests": {"cpu": "1m"}}});
+    create(&client, "updates", "rc", spec).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "updates");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "updates");
+    let condition = async |kind: &str| {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+        Some((found.status == "True", found.reason, found.message))
+    };
+    let change = async |spec: Value| {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    settled(&clusters, &mut node, 3).await;
+    let uids = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap();
+        all.iter().map(|pod| pod.uid().unwrap()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = uids().await;
+
+    // As release 0.5.0 made them: a new release replaces no pod.
+    let unhashed = Patch::Merge(json!({"metadata": {"annotations": {intent::INTENT: null}}}));
+    for pod in pods.list(&ListParams::default()).await.unwrap() {
+        pods.patch(&pod.name_any(), &PatchParams::default(), &unhashed).await.unwrap();
+    }
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "updates");
+    let template = json!({"spec": {"template": {"metadata": {"annotations": {intent::INTENT: null}}}}});
+    eventually("the StatefulSet is adopted", async || {
+        // A reconcile that began before may still have put the hash back.
+        sets.patch("rc", &PatchParams::default(), &Patch::Merge(&template)).await.unwrap();
+        node.turn().await;
+        sets.get("rc").await.unwrap().annotations().get(outdated::ADOPTED).cloned()
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(before, uids().await);
+
+    change(json!({"config": {"tcp-backlog": "128"}, "resources": null})).await;
+    eventually("the update is pending", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(is_true, ..)| *is_true)
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    let after = uids().await;
+    assert_eq!(before.intersection(&after).count(), 0, "every pod is another");
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
+    for pod in pods.list(&ListParams::default()).await.unwrap() {
+        let resources = pod.spec.unwrap().containers[0].resources.clone().unwrap_or_default();
+        assert_eq!(resources, Default::default(), "what the spec dropped is dropped");
+        let ip = pod.status.unwrap().pod_ip.unwrap();
+        let password = secret_of(&client, "updates").await;
+        let mut redis = redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap();
+        let set: Vec<String> = redis::cmd("CONFIG").arg("GET").arg("tcp-backlog").query(&mut redis).unwrap();
+        assert_eq!(set[1], "128");
+    }
+
+    change(json!({"image": node::NO_IMAGE})).await;
+    let message = eventually("the condition says why", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition("Degraded").await?;
+        (is_true && reason == "RolloutFailed").then_some(message)
+    })
+    .await;
+    assert!(message.contains("ErrImagePull: not found; 5 pods keep the older one"), "{message}");
+    assert!(condition("Available").await.unwrap().0);
+    assert_eq!(after.intersection(&uids().await).count(), 5, "no other pod was replaced");
+    change(json!({"image": "docker.io/library/redis:7.2.5"})).await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(after.intersection(&uids().await).count(), 5);
+
+    change(json!({"image": "docker.io/library/redis:6.2.14"})).await;
+    eventually("an older Redis is refused", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(_, reason, _)| reason == "DowngradeRefused")
+    })
+    .await;
+    let template = sets.get("rc").await.unwrap().spec.unwrap().template.spec.unwrap();
+    assert_eq!(template.containers[0].image.as_deref(), Some("docker.io/library/redis:7.2.5"));
+}
+
+/// Directives that Redis takes while it runs: set under a client's writes, refused, corrected, and removed.
+pub(crate) async fn live_configuration(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "live").await;
+    let flags = ["--no-leader-election", "--namespace", "live", "--watch-namespace", "live"];
+    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "live", 90, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "live", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "live");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "live");
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "live");
+    settled(&clusters, &mut node, 3).await;
+    let password = secret_of(&client, "live").await;
+    let condition = async |kind: &str| {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+        Some((found.status == "True", found.reason, found.message))
+    };
+    let change = async |config: Value| {
+        let patch = Patch::Merge(json!({"spec": {"config": config}}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    let all = async || pods.list(&ListParams::default()).await.unwrap().items;
+    let uids = async || all().await.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>();
+    let values = async |directive: &str| {
+        let mut values = BTreeSet::new();
+        for pod in all().await {
+            let ip = pod.status.unwrap().pod_ip.unwrap();
+            let mut redis = redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap();
+            let found: Vec<String> =
+                redis::cmd("CONFIG").arg("GET").arg(directive).query(&mut redis).unwrap();
+            values.insert(found[1].clone());
+        }
+        values
+    };
+    let conf = async || maps.get("rc-config").await.unwrap().data.unwrap()["redis.conf"].clone();
+    let before = uids().await;
+    let first = all().await[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
+    let access = Access {
+        port: children::PORT,
+        password: Some(Password::new(password.clone())),
+        metrics: Arc::new(Metrics::default()),
+    };
+    let writer = writer::Writer::start(access.clone(), first, 100);
+
+    change(json!({"maxmemory": "100mb", "notify-keyspace-events": "\"\""})).await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["104857600".to_owned()]));
+    assert!(conf().await.contains("maxmemory 100mb\n"), "{}", conf().await);
+
+    // The webhook is not there, and the schema knows no values.
+    change(json!({"maxmemory": "200mb", "hz": "fast"})).await;
+    let message = eventually("the condition says why", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition("Degraded").await?;
+        (is_true && reason == "ConfigRefused").then_some(message)
+    })
+    .await;
+    assert!(message.contains("refused spec.config.hz `fast`: ") && message.contains("integer"), "{message}");
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "ConfigRefused");
+    assert!(condition("Available").await.unwrap().0);
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["104857600".to_owned()]));
+    let kept = conf().await;
+    assert!(kept.contains("maxmemory 100mb\n") && !kept.contains("hz fast"), "{kept}");
+
+    // A new leader gives them to all once more, and one that is removed replaces pods.
+    operator.signal("TERM");
+    operator.ended(Duration::from_secs(25));
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    change(json!({"hz": "20"})).await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("hz").await, BTreeSet::from(["20".to_owned()]));
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["209715200".to_owned()]));
+    assert_eq!(before, uids().await, "no pod was replaced");
+    let written = writer.stop().await;
+    let lost = written.lost(&access, first).await;
+    assert_eq!((lost, written.errors), (vec![], Default::default()));
+
+    // While it is paused, the condition says what is missing.
+    let pause = async |paused: bool, memory: &str| {
+        let patch = Patch::Merge(json!({"spec": {"paused": paused, "config": {"maxmemory": memory}}}));
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    };
+    pause(true, "250mb").await;
+    eventually("the change is pending", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(is_true, reason, _)| *is_true && reason == "ConfigPending")
+    })
+    .await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["209715200".to_owned()]));
+    pause(false, "250mb").await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["262144000".to_owned()]));
+    assert_eq!(before, uids().await);
+
+    change(json!({"maxmemory": null})).await;
+    eventually("every pod is another", async || {
+        node.turn().await;
+        before.is_disjoint(&uids().await).then_some(())
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(values("maxmemory").await, BTreeSet::from(["0".to_owned()]));
+    assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
+}
+
+/// The nodes refuse the operator while a cluster shrinks: it does not know what they have.
+pub(crate) async fn changed_password(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "password").await;
+    let flags = ["--no-leader-election", "--namespace", "password", "--watch-namespace", "password"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "password", 83, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "password", "rc", json!({"size": 3})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "password");
+    settled(&clusters, &mut node, 3).await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "password");
+    let password = secrets.get("rc-auth").await.unwrap().data.unwrap()["password"].clone();
+    let set = async |value: Value| {
+        let patch = Patch::Merge(json!({"data": {"password": value}}));
+        secrets.patch("rc-auth", &PatchParams::default(), &patch).await.unwrap();
+    };
+    set(json!(k8s_openapi::ByteString(b"another password".to_vec()))).await;
+    let patch = Patch::Merge(json!({"spec": {"size": 1}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "password");
+    let replicas = async || sets.get("rc").await.unwrap().spec.unwrap().replicas;
+    eventually("the condition says why", async || {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let degraded = status.conditions.into_iter().find(|one| one.type_ == "Degraded")?;
+        (degraded.status == "True" && degraded.reason == "PasswordRejected").then_some(())
+    })
+    .await;
+    assert_eq!(replicas().await, Some(3));
+    set(json!(password)).await;
+    settled(&clusters, &mut node, 1).await;
+    assert_eq!(replicas().await, Some(1));
+}
