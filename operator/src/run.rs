@@ -70,6 +70,10 @@ pub struct RunArgs {
         value_parser = clap::value_parser!(u32).range(500..=600_000))]
     node_timeout: u32,
 
+    /// Whether the Kubernetes cluster chooses the users of pods, as OpenShift does; asked of the API server when left out
+    #[arg(long, env = "REDIS_OPERATOR_OPENSHIFT", value_name = "BOOL")]
+    openshift: Option<bool>,
+
     /// Address of /metrics
     #[arg(
         long,
@@ -180,10 +184,14 @@ async fn operate(args: RunArgs) -> Result<(), RunError> {
             info!("caches synced");
         });
     }
+    let openshift = match args.openshift {
+        Some(openshift) => openshift,
+        None => is_openshift(&client).await,
+    };
     let terms = Terms::new(&args.namespace, NAME, &args.identity);
     let election = (!args.no_leader_election).then_some(&terms);
     let led = lead(&client, election, |leadership, stop| {
-        let context = Arc::new(context(&args, &client, leadership, metrics.clone()));
+        let context = Arc::new(context(&args, &client, leadership, metrics.clone(), openshift));
         reconcile(&args, context, caches, synced_at_last, stop, &mut tasks)
     })
     .await;
@@ -191,8 +199,25 @@ async fn operate(args: RunArgs) -> Result<(), RunError> {
     led
 }
 
+/// Whether the Kubernetes cluster is OpenShift. Asks until the API server answers.
+async fn is_openshift(client: &Client) -> bool {
+    loop {
+        match client.list_api_groups().await {
+            Ok(list) => return list.groups.iter().any(|group| group.name == "security.openshift.io"),
+            Err(error) => warn!(error = chain(&error), "the API server does not say which APIs it has"),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 /// What every reconcile needs.
-fn context(args: &RunArgs, client: &Client, leadership: Leadership, metrics: Arc<Metrics>) -> Context {
+fn context(
+    args: &RunArgs,
+    client: &Client,
+    leadership: Leadership,
+    metrics: Arc<Metrics>,
+    openshift: bool,
+) -> Context {
     Context {
         client: client.clone(),
         installation: args.namespace.clone(),
@@ -201,6 +226,7 @@ fn context(args: &RunArgs, client: &Client, leadership: Leadership, metrics: Arc
         defaults: Defaults {
             cluster_domain: args.cluster_domain.clone(),
             node_timeout_ms: args.node_timeout,
+            openshift,
         },
         port: children::PORT,
         recorder: status::recorder(client.clone(), NAME, &args.identity),

@@ -306,6 +306,7 @@ fn misfits(path: &str, schema: &Value, value: &Value) -> Vec<String> {
     }
     let fits = match schema["type"].as_str() {
         Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
         Some("string") => value.is_string(),
         Some("integer") => value.is_i64(),
         Some("boolean") => value.is_boolean(),
@@ -332,6 +333,15 @@ fn misfits(path: &str, schema: &Value, value: &Value) -> Vec<String> {
         if pattern.is_some_and(|pattern| !regex::Regex::new(pattern).unwrap().is_match(text)) {
             return wrong(format!("should match {}", schema["pattern"]));
         }
+    }
+    if let Some(items) = value.as_array() {
+        if outside("minItems", "maxItems", items.len() as f64) {
+            return wrong("has too few or too many items".into());
+        }
+        let items = items.iter().enumerate();
+        return items
+            .flat_map(|(at, item)| misfits(&format!("{path}[{at}]"), &schema["items"], item))
+            .collect();
     }
     let Some(fields) = value.as_object() else { return vec![] };
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -460,6 +470,38 @@ fn every_wrong_value_is_refused() {
             .into(),
         ),
         (
+            "spec.pods",
+            [
+                "{imagePullSecrets: registry}",
+                "{imagePullSecrets: [registry]}",
+                "{imagePullSecrets: [{}]}",
+                "{imagePullSecrets: [{name: ''}]}",
+                "{imagePullSecrets: [{name: My_Secret}]}",
+                "{nodeSelector: {'a b': c}}",
+                "{nodeSelector: {'/a': c}}",
+                "{nodeSelector: {a: 'b c'}}",
+                "{nodeSelector: {a: 1}}",
+                "{nodeSelector: [a]}",
+                "{tolerations: {key: a}}",
+                "{tolerations: [{value: a}]}",
+                "{tolerations: [{key: a, operator: In}]}",
+                "{tolerations: [{key: a, operator: Exists, value: b}]}",
+                "{tolerations: [{key: a, effect: Never}]}",
+                "{tolerations: [{key: a, value: b c}]}",
+                "{tolerations: [{key: a, effect: NoSchedule, tolerationSeconds: 5}]}",
+                "{tolerations: [{key: a, effect: NoExecute, tolerationSeconds: -5}]}",
+                "{topologySpreadConstraints: [{}]}",
+                "{topologySpreadConstraints: [{topologyKey: ''}]}",
+                "{topologySpreadConstraints: [{topologyKey: zone, maxSkew: 0}]}",
+                "{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: Never}]}",
+                "{priorityClassName: ''}",
+                "{priorityClassName: High}",
+                "high",
+            ]
+            .map(|pods| format!("{{size: 3, pods: {pods}}}"))
+            .into(),
+        ),
+        (
             "spec.storage",
             [
                 "{}",
@@ -549,6 +591,11 @@ fn values_that_work_are_accepted() {
         "{size: 3, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: '1', memory: 1024Mi, example.com/gpu: 1, hugepages-2Mi: 2Mi}}}",
         "{size: 3, storage: {size: 1.5Gi, storageClassName: fast.example-1, deletionPolicy: Delete}}",
         "{size: 3, auth: {secretName: my.secret, key: .dot_Key-1}}",
+        "{size: 3, pods: {}}",
+        "{size: 3, pods: {imagePullSecrets: [{name: my.registry}], priorityClassName: system-node-critical}}",
+        "{size: 3, pods: {nodeSelector: {kubernetes.io/os: linux, example.com/Disk_1: '', a: b}}}",
+        "{size: 3, pods: {tolerations: [{operator: Exists}, {key: a, value: b}, {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}}",
+        "{size: 3, pods: {topologySpreadConstraints: [{topologyKey: zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule}]}}",
         "{size: 3, paused: true, recovery: {}}",
     ] {
         // Path components of an image are in lower case.

@@ -65,11 +65,13 @@ pub struct Defaults {
     pub cluster_domain: String,
     /// `cluster-node-timeout` in milliseconds: silence after which a node is marked as failed.
     pub node_timeout_ms: u32,
+    /// Whether the Kubernetes cluster is OpenShift, which chooses the user of each pod itself.
+    pub openshift: bool,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { cluster_domain: "cluster.local".into(), node_timeout_ms: 5000 }
+        Self { cluster_domain: "cluster.local".into(), node_timeout_ms: 5000, openshift: false }
     }
 }
 
@@ -421,7 +423,17 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
     if cluster.spec.storage.is_none() {
         volumes.push(empty("data", None));
     }
+    let pods = cluster.spec.pods.clone().unwrap_or_default();
+    // The user of the official Redis images. OpenShift gives each namespace a user of its own, and refuses others.
+    let user = (!defaults.openshift).then_some(999);
     PodSpec {
+        image_pull_secrets: some(pods.image_pull_secrets.iter().map(Into::into).collect()),
+        node_selector: (!pods.node_selector.is_empty()).then_some(pods.node_selector),
+        tolerations: some(pods.tolerations.iter().map(Into::into).collect()),
+        topology_spread_constraints: some(
+            pods.topology_spread_constraints.iter().map(|spread| spread.of(labels(&names.cluster))).collect(),
+        ),
+        priority_class_name: pods.priority_class_name,
         containers: vec![container(cluster, names, defaults)],
         volumes: Some(volumes),
         // Responding is not enough: while a replica is syncing, no other pod of its shard may be evicted.
@@ -431,10 +443,9 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
         termination_grace_period_seconds: Some(60),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
-            // The user of the official Redis images.
-            run_as_user: Some(999),
-            run_as_group: Some(999),
-            fs_group: Some(999),
+            run_as_user: user,
+            run_as_group: user,
+            fs_group: user,
             seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), ..Default::default() }),
             ..Default::default()
         }),
@@ -457,6 +468,11 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
         }),
         ..Default::default()
     }
+}
+
+/// Nothing, if there is nothing in it.
+fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
 }
 
 pub(super) fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> Container {
@@ -653,6 +669,62 @@ mod tests {
             std::fs::write(path, &template).unwrap();
         }
         assert_eq!(template, std::fs::read_to_string(path).unwrap());
+    }
+
+    #[test]
+    fn what_the_spec_says_of_pods_is_in_the_template() {
+        let pods = json!({
+            "imagePullSecrets": [{"name": "registry"}],
+            "nodeSelector": {"example.com/disk": "fast"},
+            "tolerations": [
+                {"key": "redis", "value": "only", "effect": "NoSchedule"},
+                {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
+            ],
+            "topologySpreadConstraints": [{"topologyKey": "topology.kubernetes.io/zone"}],
+            "priorityClassName": "high",
+        });
+        let object = json!({
+            "apiVersion": "cache.example.com/v1", "kind": "RedisCluster",
+            "metadata": {"name": "rc", "namespace": "ns"}, "spec": {"size": 3, "pods": pods},
+        });
+        let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+        let set = stateful_set(&cluster, &Defaults::default(), 3, 0);
+        let found = serde_json::to_value(set.spec.unwrap().template.spec).unwrap();
+        for key in ["imagePullSecrets", "nodeSelector", "priorityClassName"] {
+            assert_eq!(found[key], pods[key], "{key}");
+        }
+        assert_eq!(
+            found["tolerations"],
+            json!([
+                {"key": "redis", "operator": "Equal", "value": "only", "effect": "NoSchedule"},
+                {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
+            ])
+        );
+        assert_eq!(
+            found["topologySpreadConstraints"],
+            json!([{
+                "topologyKey": "topology.kubernetes.io/zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels("rc")},
+            }])
+        );
+    }
+
+    /// Its rules for pods refuse a user that is not of the namespace.
+    #[test]
+    fn on_openshift_no_user_is_fixed() {
+        let object = json!({
+            "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+            "spec": {"size": 3},
+        });
+        let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+        let context = |openshift| {
+            let defaults = Defaults { openshift, ..Defaults::default() };
+            let set = stateful_set(&cluster, &defaults, 3, 0);
+            serde_json::to_value(set.spec.unwrap().template.spec.unwrap().security_context).unwrap()
+        };
+        let always = json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
+        assert_eq!(context(true), always);
+        assert_eq!(context(false)["runAsUser"], 999);
     }
 
     /// What the API refuses today may have been stored before.

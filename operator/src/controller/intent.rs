@@ -10,7 +10,10 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{live, names::Names};
-use crate::{crd::RedisCluster, quantity::amount};
+use crate::{
+    crd::{RedisCluster, pods::Pods},
+    quantity::amount,
+};
 
 /// Annotation of the pod template and its pods.
 pub const INTENT: &str = "cache.example.com/intent";
@@ -28,6 +31,10 @@ pub fn intent(cluster: &RedisCluster, removals: u64) -> String {
         ("limits", json!(quantities(&resources.limits))),
         ("auth", json!([secret, key])),
     ]);
+    // What was not there when the first hashes were made is in them only if it says something.
+    if let Some(pods) = spec.pods.as_ref().filter(|pods| **pods != Pods::default()) {
+        wanted.insert("pods", json!(pods));
+    }
     if removals > 0 {
         wanted.insert("removals", json!(removals));
     }
@@ -67,5 +74,7 @@ mod tests {
             "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}},
         });
         assert_eq!(intent(&cluster(full), 0), "7db1eec0c858a3ed");
+        let empty = json!({"size": 3, "image": "redis:7", "pods": {"tolerations": []}});
+        assert_eq!(intent(&cluster(empty), 0), "d04852a17059d887");
     }
 }

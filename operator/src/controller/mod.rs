@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod children;
+mod claims;
 pub mod downgrade;
 mod error;
 mod finalize;

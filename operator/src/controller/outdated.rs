@@ -152,6 +152,7 @@ mod tests {
             "resources",
             json!({"requests": {"cpu": "1000m"}, "limits": {"memory": "1024Mi"}})
         ));
+        assert!(replaces("pods", json!({"imagePullSecrets": [{"name": "registry"}]})));
         assert!(!replaces("size", json!(5)));
         assert!(!replaces("storage", json!({"size": "2Gi"})));
         assert!(!replaces("paused", json!(true)));

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -10,14 +9,14 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::StatefulSet,
-        core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodSpec, Secret},
+        core::v1::{ConfigMap, Pod, PodSpec, Secret},
     },
     apimachinery::pkg::apis::meta::v1::Time,
     jiff::Timestamp,
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy},
+    api::{Patch, PatchParams, PostParams},
     runtime::{controller::Action, reflector::Store},
 };
 use operator_lease::Leadership;
@@ -29,7 +28,7 @@ use tracing::info;
 use super::{
     Memory, Scope,
     cache::{Caches, Key, Queue},
-    children::{self, DRAINED_ANNOTATION, IN_SYNC},
+    children::{self, IN_SYNC},
     downgrade::downgrade,
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
@@ -41,7 +40,6 @@ use super::{
     problem::Problem,
     promotions::Promotions,
     status::{self, Notice, View},
-    volumes::{CannotGrow, Volumes, volumes},
 };
 use crate::{
     crd::{
@@ -283,63 +281,6 @@ impl Reconciler<'_> {
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
         call("patch", "RedisCluster", api.patch(&self.key.1, &parameters, &patch), leadership).await?;
         Ok(())
-    }
-
-    /// How the volumes of the pods compare with the spec.
-    fn volumes(&self, set: &StatefulSet) -> Volumes {
-        let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
-        let used = |ordinal: u32| i64::from(ordinal) < replicas.into();
-        let claims: Vec<_> =
-            self.claims().filter(|(ordinal, _)| used(*ordinal)).map(|(_, claim)| claim).collect();
-        volumes(self.cluster, set, claims.iter().map(|claim| &**claim))
-    }
-
-    /// Lets the claims of pods grow, and then makes the StatefulSet anew, for those of later pods.
-    async fn grow(
-        &self,
-        set: &StatefulSet,
-        plan: &Plan,
-        sizes: &Volumes,
-    ) -> Result<Option<CannotGrow>, ReconcileError> {
-        let leadership = &self.scope.context.leadership;
-        let wanted = self.cluster.spec.storage.as_ref().map(|storage| storage.size.clone());
-        let grow = if let Volumes::Grow(claims) = sizes { claims.as_slice() } else { &[] };
-        for (_, claim) in self.claims().filter(|(_, claim)| grow.contains(&claim.name_any())) {
-            let (api, name): (Api<PersistentVolumeClaim>, _) = (self.scope.api(self.key), claim.name_any());
-            let patch = json!({
-                "metadata": {"uid": claim.uid()},
-                "spec": {"resources": {"requests": {"storage": wanted}}},
-            });
-            info!(claim = name, "letting a volume grow");
-            let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-            self.scope.context.metrics.api_write("PersistentVolumeClaim");
-            let grown =
-                call("patch", "PersistentVolumeClaim", api.patch(&name, &parameters, &patch), leadership);
-            if let Err(error) = grown.await {
-                match error.answer() {
-                    Some((403 | 422, said)) => return Ok(Some(CannotGrow::new(&claim, said))),
-                    // Gone or replaced in the meantime.
-                    Some((404 | 409, _)) => {}
-                    _ => return Err(error),
-                }
-            }
-        }
-        let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
-        let settled =
-            replicas == i32::try_from(plan.replicas).ok() && set.metadata.deletion_timestamp.is_none();
-        if *sizes == Volumes::Recreate && settled {
-            info!("making the StatefulSet anew, without its pods: its volume claim templates are immutable");
-            let sets: Api<StatefulSet> = self.scope.api(self.key);
-            let parameters =
-                DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..exactly(set) };
-            self.scope.context.metrics.api_write("StatefulSet");
-            let deleted = call("delete", "StatefulSet", sets.delete(&self.key.1, &parameters), leadership);
-            match deleted.await {
-                Err(error) if matches!(error.answer(), Some((404 | 409, _))) => {}
-                result => drop(result?),
-            }
-        }
-        Ok(None)
     }
 
     /// Within four node timeouts, no node is promoted twice on purpose.
@@ -603,74 +544,6 @@ impl Reconciler<'_> {
             self.delete_drained(topology, plan).await?;
         }
         Ok(problem)
-    }
-
-    /// The PersistentVolumeClaims of this cluster, with the ordinals of their pods.
-    fn claims(&self) -> impl Iterator<Item = (u32, Arc<PersistentVolumeClaim>)> {
-        let prefix = children::claim_name(&self.key.1, 0);
-        let prefix = prefix.trim_end_matches('0').to_owned();
-        let claims = self.scope.caches.claims.state().into_iter();
-        let namespace = self.key.0.clone();
-        claims
-            .filter(move |claim| claim.namespace().as_deref() == Some(&*namespace))
-            .filter_map(move |claim| Some((claim.name_any().strip_prefix(&prefix)?.parse().ok()?, claim)))
-    }
-
-    /// Before scaling down: annotates the claims of pods whose nodes responded and were reset, and no others. Before scaling
-    /// up: removes the annotation from claims that are used again.
-    async fn mark_drained(&self, topology: &Topology<'_>, plan: &Plan) -> Result<(), ReconcileError> {
-        let observed = topology.observed;
-        let drained = |ordinal: u32| {
-            ordinal >= plan.replicas
-                && observed
-                    .pods
-                    .iter()
-                    .any(|pod| pod.ordinal == ordinal && pod.redis.as_ref().is_some_and(|node| node.blank()))
-        };
-        for (ordinal, claim) in self.claims() {
-            let marked = claim.annotations().contains_key(DRAINED_ANNOTATION);
-            let mark = match (marked, ordinal) {
-                (false, ordinal) if drained(ordinal) => json!("true"),
-                (true, ordinal) if ordinal < plan.replicas => serde_json::Value::Null,
-                _ => continue,
-            };
-            let patch = json!({"metadata": {
-                "annotations": {DRAINED_ANNOTATION: mark},
-                "resourceVersion": claim.resource_version(),
-                "uid": claim.uid(),
-            }});
-            let api: Api<PersistentVolumeClaim> = self.scope.api(self.key);
-            let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-            self.scope.context.metrics.api_write("PersistentVolumeClaim");
-            let (name, leadership) = (claim.name_any(), &self.scope.context.leadership);
-            call("patch", "PersistentVolumeClaim", api.patch(&name, &parameters, &patch), leadership).await?;
-        }
-        Ok(())
-    }
-
-    /// Deletes the claims of drained nodes once their pods are gone.
-    async fn delete_drained(&self, topology: &Topology<'_>, plan: &Plan) -> Result<(), ReconcileError> {
-        let observed = topology.observed;
-        let Some(replicas) = observed.replicas else { return Ok(()) };
-        for (ordinal, claim) in self.claims() {
-            let used = ordinal < plan.replicas.max(replicas)
-                || observed.pods.iter().any(|pod| pod.ordinal == ordinal);
-            let marked = claim.annotations().contains_key(DRAINED_ANNOTATION);
-            if used || !marked || claim.metadata.deletion_timestamp.is_some() {
-                continue;
-            }
-            let (api, name): (Api<PersistentVolumeClaim>, _) = (self.scope.api(self.key), claim.name_any());
-            info!(claim = name, "deleting the volume of a drained node");
-            self.scope.context.metrics.api_write("PersistentVolumeClaim");
-            let (parameters, leadership) = (exactly(&*claim), &self.scope.context.leadership);
-            let deleted =
-                call("delete", "PersistentVolumeClaim", api.delete(&name, &parameters), leadership).await;
-            match deleted {
-                Err(error) if matches!(error.answer(), Some((404, _))) => {}
-                result => drop(result?),
-            }
-        }
-        Ok(())
     }
 
     /// Applies an object unless it is up to date. An object that this RedisCluster does not control is not changed.

@@ -344,7 +344,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else if let Some(pod) = failing {
         let trouble = pod.trouble.as_deref().unwrap_or_default();
         let note = format!(
-            "pod {}, which has the new template, cannot start: {trouble}; {} pods keep the older one; correct or revert spec.image, spec.config or spec.resources",
+            "pod {}, which has the new template, cannot start: {trouble}; {} pods keep the older one; correct or revert spec.image, spec.config, spec.resources or spec.pods",
             pod.name,
             outdated(topology)
         );

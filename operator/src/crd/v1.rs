@@ -11,6 +11,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::pods::Pods;
+
 /// The Redis Cluster that the user wants.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -111,6 +113,10 @@ pub struct RedisClusterSpec {
     /// CPU and memory of each Redis container. Kubernetes' own defaults apply when it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+
+    /// Where the pods run, and what pulls their image. A change replaces all pods, one after another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Pods>,
 
     /// A volume for each node, which keeps its data when its pod is replaced. When it is left out, data is kept in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

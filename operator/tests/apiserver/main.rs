@@ -366,6 +366,17 @@ async fn wrong_values(client: Client, _: std::path::PathBuf) {
             with("resources", json!({"limits": {"memory": "much"}})),
             "spec.resources.limits.memory in body should match",
         ),
+        (
+            with("pods", json!({"tolerations": [{"operator": "Exists", "value": "a"}]})),
+            "with operator Exists there is no value",
+        ),
+        (
+            with(
+                "pods",
+                json!({"topologySpreadConstraints": [{"topologyKey": "a", "whenUnsatisfiable": "x"}]}),
+            ),
+            "spec.pods.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"x\"",
+        ),
         (storage("size", json!("0")), "spec.storage.size in body should match"),
         (
             storage("storageClassName", json!("")),
