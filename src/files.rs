@@ -285,8 +285,7 @@ pub fn starts_with(path: &Path, bytes: &[u8]) -> bool {
 /// When it cannot be written; an old file is then as it was.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let fail = |source| FileError::Write { path: path.to_owned(), source };
-    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-    let target = if is_link { fs::canonicalize(path).map_err(fail)? } else { path.to_owned() };
+    let target = target(path).map_err(fail)?;
     let Some(name) = target.file_name().and_then(|name| name.to_str()) else {
         return Err(fail(io::ErrorKind::InvalidInput.into()));
     };
@@ -294,19 +293,26 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     OutputDir::open(parent)?.write(&BTreeMap::from([(name.to_owned(), Some(bytes))]))
 }
 
+/// The file that is written when a path is named: that of a link, since its user named it.
+///
+/// # Errors
+/// The link leads nowhere.
+pub fn target(path: &Path) -> io::Result<PathBuf> {
+    if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+        return Ok(path.to_owned());
+    }
+    fs::canonicalize(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::other("it is a link that leads nowhere"),
+        _ => error,
+    })
+}
+
 /// Tries whether [`write()`] could make or replace a file, and changes nothing.
 ///
 /// # Errors
 /// It could not: a link leads nowhere, something else has the name, or the directory takes no files.
 pub fn writable(path: &Path) -> io::Result<()> {
-    let real = match fs::canonicalize(path) {
-        Ok(real) => real,
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Err(_) if fs::symlink_metadata(path).is_ok() => {
-            return Err(io::Error::other("it is a link that leads nowhere"));
-        }
-        Err(_) => std::path::absolute(path)?,
-    };
+    let real = std::path::absolute(target(path)?)?;
     match fs::metadata(&real) {
         Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(found) if !found.is_file() => return Err(not_plain(&found.file_type())),

@@ -5,7 +5,7 @@ use std::path::Path;
 use olmkit_serve::compiled::{self, BuildError, Built};
 
 use crate::exit::Failure;
-use crate::files::FileError;
+use crate::files::{self, FileError};
 use crate::image::Access;
 use crate::input::Input;
 use crate::shell::argument;
@@ -38,8 +38,10 @@ pub fn build_index(input: &Input, to: &Path, access: &Access) -> Result<Index, F
         let error = Inside(to.display().to_string());
         return Err(Failure::usage(error).help("choose a file outside of it"));
     }
+    let fail = |source| FileError::Write { path: to.to_owned(), source };
+    let target = files::target(to).map_err(fail)?;
     let files = input.catalog(access)?;
-    let built = compiled::build(&files, to).map_err(|error| failure(error, input))?;
+    let built = compiled::build(&files, &target).map_err(|error| failure(error, input))?;
     let fail = |source| FileError::Read { path: to.to_owned(), source };
     Ok(Index { path: to.to_owned(), size: std::fs::metadata(to).map_err(fail)?.len(), built })
 }

@@ -1,10 +1,11 @@
 //! What the faults of images mean for the command: how it ends, and the way out.
 
 use std::error::Error;
+use std::io;
 
 use crate::exit::{Exit, Failure};
 use crate::image::{
-    ArchiveError, BlobError, ImageError, LayerError, LoadError, RegistryError, StoreError, TreeError,
+    ArchiveError, BlobError, Held, ImageError, LayerError, LoadError, RegistryError, StoreError, TreeError,
 };
 use crate::input::InputError;
 
@@ -12,6 +13,13 @@ use crate::input::InputError;
 fn exit_of(error: &(dyn Error + 'static)) -> Exit {
     let mut next = Some(error);
     while let Some(error) = next {
+        if error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+            .is_some_and(|inner| inner.is::<Held>())
+        {
+            return Exit::TimedOut;
+        }
         match error
             .downcast_ref::<RegistryError>()
             .or_else(|| Some(error.downcast_ref::<Box<RegistryError>>()?))

@@ -144,8 +144,8 @@ pub(super) struct BuildFlags {
     /// Destination: `oci:DIR[:TAG]`, `oci-archive:FILE`, `docker-archive:FILE`, or a registry's `HOST/NAME:TAG`
     #[arg(long, value_name = "PLACE", value_parser = destination, required_unless_present = "push")]
     to: Option<Place>,
-    /// Also push the image to its own reference: the tag in `--to`, as in `oci:DIR:HOST/NAME:TAG`, else that of the image
-    /// it is built from
+    /// Also push the image to its own reference: the tag in `--to`, as in `oci:DIR:HOST/NAME:TAG`, or without `--to` that of
+    /// the image it is built from
     #[arg(long)]
     push: bool,
     /// Compression of the layers [default: gzip for bundles, zstd for catalogs]

@@ -26,6 +26,7 @@ use super::manifest::{Image, ImageError, Root};
 use super::media_types::MAX_CONFIGURATION;
 use super::reference::reference_from;
 use super::without_path;
+use crate::files;
 use crate::shell::argument;
 
 /// The most files of an archive that are looked at.
@@ -285,8 +286,7 @@ pub(super) fn check_target(path: &Path, content: &Content<'_>) -> Result<(), Arc
 pub(super) fn write(path: &Path, content: &Content<'_>) -> Result<(), ArchiveError> {
     let Content { tag, docker, root, .. } = *content;
     let failed = |source| ArchiveError::Io { action: "write", path: path.into(), source };
-    // A link is followed: the user named it.
-    let target = path.canonicalize().unwrap_or_else(|_| path.into());
+    let target = files::target(path).map_err(failed)?;
     let old = fs::metadata(&target).ok();
     let mut index = Map::new();
     layout::list(&mut index, tag, root);
@@ -341,7 +341,7 @@ pub(super) fn write(path: &Path, content: &Content<'_>) -> Result<(), ArchiveErr
 /// file system has none.
 fn lock_directory(path: &Path, directory: &Path) -> Result<Option<File>, ArchiveError> {
     let Ok(file) = File::open(directory) else { return Ok(None) };
-    match lock::exclusive(&file, lock::MAX_WAIT) {
+    match lock::exclusive(&file, lock::MAX_WAIT_FOR_ARCHIVE) {
         Ok(()) => {}
         Err(source) if source.kind() == io::ErrorKind::TimedOut => {
             return Err(ArchiveError::Busy { path: path.into(), source });

@@ -6,27 +6,49 @@ use std::os::unix::fs::MetadataExt as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long to wait for another writer, who may be copying a large image.
-pub(super) const MAX_WAIT: Duration = Duration::from_secs(300);
+/// How long to wait for somebody who writes an archive, which may be a large one.
+pub(super) const MAX_WAIT_FOR_ARCHIVE: Duration = Duration::from_secs(300);
+/// How long to wait for somebody who writes into a layout: the images were fetched before.
+pub(super) const MAX_WAIT_FOR_LAYOUT: Duration = Duration::from_secs(30);
 /// How often to look whether it has finished.
 const POLL: Duration = Duration::from_millis(20);
+
+/// Somebody who writes did not finish.
+#[derive(Debug, thiserror::Error)]
+#[error("{holder} is writing to it")]
+pub(crate) struct Held {
+    holder: String,
+}
 
 /// Waits until nobody else has the lock of a file, at most so long.
 ///
 /// # Errors
 /// The file system has no locks, or the other writer does not finish: [`io::ErrorKind::TimedOut`], with the name of who it is.
 pub(super) fn exclusive(file: &File, max_wait: Duration) -> io::Result<()> {
+    wait(file, max_wait, File::try_lock)
+}
+
+/// Waits until nobody writes, at most so long.
+///
+/// # Errors
+/// As [`exclusive`].
+pub(super) fn shared(file: &File, max_wait: Duration) -> io::Result<()> {
+    wait(file, max_wait, File::try_lock_shared)
+}
+
+fn wait(
+    file: &File,
+    max_wait: Duration,
+    try_lock: impl Fn(&File) -> Result<(), TryLockError>,
+) -> io::Result<()> {
     let begun = Instant::now();
     loop {
-        match file.try_lock() {
+        match try_lock(file) {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if begun.elapsed() < max_wait => thread::sleep(POLL),
             Err(TryLockError::WouldBlock) => {
-                let message = match holder(file) {
-                    Some(holder) => format!("{holder} is writing to it"),
-                    None => "another process is writing to it".to_owned(),
-                };
-                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+                let holder = holder(file).unwrap_or_else(|| "another process".to_owned());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, Held { holder }));
             }
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(TryLockError::Error(error)) => return Err(error),

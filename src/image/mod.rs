@@ -64,6 +64,7 @@ pub use config::Config;
 pub use digest::{Digest, DigestError};
 pub use layer::{Compression, Layer, LayerError};
 pub use layout::{Layout, LayoutError, Tag, TagError};
+pub(crate) use lock::Held;
 pub use lookup::{Answers, digests, platforms, present};
 pub use manifest::{Image, ImageError, Index, Root};
 pub use oci_spec::distribution::Reference;

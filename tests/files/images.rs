@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::{TEMPLATE, added, bundle_and_catalog, bundles, inode, olmkit, run, said, tree};
 
@@ -263,6 +264,43 @@ fn a_compiled_catalog_replaces_only_a_compiled_catalog() {
     for _ in 0..2 {
         run(dir.path(), &["catalog", "build-index", "catalog", "--to", "index"], 0);
     }
+}
+
+#[test]
+fn a_link_to_write_through_is_kept_and_one_that_leads_nowhere_is_refused() {
+    let dir = bundle_and_catalog();
+    let at = dir.path();
+    run(at, &["catalog", "build-index", "catalog", "--to", "real.olmkit"], 0);
+    let old = inode(&at.join("real.olmkit"));
+    symlink("real.olmkit", at.join("link.olmkit")).unwrap();
+    run(at, &["catalog", "build-index", "catalog", "--to", "link.olmkit"], 0);
+    assert!(fs::symlink_metadata(at.join("link.olmkit")).unwrap().is_symlink());
+    assert_ne!(inode(&at.join("real.olmkit")), old, "it was written");
+    symlink("nowhere", at.join("dangling")).unwrap();
+    for command in [
+        &["catalog", "build-index", "catalog", "--to", "dangling"][..],
+        &["bundle", "build", "bundle", "--to", "oci-archive:dangling"],
+        &["bundle", "build", "bundle", "--to", "docker-archive:dangling"],
+    ] {
+        let refused = said(&run(at, command, 3));
+        assert!(refused.contains("it is a link that leads nowhere"), "{refused}");
+        assert!(fs::symlink_metadata(at.join("dangling")).unwrap().is_symlink());
+    }
+}
+
+#[test]
+fn a_layout_that_somebody_keeps_to_himself_is_not_waited_for_without_end() {
+    let dir = bundle_and_catalog();
+    let at = dir.path();
+    run(at, &["bundle", "build", "bundle", "--to", "oci:layout:v1"], 0);
+    let kept = fs::File::open(at.join("layout/oci-layout")).unwrap();
+    kept.lock().unwrap();
+    let begun = Instant::now();
+    let reading = olmkit(at, &["image", "digest", "oci:layout:v1"]).spawn().unwrap();
+    let writing = said(&run(at, &["bundle", "build", "bundle", "--to", "oci:layout:v2"], 4));
+    assert!(writing.contains("timed out waiting for another writer of `layout`"), "{writing}");
+    assert_eq!(reading.wait_with_output().unwrap().status.code(), Some(4));
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

@@ -8,11 +8,40 @@ use olmkit::image::{Options, Patience, Root};
 
 use crate::places::chain;
 use crate::server::{access, image, place, quick};
-use crate::stand_in::{StandIn, say};
+use crate::stand_in::{Request, StandIn, say};
 use crate::support::trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
+        trial("a_manifest_is_sent_with_its_type_and_no_other", &[], || {
+            let registry = StandIn::start(|request, stream| match &*request.method {
+                "POST" => say(stream, "202 Accepted", &[("Location", "/v2/team/app/blobs/uploads/1")], b""),
+                "PUT" => say(stream, "201 Created", &[], b""),
+                _ => say(stream, "404 Nothing", &[], b""),
+            });
+            // What it took is not there to be read again.
+            let small = image("linux/amd64", &[("a", b"a".to_vec())]).into();
+            let _ = place(&registry.host, "team/app:v1").store(&small, &access(quick()));
+            let types = |request: &Request| {
+                let types = request.fields.iter().filter(|(name, _)| name == "content-type");
+                types.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+            };
+            let requests = registry.requests();
+            let manifest =
+                requests.iter().find(|one| one.method == "PUT" && one.path.contains("/manifests/"));
+            assert_eq!(types(manifest.unwrap()), ["application/vnd.oci.image.manifest.v1+json"]);
+            assert!(requests.iter().all(|request| types(request).len() <= 1), "{requests:?}");
+            Ok(())
+        }),
+        trial("a_registry_that_lets_nobody_in_says_so_itself", &[], || {
+            let body = br#"{"errors": [{"code": "DENIED", "message": "blocked by the firewall"}]}"#;
+            let registry = StandIn::unfriendly(move |_, stream| say(stream, "403 No", &[], body));
+            let error = place(&registry.host, "team/app:v1").load(&access(quick())).unwrap_err();
+            let said = chain(&error);
+            assert!(said.contains("responded with status 403: blocked by the firewall"), "{said}");
+            assert!(error.help().is_some_and(|help| help.contains("--creds")), "{:?}", error.help());
+            Ok(())
+        }),
         trial("a_manifest_that_is_taken_and_not_kept_is_noticed", &[], not_kept),
         trial("a_registry_that_is_late_with_its_manifests_is_waited_for", &[], late),
         trial("a_blob_that_is_elsewhere_is_looked_for_there", &[], elsewhere),

@@ -8,6 +8,7 @@ use oci_spec::image::{ANNOTATION_REF_NAME, Descriptor, ImageIndex};
 
 use super::super::blob::{Blob, BlobError};
 use super::super::digest::Digest;
+use super::super::lock;
 use super::super::manifest::Root;
 use super::{Layout, LayoutError, MAX_INDEX, Tag, io_error, open_file, read_file};
 
@@ -67,10 +68,11 @@ impl Layout {
             }
             Err(error) => return Err(io_error("read", &path)(error)),
         };
-        while let Err(error) = file.lock_shared() {
-            if error.kind() != ErrorKind::Interrupted {
-                break;
+        match lock::shared(&file, lock::MAX_WAIT_FOR_LAYOUT) {
+            Err(source) if source.kind() == ErrorKind::TimedOut => {
+                return Err(LayoutError::Busy { dir: self.dir.clone(), source });
             }
+            Err(_) | Ok(()) => {}
         }
         let version = read_file(&mut file, MAX_INDEX).map_err(io_error("read", &path))?;
         if version.is_empty() {

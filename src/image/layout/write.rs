@@ -222,7 +222,7 @@ impl Writer<'_> {
                 }
                 file => file?,
             };
-            lock::exclusive(&file, lock::MAX_WAIT).map_err(|error| match error.kind() {
+            lock::exclusive(&file, lock::MAX_WAIT_FOR_LAYOUT).map_err(|error| match error.kind() {
                 ErrorKind::TimedOut => LayoutError::Busy { dir: layout.dir.clone(), source: error },
                 _ => io_error("lock", &path)(error),
             })?;

@@ -273,6 +273,11 @@ impl RegistryError {
                 "check the registry's address: a proxy or a login page may answer in its place".into()
             }
             Self::Denied { .. } => "check the name of the repository and the permissions of the user".into(),
+            Self::Status { status: 403, host, .. } => {
+                format!(
+                    "log in with `podman login {host}`, or pass `--creds`; if nobody has to, a proxy or a firewall refuses it"
+                )
+            }
             Self::Unreachable { .. } => "check the host's name and port, and the proxy settings".into(),
             Self::Silent { .. } | Self::Slow { .. } | Self::Broken { .. } | Self::TooMany { .. } => {
                 "try again later".into()

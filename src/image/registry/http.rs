@@ -333,7 +333,7 @@ where
         }
         at = location(&response, &at)?;
     }
-    Err(malformed(url, "it redirects without end"))
+    Err(malformed(url, "it redirects too often"))
 }
 
 /// Where an answer points to; never from HTTPS to plain HTTP.
@@ -341,7 +341,8 @@ pub(super) fn location(response: &Response, base: &Url) -> Result<Url, RegistryE
     let text = response.headers().get(reqwest::header::LOCATION).and_then(|value| value.to_str().ok());
     let url =
         text.and_then(|text| base.join(text).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
-    let url = url.ok_or_else(|| malformed(base, "it names no place to go on at"))?;
+    let url =
+        url.ok_or_else(|| malformed(base, "its header `Location` has no address with http or https"))?;
     if base.scheme() == "https" && url.scheme() != "https" {
         return Err(RegistryError::Downgrade { host: host_of(base), to: host_of(&url) });
     }

@@ -355,12 +355,14 @@ impl Repository {
         self.check_named(&response, blob.digest())
     }
 
+    /// A part of a blob, as bytes of no particular type.
     fn with_bytes(&self, request: RequestBuilder, blob: &Blob, start: u64, end: u64) -> RequestBuilder {
+        self.with_body(request.header(CONTENT_TYPE, "application/octet-stream"), blob, start, end)
+    }
+
+    fn with_body(&self, request: RequestBuilder, blob: &Blob, start: u64, end: u64) -> RequestBuilder {
         let bytes = Bytes { blob: blob.clone(), position: start, end, progress: Arc::clone(&self.progress) };
-        request
-            .header(CONTENT_TYPE, "application/octet-stream")
-            .header(CONTENT_LENGTH, end - start)
-            .body(Body::wrap(bytes))
+        request.header(CONTENT_LENGTH, end - start).body(Body::wrap(bytes))
     }
 
     /// Registries forget uploads by themselves, later; so it does not matter whether this one listens.
@@ -387,7 +389,7 @@ impl Repository {
         let url = self.url(&format!("manifests/{name}")).await?;
         let with = |request: RequestBuilder| {
             let request = request.header(CONTENT_TYPE, manifest.media_type().to_string());
-            self.with_bytes(request, manifest, 0, manifest.size())
+            self.with_body(request, manifest, 0, manifest.size())
         };
         let attempt = || async {
             let response = self.send(Right::Push, Method::PUT, &url, with).await?;

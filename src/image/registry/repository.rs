@@ -120,7 +120,7 @@ impl Registry {
             let status = response.status();
             if is_greeting(status) {
                 Contact::of(base.clone(), &response).map(Ok)
-            } else if is_transient(status) {
+            } else if is_transient(status) || status.as_u16() == 403 {
                 Err(refusal(response).await.into())
             } else {
                 Err(malformed(&base, &format!("it answers `/v2/` with status {}", status.as_u16())))
