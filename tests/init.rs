@@ -598,6 +598,26 @@ fn the_next_command_leaves_a_bundle_of_others_alone() {
 }
 
 #[test]
+fn the_next_command_leaves_the_bundle_of_another_package_alone() {
+    let annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: other, operators.operatorframework.io.bundle.manifests.v1: manifests/}\n";
+    let files = [
+        ("deploy/crd.yaml", CRD),
+        ("deploy/deployment.yaml", DEPLOYMENT),
+        ("bundle/metadata/annotations.yaml", annotations),
+        ("bundle/manifests/other.yaml", CRD),
+    ];
+    let (_directory, at) = project("echo", &files);
+    let output = olmkit(&at, &["bundle", "init"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("bundle (a bundle of the package `other`)"), "{said}");
+    let next = said.lines().last().and_then(|line| line.split('`').nth(1)).expect("the next command");
+    assert!(next.ends_with(" --output-dir echo-bundle"), "{next}");
+    let output = olmkit(&at, &next.split(' ').skip(1).collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_to_string(at.join("bundle/manifests/other.yaml")).expect("it is there"), CRD);
+}
+
+#[test]
 fn samples_are_those_that_the_project_keeps_as_such() {
     let sample = |name: &str| SAMPLE.replace("hello", name);
     let (a, b, c) = (sample("a"), sample("b"), sample("c"));

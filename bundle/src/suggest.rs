@@ -10,8 +10,9 @@
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = candidates.into_iter().map(|candidate| (distance(word, candidate), candidate));
     let (distance, candidate) = scored.min()?;
+    let letters = candidate.chars().count();
     // One slip in three letters is a slip; more is another word.
-    (distance * 3 <= candidate.chars().count().max(3)).then_some(candidate)
+    (distance < letters && distance * 3 <= letters.max(3)).then_some(candidate)
 }
 
 /// The same as a help text, `did you mean …?`.

@@ -81,10 +81,22 @@ pub fn edit(request: &EditRequest) -> Result<Edited, Failure> {
 /// When a catalog cannot be read or written, or two do not go together.
 pub fn merge(catalog: &Path, others: &[Input], dry_run: bool, access: &Access) -> Result<Edited, Failure> {
     check_new(catalog)?;
-    let others: Vec<CatalogFiles> =
+    let files: Vec<CatalogFiles> =
         others.iter().map(|other| other.catalog(access)).collect::<Result<_, _>>()?;
+    // The fault may be in any of them.
+    let at_fault = |error: &EditError| {
+        let file = Path::new(&error.place()?.path);
+        let mut directories = others.iter().filter_map(|other| match other {
+            Input::Disk(path) => Some(path.as_path()),
+            _ => None,
+        });
+        directories.find(|directory| file.starts_with(directory))
+    };
     change_with(catalog, dry_run, || {
-        edit::merge(&load_or_new(catalog)?, &others).map_err(|error| edit_failure(error, catalog))
+        edit::merge(&load_or_new(catalog)?, &files).map_err(|error| {
+            let broken = at_fault(&error).unwrap_or(catalog);
+            edit_failure(error, broken)
+        })
     })
 }
 

@@ -300,6 +300,9 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
     if request.task == Task::Write && !request.force {
         output.check_replaces_ours(&generated.files)?;
     }
+    if request.task == Task::Write {
+        output.check_is_only_csv(&generated.files)?;
+    }
     finish(generated, request.task, request.output_dir, found_base)
 }
 
@@ -457,7 +460,10 @@ impl Texts {
                 texts.cargo = Some(read(path.to_owned())?);
             }
             Some(path) => texts.package = Some(read(path.to_owned())?),
-            None if Path::new(PACKAGE_FILE).is_file() => texts.package = Some(read(PACKAGE_FILE.into())?),
+            // Whatever has that name: what cannot be read is not left out in silence.
+            None if Path::new(PACKAGE_FILE).symlink_metadata().is_ok() => {
+                texts.package = Some(read(PACKAGE_FILE.into())?)
+            }
             None if Path::new(CARGO_FILE).is_file() => {
                 let cargo = read(CARGO_FILE.into())?;
                 // Any other crate's Cargo.toml has nothing to do with it.

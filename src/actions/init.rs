@@ -20,7 +20,7 @@ use olmkit_bundle::yaml;
 use serde_json::Value as Json;
 
 use super::generate::workspace;
-use super::output;
+use super::output::{self, Output};
 use crate::exit::Failure;
 use crate::files::{self, OutputDir};
 use crate::shell::argument;
@@ -256,7 +256,13 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
         let (_, version) = name_of(directory);
         next += &format!(" --version {}", version.as_deref().unwrap_or("0.1.0"));
     }
-    if output::is_bundle_of_others(Path::new(DEFAULT_OUTPUT)) {
+    let of_crate = || found.cargo.and_then(CargoFile::name_and_version).map(|(name, _)| name);
+    let package = found.package.clone().or_else(of_crate);
+    let bundle = Path::new(DEFAULT_OUTPUT);
+    if let Some((other, beside)) = package.and_then(|name| Output::of(bundle).beside_other(&name)) {
+        unused.push(format!("{DEFAULT_OUTPUT} (a bundle of the package `{other}`)"));
+        next += &format!(" --output-dir {}", argument(beside.display()));
+    } else if output::is_bundle_of_others(bundle) {
         unused.push(format!("{DEFAULT_OUTPUT} (a bundle by another tool)"));
         next += &format!(" --output-dir {DEFAULT_OUTPUT}-olmkit");
     }
@@ -270,8 +276,13 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
         // A run that was interrupted wrote the others, and not the package file.
         let is_written = !package_file.contains_key(name) && files::read(&path).ok() == *bytes;
         if path.exists() && !is_written {
-            return Err(Failure::failed(files::FileError::Exists { path })
-                .help("edit it, or write another file with `--package-file NAME`"));
+            let help = match package_file.contains_key(name) {
+                true => "edit it, or write another file with `--package-file NAME`",
+                false => {
+                    "move it away, and run the command again: what the ClusterServiceVersion says goes there"
+                }
+            };
+            return Err(Failure::failed(files::FileError::Exists { path }).help(help));
         }
     }
     output.write(&others)?;
@@ -651,7 +662,7 @@ impl Survey {
                 others.insert((*path).clone());
                 let list = if parent.ends_with("bases") { &mut bases } else { &mut csvs };
                 list.push((*path).clone());
-            } else if objects.iter().all(is_sample) {
+            } else if objects.iter().all(is_sample) || is_samples_file(path) {
                 samples.push((*path, *parent));
             } else if is_samples(parent) {
                 // What samples need besides is not the operator's.
@@ -764,6 +775,11 @@ fn normal(directory: &str, path: &str) -> String {
 /// Whether a directory is one of examples.
 fn is_samples(directory: &str) -> bool {
     directory.split('/').any(|part| SAMPLES.contains(&part))
+}
+
+/// Whether a file is called as the one that `bundle init` takes out of a ClusterServiceVersion.
+fn is_samples_file(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("samples.yaml" | "samples.yml"))
 }
 
 /// Whether this is no object of a cluster, but what a tool is told: docker-compose, kind, skaffold.

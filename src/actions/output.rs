@@ -111,14 +111,19 @@ impl Output {
         Err(Failure::usage(error).help(help))
     }
 
+    /// If the directory holds a bundle of another package: which one, and where the bundle of this one could go instead.
+    pub(super) fn beside_other(&self, package: &str) -> Option<(String, PathBuf)> {
+        let other = package_of(&self.path).filter(|other| other != package)?;
+        Some((other, self.path.with_file_name(format!("{package}-bundle"))))
+    }
+
     /// Refuses to replace the bundle of another package.
     pub(super) fn check_is_of_package(&self, package: &str) -> Result<(), Failure> {
-        let Some(other) = package_of(&self.path).filter(|other| other != package) else { return Ok(()) };
+        let Some((other, beside)) = self.beside_other(package) else { return Ok(()) };
         let directory = self.path.display();
         let error = format!(
             "`{directory}` holds a bundle of the package `{other}`, which the bundle of `{package}` would replace"
         );
-        let beside = self.path.with_file_name(format!("{package}-bundle"));
         let help = format!(
             "choose another directory, such as `--output-dir {}`; or pass --force to replace the bundle of `{other}`",
             argument(beside.display())
@@ -157,6 +162,19 @@ impl Output {
             "{}to replace {them}, pass --force; or choose another --output-dir",
             base.unwrap_or_default()
         );
+        Err(Failure::usage(error).help(help))
+    }
+
+    /// Refuses to write a ClusterServiceVersion beside one that somebody else wrote: a bundle has only one.
+    pub(super) fn check_is_only_csv(&self, files: &BTreeMap<String, String>) -> Result<(), Failure> {
+        let others = self.others(files)?;
+        let Some(other) = others.kept.iter().find(|path| path.ends_with(CSV_ENDING)) else { return Ok(()) };
+        let other = self.path.join(other);
+        let error = format!(
+            "`{}` is another ClusterServiceVersion, and olmkit did not write it: a bundle has only one",
+            other.display()
+        );
+        let help = "remove it with the other manifests of its bundle, or choose another --output-dir";
         Err(Failure::usage(error).help(help))
     }
 

@@ -335,6 +335,18 @@ fn init_finishes_what_an_interrupted_run_began() {
     assert_eq!(added(&before, at), [""; 0]);
 }
 
+#[test]
+fn a_package_file_that_cannot_be_read_is_not_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    std::os::unix::fs::symlink("nowhere", at.join("olmkit.yaml")).unwrap();
+    let input = manifests().display().to_string();
+    let command = ["bundle", "generate", &input, "--package", "echo-operator", "--version", "0.1.0"];
+    let refused = said(&run(at, &command, 3));
+    assert!(refused.contains("olmkit.yaml"), "{refused}");
+    assert!(!at.join("bundle").exists());
+}
+
 /// Two operators, and one default output directory.
 #[test]
 fn a_bundle_of_another_package_is_replaced_only_on_demand() {
@@ -366,4 +378,12 @@ fn a_bundle_of_another_package_is_replaced_only_on_demand() {
     run(at, &of("shop-operator", &["--force"]), 0);
     let names: Vec<_> = tree(&at.join("bundle/manifests")).into_keys().collect();
     assert_eq!(names, ["example.com_echoes.yaml", "shop-operator.clusterserviceversion.yaml"]);
+    // What olmkit did not write stays, so a second ClusterServiceVersion would be in the bundle.
+    let own = at.join("bundle/manifests/shop-operator.clusterserviceversion.yaml");
+    let text = fs::read_to_string(&own).unwrap();
+    fs::write(&own, text.trim_start_matches(|c| c != '\n').trim_start()).unwrap();
+    let before = tree(at);
+    let refused = said(&run(at, &of("echo-operator", &["--force"]), 2));
+    assert!(refused.contains("is another ClusterServiceVersion, and olmkit did not write it"), "{refused}");
+    assert!(added(&before, at).is_empty());
 }

@@ -175,7 +175,7 @@ mod tests {
         check(r#"a["b.c/d"][1]"#, r#"a["b.c/d"][1].e"#);
         check("", r#"a["b.c/d"][0] a["b.c/d"][1].e a.f"#);
         check(".a.f", "a.f");
-        check("a.g", "did you mean `f`?");
+        check("a.g", "the keys in `a` are `b.c/d`, `f`");
         check("a.other", "the keys in `a` are `b.c/d`, `f`");
         check("zzz", "the keys at the top are `a`");
         check("a.b.c/d[2]", r#"`a["b.c/d"]` is a list of 2, counted from 0"#);

@@ -1,6 +1,7 @@
 //! Puts a version into a further channel, with edges that lead to it from there.
 
 use olmkit_bundle::names::ChannelName;
+use olmkit_bundle::suggest::did_you_mean;
 
 use super::deprecate::nothing;
 use super::draft::{Draft, Slot};
@@ -34,13 +35,15 @@ pub(super) fn promote(
             }
             Some(policy) => by_policy(&draft, bundle, to, policy)?,
         };
+        let others = draft.channels.iter().filter_map(Slot::get).map(|channel| &*channel.name);
+        let near = did_you_mean(to_name, others).map(|near| format!("; {near}")).unwrap_or_default();
         draft.channels.push(Slot::new(Channel {
             name: to_name.to_owned().into(),
             package: package.to_owned().into(),
             entries,
             ..Channel::default()
         }));
-        return draft.finish(vec![format!("`{bundle}` is in the new channel `{to_name}`")]);
+        return draft.finish(vec![format!("`{bundle}` is in the new channel `{to_name}`{near}")]);
     };
     let Some(blob) = draft.channels[target].old else { return Ok(Change::default()) };
     if blob.entries.iter().any(|entry| *entry.name == *bundle) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::version::{Version, precedence};
 
 use super::deprecate::nothing;
@@ -32,7 +33,10 @@ pub(super) fn remove(
                 1..=LISTED => format!(", only {}", backticked(&known)),
                 _ => String::new(),
             };
-            return Ok(nothing(format!("the catalog has no package `{package}`{only}: nothing to remove")));
+            let near = or_another(package, &known);
+            return Ok(nothing(format!(
+                "the catalog has no package `{package}`{only}: nothing to remove{near}"
+            )));
         }
         Err(error) => return Err(error),
     };
@@ -47,8 +51,9 @@ pub(super) fn remove(
     };
     let bundle = match draft.bundle(version) {
         Ok(bundle) => bundle,
-        Err(EditError::NoVersion { .. }) => {
-            return Ok(nothing(format!("`{package}` has no version `{version}`: nothing to remove")));
+        Err(EditError::NoVersion { known, .. }) => {
+            let near = or_another(version, &known);
+            return Ok(nothing(format!("`{package}` has no version `{version}`: nothing to remove{near}")));
         }
         Err(error) => return Err(error),
     };
@@ -91,7 +96,11 @@ pub(super) fn remove(
         summary.push(format!("removed `{bundle}` from `{name}`{}", joined(&blob.entries, &entries)));
         let lost = without_upgrade(&draft, bundle, &blob.entries, &entries);
         if !lost.is_empty() {
-            let way_out = if is_head { "" } else { "; --keep-path keeps their upgrade path" };
+            let way_out = if is_head {
+                ""
+            } else {
+                "; with --keep-path they can: restore the catalog before you run this again with it"
+            };
             stuck.push(format!(
                 "clusters that have {} from `{name}` cannot upgrade{way_out}",
                 alternatives(&lost)
@@ -143,6 +152,12 @@ fn ways(draft: &Draft<'_, '_, '_>, entries: &[Entry<'_>]) -> Result<NextHops, Gr
     NextHops::of(entries, about, Rules::V0)
 }
 
+/// What may have been meant, of those that are there.
+fn or_another(name: &str, known: &[String]) -> String {
+    let near = did_you_mean(name, known.iter().map(String::as_str));
+    near.map(|near| format!("; {near}")).unwrap_or_default()
+}
+
 /// `a`, `b` or `c`, the first few of them.
 fn alternatives(names: &[String]) -> String {
     backticked(names).replacen(" and ", " or ", 1)
@@ -152,7 +167,11 @@ fn no_channel(draft: &Draft<'_, '_, '_>, channel: &str) -> Change {
     let package = draft.name;
     let known = draft.channels.iter().filter_map(Slot::get);
     let known: Vec<String> = known.map(|channel| channel.name.to_string()).collect();
-    nothing(format!("`{package}` has no channel `{channel}`, only {}: nothing to remove", backticked(&known)))
+    let near = or_another(channel, &known);
+    nothing(format!(
+        "`{package}` has no channel `{channel}`, only {}: nothing to remove{near}",
+        backticked(&known)
+    ))
 }
 
 fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change, EditError> {

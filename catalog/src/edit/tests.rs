@@ -557,6 +557,12 @@ fn files_of_a_directory() {
     assert_eq!(change.files, [gone]);
     let again = edit(&changed(&files, &change.files), &remove("", "")).unwrap();
     assert_eq!(again.summary, ["the catalog has no package `redis`, only `valkey`: nothing to remove"]);
+    let slip = Request::Remove { package: "valkye".into(), channel: None, version: None, keep_path: false };
+    let summary = edit(&changed(&files, &change.files), &slip).unwrap().summary;
+    assert_eq!(
+        summary,
+        ["the catalog has no package `valkye`, only `valkey`: nothing to remove; did you mean `valkey`?"]
+    );
 }
 
 /// What a catalog of two packages keeps: `redis` requires `db`, which requires nothing.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use olmkit_bundle::suggest::did_you_mean;
+
 use super::Question;
 use super::namespace::Home;
 use super::problem::{Constraint, Missing, Problem, Variable, What};
@@ -139,17 +141,32 @@ impl<'w> Words<'w, '_, '_> {
             return String::new();
         };
         let asking = &self.question.subscriptions[*at];
-        let catalog = self.question.catalogs.get(asking.catalog).map_or("", |offer| offer.name);
+        let offer = self.question.catalogs.get(asking.catalog);
+        let catalog = offer.map_or("", |offer| offer.name);
         let subscription = self.subscription(variable);
         let channel = asking.channel.as_deref().unwrap_or_default();
         let package = &asking.package;
+        let offered = offer.map(|offer| offer.catalog);
+        let near = match missing {
+            Missing::Package => {
+                let packages = offered.iter().flat_map(|catalog| &catalog.packages);
+                did_you_mean(package, packages.map(|one| &*one.name))
+            }
+            Missing::Channel => {
+                let channels = offered.iter().flat_map(|catalog| &catalog.channels);
+                let own = channels.filter(|one| *one.package == **package);
+                did_you_mean(channel, own.map(|one| &*one.name))
+            }
+            Missing::Bundles | Missing::Bundle => None,
+        };
+        let near = near.map(|near| format!("; {near}")).unwrap_or_default();
         match missing {
             Missing::Bundles => format!("the catalog `{catalog}` of {subscription} has no bundles"),
             Missing::Package => {
-                format!("{subscription} exists, and the catalog `{catalog}` has no package `{package}`")
+                format!("{subscription} exists, and the catalog `{catalog}` has no package `{package}`{near}")
             }
             Missing::Channel => format!(
-                "{subscription} exists, and the package `{package}` of the catalog `{catalog}` has no channel `{channel}`"
+                "{subscription} exists, and the package `{package}` of the catalog `{catalog}` has no channel `{channel}`{near}"
             ),
             Missing::Bundle => format!(
                 "{subscription} wants `{}` first, which the catalog `{catalog}` does not have there",

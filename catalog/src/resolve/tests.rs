@@ -200,6 +200,10 @@ fn what_is_not_there() {
         answer(&["app stable app.v1 1.0.0"], "web"),
         @"the Subscription to `web` exists, and the catalog `a` has no package `web`"
     );
+    insta::assert_snapshot!(
+        answer(&["server stable server.v1 1.0.0"], "sever"),
+        @"the Subscription to `sever` exists, and the catalog `a` has no package `sever`; did you mean `server`?"
+    );
     let two_heads = "app stable app.v1 1.0.0\napp stable app.v2 2.0.0";
     insta::assert_snapshot!(
         answer(&[two_heads], "app"),

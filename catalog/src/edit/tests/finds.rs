@@ -79,7 +79,7 @@ fn removing_says_and_diff_sees_what_only_the_removed_entry_covered() {
     let change = made(&text, &removal(None, Some("1.1.0"), false));
     assert_eq!(
         change.summary.last().unwrap(),
-        "clusters that have `>=0.8.0 <0.9.0`, `p.v0.9.0` or `p.v1.1.0` from `c` cannot upgrade; --keep-path keeps their upgrade path"
+        "clusters that have `>=0.8.0 <0.9.0`, `p.v0.9.0` or `p.v1.1.0` from `c` cannot upgrade; with --keep-path they can: restore the catalog before you run this again with it"
     );
     let (old, new) = (
         CatalogFiles::from_text("", text),
