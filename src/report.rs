@@ -127,7 +127,22 @@ pub struct Printer {
     format: Format,
     quiet: bool,
     out: AutoStream<io::Stdout>,
-    talk: AutoStream<io::Stderr>,
+    talk: Talk,
+}
+
+/// Standard error. That it takes nothing is no reason to keep an answer back.
+struct Talk(AutoStream<io::Stderr>);
+
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.0.write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _ = self.0.flush();
+        Ok(())
+    }
 }
 
 impl Printer {
@@ -142,7 +157,7 @@ impl Printer {
             format,
             quiet,
             out: AutoStream::new(io::stdout(), choice),
-            talk: AutoStream::new(io::stderr(), choice),
+            talk: Talk(AutoStream::new(io::stderr(), choice)),
         }
     }
 
