@@ -229,7 +229,11 @@ fn at_once(
         let found = all_of(contexts, reached)?;
         let look = |(context, mut reached): (&String, Reached)| {
             let named = Within { context: context.clone(), progress };
-            reached.look(target, verb_context, &named).map(|()| reached)
+            let reach = target.choice(Some(context)).reach();
+            let options = Options { reach: reach.clone(), ..verb_context.options.clone() };
+            let verb_context = &VerbContext { options: &options, ..*verb_context };
+            let looked = reached.look(target, verb_context, &named);
+            looked.map(|()| reached).map_err(|failure| failure.on(&reach))
         };
         let pairs: Vec<_> = contexts.iter().zip(found).collect();
         let answered = all_of(contexts, in_parallel(pairs, contexts.len(), look))?;
@@ -323,6 +327,10 @@ fn rehearse(
     let (Some(made), Verb::Install { request, .. }) = (verb_context.made, verb_context.verb) else {
         return Ok(());
     };
+    if verb_context.options.wait {
+        let runs = Engine::new(cluster, sources, progress, verb_context.options.clone()).olm_runs();
+        runs.map_err(|error| failure(error, &Account::default()))?;
+    }
     let rehearsal = Options { dry_run: true, ..verb_context.options.clone() };
     let checked = Engine::new(cluster, sources, progress, rehearsal).install(&made.install(request));
     checked.map(drop).map_err(|error| failure(error, &Account::default()))
@@ -491,6 +499,8 @@ fn one(
         Verb::Uninstall(request) => engine.uninstall(request).map(Outcome::Removed),
         Verb::Source(SourceVerb::Add { wanted, catalog }) => {
             let mut wanted = Add::clone(wanted);
+            let checked = engine.catalog_sources_are_served(&wanted.namespace);
+            checked.map_err(|error| failure(error, &Account::default()))?;
             if let Some(catalog) = catalog {
                 let by_tag = wanted.poll.is_some();
                 wanted.origin = if sources.simulated {

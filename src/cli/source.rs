@@ -102,7 +102,7 @@ pub struct Add {
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     address: Option<String>,
     /// How often OLM checks the image for changes, such as 10m [default: never]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = poll)]
     poll: Option<Duration>,
     /// Priority among catalogs that offer the same package; higher ones are preferred
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
@@ -153,6 +153,10 @@ impl Add {
             return Err(Failure::usage("a simulated cluster reads the catalog, so it cannot be missing")
                 .help("leave --accept-missing-images out"));
         }
+        if !cluster.simulate.is_empty() && self.to.is_some() {
+            return Err(Failure::usage("a simulated cluster pulls from no registry, so --to cannot be used")
+                .help("leave --to out"));
+        }
         let (origin, catalog) = match (self.catalog, self.address) {
             (None, address) => (Origin::Address(address.unwrap_or_default()), None),
             (Some(text), _) if is_on_disk(&text) || !cluster.simulate.is_empty() => {
@@ -184,6 +188,16 @@ impl Add {
             accept_missing_image: self.accept_missing_images,
         };
         Ok((SourceVerb::Add { wanted: Box::new(wanted), catalog }, cluster, waiting.options()))
+    }
+}
+
+/// An interval as OLM takes it: whole seconds.
+fn poll(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        interval if interval.subsec_nanos() > 0 => {
+            Err("expected a whole number of seconds, such as `10m`".into())
+        }
+        interval => Ok(interval),
     }
 }
 
@@ -233,6 +247,15 @@ pub struct Remove {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_that_is_no_whole_number_of_seconds_is_refused() {
+        assert_eq!(poll("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(poll("2000ms"), Ok(Duration::from_secs(2)));
+        for bad in ["1ms", "1500ms", "0", "0s"] {
+            assert!(poll(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn an_address_is_a_host_and_a_port() {

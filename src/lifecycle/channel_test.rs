@@ -13,6 +13,6 @@ mod run;
 mod samples;
 
 pub use plan::{Edges, Kind, Plan, Subject, Test, Untaken, Walk, plan};
-pub use prepare::{Prepared, Samples, Settings, prepare};
+pub use prepare::{Prepared, Samples, Settings, Unprepared, prepare};
 pub use result::{Outcome, Report, TestFailure, TestResult};
 pub use run::{Spectator, run};

@@ -288,14 +288,32 @@ fn of_context(context: &str) -> String {
     if context.is_empty() { String::new() } else { format!(" of the context `{context}`") }
 }
 
-/// A second begun counts: part of the time that was given is spent before a cluster is asked.
 fn timed_out(server: &str, limit: Duration, doing: &str, heard: bool) -> String {
-    let seconds = limit.as_secs_f64().ceil();
+    let limit = span(limit);
     if heard {
-        format!("timed out after {seconds} s trying to {doing}")
+        format!("timed out after {limit} trying to {doing}")
     } else {
-        format!("the cluster at `{server}` did not answer within {seconds} s")
+        format!("the cluster at `{server}` did not answer within {limit}")
     }
+}
+
+/// A time limit as people give it: `10m`. A second begun counts: part of the time that was given is spent before a cluster is asked.
+pub(super) fn span(limit: Duration) -> String {
+    match limit.as_secs() + u64::from(limit.subsec_nanos() > 0) {
+        seconds @ 1.. if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
+        seconds @ 1.. if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+/// A certificate that a client does not accept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct BadCertificate {
+    /// What is wrong with it.
+    pub what: String,
+    /// The way out.
+    pub help: &'static str,
 }
 
 /// The rule that gives a right.
@@ -332,6 +350,9 @@ impl ClusterError {
             Self::NotServed { resource } if resource.ends_with("operators.coreos.com") => {
                 Some("there is no OLM on this cluster: install it first".into())
             }
+            Self::Unreachable { source, .. } if source.is::<BadCertificate>() => {
+                source.downcast_ref().map(|found: &BadCertificate| found.help.to_owned())
+            }
             Self::Unreachable { .. } => Some("check the kubeconfig, the context and the network".into()),
             Self::Invalid { .. } => Some(
                 "check the server's address in the kubeconfig: a login page, a proxy or another service may answer there".into(),
@@ -349,6 +370,13 @@ impl ClusterError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timeout_is_told_as_it_was_given() {
+        let told = [600, 7_200, 90, 60, 15].map(|seconds| span(Duration::from_secs(seconds)));
+        assert_eq!(told, ["10m", "2h", "90 s", "1m", "15 s"]);
+        assert_eq!(span(Duration::from_millis(9_400)), "10 s");
+    }
 
     #[test]
     fn a_missing_right_is_named_as_a_rule() {

@@ -130,6 +130,12 @@ impl Stuck {
         help.push(Sentence::step(cause.doctor(namespace), effect));
         Self { code: cause.code, sentence: format!("{} [{}]", cause.sentence, cause.code), help: help.into() }
     }
+
+    /// What the doctor found about OLM itself, which is about no operator.
+    pub fn of_olm(cause: &Cause) -> Self {
+        let help: Vec<Sentence> = cause.repair.iter().map(Repair::step).collect();
+        Self { code: cause.code, sentence: format!("{} [{}]", cause.sentence, cause.code), help: help.into() }
+    }
 }
 
 /// What comes next.

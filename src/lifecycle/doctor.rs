@@ -46,7 +46,7 @@ use serde::Serialize;
 use super::api::Key;
 
 pub use crate::moment::{format as format_time, parse as parse_time};
-pub use cluster::{complete, list, observe};
+pub use cluster::{complete, list, observe, olm_fault};
 pub use codes::{CODES, Code};
 pub use doc::Doc;
 pub use documents::{Read, kinds_in_path, read};
@@ -231,12 +231,15 @@ pub struct Repair {
     pub effect: Sentence,
     /// Whether it interrupts nothing and loses nothing: `--fix` applies those that it can.
     pub safe: bool,
+    /// Our own command that does the same, for a cluster that kubectl does not reach.
+    #[serde(skip)]
+    own: Option<Command>,
 }
 
 impl Repair {
     /// One that costs something. A [`Command`] has every name in it quoted.
     fn of(command: impl Into<Command>, effect: impl Into<Sentence>) -> Self {
-        Self { command: command.into(), effect: effect.into(), safe: false }
+        Self { command: command.into(), effect: effect.into(), safe: false, own: None }
     }
 
     /// The command with its effect.
@@ -250,6 +253,9 @@ impl Repair {
         let (command, effect) = (self.command.on(reach), self.effect.on(reach));
         if command.is_possible() {
             return Some(Self { command, effect, ..self });
+        }
+        if let Some(own) = self.own {
+            return Some(Self { command: own.on(reach), effect, own: None, ..self });
         }
         match self.safe && is_fixable {
             true => fix.map(|fix| Self { command: fix.clone(), effect, ..self }),
@@ -331,6 +337,14 @@ impl Cause {
 
     fn safe_repair(mut self, command: impl Into<Command>, effect: impl Into<Sentence>) -> Self {
         self.repair.push(Repair { safe: true, ..Repair::of(command, effect) });
+        self
+    }
+
+    /// Our own command for the last repair, which is named where kubectl does not reach the cluster.
+    fn or_own(mut self, own: Option<Command>) -> Self {
+        if let Some(last) = self.repair.last_mut() {
+            last.own = own;
+        }
         self
     }
 

@@ -13,7 +13,7 @@ use olmkit_bundle::suggest::{did_you_mean, some_of};
 use serde_json::Value;
 
 use super::api::{CatalogSource, Key, Named as _, Object, Resource, Subscription, known};
-use super::cluster::{Cluster, ClusterError};
+use super::cluster::{Cluster, ClusterError, span};
 use super::decide::Stuck;
 use super::doctor::Cause;
 use super::observe::{Observed, Row};
@@ -187,7 +187,7 @@ pub enum EngineError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// It took too long.
-    #[error("timed out after {} s waiting for {awaited}", .after.as_secs())]
+    #[error("timed out after {} waiting for {awaited}", span(*.after))]
     TimedOut {
         /// How long.
         after: Duration,
@@ -627,10 +627,14 @@ impl<'e> Engine<'e> {
         let document = self.cluster.get(&known::CATALOG_SOURCE, &spec.source_namespace, &spec.source)?;
         let source = document.and_then(|document| Object::<CatalogSource>::read(document).ok());
         let Some(source) = source else {
-            return Err(EngineError::refused(format!(
-                "the CatalogSource `{}` is not in the namespace `{}`",
-                spec.source, spec.source_namespace
-            )));
+            return Err(EngineError::refused_help(
+                format!(
+                    "the CatalogSource `{}` is not in the namespace `{}`",
+                    spec.source, spec.source_namespace
+                ),
+                Sentence::from("add it again: ")
+                    + command!("olmkit source add {} CATALOG -n {}", spec.source, spec.source_namespace),
+            ));
         };
         self.offer_of(&source)
     }

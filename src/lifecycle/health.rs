@@ -4,13 +4,14 @@
 use super::api::{ClusterServiceVersion, Named as _, Object, Subscription, label};
 use super::observe::Observed;
 use crate::sentence::Sentence;
-use crate::shell::command;
+use crate::shell::{Reach, command};
 
-/// What is wrong, a sentence each. Deployments are told of by [`deployments`], where they were looked at.
-pub fn problems(observed: &Observed) -> Vec<String> {
+/// What is wrong, a sentence each. Deployments are told of by [`deployments`], where they were looked at. Commands in
+/// them act on the cluster.
+pub fn problems(observed: &Observed, reach: &Reach) -> Vec<String> {
     let going = observed.subscription.as_ref().and_then(going);
     let unfinished = observed.subscription.as_ref().and_then(unfinished);
-    let unfinished = unfinished.map(|(sentence, help)| format!("{sentence}: {help}"));
+    let unfinished = unfinished.map(|(sentence, help)| format!("{sentence}: {}", help.on(reach)));
     going.into_iter().chain(unfinished).collect()
 }
 

@@ -88,6 +88,7 @@ impl Engine<'_> {
         let channel = channel_of(package, &request.package, &channel_name)?;
         let observed = self.look(namespace, &name)?;
         self.check(&observed)?;
+        self.olm_runs()?;
         let existing = observed.subscription.as_ref();
         let begins_with = existing.map(|found| found.spec.starting_csv.as_str()).unwrap_or_default();
         let csv = match &request.version {
@@ -515,7 +516,7 @@ impl Engine<'_> {
                         csv.namespace(),
                         csv.name()
                     ),
-                    format!("{}, or choose other namespaces with --watch", uninstall_first(&csv)),
+                    uninstall_first(&csv) + ", or choose other namespaces with --watch",
                 ));
             }
         }
@@ -585,7 +586,7 @@ fn uninstall_first(csv: &Object<ClusterServiceVersion>) -> Sentence {
 fn other_targets(group: &Object<OperatorGroup>, found: &[String]) -> EngineError {
     let named = if found == [""] { "all namespaces".to_owned() } else { found.join(", ") };
     EngineError::refused_help(
-        format!("{} of the namespace is about {named}", group.key()),
+        format!("{} of the namespace selects {named}", group.key()),
         "leave --watch out, or take another namespace for the operator",
     )
 }

@@ -6,6 +6,7 @@
 //! server that was never reached; and nothing goes on after the deadline of the command.
 
 mod answer;
+mod as_status;
 mod bounded;
 mod clock;
 mod credentials;
@@ -37,12 +38,13 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::api::{Key, Resource, known, label};
-use super::cluster::{Cluster, ClusterError, Said, Selection};
+use super::cluster::{Cluster, ClusterError, Said, Selection, span};
 use super::observe;
 use crate::files::FileError;
 use crate::limits::{Limits, Over};
 use crate::shell::Reach;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
+use as_status::AsStatus;
 use bounded::Bound;
 use clock::ServerClock;
 use credentials::{Credentials, CredentialsError};
@@ -131,7 +133,7 @@ pub enum ConnectError {
         hint: Option<String>,
     },
     /// The time for the whole command is over.
-    #[error("timed out after {} s: {doing}", .limit.as_secs_f64().ceil())]
+    #[error("timed out after {}: {doing}", span(*.limit))]
     TimedOut {
         /// The time that was given.
         limit: Duration,
@@ -298,6 +300,7 @@ impl Kubernetes {
         let client = client
             .with_layer(&credentials.layer())
             .with_layer(&Bound)
+            .with_layer(&AsStatus)
             .with_layer(&Exchanges { server: without_user(&server), clock: Arc::clone(&clock) })
             .build();
         let (changes, seen) = tokio::sync::watch::channel(0);

@@ -148,7 +148,7 @@ impl Engine<'_> {
         let head = Heads::default().of(self, &fresh)?;
         let now = self.cluster.time_of_day();
         let diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
-        let mut operator = Operator::of(&observed, &fresh, head).examined(&diagnosis);
+        let mut operator = Operator::of(&observed, &fresh, head, &self.options.reach).examined(&diagnosis);
         operator.problems.extend(health::deployments(&observed));
         Ok(operator)
     }
@@ -214,7 +214,7 @@ impl Engine<'_> {
             let beside = documents.get(subscription.namespace()).into_iter().flatten();
             let observed = Observed::of(beside, subscription.namespace(), subscription.name());
             let head = self.head(&mut heads, subscription)?;
-            rows.push(Operator::of(&observed, subscription, head));
+            rows.push(Operator::of(&observed, subscription, head, &self.options.reach));
         }
         let scope = Scope { name: None, namespace: namespace.map(str::to_owned) };
         let now = self.cluster.time_of_day();
@@ -230,7 +230,10 @@ impl Engine<'_> {
             let observed = Observed::of(beside, away.namespace(), away.name());
             let head = self.head(&mut heads, &away)?;
             let problem = format!("its rollback to `{}` was interrupted", away.spec.starting_csv);
-            rows.push(Operator { problems: vec![problem], ..Operator::of(&observed, &away, head) });
+            rows.push(Operator {
+                problems: vec![problem],
+                ..Operator::of(&observed, &away, head, &self.options.reach)
+            });
         }
         rows.sort_by(|a, b| (&a.namespace, &a.subscription).cmp(&(&b.namespace, &b.subscription)));
         Ok(rows)

@@ -7,6 +7,7 @@ use super::api::{InstallModeKind, Named as _, Object, Subscription};
 use super::doctor::{Diagnosis, State};
 use super::health;
 use super::observe::Observed;
+use crate::shell::Reach;
 
 /// An operator: a Subscription and what has become of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -77,8 +78,8 @@ pub struct PendingPlan {
 }
 
 impl Operator {
-    /// The row of a Subscription; `head` is the channel's.
-    pub fn of(observed: &Observed, subscription: &Object<Subscription>, head: String) -> Self {
+    /// The row of a Subscription; `head` is the channel's, and `reach` how commands reach the cluster.
+    pub fn of(observed: &Observed, subscription: &Object<Subscription>, head: String, reach: &Reach) -> Self {
         let spec = &subscription.spec;
         let status = &subscription.status;
         let csv = observed.csv(&status.installed_csv);
@@ -113,7 +114,7 @@ impl Operator {
             }),
             install_mode: mode,
             target_namespaces: targets,
-            problems: health::problems(observed),
+            problems: health::problems(observed, reach),
             health: None,
             cause: None,
         }

@@ -165,18 +165,23 @@ impl Engine<'_> {
                     ),
             ));
         }
+        self.olm_runs()?;
         self.need([Right::new("patch", &known::OPERATOR_GROUP, &namespace, group.name())])?;
         self.may_reinstall(&namespace, &name)?;
         let backup: Vec<Value> = backup.into_iter().map(bare).collect();
         let place = archive
             .keep(&format!("{namespace}-{name}"), &backup)
             .map_err(|source| EngineError::Backup { source })?;
-        let kept = Sentence::from(format!("{} custom resources are kept in {place}", backup.len()));
+        let (are, restores, is) = match self.options.dry_run {
+            true => ("would be", "would restore", "would be"),
+            false => ("are", "restores", "is"),
+        };
+        let kept = Sentence::from(format!("{} custom resources {are} kept in {place}", backup.len()));
         self.say(match backup.len() {
             0 => kept,
-            _ => kept + "; " + command!("kubectl apply -f {}", place) + " restores them",
+            _ => kept + "; " + command!("kubectl apply -f {}", place) + format!(" {restores} them"),
         });
-        self.say(format!("the operator is away for {OUTAGE}; custom resources stay"));
+        self.say(format!("the operator {is} away for {OUTAGE}; custom resources stay"));
         let remember = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
         self.patch(&known::OPERATOR_GROUP, &group.key(), remember)?;
         self.reinstall(&namespace, &fresh, &request.accept)

@@ -216,6 +216,7 @@ impl Engine<'_> {
         wanted.check()?;
         let document = wanted.document();
         let key = Key::of(&document);
+        self.catalog_sources_are_served(&key.namespace)?;
         let existing = self.cluster.get(&known::CATALOG_SOURCE, &key.namespace, &key.name)?;
         let change = existing.as_ref().map(|existing| wanted.change(&existing["spec"]));
         let changes = change.as_ref().is_some_and(|change| *change != json!({}));
@@ -256,6 +257,18 @@ impl Engine<'_> {
             self.connected(&key, &[])?;
         }
         self.one_source(&key)
+    }
+
+    /// Finds out whether the cluster has CatalogSources at all: of one that is not there it says no more than that.
+    ///
+    /// # Errors
+    /// It has no OLM, or does not answer.
+    pub fn catalog_sources_are_served(&mut self, namespace: &str) -> Result<(), EngineError> {
+        match self.cluster.list(&known::CATALOG_SOURCE, Some(namespace)) {
+            // Who may not list them may still make one.
+            Ok(_) | Err(ClusterError::Forbidden { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The CatalogSources of a namespace, or of all.
@@ -303,10 +316,10 @@ impl Engine<'_> {
         Ok(Removed { dry_run: self.options.dry_run, removed: vec![part], ..Removed::default() })
     }
 
-    /// Has OLM pull a catalog's image again, by deleting its pod.
+    /// Has OLM pull a catalog's image again, by deleting its pod. Where there is none, OLM is made to look at the CatalogSource again.
     ///
     /// # Errors
-    /// No such CatalogSource, it has no pod, or it does not come up again.
+    /// No such CatalogSource, it is served from an address, or it does not come up again.
     pub fn refresh_source(&mut self, name: &str, namespace: Option<&str>) -> Result<Source, EngineError> {
         let source = self.find_source(name, namespace)?;
         let key = source.key();
@@ -319,16 +332,18 @@ impl Engine<'_> {
         if source.spec.image.contains('@') {
             self.say("the image is named by its digest: its content stays the same");
         }
-        self.need([Right::new("delete", &known::POD, &key.namespace, "")])?;
         let pods = self.visible_pods(&key)?;
         if pods.is_empty() && self.cluster.has_pods() {
-            return Err(EngineError::refused_help(
-                format!("{} has no pod", key.placed()),
-                command!("kubectl get events -n {}", key.namespace)
-                    + " and "
-                    + command!("olmkit olm status")
-                    + " may say why OLM made none",
-            ));
+            self.olm_runs()?;
+            self.need([Right::new("patch", &known::CATALOG_SOURCE, &key.namespace, &key.name)])?;
+            self.say(format!("{} has no pod; touching it, so that OLM makes one", key.placed()));
+            // Any change makes OLM look again. An annotation comes and goes.
+            for value in [json!(self.elapsed().as_secs().to_string()), Value::Null] {
+                let patch = json!({"metadata": {"annotations": {label::LOOK_AGAIN: value}}});
+                self.patch(&known::CATALOG_SOURCE, &key, patch)?;
+            }
+        } else {
+            self.need([Right::new("delete", &known::POD, &key.namespace, "")])?;
         }
         for pod in &pods {
             self.delete(&known::POD, &Key::of(pod))?;

@@ -83,6 +83,9 @@ impl Engine<'_> {
         let way = way(request, &subscription, &observed, package)?;
         let hops = way.bundles.len().saturating_sub(1);
         if hops > 0 {
+            self.olm_runs()?;
+        }
+        if hops > 0 {
             self.say(format!(
                 "{} {}: {}",
                 hops,
@@ -246,6 +249,7 @@ impl Engine<'_> {
     ) -> Result<Operator, EngineError> {
         let subscription = self.expect(name, namespace)?;
         let (name, namespace) = (subscription.name(), subscription.namespace());
+        self.olm_runs()?;
         let mut planned_by = None;
         let goal = loop {
             let observed = self.look(namespace, name)?;
@@ -491,10 +495,11 @@ pub(super) fn bundle_of(
     package.find(channel, version).ok_or_else(|| {
         let versions: Vec<String> =
             channel.entries.iter().map(|entry| package.version(&entry.name)).collect();
-        let help = did_you_mean(version, versions.iter().map(String::as_str)).unwrap_or_else(|| {
-            format!("the channel has {}", some_of(version, versions.iter().map(String::as_str)))
-        });
-        EngineError::refused_help(format!("the channel has no version `{version}`"), help)
+        // None of them is suggested: a version that looks alike may be older than what is installed.
+        let help = format!("it has {}", some_of(version, versions.iter().map(String::as_str)));
+        let name = package.channels.iter().find(|(_, one)| std::ptr::eq(*one, channel)).map(|(name, _)| name);
+        let name = name.map(|name| format!(" `{name}`")).unwrap_or_default();
+        EngineError::refused_help(format!("the channel{name} has no version `{version}`"), help)
     })
 }
 

@@ -443,3 +443,17 @@ fn a_run_with_a_catalog_of_its_own_that_was_killed_is_taken_over() {
     assert!(ended.is_none() && report.passed == 6, "{ended:?}\n{table}");
     assert_eq!(keys(&mut world.cluster), before);
 }
+
+#[test]
+fn who_waits_for_an_earlier_run_says_so_when_that_ends_early() {
+    let mut world = killed();
+    let mut inner = std::mem::take(&mut world.cluster);
+    let awaited = "the earlier run in `channel-test`, which takes up to 40 s";
+    let mut cluster = Disturbed { calls: 60, ..Disturbed::not(&mut inner) };
+    let interrupted = prepare(&mut cluster, &world, &Table::default(), &shared()).unwrap_err();
+    assert!(matches!(*interrupted.error, EngineError::Cluster(ClusterError::Interrupted)), "{interrupted}");
+    assert_eq!(interrupted.awaited, awaited);
+    let mut inner = inner.within(Duration::ZERO, None);
+    let late = prepare(&mut inner, &world, &Table::default(), &shared()).unwrap_err();
+    assert_eq!(late.to_string(), format!("timed out after 0 s waiting for {awaited}"));
+}

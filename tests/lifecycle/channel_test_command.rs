@@ -102,7 +102,7 @@ const SAMPLE: &str = "{apiVersion: t01.example.com/v1, kind: Demo, metadata: {na
 fn samples_that_no_version_serves_are_refused() {
     let root = directory();
     let file = root.path().join("samples.yaml");
-    for (from, to) in [("/v1,", "/v9,"), ("t01.", "t99."), ("kind: Demo", "kind: Dmo")] {
+    for (from, to) in [("/v1,", "/v9,"), ("t01.", "t99.")] {
         // Beside a good one.
         fs::write(&file, format!("{SAMPLE}\n---\n{}", SAMPLE.replace(from, to))).unwrap();
         let told = tested(root.path(), &["--edges", "heads", "--samples", "samples.yaml"], 2);
@@ -243,4 +243,58 @@ fn every_form_of_the_report_says_what_was_not_tested() {
         assert!(text.contains("nothing has changed in the channel"), "{format}: {text}{}", said(&output));
         assert!(!text.contains("0 passed"), "{format}: {text}");
     }
+}
+
+#[test]
+fn flags_of_a_cluster_of_its_own_are_refused_on_another_one() {
+    let root = directory();
+    let kind_only = [
+        &["--kind-config", "missing.yaml"][..],
+        &["--olm-manifests", "missing.yaml"],
+        &["--olm-version", "0.46.0"],
+        &["--registry-image", "registry:2"],
+        &["--push-image", "r/app:v1=oci:missing:v1"],
+        &["--keep"],
+    ];
+    for words in kind_only {
+        let told = tested(root.path(), &heads(words), 2);
+        assert!(told.contains("cannot be used with"), "{words:?}: {told}");
+        let real = ["test", "demo", "--context", "team", "--kubeconfig", "missing"];
+        let told = run(root.path(), &[&real[..], words].concat(), 2);
+        assert!(told.contains("cannot be used with"), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn a_short_step_needs_no_settle_of_its_own() {
+    let root = directory();
+    tested(root.path(), &heads(&["--step-timeout", "1s", "--dry-run"]), 0);
+    let told = tested(root.path(), &heads(&["--step-timeout", "1s", "--settle", "1s", "--dry-run"]), 2);
+    assert!(told.starts_with("error: --settle must be shorter than --step-timeout\n"), "{told}");
+}
+
+#[test]
+fn a_sample_with_a_misspelt_kind_or_field_is_refused_before_the_first_test() {
+    let root = directory();
+    let sampled = |kind: &str, field: &str| {
+        let sample = format!(
+            "apiVersion: t01.example.com/v1\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{{field}: 1}}\n"
+        );
+        fs::write(root.path().join("sample.yaml"), sample).unwrap();
+        tested(
+            root.path(),
+            &["--edges", "heads", "--samples", "sample.yaml"],
+            if field == "size" && kind == "Demo" { 0 } else { 2 },
+        )
+    };
+    sampled("Demo", "size");
+    let told = sampled("Demmo", "size");
+    assert!(told.contains("the versions that are tested have no kind `Demmo`"), "{told}");
+    assert!(told.contains("help: did you mean `Demo`?"), "{told}");
+    let told = sampled("Demo", "sise");
+    assert!(
+        told.starts_with("error: the sample demo/a has fields that no version that is tested has: "),
+        "{told}"
+    );
+    assert!(told.contains("sise"), "{told}");
 }

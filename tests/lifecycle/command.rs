@@ -455,3 +455,33 @@ fn the_plan_of_a_subscription_that_the_doctor_created_again_can_be_approved() {
     let told = run(root.path(), &words, 0);
     assert!(told.contains("demo.v0.1.0: Succeeded"), "{told}");
 }
+
+#[test]
+fn an_operator_that_is_in_the_way_is_uninstalled_on_the_same_cluster() {
+    let root = installed();
+    let simulate = ["--simulate", "c.json"];
+    let uninstall = "`olmkit operator uninstall demo -n ns --simulate c.json`";
+    for what in [&["demo"][..], &["--bundle", "bundles/demo.v0.2.0"]] {
+        let words = [&["install", "-n", "other", "--watch", "ns"], what, &simulate].concat();
+        let told = run(root.path(), &words, 1);
+        assert!(told.contains(uninstall), "{told}");
+    }
+}
+
+#[test]
+fn a_pending_plan_of_a_simulated_cluster_is_approved_by_a_command_of_ours() {
+    let root = installed();
+    let doctor = olmkit(root.path(), &["doctor", "-n", "ns", "--simulate", "c.json"]);
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(told.contains("olmkit operator approve demo -n ns --simulate c.json"), "{told}");
+    assert!(told.contains("olmkit operator plan demo -n ns --simulate c.json"), "{told}");
+    assert!(!told.contains("kubectl"), "{told}");
+}
+
+#[test]
+fn a_reference_to_push_to_is_refused_on_a_simulated_cluster() {
+    let root = installed();
+    let words = ["source", "add", "mine", "cat", "-n", "olm", "--to", "r/c:v1", "--simulate", "c.json"];
+    let told = run(root.path(), &words, 2);
+    assert!(told.contains("so --to cannot be used"), "{told}");
+}

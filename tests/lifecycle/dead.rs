@@ -255,7 +255,7 @@ fn a_server_that_does_not_answer_takes_no_longer_than_the_timeout() {
     for (answer, expected) in [
         ((|_: &str| Answer::Silence) as fn(&str) -> Answer, silent),
         (|_: &str| Answer::Half, silent),
-        (|_: &str| Answer::Status(429), "answers 429 TooManyRequests: no"),
+        (|_: &str| Answer::Status(429), "answers: rate limited (429): no"),
     ] {
         let server = StandIn::start(answer);
         each(|verb| {

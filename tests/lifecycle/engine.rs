@@ -55,8 +55,8 @@ fn says_before_anything_else_that_olm_passes_over_a_version() {
     let before = world.cluster.save();
     insta::assert_snapshot!(told(world.upgrade(Some("0.2.0"), None).unwrap_err()), @"no upgrade path stops at `demo.v0.2.0`: OLM goes from `demo.v0.1.0` to `demo.v0.3.0`, since `demo.v0.3.0` skips `demo.v0.1.0`");
     insta::assert_snapshot!(told(world.upgrade(Some("0.9.9"), None).unwrap_err()), @"
-    the channel has no version `0.9.9`
-    the channel has 0.1.0, 0.2.0, 0.3.0
+    the channel `stable` has no version `0.9.9`
+    it has 0.1.0, 0.2.0, 0.3.0
     ");
     insta::assert_snapshot!(told(world.upgrade(None, Some("stabel")).unwrap_err()), @"
     `demo` has no channel `stabel`
@@ -111,8 +111,8 @@ fn bad_input_is_said_before_anything_is_changed() {
     `demo` has no channel `stabel`
     did you mean `stable`?
 
-    the channel has no version `0.1.1`
-    did you mean `0.1.0`?
+    the channel `stable` has no version `0.1.1`
+    it has 0.1.0, 0.2.0, 0.3.0
 
     no CatalogSource `katalog` can be seen from the namespace `ns`
     did you mean `catalog`?
@@ -120,7 +120,7 @@ fn bad_input_is_said_before_anything_is_changed() {
     the operator does not support the install mode AllNamespaces, only OwnNamespace, SingleNamespace
     choose the namespaces with --watch, or the operator's own with -n
 
-    operatorgroup/a of the namespace is about ns
+    operatorgroup/a of the namespace selects ns
     leave --watch out, or take another namespace for the operator
 
     the operator does not support the install mode AllNamespaces, only OwnNamespace, SingleNamespace

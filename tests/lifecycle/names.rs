@@ -144,7 +144,7 @@ fn of_six_hundred_candidates_ten_are_named() {
     let words =
         ["install", "demo", "-n", "ns", "--version", "7", "--simulate", "c.json", "--catalog-from", "cat"];
     let told = run(root.path(), &words, 1);
-    assert!(told.contains("the channel has 1.7.0, ") && told.contains(" and 590 more"), "{told}");
+    assert!(told.contains("it has 1.7.0, ") && told.contains(" and 590 more"), "{told}");
 }
 
 #[test]

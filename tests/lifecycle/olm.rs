@@ -13,6 +13,7 @@ use olmkit::lifecycle::olm::manifests::Release;
 use olmkit::lifecycle::olm::status;
 use olmkit::lifecycle::olm::uninstall::Uninstall;
 use olmkit::lifecycle::patch::merge;
+use olmkit::lifecycle::sources::{Add, Origin};
 use serde_json::{Value, json};
 
 use crate::release::{GROUP, manifests};
@@ -280,7 +281,7 @@ fn a_failed_installation_names_the_cause_and_removes_only_what_it_made() {
 fn an_olm_that_does_not_answer_is_not_installed() {
     let mut cluster = Bare { deaf: true, ..Bare::default() };
     let error = install(&mut cluster, &request("0.46.0")).unwrap_err().to_string();
-    assert_eq!(error, "timed out after 600 s waiting for catalog-operator to answer a Subscription");
+    assert_eq!(error, "timed out after 10m waiting for catalog-operator to answer a Subscription");
     assert!(!cluster.has("Namespace", "olmkit-probe"));
 }
 
@@ -536,6 +537,78 @@ fn an_olm_that_does_not_come_up_is_not_blamed_on_the_network() {
     let options = Options { timeout: Duration::from_secs(60), ..Options::default() };
     let mut engine = Engine::new(&mut cluster, &NoCatalogs, &told, options);
     let error = engine.install_olm(&request("0.46.0")).unwrap_err().to_string();
-    let of_deployment = error.strip_prefix("timed out after 60 s waiting for deployment/");
+    let of_deployment = error.strip_prefix("timed out after 1m waiting for deployment/");
     assert!(of_deployment.is_some_and(|rest| rest.ends_with("-operator in olm to be available")), "{error}");
+}
+
+#[test]
+fn a_namespace_that_is_being_deleted_is_refused_before_anything_is_made() {
+    for dry_run in [false, true] {
+        let mut cluster = Bare::default();
+        cluster.put(json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": "olm", "deletionTimestamp": "now", "finalizers": ["example.com/keep"]},
+        }));
+        let before = cluster.objects.clone();
+        let options = Options { dry_run, ..Options::default() };
+        let request = request("0.46.0");
+        let error = run(&mut cluster, options, |engine| engine.install_olm(&request)).0.unwrap_err();
+        let EngineError::Refused { what, help } = error else { panic!("{error}") };
+        assert_eq!(what, "the namespace `olm` is being deleted");
+        assert_eq!(
+            help.to_string(),
+            "wait until it is gone, then run the same command again\n\
+             `kubectl get namespace olm -o yaml` shows what holds it up"
+        );
+        assert_eq!(cluster.objects, before);
+    }
+}
+
+#[test]
+fn the_operators_that_keep_olm_are_uninstalled_by_name() {
+    let mut cluster = Bare::default();
+    install(&mut cluster, &request("0.46.0")).unwrap();
+    for number in 1..=7 {
+        cluster.put(json!({
+            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "Subscription",
+            "metadata": {"name": format!("redis-{number}"), "namespace": "redis"},
+            "spec": {"name": "redis", "channel": "stable", "source": "catalog", "sourceNamespace": "olm"},
+            "status": {"installedCSV": format!("redis-{number}.v1.0.0")},
+        }));
+    }
+    cluster.put(json!({
+        "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "ClusterServiceVersion",
+        "metadata": {"name": "redis-1.v1.0.0", "namespace": "redis"},
+    }));
+    let refused = run(&mut cluster, Options::default(), |engine| engine.uninstall_olm(&Uninstall::default()));
+    let EngineError::Refused { help, .. } = refused.0.unwrap_err() else { panic!("it is refused") };
+    let help = help.to_string();
+    assert!(help.starts_with("run `olmkit operator uninstall redis-1 -n redis`\n"), "{help}");
+    assert!(
+        help.contains("uninstall redis-5 -n redis`\nand 2 more: `olmkit operator list -A` shows them"),
+        "{help}"
+    );
+    assert!(help.ends_with("and their CRDs and custom resources stay"), "{help}");
+}
+
+#[test]
+fn a_catalog_on_a_cluster_without_olm_says_that_olm_is_missing() {
+    let wanted = Add {
+        name: "mine".into(),
+        namespace: "ns".into(),
+        origin: Origin::Image("r/catalog:v1".into()),
+        poll: None,
+        priority: None,
+        secrets: Vec::new(),
+        display_name: None,
+        publisher: None,
+        pod: None,
+        accept_missing_image: false,
+    };
+    let mut cluster = Bare::default();
+    let add = run(&mut cluster, Options::default(), |engine| engine.add_source(&wanted)).0.unwrap_err();
+    let list = run(&mut cluster, Options::default(), |engine| engine.sources(None)).0.unwrap_err();
+    assert_eq!(add.to_string(), list.to_string());
+    let EngineError::Cluster(error) = add else { panic!("{add}") };
+    assert_eq!(error.help().unwrap(), "there is no OLM on this cluster: install it first");
 }

@@ -1,11 +1,13 @@
 //! Rollbacks that are interrupted or do not wait: what they leave behind, and what the next one checks.
 
+use std::path::Path;
 use std::time::Duration;
 
 use olmkit::lifecycle::api::{Key, known};
 use olmkit::lifecycle::engine::{EngineError, Options};
 use olmkit::lifecycle::operator::Operator;
 use olmkit::lifecycle::rollback::Rollback;
+use olmkit::shell::Reach;
 use serde_json::{Value, json};
 
 use crate::world::{Memory, NS, World, demo, told};
@@ -136,6 +138,13 @@ fn after_a_rollback_that_timed_out_the_way_back_is_open() {
     );
     let status = world.run(|engine, _| engine.status("demo", None).unwrap());
     assert_eq!((status.is_well(), status.problems), (false, vec![resume.to_owned()]));
+    // What is printed acts on the same cluster.
+    let options = Options { reach: Reach::simulated(Some(Path::new("c.json"))), ..Options::default() };
+    let status = world.run_with(options, |engine, _| engine.status("demo", None).unwrap());
+    assert_eq!(
+        status.problems,
+        [resume.replace("demo.v0.1.0` to resume", "demo.v0.1.0 --simulate c.json` to resume")]
+    );
     // Forward of what was there it does not go.
     let newer = told(rollback(&mut world, "0.3.0", Options::default()).unwrap_err());
     assert_eq!(
@@ -212,4 +221,14 @@ fn a_bundle_that_cannot_be_read_is_named_with_its_image_and_its_cause() {
     let told = causes(rollback(&mut world, "0.1.0", Options::default()).unwrap_err());
     assert_eq!(told, [first, format!("the image `{image}` does not exist")]);
     assert_eq!(world.cluster.save(), before, "something was changed");
+}
+
+#[test]
+fn a_dry_run_says_that_custom_resources_would_be_kept() {
+    let mut world = world();
+    let options = Options { dry_run: true, ..Options::default() };
+    rollback(&mut world, "0.2.0", options).unwrap();
+    let said = world.said.borrow().join("\n");
+    assert!(said.contains("1 custom resources would be kept in ns-demo; "), "{said}");
+    assert!(said.contains("would restore them") && !said.contains("are kept"), "{said}");
 }

@@ -103,13 +103,15 @@ fn a_second_add_with_other_flags_keeps_what_the_first_one_set() {
 }
 
 #[test]
-fn a_catalog_without_a_pod_is_not_refreshed() {
+fn a_catalog_without_a_pod_is_touched_so_that_olm_makes_one() {
     // A cluster that has pods, but none of the catalog.
     let mut world = World::of("01").with(json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "ns"},
     }));
-    let refused = world.run(|engine, _| engine.refresh_source("catalog", Some("olm"))).unwrap_err();
-    assert!(told(refused).starts_with("catalogsource/catalog in olm has no pod\n"));
+    let source = world.run(|engine, _| engine.refresh_source("catalog", Some("olm"))).unwrap();
+    assert_eq!(source.state, "READY");
+    let said = world.said.borrow().join("\n");
+    assert!(said.contains("catalogsource/catalog in olm has no pod; touching it"), "{said}");
 }
 
 #[test]

@@ -297,3 +297,59 @@ fn in_memory_a_constraint_brings_its_dependency() {
     let catalog = package("app", "1.0.0", needs) + &package("db", "1.0.0", "");
     assert_eq!(csvs(&mut subscribed(&catalog, &["app"])), Vec::<String>::new());
 }
+
+/// A program of OLM that has been down for some time.
+fn down(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "olm"},
+        "spec": {"replicas": 0},
+    })
+}
+
+/// The same world, some minutes later.
+fn minutes_later(mut world: World) -> World {
+    let later = world.cluster.store().now() + Duration::from_secs(300);
+    world.cluster.run_until(later);
+    world
+}
+
+#[test]
+fn nothing_is_changed_while_olm_is_down() {
+    let mut world = minutes_later(World::of("01").with(down("catalog-operator")));
+    let error = told(world.install(demo(None)).unwrap_err());
+    assert!(error.starts_with("OLM does not run: deployment `catalog-operator`"), "{error}");
+    assert!(error.contains("[olm-not-running]") && error.contains("`olmkit olm status`"), "{error}");
+    for kind in [&known::SUBSCRIPTION, &known::OPERATOR_GROUP] {
+        assert!(world.names(kind).is_empty(), "something was made");
+    }
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let mut world = minutes_later(world.with(down("olm-operator")));
+    world.patch_subscription(json!({"spec": {"installPlanApproval": "Automatic"}}));
+    let before = world.subscription();
+    let error = told(world.upgrade(Some("0.2.0"), None).unwrap_err());
+    assert!(error.starts_with("OLM does not run: deployment `olm-operator`"), "{error}");
+    assert_eq!(world.subscription(), before);
+}
+
+#[test]
+fn an_olm_that_is_just_starting_is_waited_for() {
+    let mut world = minutes_later(World::of("01").with(down("catalog-operator")));
+    let key = Key::new(&known::DEPLOYMENT, "olm", "catalog-operator");
+    world.cluster.store().patch(&key, &json!({"spec": {"replicas": 1}})).unwrap();
+    assert_eq!(world.install(demo(Some("0.1.0"))).unwrap().installed_csv, "demo.v0.1.0");
+    let said = world.said.borrow().join("\n");
+    assert!(said.contains("[olm-not-running]; waiting for it (up to 1m)"), "{said}");
+}
+
+#[test]
+fn a_subscription_whose_catalog_is_gone_names_the_command_that_adds_it() {
+    let mut world = settled();
+    world.cluster.store().delete(&Key::new(&known::CATALOG_SOURCE, "olm", "catalog"));
+    let error = told(world.upgrade(None, None).unwrap_err());
+    assert_eq!(
+        error,
+        "the CatalogSource `catalog` is not in the namespace `olm`\n\
+         add it again: `olmkit source add catalog CATALOG -n olm`"
+    );
+}

@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::image::Access;
 use crate::lifecycle::channel_test::Report;
-use crate::lifecycle::channel_test::{Samples, Settings, Spectator, prepare, run as run_tests};
+use crate::lifecycle::channel_test::{Samples, Settings, Spectator, Unprepared, prepare, run as run_tests};
 use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::engine::{Account, Catalogs as _, ContentError, Progress};
 use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
@@ -69,7 +69,7 @@ pub struct Tested {
     pub unwritten: Option<Failure>,
 }
 
-/// Tests the channels of a package. `making` hears how a cluster is made for it.
+/// Tests the channels of a package. `making` hears what comes before the tests, such as how a cluster is made for them.
 ///
 /// # Errors
 /// The cluster is not free for it, or something that is needed cannot be read; nothing was changed then. What ends a run that has
@@ -100,7 +100,7 @@ pub fn run(
         simulated::place(&mut cluster, &request.target, true)?;
         let mut sources = simulated::serve(&mut cluster, &request.target, access)?;
         read_bundles(&mut cluster, &mut sources, &request, access)?;
-        test(&mut cluster, &sources, &request, spectator, &Reach::simulated(None))?
+        test(&mut cluster, &sources, &request, spectator, making, &Reach::simulated(None))?
     } else {
         if let Some(image) = &request.settings.catalog_image {
             registry_image(image).map_err(Failure::usage)?;
@@ -115,9 +115,9 @@ pub fn run(
                     request.settings.catalog_image = Some(image);
                     request.settings.catalog_dir = Some(directory);
                 }
-                on_real_cluster(&request, stocked, access, spectator, left)
+                on_real_cluster(&request, stocked, access, spectator, making, left)
             })?,
-            None => on_real_cluster(&request, &Stocked::default(), access, spectator, left)?,
+            None => on_real_cluster(&request, &Stocked::default(), access, spectator, making, left)?,
         }
     };
     Ok(tested)
@@ -128,12 +128,13 @@ fn on_real_cluster(
     stocked: &Stocked,
     access: &Access,
     spectator: &dyn Spectator,
+    making: &dyn Progress,
     left: Duration,
 ) -> Result<Tested, Failure> {
     let context = request.target.contexts.first();
     let mut cluster = connect_to(&request.target, context, left)?;
     let sources = Sources::new(request.target.catalog_from.clone(), access.clone()).with(stocked);
-    test(&mut cluster, &sources, request, spectator, &request.target.choice(context).reach())
+    test(&mut cluster, &sources, request, spectator, making, &request.target.choice(context).reach())
 }
 
 fn test(
@@ -141,11 +142,12 @@ fn test(
     sources: &Sources,
     request: &ChannelTest,
     spectator: &dyn Spectator,
+    making: &dyn Progress,
     reach: &Reach,
 ) -> Result<Tested, Failure> {
     let settings = &request.settings;
-    let prepared = prepare(cluster, sources, spectator, settings).map_err(|error| {
-        let failure = failure(error, &Account::default()).on(reach);
+    let prepared = prepare(cluster, sources, making, settings).map_err(|Unprepared { error, awaited }| {
+        let failure = failure(*error, &Account { awaited, ..Account::default() }).on(reach);
         // No test has failed: none was begun.
         let exit = if failure.exit == Exit::Failed { Exit::Usage } else { failure.exit };
         Failure { exit, ..failure }

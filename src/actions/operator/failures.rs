@@ -2,14 +2,19 @@
 
 use std::error::Error;
 
-use super::Verb;
+use serde_json::Value;
+
 use super::sources::FailureSource;
+use super::{SourceVerb, Verb};
 use crate::exit::{Exit, Failure};
+use crate::lifecycle::api::known;
 use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::decide::Stuck;
 use crate::lifecycle::doctor::{self, Scope, diagnose};
 use crate::lifecycle::engine::{Account, ContentError, EngineError, Planned};
+use crate::lifecycle::sources::Origin;
 use crate::sentence::{Help, Sentence};
+use crate::shell::command;
 
 /// Whether a verb timed out before the doctor had found out why.
 pub(super) fn is_unexplained(failure: &Failure) -> bool {
@@ -18,7 +23,13 @@ pub(super) fn is_unexplained(failure: &Failure) -> bool {
 }
 
 /// Names the root cause of a wait that timed out, and its repairs, if the doctor finds one.
-pub(super) fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Failure) -> Failure {
+pub(super) fn explained(cluster: &mut dyn Cluster, verb: &Verb, failure: Failure) -> Failure {
+    if let Verb::Source(verb) = verb {
+        return match unconnected(cluster, verb) {
+            Ok(Some(found)) => with_cause(failure, found),
+            _ => failure,
+        };
+    }
     let Some((name, namespace)) = verb.subject() else { return failure };
     let scope = Scope { name: Some(name), namespace };
     let now = cluster.time_of_day();
@@ -27,12 +38,47 @@ pub(super) fn explained(cluster: &mut dyn Cluster, verb: &Verb, mut failure: Fai
     let (Some(cause), Some(operator)) = (diagnosis.causes.first(), diagnosis.operators.first()) else {
         return failure;
     };
-    let found = Stuck::of(cause, &operator.namespace);
+    with_cause(failure, Stuck::of(cause, &operator.namespace))
+}
+
+fn with_cause(mut failure: Failure, found: Stuck) -> Failure {
     if let Some(EngineError::TimedOut { suspicion, .. }) = failure.error.downcast_mut::<EngineError>() {
         failure.help = found.help.clone().and(failure.help.into_sentences());
         *suspicion = Some(found);
     }
     failure
+}
+
+/// Why OLM is not connected to a catalog that was waited for: it does not run, or the catalog has no pod.
+fn unconnected(cluster: &mut dyn Cluster, verb: &SourceVerb) -> Result<Option<Stuck>, ClusterError> {
+    let (name, namespace, has_pod) = match verb {
+        SourceVerb::Add { wanted, .. } => {
+            (&wanted.name, Some(wanted.namespace.as_str()), !matches!(wanted.origin, Origin::Address(_)))
+        }
+        SourceVerb::Refresh { name, namespace } => (name, namespace.as_deref(), true),
+        _ => return Ok(None),
+    };
+    let now = cluster.time_of_day();
+    if let Some(cause) = doctor::olm_fault(cluster, now)? {
+        return Ok(Some(Stuck::of_olm(&cause)));
+    }
+    let pods = cluster.list(&known::POD, namespace)?;
+    let is_own = |pod: &Value| {
+        pod.pointer("/metadata/labels").is_some_and(|labels| labels["olm.catalogSource"] == name.as_str())
+    };
+    if !has_pod || pods.iter().any(is_own) {
+        return Ok(None);
+    }
+    let mut help = vec![Sentence::step(
+        command!("olmkit olm status"),
+        "shows whether OLM runs: it makes the catalog's pod",
+    )];
+    let effect = "shows what refused the pod, if something did";
+    help.extend(
+        namespace.map(|namespace| Sentence::step(command!("kubectl get events -n {}", namespace), effect)),
+    );
+    let sentence = format!("catalogsource/{name} has no pod: OLM has made none");
+    Ok(Some(Stuck { code: "catalog-pod-missing", sentence, help: help.into() }))
 }
 
 /// What is said when a verb was interrupted before it did something.
@@ -136,4 +182,48 @@ pub(in crate::actions) fn failure(error: EngineError, account: &Account) -> Fail
         (false, _) => {}
     }
     Failure { exit, error: Box::<dyn Error + Send + Sync>::from(error), place: None, help }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::lifecycle::simulate::{Registry, Simulation};
+
+    /// What is said of a catalog that OLM was not connected to in time.
+    fn told(objects: Vec<Value>) -> String {
+        let mut cluster = Simulation::new(Registry::default());
+        for object in objects {
+            cluster.store().create(object).unwrap();
+        }
+        cluster.run_until(Duration::from_secs(300));
+        let verb = Verb::Source(SourceVerb::Refresh { name: "p".into(), namespace: Some("olm".into()) });
+        let awaited = "catalogsource/p in olm to be READY; it is not connected yet".to_owned();
+        let error = EngineError::TimedOut { after: Duration::from_secs(300), awaited, suspicion: None };
+        let failure = explained(&mut cluster, &verb, failure(error, &Account::default()));
+        format!("{failure}\n{}\n{}", failure.causes().join("\n"), failure.help)
+    }
+
+    #[test]
+    fn a_catalog_that_olm_is_not_connected_to_in_time_is_explained() {
+        let catalog_operator = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "catalog-operator", "namespace": "olm"}, "spec": {"replicas": 0},
+        });
+        let said = told(vec![catalog_operator]);
+        let timed_out =
+            "timed out after 5m waiting for catalogsource/p in olm to be READY; it is not connected yet\n";
+        assert!(said.starts_with(timed_out), "{said}");
+        assert!(
+            said.contains("deployment `catalog-operator` in the namespace `olm` has no available pod"),
+            "{said}"
+        );
+        assert!(said.contains("`olmkit olm status`"), "{said}");
+        let said = told(Vec::new());
+        assert!(said.contains("catalogsource/p has no pod: OLM has made none"), "{said}");
+        assert!(said.contains("`olmkit olm status`"), "{said}");
+    }
 }

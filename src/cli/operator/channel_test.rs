@@ -101,6 +101,11 @@ struct ClusterFlags {
     registry: ConnectionFlags,
 }
 
+/// What cannot be given with --kind. It is named for each flag that requires --kind too: a required flag that conflicts with another one
+/// is not asked for.
+const WITHOUT_KIND: [&str; 7] =
+    ["simulate", "context", "kubeconfig", "catalog", "adopt", "dry_run", "as_user"];
+
 /// A cluster that is made for the test.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cluster of its own")]
@@ -108,25 +113,25 @@ struct ClusterFlags {
 #[command(group = ArgGroup::new("kind_catalog").multiple(true).args(["catalog_image", "catalog_from"]))]
 struct KindFlags {
     /// Test on a new cluster, which kind creates and deletes; OLM is installed on it. Needs --catalog-image or --catalog-from
-    #[arg(long, requires = "kind_catalog", conflicts_with_all = ["simulate", "context", "kubeconfig", "catalog", "adopt", "dry_run", "as_user"])]
+    #[arg(long, requires = "kind_catalog", conflicts_with_all = WITHOUT_KIND)]
     kind: bool,
     /// Configuration file for kind, such as one that sets up a local registry
-    #[arg(long, value_name = "FILE", requires = "kind")]
+    #[arg(long, value_name = "FILE", requires = "kind", conflicts_with_all = WITHOUT_KIND)]
     kind_config: Option<PathBuf>,
     /// OLM release to install on it
-    #[arg(long, value_name = "VERSION", requires = "kind", value_parser = release, default_value = "0.46.0")]
+    #[arg(long, value_name = "VERSION", requires = "kind", conflicts_with_all = WITHOUT_KIND, value_parser = release, default_value = "0.46.0")]
     olm_version: String,
     /// Manifests of OLM instead of a download: files, or directories with files
-    #[arg(long, value_name = "FILE|DIR", requires = "kind", num_args = 1.., conflicts_with = "olm_version")]
+    #[arg(long, value_name = "FILE|DIR", requires = "kind", num_args = 1.., conflicts_with = "olm_version", conflicts_with_all = WITHOUT_KIND)]
     olm_manifests: Vec<PathBuf>,
     /// Push an image, such as that of an operator, to a registry of the test, where the nodes find it as REFERENCE; repeat for several
-    #[arg(long, value_name = "REFERENCE=IMAGE", requires = "kind", value_parser = stocked)]
+    #[arg(long, value_name = "REFERENCE=IMAGE", requires = "kind", conflicts_with_all = WITHOUT_KIND, value_parser = stocked)]
     push_image: Vec<(String, Place)>,
     /// Image of that registry
-    #[arg(long, value_name = "REFERENCE", requires = "kind", default_value = REGISTRY)]
+    #[arg(long, value_name = "REFERENCE", requires = "kind", conflicts_with_all = WITHOUT_KIND, default_value = REGISTRY)]
     registry_image: String,
     /// Keep the cluster and the registry
-    #[arg(long, requires = "kind")]
+    #[arg(long, requires = "kind", conflicts_with_all = WITHOUT_KIND)]
     keep: bool,
 }
 
@@ -182,9 +187,25 @@ struct Waiting {
     /// How long custom resources may take to settle, and conditions to be good again after a hop
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "2m")]
     sample_timeout: Duration,
-    /// How long a version must stay healthy, and custom resources unchanged
-    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "5s")]
-    settle: Duration,
+    /// How long a version must stay healthy, and custom resources unchanged [default: 5s, or half of a shorter --step-timeout]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    settle: Option<Duration>,
+}
+
+/// How long a version must stay healthy where nobody says.
+const SETTLE: Duration = Duration::from_secs(5);
+
+impl Waiting {
+    fn settle(&self) -> Result<Duration, Failure> {
+        match self.settle {
+            Some(settle) if settle >= self.step_timeout => {
+                Err(Failure::usage("--settle must be shorter than --step-timeout")
+                    .help("give less --settle, or more --step-timeout"))
+            }
+            Some(settle) => Ok(settle),
+            None => Ok(SETTLE.min(self.step_timeout / 2)),
+        }
+    }
 }
 
 /// An older catalog.
@@ -233,10 +254,7 @@ const MAX_NAMESPACE: usize = 63;
 impl Test {
     pub(super) fn run(self) -> Result<Box<dyn Answer>, Failure> {
         let Self { cluster, waiting, .. } = self;
-        if waiting.settle >= waiting.step_timeout {
-            return Err(Failure::usage("--settle must be shorter than --step-timeout")
-                .help("give less --settle, or more --step-timeout"));
-        }
+        let settle = waiting.settle()?;
         let junit = self.junit.as_deref();
         let junit = junit.map(|path| ReportFile::check(path, "a JUnit report", is_junit)).transpose()?;
         let own: String =
@@ -263,7 +281,7 @@ impl Test {
             sample_timeout: waiting.sample_timeout,
             step: Options {
                 timeout: waiting.step_timeout,
-                settle: waiting.settle,
+                settle,
                 wait: true,
                 dry_run: waiting.dry_run,
                 ..Options::default()

@@ -17,7 +17,7 @@ use crate::lifecycle::api::{
     CatalogSource, ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, Subscription, known,
     label, made_here,
 };
-use crate::lifecycle::cluster::Cluster;
+use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::contents::Contents;
 use crate::lifecycle::engine::{Catalogs, Engine, EngineError, Options, Progress};
 use crate::lifecycle::install::{Install, modes};
@@ -110,12 +110,34 @@ pub struct Prepared {
     pub(super) note: Option<Marker>,
 }
 
+/// Why a run cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Unprepared {
+    /// Why.
+    pub error: Box<EngineError>,
+    /// What was waited for; empty when nothing was.
+    pub awaited: String,
+}
+
+impl From<EngineError> for Unprepared {
+    fn from(error: EngineError) -> Self {
+        Self { error: error.into(), awaited: String::new() }
+    }
+}
+
+impl From<Unprepared> for EngineError {
+    fn from(unprepared: Unprepared) -> Self {
+        *unprepared.error
+    }
+}
+
 /// The note that a run has left which was killed; none where there was none.
 fn left_note(
     cluster: &mut dyn Cluster,
     progress: &dyn Progress,
     settings: &Settings,
-) -> Result<Option<Marker>, EngineError> {
+) -> Result<Option<Marker>, Unprepared> {
     let namespace = settings.namespace.as_str();
     let look = |cluster: &mut dyn Cluster| -> Result<Option<Marker>, EngineError> {
         let found = cluster.get(&known::CONFIG_MAP, namespace, marker::NAME)?;
@@ -124,22 +146,32 @@ fn left_note(
     let first = look(cluster)?;
     let Some(note) = first.as_ref().filter(|_| !settings.simulated) else { return Ok(first) };
     let begun = cluster.now();
+    let earlier = format!("the earlier run in `{namespace}`");
     progress.said(
         Duration::ZERO,
-        &format!(
-            "an earlier run of `operator test` has left a note in `{namespace}`; waiting {} s to see whether it is still at work",
-            LEASE.as_secs()
-        ),
+        &format!("waiting for {earlier} (up to {} s): it was killed, or is still at work", LEASE.as_secs()),
     );
+    let while_waiting = |error: EngineError| {
+        let awaited = format!("{earlier}, which takes up to {} s", LEASE.as_secs());
+        let error = match error {
+            EngineError::Cluster(ClusterError::TimedOut { limit, .. }) => {
+                EngineError::TimedOut { after: limit, awaited: awaited.clone(), suspicion: None }
+            }
+            error => error,
+        };
+        Unprepared { error: error.into(), awaited }
+    };
     loop {
-        match look(cluster)? {
+        match look(cluster).map_err(while_waiting)? {
             // It came to its end meanwhile.
             None => return Ok(None),
             Some(found) if (&found.holder, found.renewed) != (&note.holder, note.renewed) => {
-                return Err(marker::at_work(namespace));
+                return Err(marker::at_work(namespace).into());
             }
             Some(_) if cluster.now().saturating_sub(begun) >= LEASE => return Ok(first),
-            Some(_) => drop(cluster.wait(Duration::from_secs(1))?),
+            Some(_) => {
+                cluster.wait(Duration::from_secs(1)).map_err(|error| while_waiting(error.into()))?;
+            }
         }
     }
 }
@@ -153,7 +185,7 @@ pub fn prepare(
     catalogs: &dyn Catalogs,
     progress: &dyn Progress,
     settings: &Settings,
-) -> Result<Prepared, EngineError> {
+) -> Result<Prepared, Unprepared> {
     let mut engine = Engine::new(cluster, catalogs, progress, settings.step.clone());
     let request = Install {
         package: settings.package.clone(),
@@ -167,7 +199,7 @@ pub fn prepare(
             let source = engine.source(&request)?;
             (source.catalog.key(), source.offer)
         }
-        Err(misfit) => return Err(EngineError::refused(misfit.to_string())),
+        Err(misfit) => return Err(EngineError::refused(misfit.to_string()).into()),
     };
     let catalog = (catalog.namespace, catalog.name);
     let package = offer.packages.get(&settings.package);

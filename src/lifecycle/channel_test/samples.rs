@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use olmkit_bundle::csv::GroupVersionKind;
 use olmkit_bundle::csv::annotation::ALM_EXAMPLES;
+use olmkit_bundle::suggest::{did_you_mean, some_of};
 use serde_json::{Value, json};
 
 use crate::lifecycle::api::{ClusterServiceVersion, Key, Named as _, Resource, known, label, resource_of};
@@ -89,8 +90,24 @@ pub(super) fn check_served(
                     })
             }
         };
-        if bundles.is_empty() || is_served {
+        if bundles.is_empty() {
             continue;
+        }
+        if is_served {
+            known_fields(catalogs, &bundles, object)?;
+            continue;
+        }
+        let kinds: BTreeSet<&str> = provided.iter().map(|one| one.kind.as_str()).collect();
+        if !kinds.is_empty() && resource_of(object).is_none() && !kinds.contains(key.kind.as_str()) {
+            let help = did_you_mean(&key.kind, kinds.iter().copied())
+                .unwrap_or_else(|| format!("they have {}", some_of(&key.kind, kinds.iter().copied())));
+            return Err(EngineError::refused_help(
+                format!(
+                    "the versions that are tested have no kind `{}`, which the sample {key} has",
+                    key.kind
+                ),
+                help,
+            ));
         }
         let served: Vec<String> = provided
             .iter()
@@ -107,6 +124,42 @@ pub(super) fn check_served(
         ));
     }
     Ok(())
+}
+
+/// Refuses a sample with fields that no version has: an API server would drop them without a word. What cannot be read here is taken to
+/// have them.
+fn known_fields(
+    catalogs: &dyn Catalogs,
+    bundles: &[(&String, &OfferedBundle)],
+    object: &Value,
+) -> Result<(), EngineError> {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let mut unknown = Vec::new();
+    // Newer versions have more fields.
+    for (name, bundle) in bundles.iter().rev() {
+        let Ok(manifests) = catalogs.manifests(name, bundle) else { return Ok(()) };
+        let Some((_, Some(crd))) = kind_of(&manifests, object) else { continue };
+        let crd =
+            manifests.iter().find(|one| one["kind"] == known::CRD.kind.as_str() && Key::of(one).name == crd);
+        let Some(schema) = crd.and_then(|crd| schema_of(crd, version)) else { continue };
+        let dropped = judge(schema, object).dropped;
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        unknown = if unknown.is_empty() { dropped } else { unknown };
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(EngineError::refused_help(
+        format!(
+            "the sample {} has fields that no version that is tested has: {}",
+            Key::of(object),
+            brief_list(&unknown)
+        ),
+        "correct their names: an API server drops fields that it does not know",
+    ))
 }
 
 /// The examples that a ClusterServiceVersion carries.

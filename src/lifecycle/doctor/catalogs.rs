@@ -176,6 +176,15 @@ fn unreachable(seen: &Observation, catalog: Doc<'_>, has_pod: bool) -> Option<Ca
         cause = cause.shown(catalog, "status.connectionState.address", address, None);
     }
     let namespace = catalog.namespace();
+    if is_podless {
+        return Some(cause.repair(
+            command!("olmkit olm status"),
+            "shows whether OLM runs: it makes the catalog's pod",
+        ).safe_repair(
+            command!("olmkit source refresh {} -n {}", catalog.name(), namespace),
+            "once OLM runs: makes it look at the CatalogSource again and start a pod; operators that are installed are not touched",
+        ));
+    }
     Some(if has_pod {
         cause
             .repair(

@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::doc::Doc;
 use super::lean::{lean, metadata_of};
 use super::observation::Observation;
-use super::{Scope, State, diagnose, unpack, workloads};
+use super::{Cause, Scope, State, diagnose, namespaces, unpack, workloads};
 use crate::lifecycle::api::{Resource, known, label};
 use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
+use crate::lifecycle::olm::{CATALOG_OPERATOR, OLM_OPERATOR};
 
 /// From so many namespaces on, all of the cluster are asked for at once.
 const MANY: usize = 8;
@@ -53,6 +54,34 @@ pub fn observe(
     let mut seen = Observation::new();
     list(cluster, &mut seen, &known::SUBSCRIPTION, scope.namespace.as_deref())?;
     complete(cluster, seen, scope, now)
+}
+
+/// Why OLM does not run, where its Deployments may be looked at; none while it runs, and where they cannot be seen.
+///
+/// # Errors
+/// The cluster does not answer.
+pub fn olm_fault(cluster: &mut dyn Cluster, now: i64) -> Result<Option<Cause>, ClusterError> {
+    let mut seen = Observation::new();
+    for name in [CATALOG_OPERATOR, OLM_OPERATOR] {
+        let fields = format!("metadata.name={name}");
+        let selection = Selection { fields: &fields, page: 200, ..ALL };
+        let mut found = Vec::new();
+        let listed = cluster.each(&known::DEPLOYMENT, None, &selection, &mut |object| {
+            if Doc(&object).name() == name {
+                found.push(object);
+            }
+        });
+        match listed {
+            Err(ClusterError::Forbidden { .. } | ClusterError::NotServed { .. }) => return Ok(None),
+            listed => listed?,
+        }
+        // Another one of this name may be left somewhere.
+        if found.iter().all(|one| Doc(one).number("/status/availableReplicas").unwrap_or(0) == 0) {
+            found.into_iter().for_each(|object| seen.put(object));
+        }
+    }
+    seen.at(now, 0);
+    Ok(namespaces::olm(&seen))
 }
 
 /// Lists a kind of OLM's for an observation.

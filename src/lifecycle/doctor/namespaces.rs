@@ -83,6 +83,7 @@ pub(super) fn olm(seen: &Observation) -> Option<Cause> {
                 "0",
                 down.condition("Available").and_then(|one| one.since),
             )
+            .repair(command!("olmkit olm status"), "shows OLM's programs, its CRDs and its catalogs")
             .repair(
                 command!("kubectl -n {} logs deployment/{} --tail 50", namespace, name),
                 "shows why it does not run; operators that are installed run on without OLM",

@@ -84,6 +84,8 @@ fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
         "installplan/{name} in the namespace `{namespace}` waits for approval (RequiresApproval) to install {}{why}",
         csvs.join(" and ")
     );
+    let is_for = |one: &&Doc<'_>| csvs.contains(&format!("`{}`", one.text("/status/currentCSV")));
+    let own = subscriptions.iter().find(is_for).or(subscriptions.first()).map(|one| one.name());
     let mut cause = Cause::new(&codes::APPROVAL_REQUIRED, plan.reference(), text)
         .shown(plan, "status.phase", "RequiresApproval", plan.created())
         .shown(plan, "spec.approved", "false", None);
@@ -100,10 +102,12 @@ fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
                  'custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name'", namespace, name),
             "lists what the plan creates and changes; nothing is changed by that",
         )
+        .or_own(own.map(|own| command!("olmkit operator plan {} -n {}", own, namespace)))
         .repair(
             command!("kubectl -n {} patch installplan.operators.coreos.com {} --type merge -p '{\"spec\":{\"approved\":true}}'", namespace, name),
             format!("approves the plan: it installs all of {}", csvs.join(" and ")),
         )
+        .or_own(own.map(|own| command!("olmkit operator approve {} -n {}", own, namespace)))
 }
 
 /// The commands that retry a plan in place.

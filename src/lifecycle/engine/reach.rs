@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::api::{Approval, Named, Object, Subscription, SubscriptionState, known, label};
 use super::super::checks::{self, Check};
-use super::super::cluster::ClusterError;
+use super::super::cluster::{ClusterError, span};
 use super::super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
 use super::super::doctor::{self, Diagnosis, Scope, diagnose};
 use super::super::health;
@@ -260,6 +260,43 @@ impl Engine<'_> {
         match diagnosis.causes.iter().find(|cause| doctor::BLOCKING.contains(&cause.code)) {
             Some(cause) => Err(EngineError::Stuck(Stuck::of(cause, namespace))),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses while OLM itself does not run: nothing would come of what is written. It may just be starting, so it is waited for; where
+    /// nothing is waited for, that is only told.
+    ///
+    /// # Errors
+    /// It does not run, or the cluster does not answer.
+    pub fn olm_runs(&mut self) -> Result<(), EngineError> {
+        let limit = GRACE.min(self.deadline().saturating_sub(self.cluster.now()));
+        let deadline = self.cluster.now() + limit;
+        let mut seen: Option<Stuck> = None;
+        loop {
+            let today = self.cluster.time_of_day();
+            let found = match doctor::olm_fault(self.cluster, today) {
+                Err(error) => return Err(self.while_waiting(error.into(), seen)),
+                Ok(found) => found,
+            };
+            let Some(cause) = found else {
+                self.waits_no_more();
+                return Ok(());
+            };
+            let stuck = Stuck::of_olm(&cause);
+            if !self.options.wait || self.options.dry_run {
+                self.say(stuck.sentence);
+                return Ok(());
+            }
+            let now = self.cluster.now();
+            if now >= deadline {
+                return Err(EngineError::Stuck(stuck));
+            }
+            if seen.is_none() {
+                self.say(format!("{}; waiting for it (up to {})", stuck.sentence, span(limit)));
+                self.waits_for("OLM to run".to_owned());
+            }
+            seen = Some(stuck);
+            self.cluster.wait((deadline - now).min(EXAMINE))?;
         }
     }
 

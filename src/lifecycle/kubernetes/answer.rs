@@ -1,12 +1,17 @@
 //! What the answers of an API server mean, and what comes instead of one.
 
+use std::error::Error;
 use std::time::Duration;
 
+use http::StatusCode;
 use kube::core::Status;
+use rustls::CertificateError;
+use rustls::pki_types::UnixTime;
 
 use super::bounded::TooLarge;
 use crate::lifecycle::api::{Key, Resource};
-use crate::lifecycle::cluster::{ClusterError, Said};
+use crate::lifecycle::cluster::{BadCertificate, ClusterError, Said};
+use crate::moment;
 
 /// Nothing came back for a request.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +47,7 @@ pub(super) fn is_answer(error: &kube::Error) -> bool {
 /// Whether the server could not even be reached: nobody listens, it has no address, it shows no certificate that is trusted,
 /// or it says nothing.
 pub(super) fn is_about_reaching(error: &kube::Error) -> bool {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
         let connecting = error
             .downcast_ref::<hyper_util::client::legacy::Error>()
@@ -57,7 +62,7 @@ pub(super) fn is_about_reaching(error: &kube::Error) -> bool {
 
 /// Whether the answer did not end.
 pub(super) fn is_too_large(error: &kube::Error) -> bool {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
         if error.is::<TooLarge>() {
             return true;
@@ -77,9 +82,64 @@ pub(super) fn passing(status: &Status) -> Passing {
     }
 }
 
+/// What is wrong with the certificate of a server, if that is why no answer came.
+fn bad_certificate(error: &kube::Error) -> Option<BadCertificate> {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
+            return Some(judged(fault));
+        }
+        // TLS faults come wrapped in `io::Error`s, whose `source` skips what they wrap.
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match wrapped {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn judged(fault: &CertificateError) -> BadCertificate {
+    const RENEW: &str =
+        "have the certificate renewed by whoever runs the cluster, and check the clock of this machine";
+    const TRUST: &str = "check `certificate-authority` of the cluster in the kubeconfig: it must be the CA that signed the server's certificate";
+    let at = |time: &UnixTime| {
+        moment::format(i64::try_from(time.as_secs()).unwrap_or(i64::MAX / 1_000).saturating_mul(1_000))
+    };
+    let (what, help) = match fault {
+        CertificateError::Expired => ("the server's certificate has expired".to_owned(), RENEW),
+        CertificateError::ExpiredContext { not_after, .. } => {
+            (format!("the server's certificate expired on {}", at(not_after)), RENEW)
+        }
+        CertificateError::NotValidYet => ("the server's certificate is not valid yet".to_owned(), RENEW),
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            (format!("the server's certificate is not valid before {}", at(not_before)), RENEW)
+        }
+        CertificateError::UnknownIssuer => (
+            "the server's certificate is signed by an authority that the kubeconfig does not name".to_owned(),
+            TRUST,
+        ),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => (
+            format!("the server's {fault}"),
+            "name the server in the kubeconfig as its certificate does, or set `tls-server-name` there",
+        ),
+        // It has no variant of its own, and its type is not shown.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => (
+            "the server's certificate is a CA certificate: it must be a server certificate that the CA signed"
+                .to_owned(),
+            "have a certificate for the server signed by that CA, which the kubeconfig then names as `certificate-authority`",
+        ),
+        other => (format!("the server's certificate is not accepted: {other}"), TRUST),
+    };
+    BadCertificate { what, help }
+}
+
 /// The innermost reason: those around it only say that something went wrong.
 fn innermost(error: &kube::Error) -> String {
-    let mut innermost: &dyn std::error::Error = error;
+    if let Some(bad) = bad_certificate(error) {
+        return bad.what;
+    }
+    let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
@@ -88,7 +148,12 @@ fn innermost(error: &kube::Error) -> String {
 
 /// An answer in a line.
 fn line(status: &Status) -> String {
-    let words = [status.code.to_string(), status.reason.clone()].join(" ");
+    let known = StatusCode::from_u16(status.code).ok().and_then(|code| code.canonical_reason());
+    let words = match (status.code, status.reason.as_str()) {
+        (429, _) => "rate limited (429)".to_owned(),
+        (code, "") => format!("{code} {}", known.unwrap_or_default()),
+        (code, reason) => format!("{code} {reason}"),
+    };
     match status.message.trim() {
         "" => words.trim().to_owned(),
         message => format!("{}: {message}", words.trim()),
@@ -98,6 +163,9 @@ fn line(status: &Status) -> String {
 /// What was heard last, for a message that the time is over; none when nothing was.
 pub(super) fn heard(server: &str, error: &kube::Error) -> Option<Said> {
     match error {
+        kube::Error::Api(status) if status.code == 429 => {
+            Some(Said(format!("`{server}` answers: {}", line(status))))
+        }
         kube::Error::Api(status) => Some(Said(format!("`{server}` answers {}", line(status)))),
         error if is_about_reaching(error) => None,
         error => Some(Said(format!("the connection to `{server}` broke: {}", innermost(error)))),
@@ -127,7 +195,11 @@ pub(super) fn fault(error: kube::Error, server: &str, context: &str, asked: Aske
         return ClusterError::Invalid { server, source: Said(what.to_owned()) };
     }
     let kube::Error::Api(status) = error else {
-        return ClusterError::Unreachable { server, source: innermost(&error).into() };
+        let source = match bad_certificate(&error) {
+            Some(bad) => bad.into(),
+            None => innermost(&error).into(),
+        };
+        return ClusterError::Unreachable { server, source };
     };
     let said = Said(line(&status));
     let Status { code, reason, message, .. } = *status;
@@ -168,6 +240,36 @@ mod tests {
         let asked = Asked { verb, resource: &known::SUBSCRIPTION, namespace: Some("kg"), key: Some(&key) };
         let error = fault(kube::Error::Api(status), "https://server", "team", asked);
         format!("{error}\n{}", error.help().unwrap_or_default()).trim_end().to_owned()
+    }
+
+    #[test]
+    fn a_rate_limit_and_a_status_without_words_are_told_by_their_code() {
+        let said = |code, message: &str| line(&Status::failure(message, "").with_code(code));
+        assert_eq!(said(429, ""), "rate limited (429)");
+        assert_eq!(said(429, "try again later"), "rate limited (429): try again later");
+        assert_eq!(said(503, ""), "503 Service Unavailable");
+        assert!(matches!(passing(&Status::failure("", "").with_code(429)), Passing::While));
+    }
+
+    #[test]
+    fn a_bad_certificate_is_told_without_the_words_of_our_library() {
+        let seconds = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let (time, not_after) = (seconds(1_795_663_284), seconds(1_609_459_200));
+        let expired = judged(&CertificateError::ExpiredContext { time, not_after });
+        assert_eq!(expired.what, "the server's certificate expired on 2021-01-01T00:00:00Z");
+        #[derive(Debug, thiserror::Error)]
+        #[error("CaUsedAsEndEntity")]
+        struct CaUsedAsEndEntity;
+        let other = rustls::OtherError(std::sync::Arc::new(CaUsedAsEndEntity));
+        let io = std::io::Error::other(rustls::Error::InvalidCertificate(CertificateError::Other(other)));
+        let key = Key::new(&known::SUBSCRIPTION, "kg", "demo");
+        let asked = Asked { verb: "get", resource: &known::SUBSCRIPTION, namespace: None, key: Some(&key) };
+        let error = fault(kube::Error::Service(Box::new(io)), "https://server", "", asked);
+        assert_eq!(
+            error.source().unwrap().to_string(),
+            "the server's certificate is a CA certificate: it must be a server certificate that the CA signed"
+        );
+        assert!(error.help().unwrap().starts_with("have a certificate for the server signed"));
     }
 
     #[test]

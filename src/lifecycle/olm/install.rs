@@ -35,6 +35,7 @@ impl Engine<'_> {
         let parts = release.labelled();
         self.only_one(release)?;
         let found = self.found(&parts)?;
+        not_going(&parts, &found)?;
         self.not_of_others(&parts, &found, request.adopt)?;
         self.not_newer(&found, release)?;
         let verbs = ["create", "patch"];
@@ -277,4 +278,27 @@ impl Engine<'_> {
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         self.say(format!("OLM works, but {name} is not READY{why}; --without-catalogs leaves catalogs out"));
     }
+}
+
+/// Refuses namespaces that are being deleted: nothing can be created in them, and nobody can say where else OLM goes.
+fn not_going(parts: &[Part], found: &[Option<Value>]) -> Result<(), EngineError> {
+    let going: Vec<&str> = parts
+        .iter()
+        .zip(found)
+        .filter(|(part, found)| {
+            part.stage == Stage::Namespaces
+                && found.as_ref().is_some_and(|found| found.pointer("/metadata/deletionTimestamp").is_some())
+        })
+        .map(|(part, _)| part.key.name.as_str())
+        .collect();
+    let what = match &going[..] {
+        [] => return Ok(()),
+        [one] => format!("the namespace `{one}` is being deleted"),
+        several => format!("the namespaces `{}` are being deleted", several.join("`, `")),
+    };
+    let commands =
+        going.iter().map(|name| Sentence::from(command!("kubectl get namespace {} -o yaml", name)));
+    let shows = commands.map(|command| command + " shows what holds it up");
+    let wait = Sentence::from("wait until it is gone, then run the same command again");
+    Err(EngineError::refused_help(what, std::iter::once(wait).chain(shows).collect::<Vec<_>>()))
 }

@@ -1,11 +1,14 @@
 //! OLM is removed, from its users to its namespaces: whoever has to take a finalizer away runs until nobody needs it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{CATALOG_OPERATOR, GROUP, OLM_OPERATOR, cleanup, is_own, kinds, status, text};
-use crate::lifecycle::api::{Key, Resource, known};
+use crate::lifecycle::api::{ClusterServiceVersion, Key, Named as _, Object, Resource, known};
 use crate::lifecycle::contents::Contents;
 use crate::lifecycle::engine::{Engine, EngineError};
+use crate::lifecycle::properties::package_of;
 use crate::lifecycle::rights::Right;
 use crate::lifecycle::uninstall::{Part, Removed};
 use crate::sentence::Sentence;
@@ -52,11 +55,14 @@ impl Engine<'_> {
         let operators = self.operators()?;
         if !operators.is_empty() && !request.with_operators {
             let named: Vec<String> = operators.iter().map(|(_, key)| key.placed()).collect();
+            let mut help = self.uninstall_each()?;
+            help.push(
+                "or pass --with-operators: then their Deployments go too, and their CRDs and custom resources stay"
+                    .into(),
+            );
             return Err(EngineError::refused_help(
                 format!("operators are installed: {}", most_of(&named)),
-                Sentence::from("remove them with ")
-                    + command!("olmkit operator uninstall")
-                    + ", or pass --with-operators: then their Deployments go too, and their CRDs and custom resources stay",
+                help,
             ));
         }
         let plan = self.plan(operators)?;
@@ -146,6 +152,40 @@ impl Engine<'_> {
         Ok(found)
     }
 
+    /// The commands that remove installed operators, one for each: the first few, and how many more there are.
+    fn uninstall_each(&mut self) -> Result<Vec<Sentence>, EngineError> {
+        let subscriptions = status::served(self.cluster.list(&known::SUBSCRIPTION, None))?;
+        let csvs = status::served(self.cluster.list(&known::CSV, None))?;
+        let is_installed_by = |csv: &Key, subscription: &&Value| {
+            let installed =
+                ["/status/installedCSV", "/status/currentCSV"].map(|path| text(subscription, path));
+            Key::of(subscription).namespace == csv.namespace && installed.contains(&csv.name.as_str())
+        };
+        let lone = csvs.iter().filter(|csv| {
+            let key = Key::of(csv);
+            status::is_operator(csv) && !subscriptions.iter().any(|found| is_installed_by(&key, &found))
+        });
+        let lone = lone.filter_map(|csv| Object::<ClusterServiceVersion>::read(csv.clone()).ok());
+        let lone = lone.map(|csv| {
+            let name = package_of(&csv).unwrap_or_else(|| csv.name().to_owned());
+            (name, csv.namespace().to_owned())
+        });
+        let named = subscriptions.iter().map(Key::of).map(|key| (key.name, key.namespace));
+        let all: BTreeSet<(String, String)> = named.chain(lone).collect();
+        let commands = all.iter().take(MOST_NAMED).map(|(name, namespace)| {
+            Sentence::from("run ") + command!("olmkit operator uninstall {} -n {}", name, namespace)
+        });
+        let mut help: Vec<Sentence> = commands.collect();
+        if let more @ 1.. = all.len().saturating_sub(MOST_NAMED) {
+            help.push(
+                Sentence::from(format!("and {more} more: "))
+                    + command!("olmkit operator list -A")
+                    + " shows them",
+            );
+        }
+        Ok(help)
+    }
+
     /// What of OLM was made here, by kind.
     fn own(&mut self) -> Result<Vec<(Resource, Key)>, EngineError> {
         let mut own = Vec::new();
@@ -163,7 +203,7 @@ impl Engine<'_> {
         let last = ["CatalogSource", "OperatorGroup"];
         while_running.extend(self.custom_resources(|kind| !last.contains(&kind))?);
         while_running.extend(self.custom_resources(|kind| last.contains(&kind))?);
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         while_running.retain(|(_, key)| seen.insert(key.clone()));
         own.retain(|(_, key)| key.group != GROUP);
         let is_program = |(resource, key): &(Resource, Key)| {

@@ -128,3 +128,14 @@ fn olm_cannot_resolve_for_a_reason_that_only_it_knows() {
     let objects = vec![failed, group(), catalog("READY"), serving];
     check("resolution-failed", "subscription/demo", message, objects);
 }
+
+#[test]
+fn a_catalog_without_a_pod_has_none_to_delete() {
+    let objects = vec![subscription(json!({})), group(), catalog("TRANSIENT_FAILURE")];
+    let diagnosis = look(objects);
+    let cause = &diagnosis.causes[0];
+    assert_eq!(cause.code, "catalog-unreachable", "{diagnosis:#?}");
+    assert!(cause.sentence.ends_with("it has no pod"), "{}", cause.sentence);
+    let commands: Vec<String> = cause.repair.iter().map(|one| one.command.to_string()).collect();
+    assert_eq!(commands, ["olmkit olm status", "olmkit source refresh catalog -n here"]);
+}
