@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use olmkit_bundle::suggest::did_you_mean;
+use olmkit_bundle::suggest::some_of;
 use olmkit_bundle::version::{Version, precedence};
 
 use super::deprecate::nothing;
@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::path::released::{stranded, unlisted};
 use crate::path::{About, NextHops, Rules};
 
-/// More packages are not listed.
+/// More are not all listed.
 const LISTED: usize = 8;
 
 /// Removes what is named; what is not there is removed already.
@@ -29,14 +29,8 @@ pub(super) fn remove(
         Ok(draft) => draft,
         Err(EditError::NoPackage { known, .. }) => {
             // It may be gone already, or misspelled.
-            let only = match known.len() {
-                1..=LISTED => format!(", only {}", backticked(&known)),
-                _ => String::new(),
-            };
-            let near = or_another(package, &known);
-            return Ok(nothing(format!(
-                "the catalog has no package `{package}`{only}: nothing to remove{near}"
-            )));
+            let only = only(package, &known);
+            return Ok(nothing(format!("the catalog has no package `{package}`{only}: nothing to remove")));
         }
         Err(error) => return Err(error),
     };
@@ -52,8 +46,8 @@ pub(super) fn remove(
     let bundle = match draft.bundle(version) {
         Ok(bundle) => bundle,
         Err(EditError::NoVersion { known, .. }) => {
-            let near = or_another(version, &known);
-            return Ok(nothing(format!("`{package}` has no version `{version}`: nothing to remove{near}")));
+            let only = only(version, &known);
+            return Ok(nothing(format!("`{package}` has no version `{version}`{only}: nothing to remove")));
         }
         Err(error) => return Err(error),
     };
@@ -152,10 +146,13 @@ fn ways(draft: &Draft<'_, '_, '_>, entries: &[Entry<'_>]) -> Result<NextHops, Gr
     NextHops::of(entries, about, Rules::V0)
 }
 
-/// What may have been meant, of those that are there.
-fn or_another(name: &str, known: &[String]) -> String {
-    let near = did_you_mean(name, known.iter().map(String::as_str));
-    near.map(|near| format!("; {near}")).unwrap_or_default()
+/// What is there instead; of many the nearest, and how many more.
+fn only(name: &str, known: &[String]) -> String {
+    match known.len() {
+        0 => String::new(),
+        1..=LISTED => format!(", only {}", backticked(known)),
+        _ => format!(", only {}", some_of(name, known.iter().map(String::as_str))),
+    }
 }
 
 /// `a`, `b` or `c`, the first few of them.
@@ -167,11 +164,7 @@ fn no_channel(draft: &Draft<'_, '_, '_>, channel: &str) -> Change {
     let package = draft.name;
     let known = draft.channels.iter().filter_map(Slot::get);
     let known: Vec<String> = known.map(|channel| channel.name.to_string()).collect();
-    let near = or_another(channel, &known);
-    nothing(format!(
-        "`{package}` has no channel `{channel}`, only {}: nothing to remove{near}",
-        backticked(&known)
-    ))
+    nothing(format!("`{package}` has no channel `{channel}`{}: nothing to remove", only(channel, &known)))
 }
 
 fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change, EditError> {
