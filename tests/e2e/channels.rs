@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Failed, Trial};
 
 use crate::cluster::{Namespace, PATIENCE, message, within};
-use crate::harness::{Company, results, said, trial_with};
+use crate::harness::{Company, Operator, results, said, trial_with};
 use crate::images::{olmkit, pushed};
 use crate::olm::needed;
 
@@ -104,9 +104,9 @@ const PACKAGES: [Package; 6] = [
 const NOT_PUSHED: &str = "echo-image";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    // The packages' names, CRDs and namespaces are their own.
+    // The packages' names and CRDs are their own, but kubectl knows them as `echo` too.
     let name = "operator_test_finds_five_broken_upgrades_under_olm";
-    vec![trial_with(name, Company::Any, Some(needed()), channels)]
+    vec![trial_with(name, Company::Of(Operator::Echo), Some(needed()), channels)]
 }
 
 fn channels(namespace: &Namespace) -> Result<(), Failed> {

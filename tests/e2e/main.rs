@@ -38,18 +38,16 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    // In this order they begin: the longest first, then those that run beside it, those of the same operator when it has
-    // ended, and at last those that are alone.
-    let mut trials = vec![redis::operator_trial()];
-    trials.extend(channels::trials());
+    // In this order they begin: the longest first, and those that are alone at last.
+    let mut trials = olm::trials();
     trials.extend(examples::trials());
     trials.extend(small::trials());
+    trials.extend(channels::trials());
     trials.extend(harness::trials());
     trials.extend(catalogs::trials());
     trials.extend(images::trials());
     trials.extend(network::trials());
     trials.extend(pages::trials());
-    trials.extend(olm::trials());
     trials.extend(operators::trials());
     trials.extend(redis::trials());
     trials.extend(kind::trials());

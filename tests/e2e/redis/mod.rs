@@ -94,14 +94,14 @@ pub(crate) fn push_operator(namespace: &Namespace, name: &str) -> Result<(), Fai
     operator::push_as(namespace.cluster, name)
 }
 
-/// The longest of all.
-pub(crate) fn operator_trial() -> Trial {
-    trial("the_redis_operator", Company::Of(harness::Operator::Redis), all)
-}
-
 pub(crate) fn trials() -> Vec<Trial> {
     let of_redis = Company::Of(harness::Operator::Redis);
-    vec![trial("the_redis_operator_as_bundle_manifests_renders_it", of_redis, rendered::runs), nodes::trial()]
+    vec![
+        trial("the_redis_operator_as_bundle_manifests_renders_it", of_redis, rendered::runs),
+        // Alone: it looks at how long things take.
+        trial("the_redis_operator", Company::Alone, all),
+        nodes::trial(),
+    ]
 }
 
 /// The walk through `docs/redis-operator.md`.

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::cluster::{Namespace, PATIENCE, finished, within};
 
+/// Slots of 30,000 keys take their time on a busy machine.
+const LONG: Duration = Duration::from_secs(420);
+
 /// A RedisCluster of this name.
 pub(super) struct Redis<'a> {
     pub(super) namespace: &'a Namespace,
@@ -42,7 +45,7 @@ impl Redis<'_> {
     /// Waits until the status describes the spec as it is now and is Ready, and says how long that took.
     pub(super) fn ready(&self) -> Result<Duration, Failed> {
         let started = Instant::now();
-        let ready = within(PATIENCE, || {
+        let ready = within(LONG, || {
             let object = self.namespace.json(&self.object())?;
             let status = &object["status"];
             let current = status["observedGeneration"] == object["metadata"]["generation"];
