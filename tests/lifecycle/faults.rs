@@ -33,6 +33,8 @@ struct Faulty {
     writes: u32,
     /// The version after which OLM does nothing any more until somebody changes the Subscription.
     dozes_after: Option<&'static str>,
+    /// Whether it says meanwhile that it unpacks a bundle.
+    says_unpacking: bool,
     /// How long it has done nothing.
     dozed: Duration,
 }
@@ -49,6 +51,16 @@ impl Faulty {
         let plans = self.inner.list(&known::INSTALL_PLAN, Some(NS))?;
         let over = before.is_none() && plans.iter().all(|plan| plan["status"]["phase"] == "Complete");
         Ok(settled && over && phase == "Succeeded")
+    }
+
+    /// What a Subscription says while OLM does nothing.
+    fn told(&mut self, resource: &Resource, mut object: Value) -> Result<Value, ClusterError> {
+        if self.says_unpacking && *resource == *known::SUBSCRIPTION && self.dozes()? {
+            let unpacking =
+                json!({"type": "BundleUnpacking", "status": "True", "reason": "UnpackingInProgress"});
+            object["status"]["conditions"] = json!([unpacking]);
+        }
+        Ok(object)
     }
 
     fn read(&self, verb: &'static str, resource: &Resource) -> Result<(), ClusterError> {
@@ -76,7 +88,8 @@ impl Cluster for Faulty {
 
     fn list(&mut self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
         self.read("list", resource)?;
-        self.inner.list(resource, namespace)
+        let found = self.inner.list(resource, namespace)?;
+        found.into_iter().map(|object| self.told(resource, object)).collect()
     }
 
     fn get(
@@ -86,7 +99,8 @@ impl Cluster for Faulty {
         name: &str,
     ) -> Result<Option<Value>, ClusterError> {
         self.read("get", resource)?;
-        self.inner.get(resource, namespace, name)
+        let found = self.inner.get(resource, namespace, name)?;
+        found.map(|object| self.told(resource, object)).transpose()
     }
 
     fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
@@ -286,16 +300,20 @@ fn a_patch_that_is_taken_without_effect_is_not_repeated_for_ever_and_is_told() {
 
 #[test]
 fn an_olm_that_missed_the_end_of_a_hop_is_made_to_look_again() {
-    let mut world = waiting();
-    let mut faulty = Faulty { dozes_after: Some("demo.v0.2.0"), ..Faulty::default() };
-    let done = world.run_on(&mut faulty, Options::default(), |engine, _| engine.upgrade(&upgrade()));
-    assert_eq!(done.unwrap().installed_csv, "demo.v0.3.0");
-    assert!(faulty.dozed >= Duration::from_secs(20), "it never dozed: {:?}", faulty.dozed);
-    assert!(faulty.dozed < Duration::from_secs(60), "{:?}", faulty.dozed);
-    let said = world.said.borrow().join("\n");
-    assert!(said.contains("OLM has done nothing for 20 s; touching subscription/demo"), "{said}");
-    let left = world.cluster.get(&known::SUBSCRIPTION, NS, "demo").unwrap().unwrap();
-    assert_eq!(left.pointer("/metadata/annotations/olmkit.io~1look-again"), None);
+    // `BundleUnpacking` stays when the unpacking is over.
+    for (says_unpacking, patience) in [(false, 20), (true, 60)] {
+        let mut world = waiting();
+        let mut faulty = Faulty { dozes_after: Some("demo.v0.2.0"), says_unpacking, ..Faulty::default() };
+        let done = world.run_on(&mut faulty, Options::default(), |engine, _| engine.upgrade(&upgrade()));
+        assert_eq!(done.unwrap().installed_csv, "demo.v0.3.0");
+        let dozed = faulty.dozed.as_secs();
+        assert!((patience..patience + 40).contains(&dozed), "{dozed} s");
+        let said = world.said.borrow().join("\n");
+        let touched = format!("OLM has done nothing for {patience} s; touching subscription/demo");
+        assert!(said.contains(&touched), "{said}");
+        let left = world.cluster.get(&known::SUBSCRIPTION, NS, "demo").unwrap().unwrap();
+        assert_eq!(left.pointer("/metadata/annotations/olmkit.io~1look-again"), None);
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ use self::{
 };
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// A Lease is held for 15 s, and looked at every 2 s. The rest is this test's own way of looking.
 const TAKEN_OVER: Duration = Duration::from_secs(15 + 2 + 2);
 

@@ -25,6 +25,8 @@ const EXAMINE: Duration = Duration::from_secs(3);
 /// How long OLM may leave a Subscription alone while it could go on, before it is told to look again. It resolves on events, and
 /// when the last one comes while a replaced version is still on its way out, nothing follows for minutes.
 const IDLE: Duration = Duration::from_secs(20);
+/// The same while it says that it unpacks a bundle.
+const IDLE_UNPACKING: Duration = Duration::from_secs(60);
 
 /// How long before its end a verb looks at everything once more, as long as that is no large part of its time.
 const LAST_LOOK: Duration = Duration::from_secs(5);
@@ -131,7 +133,8 @@ impl Engine<'_> {
                     let now = self.cluster.now();
                     let is_idle = matches!(awaited, Awaited::Plan(_)) && is_idle(&observed);
                     idle_since = is_idle.then(|| idle_since.unwrap_or(now));
-                    if let Some(since) = idle_since.filter(|since| now.saturating_sub(*since) >= IDLE) {
+                    let patience = patience_with_idleness(&observed);
+                    if let Some(since) = idle_since.filter(|since| now.saturating_sub(*since) >= patience) {
                         self.wake(&observed, now - since)?;
                         idle_since = Some(now);
                     }
@@ -176,7 +179,7 @@ impl Engine<'_> {
                 pause = pause.min(EXAMINE);
             }
             if let Some(since) = idle_since {
-                pause = pause.min((since + IDLE).saturating_sub(now));
+                pause = pause.min((since + patience_with_idleness(&observed)).saturating_sub(now));
             }
             if let Some(since) = well_since {
                 pause = pause.min((since + self.options.settle).saturating_sub(now));
@@ -471,16 +474,21 @@ fn grace(stuck: Stuck) -> Suspicion {
     Suspicion { stuck, patience: GRACE }
 }
 
-/// Whether OLM takes a Subscription for settled: what it has chosen is installed and up, and no bundle is being unpacked.
+/// Whether OLM takes a Subscription for settled: what it has chosen is installed and up.
 fn is_idle(observed: &Observed) -> bool {
     observed.subscription.as_ref().is_some_and(|found| {
         let status = &found.status;
-        let is_unpacking = status.conditions.iter().any(|one| one.kind == "BundleUnpacking" && one.is_true());
         status.state == SubscriptionState::AtLatestKnown
             && status.installed_csv == status.current_csv
-            && !is_unpacking
             && observed.installed().is_some_and(|csv| csv.succeeded())
     })
+}
+
+/// How long OLM may do nothing. It says `BundleUnpacking` while it unpacks the next bundle, and may say so long after.
+fn patience_with_idleness(observed: &Observed) -> Duration {
+    let conditions = observed.subscription.iter().flat_map(|found| &found.status.conditions);
+    let mut unpacking = conditions.filter(|one| one.kind == "BundleUnpacking" && one.is_true());
+    if unpacking.next().is_some() { IDLE_UNPACKING } else { IDLE }
 }
 
 /// The patch that makes a Subscription's plans wait for approval, and changes its channel.
