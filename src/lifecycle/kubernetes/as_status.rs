@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn an_error_that_is_no_status_has_the_code_of_http_and_its_first_line() {
-        let text = told(429, "Too many requests, please try again later.\nmore\n");
+        let text = told(429, "The queue is full, please try again later.\nmore\n");
         assert_eq!((&text["code"], &text["details"]["retryAfterSeconds"]), (&json!(429), &json!(7)));
-        assert_eq!(text["message"], "Too many requests, please try again later.");
+        assert_eq!(text["message"], "The queue is full, please try again later.");
         for empty in ["", "{}", "null", "<html>upstream down</html>", "\n <!doctype html>"] {
             let status = told(503, empty);
             assert_eq!((&status["code"], &status["message"]), (&json!(503), &json!("")), "{empty}");
