@@ -191,6 +191,8 @@ impl Example {
                 fence: "console",
                 images: &[(&format!("{operator}:{}", self.releases[1]), &self.image())],
                 environment: vec![
+                    // Several pages run their operator on this machine at the same time.
+                    ("HEALTH_ADDRESS", "127.0.0.1:0".to_owned()),
                     ("PROGRAM", self.built()?.display().to_string()),
                     ("HELM", helm().unwrap_or_else(|| "helm".into()).display().to_string()),
                 ],

@@ -173,7 +173,7 @@ fn crashing(namespace: &Namespace) -> Result<(), Failed> {
     let mut told = Told { namespace, dir, text: String::new() };
     let within = ["--watch", namespace.name.as_str()];
     told.operator(&[&["install", "frail", "--version", "1.0.0", "--settle", "1s"][..], &within].concat())?;
-    let failed = told.refused(&["upgrade", "frail", "--timeout", "50s"])?;
+    let failed = told.refused(&["upgrade", "frail", "--timeout", "90s"])?;
     assert!(failed.contains("[crashing]"), "{failed}");
     let diagnosis = told.refused(&["doctor", "frail", "--output", "json"])?;
     let diagnosis: Value = serde_json::from_str(&diagnosis)?;
@@ -202,7 +202,7 @@ fn held(namespace: &Namespace) -> Result<(), Failed> {
     let condition = "operatorconditions.operators.coreos.com/busy.v1.0.0";
     let busy = r#"{"spec":{"conditions":[{"type":"Upgradeable","status":"False","reason":"Busy","message":"slots move","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
     namespace.kubectl(&["patch", condition, "--type=merge", "--patch", busy])?;
-    let refused = told.refused(&["upgrade", "busy", "--timeout", "40s", "--settle", "1s"])?;
+    let refused = told.refused(&["upgrade", "busy", "--timeout", "75s", "--settle", "1s"])?;
     assert!(refused.contains("`busy.v1.0.0` says that it is not upgradeable now: slots move"), "{refused}");
     let (_, diagnosis) = told.run(&["doctor", "busy", "--output", "json"])?;
     let diagnosis: Value = serde_json::from_str(&diagnosis)?;

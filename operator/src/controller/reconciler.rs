@@ -388,7 +388,8 @@ impl Reconciler<'_> {
     }
 
     async fn has_pods(&self) -> Result<bool, ReconcileError> {
-        Ok(self.stateful_set().await?.is_some() || !self.pods(None, None, 0).is_empty())
+        let has_set = self.stateful_set().await?.is_some_and(|set| self.owns(&set));
+        Ok(has_set || !self.pods(None, None, 0).is_empty())
     }
 
     /// Whether the object is a child of this very cluster, not of an earlier one of its name.
