@@ -165,7 +165,8 @@ impl Output {
         Err(Failure::usage(error).help(help))
     }
 
-    /// Refuses to write a ClusterServiceVersion beside one that somebody else wrote: a bundle has only one.
+    /// Refuses to write the bundle if the directory holds another ClusterServiceVersion that olmkit did not write: a bundle may have
+    /// only one.
     pub(super) fn check_is_only_csv(&self, files: &BTreeMap<String, String>) -> Result<(), Failure> {
         let others = self.others(files)?;
         let Some(other) = others.kept.iter().find(|path| path.ends_with(CSV_ENDING)) else { return Ok(()) };

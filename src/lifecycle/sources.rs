@@ -316,7 +316,8 @@ impl Engine<'_> {
         Ok(Removed { dry_run: self.options.dry_run, removed: vec![part], ..Removed::default() })
     }
 
-    /// Has OLM pull a catalog's image again, by deleting its pod. Where there is none, OLM is made to look at the CatalogSource again.
+    /// Makes OLM pull a catalog's image again: deletes the catalog's pod, or, if there is no pod, changes an annotation of the
+    /// CatalogSource, so that OLM reconciles it and creates one.
     ///
     /// # Errors
     /// No such CatalogSource, it is served from an address, or it does not come up again.

@@ -13,7 +13,6 @@ use olmkit::lifecycle::olm::manifests::Release;
 use olmkit::lifecycle::olm::status;
 use olmkit::lifecycle::olm::uninstall::Uninstall;
 use olmkit::lifecycle::patch::merge;
-use olmkit::lifecycle::sources::{Add, Origin};
 use serde_json::{Value, json};
 
 use crate::release::{GROUP, manifests};
@@ -593,18 +592,7 @@ fn the_operators_that_keep_olm_are_uninstalled_by_name() {
 
 #[test]
 fn a_catalog_on_a_cluster_without_olm_says_that_olm_is_missing() {
-    let wanted = Add {
-        name: "mine".into(),
-        namespace: "ns".into(),
-        origin: Origin::Image("r/catalog:v1".into()),
-        poll: None,
-        priority: None,
-        secrets: Vec::new(),
-        display_name: None,
-        publisher: None,
-        pod: None,
-        accept_missing_image: false,
-    };
+    let wanted = crate::sources::add("mine", "r/catalog:v1");
     let mut cluster = Bare::default();
     let add = run(&mut cluster, Options::default(), |engine| engine.add_source(&wanted)).0.unwrap_err();
     let list = run(&mut cluster, Options::default(), |engine| engine.sources(None)).0.unwrap_err();

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::world::{World, demo, told};
 
-fn add(name: &str, image: &str) -> Add {
+pub(crate) fn add(name: &str, image: &str) -> Add {
     Add {
         name: name.into(),
         namespace: "ns".into(),

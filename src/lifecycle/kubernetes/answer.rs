@@ -101,7 +101,7 @@ fn bad_certificate(error: &kube::Error) -> Option<BadCertificate> {
 
 fn judged(fault: &CertificateError) -> BadCertificate {
     const RENEW: &str =
-        "have the certificate renewed by whoever runs the cluster, and check the clock of this machine";
+        "ask the administrator of the cluster to renew the certificate, and check the clock of this machine";
     const TRUST: &str = "check `certificate-authority` of the cluster in the kubeconfig: it must be the CA that signed the server's certificate";
     let at = |time: &UnixTime| {
         moment::format(i64::try_from(time.as_secs()).unwrap_or(i64::MAX / 1_000).saturating_mul(1_000))

@@ -119,7 +119,7 @@ fn status(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Value {
     if let (true, Some(after)) = (status["details"].is_null(), after) {
         status["details"] = json!({"retryAfterSeconds": after});
     }
-    // A null is none of its fields.
+    // `Status` of kube refuses fields that are null.
     if let Some(fields) = status.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
     }
