@@ -17,7 +17,7 @@ mod source;
 use std::ffi::OsString;
 
 use clap::builder::FalseyValueParser;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use olmkit_bundle::version::Version;
 
@@ -99,6 +99,11 @@ impl Noun {
             | Self::Catalog(catalog::Verb::Validate(_)) => true,
             _ => false,
         }
+    }
+
+    /// Whether the answer is a script or a page, which has no other format.
+    pub fn prints_text_only(&self) -> bool {
+        matches!(self, Self::Completions(_) | Self::Man(_))
     }
 
     /// Whether it works on a cluster, or writes to a registry.
@@ -241,8 +246,25 @@ pub fn with_hint(mut error: clap::Error, args: &[OsString]) -> clap::Error {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*hint).into()]));
+    } else if error.kind() == ErrorKind::InvalidSubcommand {
+        let elsewhere = commands_of_name(&Cli::command(), word, "olmkit");
+        if !elsewhere.is_empty() {
+            error.remove(ContextKind::SuggestedSubcommand);
+            let hint = format!("the command is `{}`", elsewhere.join("` or `"));
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+        }
     }
     error
+}
+
+/// The commands below one that have this name, each as it is typed.
+fn commands_of_name(above: &clap::Command, name: &str, typed: &str) -> Vec<String> {
+    let below = above.get_subcommands().flat_map(|command| {
+        let typed = format!("{typed} {}", command.get_name());
+        let more = commands_of_name(command, name, &typed);
+        (command.get_name() == name).then_some(typed).into_iter().chain(more)
+    });
+    below.collect()
 }
 
 /// Whether a command line may be one that [`Noun::reaches_out`], before it is understood.
@@ -300,6 +322,12 @@ mod tests {
         assert!(digests.contains("tip: `--pin-digests`") && !digests.contains("as a value"), "{digests}");
         assert!(!said("olmkit bundle validate --overwrite").contains("what olmkit wrote"));
         for (line, hint) in [
+            ("olmkit generate", "tip: the command is `olmkit bundle generate`\n"),
+            (
+                "olmkit validate x",
+                "tip: the command is `olmkit bundle validate` or `olmkit catalog validate`\n",
+            ),
+            ("olmkit catalog upgrade", "tip: the command is `olmkit operator upgrade`\n"),
             ("olmkit bundle validate b --select-optional suite=x", "tip: `--suite NAME,…` chooses suites"),
             ("olmkit bundle build b --tag x.y/z:v1", "tip: `--to PLACE` says where the image goes"),
             ("olmkit bundle build b -t x.y/z:v1", "tip: `--to PLACE` says where the image goes"),

@@ -69,6 +69,12 @@ pub enum FileError {
     /// Something is there already.
     #[error("`{path}` already exists")]
     Exists {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// A directory that is to be filled holds something else.
+    #[error("the directory `{path}` is not empty")]
+    NotEmpty {
         /// The directory.
         path: PathBuf,
     },
@@ -126,7 +132,8 @@ impl From<FileError> for Failure {
                 let path = argument(path.display());
                 Some(format!("convert it: `iconv -f UTF-16 -t UTF-8 {path} > utf8.yaml`"))
             }
-            FileError::Exists { .. } => Some("choose a new or an empty directory".to_owned()),
+            FileError::Exists { .. } => Some("choose another name, or move it away first".to_owned()),
+            FileError::NotEmpty { .. } => Some("choose a new or an empty directory".to_owned()),
             FileError::LeadsOut { .. } => {
                 Some("replace the link with what it leads to, or choose another directory".to_owned())
             }
@@ -134,7 +141,7 @@ impl From<FileError> for Failure {
             FileError::Foreign { .. } => Some("name another file, or remove it first".to_owned()),
             FileError::Busy { .. } => Some("end the other olmkit, then run the command again".to_owned()),
             FileError::Read { source, .. } if exit_of(source) == Exit::TimedOut => {
-                Some("check that something writes to it to the end, or give more --timeout".to_owned())
+                Some("check that something writes to it and then closes it".to_owned())
             }
             _ => None,
         };

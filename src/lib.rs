@@ -28,6 +28,8 @@ pub mod side;
 
 use std::ffi::OsString;
 
+use clap::ValueEnum as _;
+
 use crate::exit::Exit;
 
 /// Runs the command line `args`, program name first, on the standard streams.
@@ -55,8 +57,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         requests::show(progress::request);
     }
     let mut printer = report::Printer::new(cli.output, cli.color, cli.quiet);
+    if cli.output != report::Format::Text && cli.noun.prints_text_only() {
+        return printer.failure(&report::text_only());
+    }
     if cli.output.is_for_findings() && !cli.noun.reports_in(cli.output) {
-        return printer.failure(&report::no_findings());
+        let others = report::Format::value_variants().iter().copied();
+        let others: Vec<_> =
+            others.filter(|other| other.is_for_findings() && cli.noun.reports_in(*other)).collect();
+        return printer.failure(&report::no_findings(&others));
     }
     if let Err(failure) = checked {
         return printer.failure(&failure);

@@ -22,7 +22,7 @@ pub enum Over {
     #[error("interrupted")]
     Interrupted,
     /// This was the time that it had.
-    #[error("timed out after {} s", .0.as_secs_f64().ceil())]
+    #[error("timed out after {}", span(*.0))]
     TimedOut(Duration),
 }
 
@@ -98,6 +98,15 @@ impl Limits {
     }
 }
 
+/// A time limit as people give it: `10m`. A second begun counts: part of the time that was given is spent before a cluster is asked.
+pub(crate) fn span(limit: Duration) -> String {
+    match limit.as_secs() + u64::from(limit.subsec_nanos() > 0) {
+        seconds @ 1.. if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
+        seconds @ 1.. if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,5 +121,12 @@ mod tests {
         assert_eq!(waited, Err(Over::TimedOut(Duration::ZERO)));
         assert_eq!(runtime.block_on(Limits::begin(Duration::MAX).run(async { 1 })), Ok(1));
         assert_eq!(runtime.block_on(Limits::default().run(async { 1 })), Ok(1));
+    }
+
+    #[test]
+    fn a_timeout_is_told_as_it_was_given() {
+        let told = [600, 7_200, 90, 60, 15].map(|seconds| span(Duration::from_secs(seconds)));
+        assert_eq!(told, ["10m", "2h", "90 s", "1m", "15 s"]);
+        assert_eq!(span(Duration::from_millis(9_400)), "10 s");
     }
 }

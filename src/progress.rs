@@ -139,6 +139,7 @@ impl Progress for Transfers {
                     Outcome::WouldUpload => "would be uploaded",
                     Outcome::Downloaded => "downloaded",
                     Outcome::Exists => "already exists",
+                    Outcome::Cached => "already in the cache",
                     Outcome::Mounted => "mounted from another repository",
                 };
                 self.line(&format!("{}: {how} ({})", short(digest), bytes(size)));

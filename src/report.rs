@@ -176,7 +176,7 @@ impl Printer {
             (None, Format::Json | Format::Yaml) => self.json(answer.json()),
             (None, format) => match answer.findings(format) {
                 Some(text) => self.out.write_all(text.as_bytes()),
-                None => return self.failure(&no_findings()),
+                None => return self.failure(&no_findings(&[])),
             },
         };
         self.finish(printed, answer.exit())
@@ -226,14 +226,23 @@ struct CannotPrint {
     source: io::Error,
 }
 
+/// Why a script or a page cannot be printed in any other format.
+pub fn text_only() -> Failure {
+    Failure::usage("this command prints text only").help("omit --output")
+}
+
 /// An answer that is not findings, in a format for findings.
 #[derive(Debug, thiserror::Error)]
 #[error("this format is for findings only, and the output has none")]
 struct NoFindings;
 
-/// Why an answer cannot be printed in a format for findings.
-pub fn no_findings() -> Failure {
-    Failure::usage(NoFindings).help("use text, json or yaml")
+/// Why an answer cannot be printed in a format for findings; it has those of any answer and `others`.
+pub fn no_findings(others: &[Format]) -> Failure {
+    let names = [Format::Text, Format::Json, Format::Yaml].iter().chain(others);
+    let names: Vec<_> = names.filter_map(Format::to_possible_value).collect();
+    let names: Vec<_> = names.iter().map(|format| format.get_name()).collect();
+    let (last, first) = names.split_last().unwrap_or((&"text", &[]));
+    Failure::usage(NoFindings).help(format!("use {} or {last}", first.join(", ")))
 }
 
 /// `1 error`, `2 errors`.

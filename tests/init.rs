@@ -548,6 +548,28 @@ fn a_package_file_in_a_subdirectory_names_what_is_above_it() {
 }
 
 #[test]
+fn the_next_command_proposes_the_version_of_the_csv() {
+    for (version, proposed) in [("1.4.2", "1.4.2"), ("0.0.0", "0.1.0"), ("''", "0.1.0")] {
+        let csv = format!(
+            "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: echo.v1.4.2}}\nspec: {{version: {version}}}\n"
+        );
+        let (_keep, at) = project("echo", &[("csv.yaml", &csv), ("deploy/all.yaml", DEPLOYMENT)]);
+        let said = olmkit(&at, &["bundle", "init", "--from-csv", "csv.yaml"]);
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.contains(&format!(" --version {proposed}`")), "{version}: {said}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let (_keep, at) = project("echo", &[("x", "")]);
+    let output = olmkit(&at, &["bundle", "init", "nowhere"]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.starts_with("error: there is no directory `nowhere`\n"), "{said}");
+}
+
+#[test]
 fn a_directory_that_is_named_by_dots_has_a_name() {
     let (_keep, at) = project("echo", &[("all.yaml", DEPLOYMENT), ("sub/x", "")]);
     let output = olmkit(&at.join("sub"), &["bundle", "init", ".."]);

@@ -98,6 +98,23 @@ fn every_command_has_a_manual_page() {
     assert_eq!(page, fs::read_to_string(dir.path().join("man1/olmkit-bundle-generate.1")).unwrap());
 }
 
+/// A script that a shell is to read must not become JSON, nor be text where JSON was asked for.
+#[test]
+fn scripts_and_pages_are_text_only() {
+    let dir = place();
+    for arguments in [&["completions", "bash"][..], &["man", "bundle"]] {
+        for format in ["json", "yaml", "sarif"] {
+            let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+            let program = program.args(arguments).args(["--output", format]).current_dir(dir.path());
+            let output = program.output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{arguments:?} {format}");
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(said.contains("this command prints text only"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn the_version_names_what_the_tests_are_built_with() {
     let dir = place();

@@ -5,6 +5,7 @@ pub mod live;
 mod policy;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use olmkit_bundle::diff::{Beside, CompareError, CrdFile, bundles_with, files_with};
 use olmkit_bundle::finding::{Finding, Levels};
@@ -49,6 +50,9 @@ pub struct Compared {
     pub upgrades: Vec<Upgrade>,
 }
 
+/// How long to wait for whoever writes to a pipe.
+const PIPE_PATIENCE: Duration = Duration::from_secs(60);
+
 /// What a version is, once it is read.
 #[derive(Debug)]
 pub(crate) enum Loaded {
@@ -64,7 +68,7 @@ fn load(side: &Side, access: &Access) -> Result<Loaded, Failure> {
         Side::Input(Input::Disk(path)) if path.exists() && !path.is_dir() => {
             return Ok(Loaded::File(single(
                 &path.display().to_string(),
-                read_text_or_pipe(path, limits::Limits::default())?,
+                read_text_or_pipe(path, limits::Limits::begin(PIPE_PATIENCE))?,
             )));
         }
         Side::Input(input) => return input.bundle(access).map(Loaded::Bundle),
@@ -118,7 +122,8 @@ fn read_samples(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
             vec![path.clone()]
         };
         for file in found {
-            texts.push((file.display().to_string(), read_text_or_pipe(&file, limits::Limits::default())?));
+            let text = read_text_or_pipe(&file, limits::Limits::begin(PIPE_PATIENCE))?;
+            texts.push((file.display().to_string(), text));
         }
     }
     Ok(texts)

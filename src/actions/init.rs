@@ -153,6 +153,12 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
         .help("pass a name relative to the operator's directory, such as `--package-file olmkit.yaml`"));
     }
     check_is_yaml(name)?;
+    if !directory.is_dir() {
+        let error = format!("there is no directory `{}`", directory.display());
+        return Err(
+            Failure::incomplete(error).help("name the directory of the operator, or omit it for this one")
+        );
+    }
     let cargo_path = directory.join("Cargo.toml");
     let cargo_text = if cargo_path.is_file() { Some(files::read_text(&cargo_path)?) } else { None };
     let root_text = match &cargo_text {
@@ -254,7 +260,8 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
     }
     if !has_version {
         let (_, version) = name_of(directory);
-        next += &format!(" --version {}", version.as_deref().unwrap_or("0.1.0"));
+        let of_csv = csv.as_ref().and_then(Base::operator_version);
+        next += &format!(" --version {}", argument(version.as_deref().or(of_csv).unwrap_or("0.1.0")));
     }
     let of_crate = || found.cargo.and_then(CargoFile::name_and_version).map(|(name, _)| name);
     // Beside another package file the bundle is that one's.

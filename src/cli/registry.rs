@@ -1,6 +1,6 @@
 //! The flags of every verb that reads or writes images.
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::image::{
     PlaceError,
 };
 use crate::input::Input;
+use crate::limits::Limits;
 use crate::progress;
 
 /// The largest text on standard input that is taken for credentials, in bytes.
@@ -91,7 +92,9 @@ impl ConnectionFlags {
                 .help("pass a file as `podman login --authfile` or `docker login` writes it"));
             }
         }
-        let credentials = self.creds.iter().map(|text| credentials(text)).collect::<Result<Vec<_>, _>>()?;
+        let limits = Limits::begin(timeout);
+        let credentials =
+            self.creds.iter().map(|text| credentials(text, limits)).collect::<Result<Vec<_>, _>>()?;
         let options = Options {
             credentials: credentials.concat(),
             auth_file: self.authfile.or_else(|| path_from("REGISTRY_AUTH_FILE")),
@@ -194,7 +197,7 @@ pub(super) fn destination(text: &str) -> Result<Place, String> {
 }
 
 /// `HOST=USER:PASSWORD`, or where such lines are.
-fn credentials(text: &str) -> Result<Vec<GivenCredentials>, Failure> {
+fn credentials(text: &str, limits: Limits) -> Result<Vec<GivenCredentials>, Failure> {
     let bad = |error: GivenCredentialsError| {
         Failure::usage(error).help(
             "write `HOST=USER:@FILE` with the password in a file, or `@FILE` or `-` with a line `HOST=USER:PASSWORD` \
@@ -202,13 +205,15 @@ fn credentials(text: &str) -> Result<Vec<GivenCredentials>, Failure> {
         )
     };
     if let Some(place) = elsewhere(text) {
-        let lines = place.read()?;
+        let lines = place.read("a line `HOST=USER:PASSWORD` for each registry", limits)?;
         let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         return lines.map(|line| line.parse().map_err(bad)).collect();
     }
     let given: GivenCredentials = text.parse().map_err(bad)?;
     let given = given.try_map_password(|password| match elsewhere(&password) {
-        Some(place) => Ok::<_, Failure>(place.read()?.trim_end_matches(['\r', '\n']).to_owned()),
+        Some(place) => {
+            Ok::<_, Failure>(place.read("the password", limits)?.trim_end_matches(['\r', '\n']).to_owned())
+        }
         None => Ok(password),
     });
     Ok(vec![given?])
@@ -229,12 +234,16 @@ fn elsewhere(text: &str) -> Option<Elsewhere> {
 }
 
 impl Elsewhere {
-    fn read(self) -> Result<String, Failure> {
+    /// Its text, which is `what`. Whoever sits at a terminal is asked for it.
+    fn read(self, what: &str, limits: Limits) -> Result<String, Failure> {
         match self {
             Self::File(path) => Ok(files::read_text(&path)?),
             Self::Input => {
+                if std::io::stdin().is_terminal() {
+                    progress::say(&format!("type {what}, then press Enter and Ctrl-D"));
+                }
                 let mut text = String::new();
-                let read = std::io::stdin().lock().take(MAX_CREDENTIALS).read_to_string(&mut text);
+                let read = files::Pipe::stdin(limits).take(MAX_CREDENTIALS).read_to_string(&mut text);
                 let failed =
                     |source| files::FileError::Read { path: Path::new("standard input").into(), source };
                 read.map_err(failed)?;

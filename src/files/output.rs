@@ -226,7 +226,7 @@ impl OutputDir {
             }
         };
         if !found.is_empty() && (found.len() >= contents.len() || !found.iter().all(is_ours)) {
-            return Err(FileError::Exists { path: self.path.clone() });
+            return Err(FileError::NotEmpty { path: self.path.clone() });
         }
         self.write(contents)
     }
@@ -476,11 +476,11 @@ mod tests {
         OutputDir::open(root.path()).unwrap().fill(&all).unwrap();
         assert_eq!(names(root.path()), ["a", "b"]);
         let again = OutputDir::open(root.path()).unwrap().fill(&all);
-        assert!(matches!(again, Err(FileError::Exists { .. })), "{again:?}");
+        assert!(matches!(again, Err(FileError::NotEmpty { .. })), "{again:?}");
         fs::remove_file(root.path().join("b")).unwrap();
         fs::write(root.path().join("a"), "mine").unwrap();
         let other = OutputDir::open(root.path()).unwrap().fill(&all);
-        assert!(matches!(other, Err(FileError::Exists { .. })), "{other:?}");
+        assert!(matches!(other, Err(FileError::NotEmpty { .. })), "{other:?}");
         assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), "mine");
     }
 

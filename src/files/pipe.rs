@@ -1,4 +1,4 @@
-//! Pipes with a name: opening one that nobody writes to takes for ever, and so may reading from it.
+//! Pipes with a name, and standard input: opening one that nobody writes to takes for ever, and so may reading from it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,12 +26,21 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Opens it. That it cannot be opened is told by the first read.
+    /// Opens the one at a path. That it cannot be opened is told by the first read.
     pub fn open(path: &Path, limits: Limits) -> Self {
-        let (sender, pieces) = sync_channel(AHEAD);
         let path = path.to_owned();
+        Self::of(limits, || File::open(path))
+    }
+
+    /// Standard input, which nobody else may read.
+    pub fn stdin(limits: Limits) -> Self {
+        Self::of(limits, || Ok(io::stdin()))
+    }
+
+    fn of<R: Read>(limits: Limits, open: impl FnOnce() -> io::Result<R> + Send + 'static) -> Self {
+        let (sender, pieces) = sync_channel(AHEAD);
         thread::spawn(move || {
-            let mut file = match File::open(path) {
+            let mut file = match open() {
                 Ok(file) => file,
                 Err(error) => return drop(sender.send(Err(error))),
             };

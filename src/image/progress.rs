@@ -81,6 +81,8 @@ pub enum Outcome {
     Downloaded,
     /// It was there.
     Exists,
+    /// It was in the local cache, and need not be received.
+    Cached,
     /// The registry took it from another repository of its own.
     Mounted,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::api::{Key, Resource};
+use crate::limits::span;
 
 /// Which objects of a kind are wanted, and how much of each.
 #[derive(Clone, Copy, Debug, Default)]
@@ -297,15 +298,6 @@ fn timed_out(server: &str, limit: Duration, doing: &str, heard: bool) -> String 
     }
 }
 
-/// A time limit as people give it: `10m`. A second begun counts: part of the time that was given is spent before a cluster is asked.
-pub(super) fn span(limit: Duration) -> String {
-    match limit.as_secs() + u64::from(limit.subsec_nanos() > 0) {
-        seconds @ 1.. if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
-        seconds @ 1.. if seconds % 60 == 0 => format!("{}m", seconds / 60),
-        seconds => format!("{seconds} s"),
-    }
-}
-
 /// A certificate that a client does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
@@ -370,13 +362,6 @@ impl ClusterError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_timeout_is_told_as_it_was_given() {
-        let told = [600, 7_200, 90, 60, 15].map(|seconds| span(Duration::from_secs(seconds)));
-        assert_eq!(told, ["10m", "2h", "90 s", "1m", "15 s"]);
-        assert_eq!(span(Duration::from_millis(9_400)), "10 s");
-    }
 
     #[test]
     fn a_missing_right_is_named_as_a_rule() {

@@ -13,13 +13,14 @@ use olmkit_bundle::suggest::{did_you_mean, some_of};
 use serde_json::Value;
 
 use super::api::{CatalogSource, Key, Named as _, Object, Resource, Subscription, known};
-use super::cluster::{Cluster, ClusterError, span};
+use super::cluster::{Cluster, ClusterError};
 use super::decide::Stuck;
 use super::doctor::Cause;
 use super::observe::{Observed, Row};
 use super::offer::{Offer, OfferedBundle};
 use super::operator::Operator;
 use super::rights::Right;
+use crate::limits::span;
 use crate::sentence::{Help, Sentence};
 use crate::shell::{Reach, command};
 

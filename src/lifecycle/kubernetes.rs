@@ -38,10 +38,10 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::api::{Key, Resource, known, label};
-use super::cluster::{Cluster, ClusterError, Said, Selection, span};
+use super::cluster::{Cluster, ClusterError, Said, Selection};
 use super::observe;
 use crate::files::FileError;
-use crate::limits::{Limits, Over};
+use crate::limits::{Limits, Over, span};
 use crate::shell::Reach;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
 use as_status::AsStatus;

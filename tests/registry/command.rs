@@ -57,7 +57,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             }
             let full = run(dir.path(), &["bundle", "unpack", &reference, "--output-dir", "again"]);
             check(&full, 3);
-            assert!(text(&full.stderr).contains("already exists"), "{}", text(&full.stderr));
+            assert!(text(&full.stderr).contains("is not empty"), "{}", text(&full.stderr));
+            // What the cache has is not received again, and nothing is said to be in the new directory already.
+            let cached = run(dir.path(), &["bundle", "unpack", &reference, "--output-dir", "cached"]);
+            check(&cached, 0);
+            assert!(count(&cached, ": already in the cache (") > 0, "{}", text(&cached.stderr));
+            assert_eq!(count(&cached, "already exists"), 0, "{}", text(&cached.stderr));
 
             // Every place that a bundle may be at gives the same findings.
             check(&run(dir.path(), &["bundle", "build", "bundle", "--to", "oci:images:v1"]), 0);
@@ -337,6 +342,37 @@ pub(crate) fn trials() -> Vec<Trial> {
             check(&output, 4);
             assert!(started.elapsed() < Duration::from_secs(20));
             assert!(text(&output.stderr).contains("timed out after 1 s"), "{}", text(&output.stderr));
+            Ok(())
+        }),
+        trial("credentials_that_nobody_types_are_not_waited_for", &[], || {
+            let dir = workplace();
+            let started = Instant::now();
+            let arguments =
+                ["image", "inspect", "localhost:1/team/echo:v1", "--creds", "-", "--timeout", "1s"];
+            let mut child = command(dir.path(), &arguments).spawn().unwrap();
+            // Open for as long as the command runs.
+            let input = child.stdin.take();
+            let output = child.wait_with_output().unwrap();
+            drop(input);
+            check(&output, 4);
+            assert!(started.elapsed() < Duration::from_secs(20));
+            let said = text(&output.stderr);
+            assert!(said.contains("`standard input`\n  caused by: timed out after 1 s"), "{said}");
+            Ok(())
+        }),
+        trial("a_ca_file_is_read_where_no_certificate_is_needed", &[], || {
+            let dir = workplace();
+            let host = "127.0.0.1:1";
+            let reference = format!("{host}/team/echo:v1");
+            for flag in ["--plain-http", "--insecure-skip-tls-verify"] {
+                let output = run(
+                    dir.path(),
+                    &["image", "inspect", &reference, flag, host, "--ca-file", "missing.pem"],
+                );
+                check(&output, 3);
+                let said = text(&output.stderr);
+                assert!(said.contains("cannot use the certificates in `missing.pem`"), "{flag}: {said}");
+            }
             Ok(())
         }),
     ]

@@ -165,7 +165,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 let access = olmkit::image::Access::new(options, events.shared());
                 let root = registry.place("team/app:v1").load(&access).unwrap();
                 root.image(None).unwrap().unpack(&Unpack::default()).unwrap();
-                (events.count("Downloaded"), events.count("Exists"))
+                (events.count("Downloaded"), events.count("Cached"))
             };
             assert_eq!(pull(), (3, 0));
             assert_eq!(pull(), (0, 3));

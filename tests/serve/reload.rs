@@ -292,6 +292,19 @@ fn is_answered(server: &Server, certificate: &str) -> bool {
     answer.is_ok_and(|answer| answer.status().is_success())
 }
 
+/// It would wait for ever before it serves, and could not read the certificate again.
+#[test]
+fn a_certificate_in_a_pipe_is_refused() {
+    let catalog = Catalog::new(&[("alpha", 1)]);
+    certificate(&catalog);
+    let (key, pipe) = (catalog.as_ref().join("key.pem"), catalog.as_ref().join("pipe"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let tls = ["--tls-cert", arg(&pipe), "--tls-key", arg(&key)];
+    let mut server =
+        Server::start_unready(&[&[arg(&catalog.path()), "--port", "0"], tls.as_slice()].concat());
+    assert!(!server.ended());
+}
+
 #[test]
 fn certificates_are_read_again() {
     let catalog = Catalog::new(&[("alpha", 1)]);

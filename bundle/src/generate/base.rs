@@ -78,6 +78,11 @@ impl<'m> Base<'m> {
         (!text.is_empty() && text != "0.0.0").then_some((text, origin))
     }
 
+    /// The version of the operator that it is of, where it says one that is meant.
+    pub fn operator_version(&self) -> Option<&'m str> {
+        self.version().map(|(text, _)| text)
+    }
+
     /// Everything that it says, but for what only a cluster says.
     pub(super) fn draft(self, compat: Option<Compat>) -> Draft<'m> {
         let mut draft = Draft::node(self.object.root, self.object.source, By::Base);

@@ -60,6 +60,13 @@ fn read(cert: &Path, key: &Path) -> Result<ServerConfig, ServeError> {
         path: path.to_owned(),
         message: error.to_string(),
     };
+    for path in [cert, key] {
+        // A pipe would be waited for now, and could not be read again.
+        let kind = std::fs::metadata(path).map_err(|error| fail(path, &error))?;
+        if !kind.is_file() {
+            return Err(fail(path, &"it is not a plain file"));
+        }
+    }
     let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain = chain.map_err(|error| fail(cert, &error))?;
     let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| fail(key, &error))?;

@@ -45,13 +45,13 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Opens a file, or standard input for `-`. A pipe that has a name is waited for as long as the limits say.
+    /// Opens a file, or standard input for `-`, which is waited for as long as the limits say, as is a pipe that has a name.
     ///
     /// # Errors
     /// It cannot be opened or read.
     pub(super) fn open(path: &Path, limits: Limits) -> io::Result<Self> {
         let mut file: Box<dyn Read> = if is_stdin(path) {
-            Box::new(io::stdin().lock())
+            Box::new(files::Pipe::stdin(limits))
         } else if files::is_pipe(path) {
             Box::new(files::Pipe::open(path, limits))
         } else {

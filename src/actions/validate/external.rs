@@ -15,6 +15,7 @@ use crate::files;
 use crate::input::Input;
 use crate::limits::Limits;
 use crate::program::{self, Ended};
+use crate::shell::argument;
 
 /// What a check of the user's own has to say.
 pub(crate) static CUSTOM_CHECK: Code = Code {
@@ -123,7 +124,14 @@ pub(super) fn run(
     let program_error = |source| CheckError::Run { program: program.to_owned(), source };
     let name = || bundle.to_string();
     let ended = program::run(Command::new(program).arg(directory), Limits::begin(limit), MAX_RESULT);
-    let output = match ended.map_err(|error| Failure::incomplete(program_error(error)))? {
+    let failed = |error: io::Error| {
+        // As in a shell, a name without a slash is looked for in PATH alone.
+        let is_here = error.kind() == io::ErrorKind::NotFound && program.is_file();
+        let failure = Failure::incomplete(program_error(error));
+        let here = format!("--check {}", argument(Path::new(".").join(program).display()));
+        if is_here { failure.help(format!("write `{here}` for the one in this directory")) } else { failure }
+    };
+    let output = match ended.map_err(failed)? {
         Ended::Itself(output) => output,
         Ended::TimedOut => {
             let error = CheckError::TimedOut { program: program.to_owned(), bundle: name(), limit };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::credentials::CredentialsError;
 use super::trust::Untrusted;
 use crate::image::digest::Digest;
+use crate::limits::span;
 
 /// Why a registry did not do what it was asked. No variant carries a secret, nor the address of a redirection, which may
 /// be signed.
@@ -213,7 +214,7 @@ pub enum RegistryError {
     #[error("interrupted")]
     Interrupted,
     /// The time for the whole is over.
-    #[error("timed out after {} s", .limit.as_secs())]
+    #[error("timed out after {}", span(*.limit))]
     TimedOut {
         /// The time that was given.
         limit: Duration,

@@ -141,9 +141,13 @@ impl Http {
                 builder = builder.tls_backend_preconfigured(config);
             }
             Security::Unverified => {
+                self.certificates()?;
                 builder = builder.tls_certs_only([]).tls_danger_accept_invalid_certs(true);
             }
-            Security::Plain => builder = builder.tls_certs_only([]),
+            Security::Plain => {
+                self.certificates()?;
+                builder = builder.tls_certs_only([]);
+            }
         }
         let client = builder
             .build()
@@ -152,6 +156,7 @@ impl Http {
         Ok(client)
     }
 
+    /// The certificates of the files that the user named. A file that cannot be used is an error also where none is needed.
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, RegistryError> {
         let mut certificates = Vec::new();
         for path in &self.ca_files {

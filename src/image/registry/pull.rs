@@ -128,7 +128,7 @@ impl Repository {
         // Reads the whole file to check it.
         let found = tokio::task::spawn_blocking(move || kept.get(digest, size)).await;
         if let Ok(Some(file)) = found {
-            self.progress.happened(&Event::Ended { digest, size, outcome: Outcome::Exists });
+            self.progress.happened(&Event::Ended { digest, size, outcome: Outcome::Cached });
             return Ok(file);
         }
         self.progress.happened(&Event::Started { digest, size, direction: Direction::Down });

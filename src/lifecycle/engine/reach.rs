@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::super::api::{Approval, Named, Object, Subscription, SubscriptionState, known, label};
 use super::super::checks::{self, Check};
-use super::super::cluster::{ClusterError, span};
+use super::super::cluster::ClusterError;
 use super::super::decide::{Awaited, Decision, Goal, Step, Stuck, decide, remembered};
 use super::super::doctor::{self, Diagnosis, Scope, diagnose};
 use super::super::health;
 use super::super::observe::Observed;
 use super::super::patch::merge;
 use super::{Engine, EngineError, GRACE, Planned};
+use crate::limits::span;
 use crate::sentence::{Help, Sentence};
 use crate::shell::command;
 
