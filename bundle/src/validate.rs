@@ -32,6 +32,7 @@ use crate::version::Version;
 
 pub use platforms::images;
 pub(crate) use removals::removed_in;
+pub(crate) use rules::csv_descriptor_unknown::RULE as DESCRIPTOR_UNKNOWN;
 pub use suites::*;
 
 /// A platform that an image is made for: operating system and architecture.

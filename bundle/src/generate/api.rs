@@ -260,7 +260,7 @@ impl<'a> Fields<'a> {
     fn look(&mut self, crd: &SchemaOf<'_>, below: (&str, &str), prefix: &str, origin: Origin<'a>) {
         match validate::descriptors::unknown((&crd.kind, &crd.name), crd.node, below, prefix) {
             Some((message, help)) => {
-                let finding = Finding::new(validate::descriptors::CODE, message).help(help);
+                let finding = Finding::new(&validate::DESCRIPTOR_UNKNOWN.code, message).help(help);
                 self.unknown.push(match origin.place() {
                     Some(place) => finding.at(place),
                     None => finding,

@@ -1,15 +1,11 @@
 //! Descriptors of fields that a custom resource does not have: consoles show nothing for them. `generate` asks the same of what
 //! somebody wrote, so that its findings are at their places there.
 
-use super::rules::csv_descriptor_unknown;
 use crate::crd::fields;
-use crate::finding::Code;
 use crate::yaml::Node;
 
 /// The lists of descriptors, with the part of a custom resource that they are about.
 pub(crate) const LISTS: [(&str, &str); 2] = [("specDescriptors", "spec"), ("statusDescriptors", "status")];
-/// The kind of finding.
-pub(crate) static CODE: &Code = &csv_descriptor_unknown::RULE.code;
 /// More fields are not listed.
 const LISTED: usize = 8;
 
