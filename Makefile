@@ -23,7 +23,7 @@ check: ## formatting, words, lints and docs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 # `cargo fetch` downloads the crates of every platform, whose licences tests/tidy.rs checks; a build only those of this one.
-test: ## every test that needs no cluster; ends with the counts
+test: ## run every test that needs no cluster, and print the counts
 	@mkdir -p target
 	@tests/packages
 	@$(CARGO) fetch --locked --quiet || echo "cargo fetch failed: tests that need every crate are not run"
@@ -33,13 +33,13 @@ test: ## every test that needs no cluster; ends with the counts
 corpus: ## compare with the recorded answers of OLM's own tools (OLMKIT_CORPUS, or ../shared/corpus)
 	$(CARGO) test --workspace --locked --test corpus
 
-cluster: ## a cluster for tests: kind's where its images are, else one from parts; as shell settings; OLM=1 puts OLM on it (docs/cluster.md)
+cluster: ## start a test cluster (kind if its images are local, else from parts) and print shell settings; OLM=1 installs OLM (docs/cluster.md)
 	@tests/cluster/up $(if $(filter 1,$(OLM)),--olm)
 
-cluster-down: ## take it down
+cluster-down: ## stop the test cluster
 	@tests/cluster/down
 
-e2e: ## the tests on a cluster: that of KUBECONFIG, or one that is made for them (E2E_KEEP=1 keeps what failed)
+e2e: ## run the tests on the cluster of KUBECONFIG, or on a temporary one (E2E_KEEP=1 keeps the namespaces of failed tests)
 	@tests/e2e/run
 
 fuzz: ## a minute of seeded mutations (OLMKIT_FUZZ_SECONDS, OLMKIT_FUZZ_SEED)
@@ -53,11 +53,11 @@ soak: ## ten minutes of clients and reloads: the server's memory stays flat
 
 # A target with musl links statically by itself; glibc has to be told so.
 SERVER_TARGET ?= $(shell uname -m)-unknown-linux-gnu
-server: ## build the static catalog server that catalog images carry, and print its path (SERVER_TARGET: for another platform)
+server: ## build the static catalog server for catalog images, and print its path (SERVER_TARGET: for another platform)
 	@RUSTFLAGS="-C target-feature=+crt-static" CARGO_PROFILE_RELEASE_STRIP=symbols tests/built --release \
 	  --package olmkit-serve --bin olmkit-serve --target $(SERVER_TARGET)
 
-bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUNDLES=DIR: of yours)
+bench: ## compare the speed with other installed tools (CATALOG=DIR, BUNDLES=DIR: your own input)
 	@olmkit=$$(tests/built --release) && \
 	server=$$(tests/built --release --package olmkit-serve --bin olmkit-serve) && \
 	multiply=$$(tests/built --release --package olmkit-catalog --example multiply) && \
@@ -71,13 +71,13 @@ bench: ## speed against other tools, where they are installed (CATALOG=DIR, BUND
 	tests/bench/peers "$$olmkit" "$$probe"
 	tests/bench/redis
 
-bench-cluster: ## the seconds that olmkit adds to OLM's own, on a cluster with OLM: a Markdown table
+bench-cluster: ## measure the seconds that olmkit adds to OLM, on a cluster with OLM: prints a Markdown table
 	@olmkit=$$(tests/built --release) && tests/bench/cluster "$$olmkit"
 
-dist: ## what a release publishes, in target/published: static programs, checksums, bills of materials, an image
+dist: ## build what a release publishes, in target/published: static programs, checksums, bills of materials, an image
 	@dist/build
 
-dist-check: ## two release builds in two directories are the same, byte for byte
+dist-check: ## check that two release builds in two directories are identical
 	@dist/check
 
 docs: ## the documentation of the code
@@ -86,7 +86,7 @@ docs: ## the documentation of the code
 book: ## build the book of docs/ with mdBook, and print its first page
 	@docs/make-book
 
-generate: ## renew the checked-in files that are made from code
+generate: ## regenerate the checked-in files that are made from code
 	release=$$($(CARGO) run --quiet -p redis-operator -- --version) && \
 	$(CARGO) run --quiet -p redis-operator -- manifests --output-dir operator/deploy/$${release##* }
 	OLMKIT_GENERATE=1 $(CARGO) test --workspace --locked --quiet --test docs --test demo --test serve

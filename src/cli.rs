@@ -204,7 +204,7 @@ const WORDS_OF_OTHER_TOOLS: [(&str, &str, &str); 16] = [
         "`--kustomize DIR` builds a kustomization, and `--base CSV` names the base in its `bases`",
     ),
     ("generate", "--use-image-digests", "`--pin-digests` pins images to their digests"),
-    ("generate", "--overwrite", "what olmkit wrote is replaced anyway; `--force` replaces files of others"),
+    ("generate", "--overwrite", "olmkit always replaces its own files; `--force` also replaces others"),
     (
         "validate",
         "--select-optional",
@@ -320,7 +320,7 @@ mod tests {
         assert!(said("olmkit bundle generate --input-dir deploy").contains(tip));
         let digests = said("olmkit bundle generate --use-image-digests");
         assert!(digests.contains("tip: `--pin-digests`") && !digests.contains("as a value"), "{digests}");
-        assert!(!said("olmkit bundle validate --overwrite").contains("what olmkit wrote"));
+        assert!(!said("olmkit bundle validate --overwrite").contains("olmkit always replaces"));
         for (line, hint) in [
             ("olmkit generate", "tip: the command is `olmkit bundle generate`\n"),
             (

@@ -91,7 +91,7 @@ impl Revision {
         }
         let mut listed = self.list(&object)?;
         if listed.len() > limits.files {
-            return Err(Failure::incomplete(format!("`{self}` holds more than {} files", limits.files)));
+            return Err(Failure::incomplete(format!("`{self}` contains more than {} files", limits.files)));
         }
         // All contents in one call.
         let ids =

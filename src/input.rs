@@ -126,7 +126,7 @@ pub enum InputError {
         value: String,
     },
     /// There is no end to the files.
-    #[error("`{place}` holds more than {MAX_FILES} files")]
+    #[error("`{place}` contains more than {MAX_FILES} files")]
     TooManyFiles {
         /// The image.
         place: String,
@@ -140,13 +140,13 @@ pub enum InputError {
         source: Box<UnpackError>,
     },
     /// It has the labels, and nothing where they say.
-    #[error("`{place}` holds no files of a bundle")]
+    #[error("`{place}` contains no files of a bundle")]
     Empty {
         /// The image.
         place: String,
     },
     /// It has no files that could be a catalog's.
-    #[error("`{catalog}` holds no files of a catalog")]
+    #[error("`{catalog}` contains no files of a catalog")]
     NoCatalogFiles {
         /// The directory or image.
         catalog: String,
@@ -222,7 +222,7 @@ impl Input {
             Self::Disk(path) => BundleFiles::load(path).map_err(|error: LoadError| {
                 let help = match error {
                     LoadError::TooManyFiles { .. } => {
-                        "name the directory of a bundle; OLM takes 1 MiB of packed manifests, which is far fewer files"
+                        "name the directory of a bundle; OLM accepts at most 1 MiB of packed manifests, which is far fewer files"
                     }
                     _ => "give the directory that holds `manifests/` and `metadata/`",
                 };

@@ -265,7 +265,7 @@ fn a_base_beside_the_kustomization_is_used() {
         let mut command = generate(at, &["--kustomize", directory]);
         command.env("PATH", at.join("bin"));
         let said = ends(command, 2);
-        assert!(said.contains("holds several bases") && said.contains("--base"), "{said}");
+        assert!(said.contains("contains several bases") && said.contains("--base"), "{said}");
     }
 }
 
@@ -450,7 +450,7 @@ fn a_channel_or_a_catalog_that_is_not_there_is_an_error() {
     fs::create_dir(at.join("catalog")).expect("a directory");
     let said = ends(with(&["--catalog", "catalog"]), 2);
     assert!(
-        said.contains("`catalog` holds no files of a catalog") && said.contains("--new-channel"),
+        said.contains("`catalog` contains no files of a catalog") && said.contains("--new-channel"),
         "{said}"
     );
     succeed(with(&["--catalog", "catalog", "--new-channel"]));
@@ -460,7 +460,7 @@ fn a_channel_or_a_catalog_that_is_not_there_is_an_error() {
         ends(add, 0)
     };
     assert!(add("bundle").ends_with("next: run `olmkit catalog build catalog --to HOST/NAME:TAG`\n"));
-    assert_eq!(add("bundle"), "echo-operator in stable: 0.1.0 is there already, nothing changed\n");
+    assert_eq!(add("bundle"), "echo-operator in stable: 0.1.0 already exists, nothing changed\n");
     let said = ends(with(&["--catalog", "catalogs"]), 2);
     assert!(said.contains("did you mean `catalog`?"), "{said}");
     let said = ends(with(&["--catalog", "catalog", "--channel", "stabel"]), 2);

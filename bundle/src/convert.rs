@@ -193,7 +193,8 @@ fn version<'v, 'a>(
         if sound {
             let place = csvs.get(1).map(|csv| csv.place(steps!("kind")));
             let place = place.or_else(|| texts.first().map(|(_, source)| Place::file(source.path())));
-            let message = format!("`{directory}` holds {} ClusterServiceVersions instead of one", csvs.len());
+            let message =
+                format!("`{directory}` contains {} ClusterServiceVersions, expected one", csvs.len());
             let finding = Finding::new(&codes::PACKAGE_MANIFEST_INVALID, message);
             findings.push(match place {
                 Some(place) => finding.at(place),
@@ -354,7 +355,7 @@ mod tests {
         check(
             "packageName: P\nchannels: [{name: a, currentCSV: x}, {name: a, currentCSV: y}, {name: b c, currentCSV: y}]\ndefaultChannel: d",
             &[("1", "kind: ConfigMap\n"), ("2", "a: [\n")],
-            "error: `1` holds 0 ClusterServiceVersions instead of one\n\
+            "error: `1` contains 0 ClusterServiceVersions, expected one\n\
              error: unclosed bracket '['\n\
              error: `P` is not a package name: only lower case letters, digits and `-` are allowed\n\
              error: the channel `a` is listed twice\n\

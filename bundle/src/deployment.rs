@@ -224,7 +224,7 @@ impl<'n> Check<'n> {
                 sources.len(),
                 sources.join(", ")
             );
-            self.push(path, message, "keep one of them, and make a volume of each other");
+            self.push(path, message, "keep one of them, and move the others to separate volumes");
         }
     }
 
@@ -274,7 +274,7 @@ impl<'n> Check<'n> {
         match given.as_slice() {
             [] => self.push(
                 &[Step::Key(key)],
-                format!("`{key}` does not say what to ask"),
+                format!("`{key}` has no handler"),
                 "set one of `exec`, `grpc`, `httpGet` and `tcpSocket`",
             ),
             [_] => {}
@@ -308,7 +308,7 @@ impl<'n> Check<'n> {
                 ),
                 Ok(()) if ports.iter().any(|own| own.name.as_ref() == Some(name)) => return,
                 Ok(()) => (
-                    format!("the probe asks the port `{}`, which the container does not have", plain(name)),
+                    format!("the probe uses the port `{}`, which the container does not have", plain(name)),
                     "name one of the container's `ports`, or set `port` to a number",
                 ),
             },

@@ -58,7 +58,7 @@ pub enum CompareError {
         bundle: String,
     },
     /// A file has no CRD.
-    #[error("`{path}` holds no CustomResourceDefinition")]
+    #[error("`{path}` contains no CustomResourceDefinition")]
     NoCrd {
         /// The file.
         path: String,

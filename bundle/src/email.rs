@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         self.skip_space();
         if self.rest.starts_with('"') {
             if self.quoted()?.is_empty() {
-                return Err("what stands before `@` is empty");
+                return Err("the part before `@` is empty");
             }
         } else {
             self.atom(true)?;
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         if self.take('[') {
             let (literal, rest) = self.rest.split_once(']').ok_or("`]` is missing")?;
             self.rest = rest;
-            literal.parse::<IpAddr>().map(drop).map_err(|_| "what stands in brackets is not an IP address")
+            literal.parse::<IpAddr>().map(drop).map_err(|_| "the part in brackets is not an IP address")
         } else {
             self.atom(true).map(drop)
         }
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         }
         self.rest = rest;
         if strict && (atom.starts_with('.') || atom.ends_with('.') || atom.contains("..")) {
-            return Err("a dot stands at the start, at the end or beside another dot");
+            return Err("a dot is at the start, at the end or next to another dot");
         }
         Ok(atom)
     }

@@ -228,7 +228,7 @@ fn base_draft<'r>(
 /// OLM installs into a namespace that is there.
 fn report_namespaces(namespaces: &[Object<'_, '_>], compat: Option<Compat>, findings: &mut Findings) {
     for object in namespaces.iter().filter(|_| compat.is_none()) {
-        let message = format!("a bundle cannot carry kind `Namespace`: `{}` is left out", object.name());
+        let message = format!("a bundle cannot contain kind `Namespace`: `{}` is left out", object.name());
         let finding = object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
         let finding = finding
             .help("OLM installs into a namespace that is there; consoles suggest the one of the Deployments");

@@ -78,7 +78,7 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// There is no end to the files.
-    #[error("`{path}` holds more than {MAX_FILES} files")]
+    #[error("`{path}` contains more than {MAX_FILES} files")]
     TooManyFiles {
         /// The directory.
         path: PathBuf,

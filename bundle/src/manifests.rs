@@ -87,7 +87,7 @@ pub enum RenderError {
     #[error("the bundle has no directory `manifests`")]
     NoManifests,
     /// A directory in `manifests/`.
-    #[error("`{path}` is a directory: OLM v1 takes files only")]
+    #[error("`{path}` is a directory: OLM v1 accepts only files")]
     Subdirectory {
         /// The directory.
         path: String,

@@ -52,7 +52,7 @@ impl<'n> Check<'n> {
 
     pub(crate) fn one_of(&mut self, path: &[Step<'n>], value: Option<&str>, values: &[&str]) {
         if let Some(value) = value.filter(|value| !values.contains(value)) {
-            let message = format!("`{}` is not a value that Kubernetes knows here", plain(value));
+            let message = format!("`{}` is not a value that Kubernetes accepts here", plain(value));
             self.push(path, message, format!("set one of `{}`", values.join("`, `")));
         }
     }

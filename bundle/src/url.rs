@@ -86,7 +86,7 @@ impl<'a> Url<'a> {
             check_host(scheme, host)?;
             if let Some(user) = user {
                 if !user.bytes().all(|c| c.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&c)) {
-                    return Err("what stands before `@` has characters that are not allowed there");
+                    return Err("the part before `@` has characters that are not allowed there");
                 }
                 check_escapes(user)?;
             }
@@ -125,7 +125,7 @@ fn check_host(scheme: &str, host: &str) -> Result<(), Why> {
             // A zone may follow the address.
             let address = address.split_once("%25").map_or(address, |(address, _)| address);
             if address.parse::<Ipv6Addr>().is_err() {
-                return Err("what stands in brackets is not an IPv6 address");
+                return Err("the part in brackets is not an IPv6 address");
             }
             return if is_port(port) { Ok(()) } else { Err(BAD_PORT) };
         }
@@ -152,7 +152,7 @@ fn check_host(scheme: &str, host: &str) -> Result<(), Why> {
     Ok(())
 }
 
-const BAD_PORT: Why = "the port behind its host is not a number";
+const BAD_PORT: Why = "the port after its host is not a number";
 const BAD_HOST: Why = "its host has a character that is not allowed there";
 
 fn is_port(text: &str) -> bool {

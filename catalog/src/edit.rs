@@ -466,11 +466,11 @@ impl EditError {
                 "make another channel the default first, with `olmkit catalog set-default`, or remove the whole package",
             ),
             Self::LastVersion { .. } => some(
-                "leave out --version to remove the whole package, or make another channel the default first, with `olmkit catalog set-default`",
+                "omit --version to remove the whole package, or make another channel the default first, with `olmkit catalog set-default`",
             ),
-            Self::NoSuccessor { .. } => some(
-                "leave out --keep-path, name another channel with --channel, or add a later version first",
-            ),
+            Self::NoSuccessor { .. } => {
+                some("omit --keep-path, name another channel with --channel, or add a later version first")
+            }
             Self::NoPath { .. } => some(
                 "promote a version in between first, or pass --policy replaces to add an edge from the head",
             ),
@@ -482,7 +482,7 @@ impl EditError {
             Self::InTemplate { source, .. } => source.help(),
             Self::Template { schema, .. } => Some(template_help(schema).to_owned()),
             Self::NotInTemplate { .. } => some(
-                "edit the catalog that `olmkit catalog template` makes of it, or change this file by hand",
+                "expand it with `olmkit catalog template` and edit the result, or change this file by hand",
             ),
             Self::EmptyTemplate { .. } => some("remove the file, and what names it"),
             Self::SingleFile { .. } => some("move it into a directory, and pass the directory"),

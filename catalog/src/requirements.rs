@@ -168,9 +168,9 @@ impl fmt::Display for Requirement {
             Self::Api(gvk) => write!(f, "provides {gvk}"),
             Self::Package { name, range } => write!(f, "is of package `{name}` in the range `{range}`"),
             Self::Label(label) => write!(f, "has the label `{label}`"),
-            Self::All(parts) if parts.is_empty() => f.write_str("is any"),
+            Self::All(parts) if parts.is_empty() => f.write_str("always matches"),
             Self::All(parts) => list(f, parts, " and "),
-            Self::Any(parts) if parts.is_empty() => f.write_str("is none"),
+            Self::Any(parts) if parts.is_empty() => f.write_str("never matches"),
             Self::Any(parts) => list(f, parts, " or "),
             Self::Not(parts) => {
                 f.write_str("neither ")?;

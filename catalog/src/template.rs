@@ -154,10 +154,10 @@ impl TemplateError {
                 Some("put the template before the first `---`, with the comments that belong to it")
             }
             Self::More { .. } => {
-                Some("move it to a file of its own; an `olm.composite` template names several templates")
+                Some("move it to a separate file; an `olm.composite` template names several templates")
             }
             Self::Schema { schema, .. } if is_of_catalog(schema) => {
-                Some("this is a catalog already; `olmkit catalog convert` makes a template of one")
+                Some("this is already a catalog; `olmkit catalog convert` converts one to a template")
             }
             Self::Schema { .. } => Some(
                 "expected `olm.template.basic`, `olm.semver`, `olm.template.substitutes` or `olm.composite`",

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// The file would be read as a part of the catalog that it is made of.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` lies in the catalog's directory, where every file is read as a part of the catalog")]
+#[error("`{0}` is in the catalog's directory, where every file is read as a part of the catalog")]
 struct Inside(String);
 
 /// A compiled catalog.

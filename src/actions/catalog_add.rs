@@ -132,7 +132,7 @@ pub(super) fn edges(
     let parsed = Catalog::parse(&files);
     check_not_hidden(catalog, &parsed, package.name.as_str())?;
     if !new_channel && files.files.is_empty() {
-        let error = format!("`{}` holds no files of a catalog", catalog.display());
+        let error = format!("`{}` contains no files of a catalog", catalog.display());
         return Err(Failure::usage(error).help("pass --new-channel if this is its first version"));
     }
     let channels = parsed.channels.iter().filter(|own| *own.package == *package.name.as_str());
@@ -170,7 +170,9 @@ fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<Op
         match &first {
             Some((name, others)) if *others != channels => {
                 let message = format!("`{name}` and `{}` name different channels", bundle.name);
-                return Err(Failure::usage(message).help("say which with --channels, or add them one by one"));
+                return Err(
+                    Failure::usage(message).help("name the channels with --channels, or add them one by one")
+                );
             }
             Some(_) => {}
             None => {

@@ -162,8 +162,8 @@ pub fn run(request: &Request, access: &Access) -> Result<Compared, Failure> {
             findings.extend(of_cluster(request, &findings, &olds, &news)?);
         }
         (Loaded::File(_), Loaded::File(_)) if policy.is_some() => {
-            let error = "--package-file states the policy of a package, and CRDs alone have no versions";
-            return Err(Failure::usage(error).help("give two bundles, or leave --package-file out"));
+            let error = "--package-file sets the policy of a package, but CRDs have no versions";
+            return Err(Failure::usage(error).help("give two bundles, or omit --package-file"));
         }
         (Loaded::File(old), Loaded::File(new)) => {
             findings = files_with(old, new, &samples).map_err(cannot_compare)?.findings;

@@ -76,7 +76,7 @@ pub enum DoctorError {
     #[error("standard input can be read only once")]
     Twice,
     /// Several recordings, or one with other files.
-    #[error("a recorded trace is diagnosed alone")]
+    #[error("a recorded trace cannot be combined with other files")]
     Mixed,
     /// A line that is no event.
     #[error("cannot read `{path}`")]
@@ -558,7 +558,7 @@ impl Gathered {
         if recordings > 0 {
             self.problem(
                 &format!("recorded traces ({recordings} file{})", if recordings == 1 { "" } else { "s" }),
-                "each is diagnosed alone: pass one with --from",
+                "traces cannot be combined: pass one with --from",
             );
         }
         Ok(())
@@ -618,7 +618,7 @@ impl Gathered {
         if recordings > 0 {
             self.problem(
                 &format!("recorded traces ({recordings} file{})", if recordings == 1 { "" } else { "s" }),
-                "each is diagnosed alone: unpack them with `tar -xf`, and pass one with --from",
+                "traces cannot be combined: unpack them with `tar -xf`, and pass one with --from",
             );
         }
     }

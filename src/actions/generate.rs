@@ -386,7 +386,7 @@ fn pins(images: &BTreeSet<String>, access: &Access) -> Result<Pins, Failure> {
         let answer = match place {
             Ok(_) => match answers.next() {
                 Some(answer) => answer.map_err(|error| chain(&error)),
-                None => Err("the registry was not asked".to_owned()),
+                None => Err("the registry was not contacted".to_owned()),
             },
             Err(why) => Err(why),
         };

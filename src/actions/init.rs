@@ -288,7 +288,7 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
             let help = match package_file.contains_key(name) {
                 true => "edit it, or write another file with `--package-file NAME`",
                 false => {
-                    "move it away, and run the command again: what the ClusterServiceVersion says goes there"
+                    "move it away and run the command again, which writes the contents of the ClusterServiceVersion there"
                 }
             };
             return Err(Failure::failed(files::FileError::Exists { path }).help(help));
@@ -354,8 +354,10 @@ fn check_is_yaml(name: &Path) -> Result<(), Failure> {
     if is_yaml && !FOREIGN.contains(&file.as_ref()) {
         return Ok(());
     }
-    let failure =
-        Failure::usage(format!("`{}` cannot be the package file, which is YAML of its own", name.display()));
+    let failure = Failure::usage(format!(
+        "`{}` cannot be the package file: it must be a separate YAML file",
+        name.display()
+    ));
     Err(failure.help(match file.as_ref() {
         "Cargo.toml" => "pass a name such as `olmkit.yaml`; in Cargo.toml write the same keys under `[package.metadata.olmkit]`",
         _ => "pass a name such as `olmkit.yaml`",
@@ -512,8 +514,7 @@ impl Survey {
             others.push(format!("{unread} (not YAML)"));
         }
         others.extend(
-            (self.unseen > 0)
-                .then(|| format!("{} more files: only {MOST_FILES} were looked at", self.unseen)),
+            (self.unseen > 0).then(|| format!("{} more files: only {MOST_FILES} were read", self.unseen)),
         );
         Chosen { key, paths, crds, others }
     }

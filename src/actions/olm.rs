@@ -145,7 +145,7 @@ fn done(
         Ok(removed) => also(
             failure,
             format!(
-                "the {} objects that were created are removed; --keep leaves them to be looked at",
+                "the {} objects that were created are removed; pass --keep to keep them for inspection",
                 removed.len()
             ),
         ),

@@ -427,7 +427,7 @@ pub(super) fn connect(choice: &Choice, otherwise: &str, limit: Duration) -> Resu
             Failure { exit: Exit::TimedOut, ..Failure::incomplete(error) }.help(help)
         }
         ConnectError::Credentials { what, hint } => Failure::incomplete(what).help(hint.unwrap_or_else(|| {
-            "log in again, or run the plugin by itself to see why: `kubectl config view --minify` shows how it is called".into()
+            "log in again, or run the plugin directly to see why: `kubectl config view --minify` shows how it is called".into()
         })),
         _ if choice.kubeconfig.is_none() && kubernetes::no_kubeconfig() => {
             Failure::incomplete("no kubeconfig: KUBECONFIG is not set and ~/.kube/config does not exist")

@@ -79,7 +79,7 @@ impl Output {
         let mark = SOURCE_MARKS.iter().find(|mark| fs::symlink_metadata(self.path.join(mark)).is_ok());
         let Some(mark) = mark.filter(|_| !is_bundle(&self.path)) else { return Ok(()) };
         let error = format!("`{}` is not a bundle: it contains `{mark}`", self.path.display());
-        let help = "choose a directory for the bundle alone, such as `--output-dir bundle`, or pass --force to write \
+        let help = "choose a separate directory for the bundle, such as `--output-dir bundle`, or pass --force to write \
                     `manifests/` and `metadata/` there; other files stay as they are";
         Err(Failure::usage(error).help(help))
     }
@@ -107,7 +107,7 @@ impl Output {
             self.path.display()
         );
         let help =
-            "choose another --output-dir for the bundle alone, or pass --force to leave these manifests out";
+            "choose a separate --output-dir for the bundle, or pass --force to leave these manifests out";
         Err(Failure::usage(error).help(help))
     }
 
@@ -156,7 +156,7 @@ impl Output {
         let base = csv.map(|path| {
             let path = self.path.join(path);
             let path = argument(path.display());
-            format!("to keep what it says, move `{path}` elsewhere and pass it with --base; ")
+            format!("to keep its contents, move `{path}` elsewhere and pass it with --base; ")
         });
         let help = format!(
             "{}to replace {them}, pass --force; or choose another --output-dir",

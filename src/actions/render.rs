@@ -174,7 +174,7 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
             .help("pass --output-dir, or choose one with --component")),
         (Some(_), _) if matches!(request.shown, Shown::Mermaid) => {
             Err(Failure::usage("catalogs are not written as Mermaid")
-                .help("leave out --output-dir, and choose a catalog with --component"))
+                .help("omit --output-dir, and choose a catalog with --component"))
         }
         (Some(dir), _) => {
             let mut files = BTreeMap::new();

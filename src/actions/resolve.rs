@@ -169,7 +169,7 @@ pub fn run(request: &Request, access: &Access) -> Result<Resolved, Failure> {
         names().enumerate().find_map(|(at, name)| names().skip(at + 1).find(|other| *other == name))
     {
         return Err(Failure::usage(format!("two catalogs are called `{twice}`"))
-            .help("give each `--catalog` a name of its own"));
+            .help("give each `--catalog` a unique name"));
     }
     let files: Vec<_> =
         request.catalogs.iter().map(|named| named.input.catalog(access)).collect::<Result<_, _>>()?;
@@ -227,8 +227,7 @@ fn subscription(
         None => match (0..parsed.len()).filter(has_package).collect::<Vec<_>>()[..] {
             [only] => only,
             _ => {
-                let error =
-                    format!("the Subscription to `{}` does not say from which catalog", asked.package);
+                let error = format!("the Subscription to `{}` names no catalog", asked.package);
                 return Err(Failure::usage(error).help("add `,catalog=NAME`"));
             }
         },
@@ -269,7 +268,7 @@ fn existing(
             }
         }
         if existing.len() == before && !is_list {
-            return Err(Failure::usage(format!("`{}` holds no ClusterServiceVersion", path.display()))
+            return Err(Failure::usage(format!("`{}` contains no ClusterServiceVersion", path.display()))
                 .help("write it with `kubectl get csv -n NAMESPACE -o yaml`"));
         }
     }

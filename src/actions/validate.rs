@@ -77,7 +77,7 @@ pub enum RequestError {
         code: String,
     },
     /// A file with categories is not one.
-    #[error("`{}` holds no categories", .path.display())]
+    #[error("`{}` contains no categories", .path.display())]
     Categories {
         /// The file.
         path: PathBuf,
@@ -86,7 +86,7 @@ pub enum RequestError {
         source: serde_json::Error,
     },
     /// A baseline is not one.
-    #[error("`{}` holds no findings", .path.display())]
+    #[error("`{}` contains no findings", .path.display())]
     Baseline {
         /// The file.
         path: PathBuf,

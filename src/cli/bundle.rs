@@ -268,7 +268,7 @@ fn created_at(text: &str) -> Result<String, String> {
     match shape.as_str() {
         "now" => Ok(text.to_owned()),
         "0000-00-00T00:00:00Z" if is_time(text) => Ok(text.to_owned()),
-        "0000-00-00T00:00:00Z" => Err("there is no such day or time".to_owned()),
+        "0000-00-00T00:00:00Z" => Err("invalid date or time".to_owned()),
         _ => Err("write it as 2026-01-31T00:00:00Z, or `now`".to_owned()),
     }
 }
@@ -289,7 +289,7 @@ Examples:
   kustomize build config/default | olmkit bundle generate --base config/manifests/bases/op.clusterserviceversion.yaml
   olmkit bundle generate --explain spec.installModes        where these fields come from
   olmkit bundle generate --check                            whether ./bundle is up to date
-  olmkit bundle generate --version 0.2.0 --catalog catalog   with spec.replaces, as 0.2.0 will stand in the catalog";
+  olmkit bundle generate --version 0.2.0 --catalog catalog   with spec.replaces from the catalog's upgrade graph";
 
 impl Generate {
     fn request(self) -> (generate::Request, RegistryFlags) {

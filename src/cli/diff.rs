@@ -101,12 +101,12 @@ impl Diff {
         }
         if self.changelog && !matches!(output, Format::Text | Format::Markdown) {
             let error = "--changelog prints Markdown, and no other --output";
-            return Err(Failure::usage(error).help("leave --output or --changelog out"));
+            return Err(Failure::usage(error).help("omit --output or --changelog"));
         }
         let impersonation = Impersonation::from(self.impersonation);
         if impersonation.user.is_some() && !self.live {
-            let error = "--as has no effect without --live: no cluster is asked";
-            return Err(Failure::usage(error).help("pass --live, or leave --as out"));
+            let error = "--as has no effect without --live: no cluster is contacted";
+            return Err(Failure::usage(error).help("pass --live, or omit --as"));
         }
         let choice =
             Choice { kubeconfig: self.kubeconfig, context: self.context, impersonation, ..Choice::default() };

@@ -50,7 +50,7 @@ pub enum Verb {
     Status(Named),
     /// Show a live table of operators, and why each stuck one is stuck
     Watch(Watch),
-    /// Say in one sentence why operators are stuck, and how to repair them
+    /// Explain why operators are stuck, and how to repair them
     Doctor(Doctor),
     /// Remove an operator; lists what is kept and why
     Uninstall(Uninstall),
@@ -326,7 +326,7 @@ impl Waiting {
                     settle.as_secs(),
                     timeout.as_secs()
                 );
-                return Err(Failure::usage(error).help("give less --settle, or more --timeout"));
+                return Err(Failure::usage(error).help("pass a shorter --settle or a longer --timeout"));
             }
             Some(settle) => settle,
             None => Options::default().settle.min(timeout / 2),
@@ -439,7 +439,7 @@ impl Install {
         let namespace = self.cluster.namespace.clone().unwrap_or_default();
         if self.watch.len() > 1 && self.watch.iter().any(|namespace| namespace == "*") {
             return Err(Failure::usage("`*` cannot be combined with other namespaces")
-                .help("pass `--watch '*'` alone, or name the namespaces"));
+                .help("pass only `--watch '*'`, or name the namespaces"));
         }
         let watch = (!self.watch.is_empty())
             .then(|| if self.watch == ["*"] { Vec::new() } else { self.watch.clone() });
@@ -447,7 +447,7 @@ impl Install {
             return Err(Failure::usage(
                 "a simulated cluster pulls from no registry, so --push-to cannot be used",
             )
-            .help("leave --push-to out"));
+            .help("omit --push-to"));
         }
         let bundle = self.bundle.clone().map(|input| NewBundle { input, push_to: self.push_to.clone() });
         let request = install::Install {
@@ -684,7 +684,7 @@ pub struct Doctor {
     /// adopt an orphaned ClusterServiceVersion, recreate a stuck Subscription, carry a failed upgrade on
     #[arg(long, conflicts_with = "from")]
     fix: bool,
-    /// With --fix, say what it would do and change nothing
+    /// With --fix, print what it would do and change nothing
     #[arg(long, requires = "fix", conflicts_with = "from")]
     dry_run: bool,
     #[command(flatten)]

@@ -141,7 +141,7 @@ impl Add {
             return Err(Failure::usage(
                 "--catalog-from is for other verbs: `source add` names the catalog itself",
             )
-            .help("leave --catalog-from out"));
+            .help("omit --catalog-from"));
         }
         if !cluster.simulate.is_empty() && self.address.is_some() {
             return Err(Failure::usage(
@@ -151,11 +151,11 @@ impl Add {
         }
         if !cluster.simulate.is_empty() && self.accept_missing_images {
             return Err(Failure::usage("a simulated cluster reads the catalog, so it cannot be missing")
-                .help("leave --accept-missing-images out"));
+                .help("omit --accept-missing-images"));
         }
         if !cluster.simulate.is_empty() && self.to.is_some() {
             return Err(Failure::usage("a simulated cluster pulls from no registry, so --to cannot be used")
-                .help("leave --to out"));
+                .help("omit --to"));
         }
         let (origin, catalog) = match (self.catalog, self.address) {
             (None, address) => (Origin::Address(address.unwrap_or_default()), None),
@@ -167,7 +167,7 @@ impl Add {
                 return Err(Failure::usage(format!(
                     "`{image}` is not a directory, so nothing can be pushed to --to"
                 ))
-                .help("name the directory of the catalog, or leave --to out"));
+                .help("name the directory of the catalog, or omit --to"));
             }
             (Some(image), _) => (Origin::Image(image_reference(&image).map_err(Failure::usage)?), None),
         };

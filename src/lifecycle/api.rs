@@ -171,7 +171,7 @@ pub trait Named {
         self.metadata().labels.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// Whether it is on its way out.
+    /// Whether it is being deleted.
     fn is_being_deleted(&self) -> bool {
         self.metadata().deletion_timestamp.is_some()
     }

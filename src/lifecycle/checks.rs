@@ -32,8 +32,8 @@ pub fn after_hop(
         check("its webhooks are registered", webhooks(cluster, csv)?),
         check("its APIs are served", api_services(cluster, csv)?),
         check("custom resources can be read", custom_resources(cluster, csv)?),
-        check("the Subscription is at it", subscription(observed, csv)),
-        check("nothing of its predecessor is left", orphans(observed, csv)),
+        check("the Subscription reports it as installed", subscription(observed, csv)),
+        check("its predecessor is gone", orphans(observed, csv)),
     ])
 }
 
@@ -167,7 +167,7 @@ pub fn served(crd: &Value) -> Vec<Resource> {
 fn subscription(observed: &Observed, csv: &ClusterServiceVersion) -> Option<String> {
     let subscription = observed.subscription.as_ref()?;
     let installed = &subscription.status.installed_csv;
-    (installed != csv.name()).then(|| format!("{} is at `{installed}`", Key::of(subscription.document())))
+    (installed != csv.name()).then(|| format!("{} reports `{installed}`", Key::of(subscription.document())))
 }
 
 fn orphans(observed: &Observed, csv: &ClusterServiceVersion) -> Option<String> {

@@ -336,7 +336,7 @@ impl ClusterError {
                 Some("free some of the namespace's quota, or have it raised".into())
             }
             Self::Refused { message, .. } if message.contains("admission webhook") => {
-                Some("ask whoever runs that webhook what it demands".into())
+                Some("ask the owner of the webhook for its rules".into())
             }
             Self::Failed { .. } => Some("try again later".into()),
             Self::NotServed { resource } if resource.ends_with("operators.coreos.com") => {
@@ -349,10 +349,10 @@ impl ClusterError {
             Self::Invalid { .. } => Some(
                 "check the server's address in the kubeconfig: a login page, a proxy or another service may answer there".into(),
             ),
-            Self::TimedOut { is_answering: true, last: None, .. } => Some("give more --timeout".into()),
-            Self::TimedOut { last: Some(_), .. } => Some("try again later, or give more --timeout".into()),
+            Self::TimedOut { is_answering: true, last: None, .. } => Some("pass a longer --timeout".into()),
+            Self::TimedOut { last: Some(_), .. } => Some("try again later, or pass a longer --timeout".into()),
             Self::TimedOut { .. } => {
-                Some("check the kubeconfig, the context and the network, or give more --timeout".into())
+                Some("check the kubeconfig, the context and the network, or pass a longer --timeout".into())
             }
             _ => None,
         }

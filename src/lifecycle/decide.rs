@@ -141,7 +141,7 @@ impl Stuck {
 /// What comes next.
 pub fn decide(goal: &Goal, observed: &Observed) -> Decision {
     let Some(subscription) = &observed.subscription else {
-        return Decision::Stuck(Stuck::new("no-subscription", "the Subscription is not there"));
+        return Decision::Stuck(Stuck::new("no-subscription", "the Subscription does not exist"));
     };
     // With none or several OLM does nothing in the namespace.
     if observed.groups.len() != 1 {
@@ -258,14 +258,10 @@ pub(super) fn approve(goal: &Goal, plan: &Object<InstallPlan>, next: &str) -> De
         let all = [others.clone(), dependencies].concat();
         let stuck = Stuck::new(
             "plan-carries-more",
-            format!(
-                "{} carries `{}` besides `{next}`: approving one approves all",
-                plan.key(),
-                all.join("`, `")
-            ),
+            format!("{} also contains `{}`: approving it approves everything", plan.key(), all.join("`, `")),
         );
         return Decision::Stuck(stuck.help(format!(
-            "accept them with `--accept {}`, or give the other Subscription a namespace of its own",
+            "pass `--accept {}`, or use a separate namespace for the other Subscription",
             all.join(",")
         )));
     }
@@ -273,13 +269,13 @@ pub(super) fn approve(goal: &Goal, plan: &Object<InstallPlan>, next: &str) -> De
         let stuck = Stuck::new(
             "plan-carries-dependencies",
             format!(
-                "{} carries `{}` besides `{next}`, which depends on them",
+                "{} also contains `{}`, which `{next}` depends on",
                 plan.key(),
                 dependencies.join("`, `")
             ),
         );
         return Decision::Stuck(stuck.help(format!(
-            "accept them with `--accept {}`, or all dependencies with `--accept-dependencies`",
+            "pass `--accept {}`, or `--accept-dependencies` for all dependencies",
             dependencies.join(",")
         )));
     }
@@ -311,7 +307,7 @@ fn without_plan(
     if let Some(plan) = elsewhere.filter(|_| !goal.way.contains(&status.current_csv)) {
         let stuck = Stuck::new(
             "plan-leads-elsewhere",
-            format!("{} leads to `{}`, not to `{next}`", plan.key(), status.current_csv),
+            format!("{} installs `{}`, not `{next}`", plan.key(), status.current_csv),
         );
         let again = "run the command again: it computes the upgrade path again, for the catalog may have changed; if the plan is still there, ";
         let doctor =
@@ -321,7 +317,7 @@ fn without_plan(
     }
     let beyond = !status.installed_csv.is_empty() && !goal.way.contains(&status.installed_csv);
     if let Some(csv) = observed.installed().filter(|_| beyond && goal.way.len() > 1) {
-        let sentence = format!("`{}` is installed, which is not on the way to `{next}`", csv.name());
+        let sentence = format!("`{}` is installed, but is not on the upgrade path to `{next}`", csv.name());
         return Decision::Stuck(
             Stuck::new("off-the-way", sentence)
                 .help("run the command again: it computes the upgrade path again"),

@@ -266,13 +266,13 @@ impl Engine<'_> {
             Some(next) if next != failed => {
                 self.record(subscription, old.name())?;
                 Ok(Done(format!(
-                    "{} records `{}` as installed: OLM goes on to `{next}` about 10 seconds later",
+                    "{} records `{}` as installed: OLM upgrades to `{next}` about 10 seconds later",
                     subscription.key().placed(),
                     old.name()
                 ).into()))
             }
             _ => Ok(Left(format!(
-                "the channel has no way from `{}` that avoids `{failed}`: publish one, or run one of the commands above",
+                "no upgrade path from `{}` avoids `{failed}`: publish one, or run one of the commands above",
                 old.name()
             ).into())),
         }

@@ -83,7 +83,9 @@ impl Engine<'_> {
             None => (self.source(request)?, None),
         };
         let package = source.offer.packages.get(&request.package);
-        let package = package.ok_or_else(|| EngineError::refused("the package is gone"))?;
+        let package = package.ok_or_else(|| {
+            EngineError::refused(format!("the catalog no longer has the package `{}`", request.package))
+        })?;
         let channel_name = request.channel.clone().unwrap_or_else(|| package.default_channel.clone());
         let channel = channel_of(package, &request.package, &channel_name)?;
         let observed = self.look(namespace, &name)?;
@@ -180,12 +182,12 @@ impl Engine<'_> {
         let waits = existing.is_some_and(|found| found.spec.install_plan_approval == Approval::Manual);
         if let Some(installed) = installed.filter(|_| is_there) {
             self.say(
-                Sentence::from(format!("`{installed}` is installed already: "))
+                Sentence::from(format!("`{installed}` is already installed: "))
                     + command!("olmkit operator upgrade {} -n {}", name, namespace)
-                    + format!(" takes it to `{csv}`"),
+                    + format!(" upgrades it to `{csv}`"),
             );
             if waits && request.approval == Some(Approval::Automatic) {
-                // OLM goes on by itself now, and not through us.
+                // OLM continues automatically now, and not through us.
                 return self.status(&name, Some(namespace));
             }
         }
@@ -264,7 +266,7 @@ impl Engine<'_> {
                 && let Some(found) = self.the_other_way_round(name, space)
             {
                 self.say(format!(
-                    "the CatalogSource is `{name}/{space}`, which was meant by `{space}/{name}`"
+                    "using the CatalogSource `{name}/{space}`: write NAMESPACE/NAME, not `{space}/{name}`"
                 ));
                 catalogs.push(found);
             } else if catalogs.is_empty() && hidden.is_none() {
@@ -418,7 +420,7 @@ impl Engine<'_> {
                     false => remove,
                 };
                 return Err(EngineError::refused_help(
-                    format!("{} exists already, for `{}` from `{}`", found.key(), spec.package, spec.channel),
+                    format!("{} already exists, for `{}` from `{}`", found.key(), spec.package, spec.channel),
                     help,
                 ));
             }
@@ -587,7 +589,7 @@ fn other_targets(group: &Object<OperatorGroup>, found: &[String]) -> EngineError
     let named = if found == [""] { "all namespaces".to_owned() } else { found.join(", ") };
     EngineError::refused_help(
         format!("{} of the namespace selects {named}", group.key()),
-        "leave --watch out, or take another namespace for the operator",
+        "omit --watch, or choose another namespace for the operator",
     )
 }
 
@@ -624,7 +626,7 @@ impl Wish<'_> {
             };
             if self.request.version.is_some() && begins_with != csv {
                 return Err(EngineError::refused_help(
-                    format!("{} exists already, and begins with `{begins_with}`", existing.key()),
+                    format!("{} already exists, and starts with `{begins_with}`", existing.key()),
                     Sentence::from("run ")
                         + command!("olmkit operator uninstall {} -n {}", name, namespace)
                         + " first, then this command again",
@@ -650,7 +652,7 @@ impl Wish<'_> {
                     + " upgrades it"
             };
             return Err(EngineError::refused_help(
-                format!("{} has `{}` installed already{than} `{csv}`", existing.key(), installed.name()),
+                format!("{} already has `{}` installed{than} `{csv}`", existing.key(), installed.name()),
                 help,
             ));
         }
@@ -768,7 +770,7 @@ fn supports(namespace: &str, targets: &[String], supported: &BTreeSet<String>) -
             Err(EngineError::refused_help(
                 format!("the operator does not support the install mode {mode}, only {}", modes.join(", ")),
                 if modes == ["AllNamespaces"] {
-                    "leave --watch out, or pass `--watch '*'`"
+                    "omit --watch, or pass `--watch '*'`"
                 } else {
                     "choose the namespaces with --watch, or the operator's own with -n"
                 },

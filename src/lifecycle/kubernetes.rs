@@ -157,7 +157,7 @@ impl From<FileError> for ConnectError {
                 Some(Over::Interrupted) => Self::Interrupted,
                 Some(Over::TimedOut(limit)) => {
                     let doing = format!("nothing has written to the pipe `{}` to its end", path.display());
-                    let help = "check what writes to it, or give more --timeout";
+                    let help = "check what writes to it, or pass a longer --timeout";
                     Self::TimedOut { limit, doing, help }
                 }
                 None => Self::Config(error.into()),
@@ -179,7 +179,7 @@ impl From<CredentialsError> for ConnectError {
             CredentialsError::File(error) => error.into(),
             CredentialsError::Over { over: Over::Interrupted, .. } => Self::Interrupted,
             CredentialsError::Over { over: Over::TimedOut(limit), .. } => {
-                let help = "run it by itself to see what it waits for, or give more --timeout";
+                let help = "run it directly to see what it is waiting for, or pass a longer --timeout";
                 Self::TimedOut { limit, doing, help }
             }
             CredentialsError::Failed { hint, .. } => Self::Credentials { what: doing, hint },
@@ -278,7 +278,7 @@ impl Kubernetes {
                 && !provider.config.contains_key("id-token")
         }) {
             return Err(ConnectError::Credentials {
-                what: "the kubeconfig gets its credentials from the auth provider `gcp`, which kubectl no longer knows either".into(),
+                what: "the kubeconfig gets its credentials from the auth provider `gcp`, which kubectl no longer supports either".into(),
                 hint: Some("use the credential plugin `gke-gcloud-auth-plugin` instead: `gcloud container clusters get-credentials` sets it up".into()),
             });
         }

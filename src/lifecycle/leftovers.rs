@@ -182,8 +182,8 @@ impl Engine<'_> {
         let Some(first) = live.iter().find(waits) else { return Ok(()) };
         let key = Key::of(first);
         Err(EngineError::refused_help(
-            format!("{key} has finalizers, and the operator that acts on them is gone"),
-            "install the operator again and then uninstall it, or take the finalizers out of `metadata.finalizers`",
+            format!("{key} has finalizers, but the operator that handles them is gone"),
+            "install the operator again and then uninstall it, or remove the finalizers from `metadata.finalizers`",
         ))
     }
 

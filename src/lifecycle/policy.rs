@@ -62,7 +62,7 @@ macro_rules! denials {
 denials! {
     NewClusterRules = "new-cluster-rules" "Rights in all namespaces that the replaced version does not have.";
     NewWebhooks = "new-webhooks" "Webhooks that the replaced version does not have.";
-    UnpinnedImages = "unpinned-images" "Images that are named by a tag alone.";
+    UnpinnedImages = "unpinned-images" "Images that are named only by a tag.";
     OtherOperators = "other-operators" "Versions of other Subscriptions, and dependencies.";
     BreakingChanges = "breaking-changes" "What `bundle diff` calls an error, and what OLM will refuse.";
     NewInstalls = "new-installs" "Versions that replace nothing.";
@@ -86,7 +86,7 @@ pub enum PolicyError {
         /// The way out.
         help: String,
     },
-    /// A key that stands there twice, of which one would not count.
+    /// A key that is given twice, of which one would not count.
     #[error("duplicate key `{key}`")]
     Duplicate {
         /// The key.

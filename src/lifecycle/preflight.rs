@@ -130,7 +130,7 @@ impl Engine<'_> {
                 format!(
                     "`{csv}` cannot be installed: its CRD `{name}` changes `{field}` from {old} to {new}, which Kubernetes refuses"
                 ),
-                "leave it as it is, or give the new resource a CRD of its own",
+                "leave it unchanged, or define a separate CRD for the new resource",
             ));
         }
         let by_webhook = new.pointer("/spec/conversion/strategy") == Some(&Value::from("Webhook"));
@@ -255,7 +255,10 @@ impl Unchecked {
         match error {
             ContentError::Interrupted => return Err(ClusterError::Interrupted.into()),
             ContentError::NotFound { reference } if accept_missing => {
-                self.add(format!("`{reference}`"), "it does not exist, which was accepted".to_owned());
+                self.add(
+                    format!("`{reference}`"),
+                    "does not exist; continuing because of --accept-missing-images".to_owned(),
+                );
             }
             ContentError::NotFound { reference } => {
                 return Err(EngineError::refused_help(

@@ -148,7 +148,7 @@ impl Engine<'_> {
                 format!("no plan of {} waits for approval", subscription.key()),
                 Sentence::from("see ")
                     + command!("olmkit operator status {} -n {}", name, namespace)
-                    + "; OLM makes a plan some seconds after a catalog offers a newer version",
+                    + "; OLM creates an InstallPlan some seconds after a catalog offers a newer version",
             ));
         };
         let plan = plan.clone();

@@ -84,7 +84,7 @@ impl Engine<'_> {
         let offer = self.offer(&subscription)?;
         let package = offer.packages.get(&spec.package).ok_or_else(|| {
             EngineError::refused(format!(
-                "the catalog `{}` has no package `{}` any more",
+                "the catalog `{}` no longer has the package `{}`",
                 spec.source, spec.package
             ))
         })?;
@@ -132,7 +132,7 @@ impl Engine<'_> {
             return Err(EngineError::refused_help(what, help));
         }
         if !is_away && installed.is_some_and(|installed| installed.name() == target) {
-            self.say(format!("`{target}` is what is installed"));
+            self.say(format!("`{target}` is already installed"));
             // An interrupted rollback may not have waited for it.
             return match is_made_again(&observed, &subscription, &target) {
                 true => self.reinstall(&namespace, &fresh, &request.accept),
@@ -172,16 +172,16 @@ impl Engine<'_> {
         let place = archive
             .keep(&format!("{namespace}-{name}"), &backup)
             .map_err(|source| EngineError::Backup { source })?;
-        let (are, restores, is) = match self.options.dry_run {
-            true => ("would be", "would restore", "would be"),
-            false => ("are", "restores", "is"),
+        let (backed_up, restores, is) = match self.options.dry_run {
+            true => ("would back up", "would restore", "would be"),
+            false => ("backed up", "restores", "is"),
         };
-        let kept = Sentence::from(format!("{} custom resources {are} kept in {place}", backup.len()));
+        let kept = Sentence::from(format!("{backed_up} {} custom resources to {place}", backup.len()));
         self.say(match backup.len() {
             0 => kept,
             _ => kept + "; " + command!("kubectl apply -f {}", place) + format!(" {restores} them"),
         });
-        self.say(format!("the operator {is} away for {OUTAGE}; custom resources stay"));
+        self.say(format!("the operator {is} down for {OUTAGE}; custom resources stay"));
         let remember = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
         self.patch(&known::OPERATOR_GROUP, &group.key(), remember)?;
         self.reinstall(&namespace, &fresh, &request.accept)
@@ -252,8 +252,8 @@ impl Engine<'_> {
         let converted = hooks.flat_map(|hook| &hook.conversion_crds).next();
         if let Some(crd) = converted.filter(|_| !request.accept_conversion_gap) {
             return Err(EngineError::refused_help(
-                format!("`{crd}` is converted by a webhook, which goes while the operator is away"),
-                "--accept-conversion-gap takes that: only the stored version can be read meanwhile",
+                format!("`{crd}` uses a conversion webhook, which is down during the rollback"),
+                "pass --accept-conversion-gap; meanwhile only the stored version can be read",
             ));
         }
         let old_crds: BTreeMap<String, &Value> = manifests
@@ -271,7 +271,7 @@ impl Engine<'_> {
             if let Some(lost) = old.and_then(|old| lost_version(&live, old)) {
                 return Err(EngineError::refused_help(
                     format!("objects of `{name}` are stored at {lost}, which the old CRD does not have"),
-                    "migrate them to a version that it has, and take the other one out of `status.storedVersions`",
+                    "migrate them to a version that it has, and remove the other one from `status.storedVersions`",
                 ));
             }
             all.extend(self.judge_all(request, &name, &live, old)?);
@@ -311,7 +311,7 @@ impl Engine<'_> {
                     if let Some(unknown) = judgement.unknown.first().filter(|_| !request.accept_unchecked) {
                         return Err(EngineError::refused_help(
                             format!("the old schema of `{crd}` has what is not evaluated here: {unknown}"),
-                            "look at it yourself, then go on with --accept-unchecked",
+                            "check it yourself, then pass --accept-unchecked",
                         ));
                     }
                 }
@@ -371,10 +371,12 @@ impl Engine<'_> {
             self.one_step(namespace, &name, &goal)?;
         }
         if approve {
-            self.say("the approval is Manual now: Automatic would go on to the channel's head again");
+            self.say(
+                "the approval is now Manual: with Automatic, OLM would upgrade to the channel's head again",
+            );
         }
         if approve && !self.options.wait {
-            self.say("run the same command again: it approves the InstallPlan once OLM has made it");
+            self.say("run the same command again: it approves the InstallPlan once OLM has created it");
         }
         self.status(&name, Some(namespace))
     }

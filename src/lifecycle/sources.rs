@@ -98,18 +98,18 @@ impl Add {
         let refused = |what: &str, help: &str| Err(EngineError::refused_help(what, help));
         match &self.origin {
             Origin::Address(_) if self.poll.is_some() => {
-                refused("a catalog at an address has no image to poll", "leave --poll out")
+                refused("a catalog at an address has no image to poll", "omit --poll")
             }
             Origin::Address(_) if !self.secrets.is_empty() || self.pod.is_some() => refused(
                 "a catalog at an address has no pod",
-                "leave --secret and --pod-config out: whoever runs the server sees to them",
+                "omit --secret and --pod-config: they apply only to catalogs that OLM runs",
             ),
             Origin::Image(image) | Origin::Data { image, .. }
                 if self.poll.is_some() && image.contains('@') =>
             {
                 refused(
                     "an image that is named by its digest never changes, so there is nothing to poll",
-                    "leave --poll out, or name the image by a tag",
+                    "omit --poll, or name the image by a tag",
                 )
             }
             _ => Ok(()),
@@ -303,7 +303,7 @@ impl Engine<'_> {
             let several = if users.len() == 1 { "a Subscription uses" } else { "Subscriptions use" };
             return Err(EngineError::refused_help(
                 format!("{several} {}: {}", key.placed(), some_of("", users.iter().map(String::as_str))),
-                "uninstall those operators first, or pass --force: they go on running, but are not upgraded any more",
+                "uninstall those operators first, or pass --force: they keep running but get no upgrades",
             ));
         }
         self.need([Right::new("delete", &known::CATALOG_SOURCE, &key.namespace, &key.name)])?;
@@ -337,7 +337,7 @@ impl Engine<'_> {
         if pods.is_empty() && self.cluster.has_pods() {
             self.olm_runs()?;
             self.need([Right::new("patch", &known::CATALOG_SOURCE, &key.namespace, &key.name)])?;
-            self.say(format!("{} has no pod; touching it, so that OLM makes one", key.placed()));
+            self.say(format!("{} has no pod; triggering OLM to create one", key.placed()));
             // Any change makes OLM look again. An annotation comes and goes.
             for value in [json!(self.elapsed().as_secs().to_string()), Value::Null] {
                 let patch = json!({"metadata": {"annotations": {label::LOOK_AGAIN: value}}});
@@ -361,7 +361,7 @@ impl Engine<'_> {
             Ok(Some(_)) | Err(ClusterError::Forbidden { .. }) => Ok(()),
             Ok(None) => Err(EngineError::refused_help(
                 format!("the namespace `{namespace}` does not exist"),
-                "create it first; catalogs in OLM's own namespace are seen from all others",
+                "create it first; catalogs in OLM's own namespace are visible in every namespace",
             )),
             Err(error) => Err(error.into()),
         }

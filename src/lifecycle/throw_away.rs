@@ -96,11 +96,11 @@ pub(super) fn way_to_bundle(
 ) -> Result<Vec<String>, EngineError> {
     match observed.installed() {
         Some(installed) if installed.name() == csv && changed => Err(EngineError::refused_help(
-            format!("`{csv}` is installed already: OLM goes by names, and would not take the changed bundle"),
+            format!("`{csv}` is already installed, and OLM does not reinstall a bundle with the same name"),
             {
                 let name = observed.subscription.as_ref().map_or("", |found| found.name());
                 let namespace = &observed.namespace;
-                Sentence::from("give the bundle another version that replaces this one, or run ")
+                Sentence::from("give the bundle a new version that replaces this one, or run ")
                     + command!("olmkit operator uninstall {} -n {}", name, namespace)
                     + " first"
             },

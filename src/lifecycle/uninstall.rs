@@ -158,7 +158,7 @@ impl Engine<'_> {
                 let stays = self.cluster.get(&item.resource, &item.key.namespace, &item.key.name)?;
                 item.going = stays.as_ref().map(|stays| {
                     let waits = waits_for_finalizers(stays).map(|stuck| stuck.sentence);
-                    waits.map_or_else(|| "it is on its way out".into(), Sentence::from)
+                    waits.map_or_else(|| "it is being deleted".into(), Sentence::from)
                 });
                 if item.is_custom_resource {
                     unfinished = unfinished.or(stays.map(|_| item.key.clone()));
@@ -337,7 +337,7 @@ impl Engine<'_> {
                         live.len(),
                         item.key.name
                     ),
-                    "--delete-crds removes them, --accept-conversion-gap leaves them readable at their stored version alone",
+                    "pass --delete-crds to remove them, or --accept-conversion-gap to keep them, readable only at their stored version",
                 ));
             }
             if item.keep.is_none() {

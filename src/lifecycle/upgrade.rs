@@ -77,7 +77,7 @@ impl Engine<'_> {
         let offer = self.offer(&subscription)?;
         let Some(package) = offer.packages.get(&subscription.spec.package) else {
             let spec = &subscription.spec;
-            let what = format!("the catalog `{}` has no package `{}` any more", spec.source, spec.package);
+            let what = format!("the catalog `{}` no longer has the package `{}`", spec.source, spec.package);
             return Err(EngineError::refused(what));
         };
         let way = way(request, &subscription, &observed, package)?;
@@ -267,7 +267,7 @@ impl Engine<'_> {
                     format!("no plan of {} waits for approval", subscription.key()),
                     Sentence::from("see ")
                         + command!("olmkit operator status {} -n {}", name, namespace)
-                        + "; OLM makes a plan some seconds after a catalog offers a newer version",
+                        + "; OLM creates an InstallPlan some seconds after a catalog offers a newer version",
                 ));
             };
             all_carried(accept, plan, &current)?;
@@ -394,7 +394,7 @@ impl Engine<'_> {
             lists.any(|list| list.as_array().is_some_and(|list| list.iter().any(|one| one == name.as_str())))
         };
         for name in accept.csvs.iter().filter(|name| !carried(name)) {
-            self.say(format!("--accept {name}: no InstallPlan in the namespace `{namespace}` carries it"));
+            self.say(format!("--accept {name}: no InstallPlan in the namespace `{namespace}` contains it"));
         }
         Ok(())
     }
@@ -418,9 +418,9 @@ pub(super) fn goes_on(package: &OfferedPackage, channel: &str, csv: &str, flag: 
     let head = package.channel(channel).and_then(OfferedChannel::head).unwrap_or_default();
     EngineError::refused_help(
         format!(
-            "with --approval Automatic OLM does not stay at `{csv}`: it goes on to the channel's head, `{head}`"
+            "with --approval Automatic OLM does not stay at `{csv}`: it upgrades to the channel's head, `{head}`"
         ),
-        format!("leave --approval out, so that OLM stays there; or leave {flag} out, to go to the head"),
+        format!("omit --approval to stay at this version, or {flag} for the channel's head"),
     )
 }
 
@@ -432,13 +432,13 @@ fn all_carried(accept: &Accept, plan: &Object<InstallPlan>, current: &str) -> Re
     if unknown.is_empty() {
         return Ok(());
     }
-    let besides: Vec<&str> = carried.iter().map(String::as_str).filter(|name| *name != current).collect();
-    let help = match besides.is_empty() {
-        true => format!("it carries `{current}` alone, which needs no --accept: leave it out"),
-        false => format!("it carries besides `{current}`: accept that with `--accept {}`", besides.join(",")),
+    let others: Vec<&str> = carried.iter().map(String::as_str).filter(|name| *name != current).collect();
+    let help = match others.is_empty() {
+        true => format!("it contains only `{current}`: omit --accept"),
+        false => format!("it also contains `{}`: pass `--accept {}`", others.join("`, `"), others.join(",")),
     };
     Err(EngineError::refused_help(
-        format!("--accept names `{}`, which {} does not carry", unknown.join("`, `"), plan.key()),
+        format!("--accept names `{}`, which {} does not contain", unknown.join("`, `"), plan.key()),
         help,
     ))
 }
@@ -574,9 +574,7 @@ fn passed_over(
         }
         None => {
             let last = way.last().map_or("", String::as_str);
-            format!(
-                "OLM does not come to `{destination}`: it stays at `{last}`, which no edge leads away from"
-            )
+            format!("OLM never reaches `{destination}`: no edge leads on from `{last}`")
         }
     };
     EngineError::refused(what)

@@ -23,10 +23,10 @@ impl Answer for Added {
             let bundles: Vec<_> =
                 bundles.iter().map(|bundle| printable(short(&bundle.name, package))).collect();
             let channels: Vec<_> = channels.iter().map(|channel| printable(&channel.name)).collect();
-            let are = if bundles.len() == 1 { "is" } else { "are" };
+            let exist = if bundles.len() == 1 { "exists" } else { "exist" };
             let (bundles, channels) = (bundles.join(", "), channels.join(", "));
             let package = printable(package);
-            return writeln!(out, "{package} in {channels}: {bundles} {are} there already, nothing changed");
+            return writeln!(out, "{package} in {channels}: {bundles} already {exist}, nothing changed");
         }
         for channel in channels {
             let head = printable(short(&channel.head, package));

@@ -98,8 +98,8 @@ fn main() {
         }),
         ("without_root", || {
             insta::assert_snapshot!(Machine::new().has("id", "echo 1000").faults(), @r#"
-            error: a cluster from parts needs root: it makes containers, mounts and networks
-              = help: run as root, or use kind: with Docker, kind and its node image at hand it is chosen by itself (docs/cluster.md)
+            error: a cluster from parts needs root to create containers, mounts and networks
+              = help: run as root, or use kind: it is the default where Docker, kind and its node image are available (docs/cluster.md)
             "#);
         }),
         ("without_go", || {
@@ -139,7 +139,7 @@ fn main() {
         ("without_the_rights_of_a_node", || {
             let unshare = "echo 'unshare: unshare failed: Operation not permitted' >&2; exit 1";
             insta::assert_snapshot!(Machine::new().has("unshare", unshare).faults(), @r#"
-            error: this machine does not let its root make what containers need: unshare: unshare failed: Operation not permitted
+            error: root cannot create what containers need on this machine: unshare: unshare failed: Operation not permitted
               = help: use a virtual machine, or a container with all privileges
             "#);
         }),

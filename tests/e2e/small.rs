@@ -203,7 +203,7 @@ fn held(namespace: &Namespace) -> Result<(), Failed> {
     let busy = r#"{"spec":{"conditions":[{"type":"Upgradeable","status":"False","reason":"Busy","message":"slots move","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
     namespace.kubectl(&["patch", condition, "--type=merge", "--patch", busy])?;
     let refused = told.refused(&["upgrade", "busy", "--timeout", "75s", "--settle", "1s"])?;
-    assert!(refused.contains("`busy.v1.0.0` says that it is not upgradeable now: slots move"), "{refused}");
+    assert!(refused.contains("`busy.v1.0.0` reports that it is not upgradeable: slots move"), "{refused}");
     let (_, diagnosis) = told.run(&["doctor", "busy", "--output", "json"])?;
     let diagnosis: Value = serde_json::from_str(&diagnosis)?;
     let cause = &diagnosis["causes"][0];

@@ -119,7 +119,7 @@ fn a_directory_without_files_is_no_catalog_for_any_verb() {
         &["resolve", "--catalog", "a=empty", "--subscription", "a"],
     ] {
         let refused = said(&run(at, &[&["catalog"][..], verb].concat(), 1));
-        assert!(refused.contains("`empty` holds no files of a catalog"), "{verb:?}: {refused}");
+        assert!(refused.contains("`empty` contains no files of a catalog"), "{verb:?}: {refused}");
         assert!(refused.contains("`olmkit catalog add empty BUNDLE`"), "{verb:?}: {refused}");
     }
     run(at, &["catalog", "add", "empty", "bundle", "--channels", "stable"], 0);
@@ -283,7 +283,7 @@ fn a_file_of_installed_versions_without_any_is_refused() {
         ["catalog", "resolve", "--catalog", "a=catalog", "--subscription", "echo-operator", "--existing"];
     for file in ["none", "other"] {
         let output = run(root.path(), &[&resolve[..], &[file]].concat(), 2);
-        assert!(said(&output).contains("holds no ClusterServiceVersion"), "{}", said(&output));
+        assert!(said(&output).contains("contains no ClusterServiceVersion"), "{}", said(&output));
     }
     run(root.path(), &[&resolve[..], &["list"]].concat(), 0);
 }

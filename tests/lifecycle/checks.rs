@@ -158,7 +158,7 @@ fn each_fault_is_named() {
     the ClusterServiceVersion succeeded: `op.v2` is Installing
     the ClusterServiceVersion succeeded: `op.v2` is Failed; its requirements are met: PolicyRule `r` is NotSatisfied
     its deployments run its images: deployment/op does not exist
-    its deployments run its images: deployment/op belongs to `op.v1`; nothing of its predecessor is left: deployment/op still belongs to `op.v1`
+    its deployments run its images: deployment/op belongs to `op.v1`; its predecessor is gone: deployment/op still belongs to `op.v1`
     its deployments run its images: 0 of 1 pods of deployment/op are available
     its deployments run its images: deployment/op does not run `r/op:2`
     its webhooks are registered: the webhook `v.example.com` is not registered
@@ -167,6 +167,6 @@ fn each_fault_is_named() {
     its webhooks are registered: `things.example.com` is not converted by the webhook
     its APIs are served: apiservice/v1.views.example.com is not available
     its APIs are served: apiservice/v1.views.example.com is not available
-    the Subscription is at it: subscription/op is at `op.v1`
+    the Subscription reports it as installed: subscription/op reports `op.v1`
     ");
 }

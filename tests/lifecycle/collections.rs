@@ -286,7 +286,7 @@ fn a_compressed_recording_is_diagnosed_like_the_recording() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains(help), "{}", said(&output));
     let output = olmkit(directory.path(), &["doctor", "--from", "all traces.tar.gz"]);
-    let help = "recorded traces (1 file): each is diagnosed alone: unpack them with `tar -xf`, and pass one with --from";
+    let help = "recorded traces (1 file): traces cannot be combined: unpack them with `tar -xf`, and pass one with --from";
     assert!(said(&output).contains(help), "{}", said(&output));
 }
 

@@ -121,14 +121,14 @@ fn bad_input_is_said_before_anything_is_changed() {
     choose the namespaces with --watch, or the operator's own with -n
 
     operatorgroup/a of the namespace selects ns
-    leave --watch out, or take another namespace for the operator
+    omit --watch, or choose another namespace for the operator
 
     the operator does not support the install mode AllNamespaces, only OwnNamespace, SingleNamespace
     choose the namespaces with --watch, or the operator's own with -n
 
     the namespace `ns` has 2 OperatorGroups: `a`, `b`, so OLM installs and upgrades nothing there (found 2 operatorGroups, expected 1) [several-operator-groups]
-    `kubectl -n ns delete operatorgroup.operators.coreos.com a`: deletes `a` and keeps the OperatorGroup `b`, which is for ns: OLM goes on within 10 seconds
-    `kubectl -n ns delete operatorgroup.operators.coreos.com b`: instead, deletes `b` and keeps the OperatorGroup `a`, which is for ns: OLM goes on within 10 seconds
+    `kubectl -n ns delete operatorgroup.operators.coreos.com a`: deletes `a` and keeps the OperatorGroup `b`, which is for ns: OLM continues within 10 seconds
+    `kubectl -n ns delete operatorgroup.operators.coreos.com b`: instead, deletes `b` and keeps the OperatorGroup `a`, which is for ns: OLM continues within 10 seconds
     `olmkit operator doctor -n ns`: shows what the cause was seen by, and every repair
 
     the CRD `demos.t01.example.com` belongs to `elsewhere/theirs.v1.0.0`, which watches the same namespaces
@@ -140,7 +140,7 @@ fn bad_input_is_said_before_anything_is_changed() {
     subscription/other is for `demo` already; two in one namespace exclude each other
     `olmkit operator upgrade other -n ns` upgrades that one
 
-    subscription/demo exists already, for `demo` from `beta`
+    subscription/demo already exists, for `demo` from `beta`
     `olmkit operator upgrade demo -n ns --channel stable` changes the channel, `olmkit operator uninstall demo -n ns` removes it
     ");
 }
@@ -232,8 +232,8 @@ fn a_plan_that_carries_more_than_was_expected_is_not_approved() {
     let request = Install { approval: Some(Approval::Manual), ..demo(None) };
     let said = told(world.install(request.clone()).unwrap_err());
     insta::assert_snapshot!(without_random(&said), @"
-    installplan/install-RANDOM carries `cache-db.v1.0.0` besides `demo.v0.1.0`: approving one approves all
-    accept them with `--accept cache-db.v1.0.0`, or give the other Subscription a namespace of its own
+    installplan/install-RANDOM also contains `cache-db.v1.0.0`: approving it approves everything
+    pass `--accept cache-db.v1.0.0`, or use a separate namespace for the other Subscription
     ");
     assert_eq!(world.names(&known::CSV), Vec::<String>::new());
     let accepting = Install { accept: accept(&["cache-db.v1.0.0"]), ..request };
@@ -248,7 +248,7 @@ fn an_operator_that_never_comes_up_is_named_and_left_as_it_is() {
     let said = told(world.upgrade(Some("0.2.0"), None).unwrap_err());
     insta::assert_snapshot!(said, @"
     `demo.v0.2.0` does not start, its deployment `demo-controller` is not available after five minutes, and no pod of it can be seen [not-ready]
-    `kubectl -n ns describe deployment/demo-controller`: shows its pods and events: they say what it waits for
+    `kubectl -n ns describe deployment/demo-controller`: shows its pods and events: they show what it is waiting for
     `olmkit operator doctor demo -n ns`: shows what the cause was seen by, and every repair
     ");
     // Once the image is there, the same command goes on.
@@ -307,7 +307,7 @@ fn rollback_keeps_custom_resources_and_installs_the_old_version() {
     assert_eq!((operator.installed_csv.as_str(), operator.approval.as_str()), ("demo.v0.2.0", "Manual"));
     assert_eq!(world.kept.borrow().len(), 1);
     let said = world.said.borrow().join("\n");
-    assert!(said.contains("the operator is away for about 30 s"), "{said}");
+    assert!(said.contains("the operator is down for about 30 s"), "{said}");
     // The custom resource was not touched, and nothing of the rollback is remembered.
     let groups: Vec<Value> = world.cluster.store().list(&known::OPERATOR_GROUP, None).cloned().collect();
     assert_eq!(groups[0].pointer("/metadata/annotations/olmkit.io~1rollback"), None);
@@ -335,7 +335,7 @@ fn rollback_refuses_what_would_be_lost() {
     `ns/example` of `demos.t01.example.com` does not fit the old schema: spec.size: 50 is greater than 9
     change it so that it fits both
     objects of `demos.t01.example.com` are stored at v1, which the old CRD does not have
-    migrate them to a version that it has, and take the other one out of `status.storedVersions`
+    migrate them to a version that it has, and remove the other one from `status.storedVersions`
     ");
     assert_eq!(world.cluster.save(), before);
 }

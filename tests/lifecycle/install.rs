@@ -32,13 +32,13 @@ fn another_version_than_the_installed_one_is_refused_before_anything_changes() {
     let mut world = World::of("01");
     world.install(demo(None)).unwrap();
     insta::assert_snapshot!(refused(&mut world, demo(Some("0.1.0"))), @"
-    subscription/demo has `demo.v0.3.0` installed already, which is newer than `demo.v0.1.0`
+    subscription/demo already has `demo.v0.3.0` installed, which is newer than `demo.v0.1.0`
     `olmkit operator rollback demo -n ns --to 0.1.0` rolls it back
     ");
     let mut world = World::of("01");
     world.install(demo(Some("0.1.0"))).unwrap();
     insta::assert_snapshot!(refused(&mut world, demo(Some("0.3.0"))), @"
-    subscription/demo has `demo.v0.1.0` installed already, not `demo.v0.3.0`
+    subscription/demo already has `demo.v0.1.0` installed, not `demo.v0.3.0`
     `olmkit operator upgrade demo -n ns --to 0.3.0` upgrades it
     ");
     // One that has begun with another version, and has not come far.
@@ -46,7 +46,7 @@ fn another_version_than_the_installed_one_is_refused_before_anything_changes() {
     let options = olmkit::lifecycle::engine::Options { wait: false, ..Default::default() };
     world.run_with(options, |engine, _| engine.install(&demo(Some("0.1.0")))).unwrap();
     insta::assert_snapshot!(refused(&mut world, demo(Some("0.2.0"))), @"
-    subscription/demo exists already, and begins with `demo.v0.1.0`
+    subscription/demo already exists, and starts with `demo.v0.1.0`
     run `olmkit operator uninstall demo -n ns` first, then this command again
     ");
     // Without a version it goes on where it was.
@@ -61,7 +61,7 @@ fn install_without_a_version_leaves_an_older_one_that_waits_for_approval() {
     assert_eq!((operator.installed_csv.as_str(), operator.approval.as_str()), ("demo.v0.1.0", "Manual"));
     let said = world.said.borrow().join("\n");
     assert!(
-        said.contains("`demo.v0.1.0` is installed already: `olmkit operator upgrade demo -n ns` takes it to `demo.v0.3.0`"),
+        said.contains("`demo.v0.1.0` is already installed: `olmkit operator upgrade demo -n ns` upgrades it to `demo.v0.3.0`"),
         "{said}"
     );
 }
@@ -95,7 +95,7 @@ fn the_approval_of_an_existing_subscription_becomes_the_given_one() {
     assert_eq!(approval(&mut world), ("Manual".into(), None));
     world.install(with(Approval::Automatic)).unwrap();
     assert_eq!(approval(&mut world), ("Automatic".into(), None));
-    // Below the head OLM goes on by itself then, which nobody waits for.
+    // Below the head OLM continues automatically then, which nobody waits for.
     let mut world = World::of("01");
     world.install(demo(Some("0.1.0"))).unwrap();
     assert_eq!(world.install(with(Approval::Automatic)).unwrap().installed_csv, "demo.v0.1.0");

@@ -168,7 +168,7 @@ fn a_deadline_in_the_middle_of_many_deletions_is_no_trouble_of_the_network() {
         assert!(told.contains("help: done: deleted kettle/k0 in ns, deleted kettle/k1 in ns, "), "{told}");
         assert!(told.contains("help: left: delete kettle/k") && told.contains(" more\n"), "{told}");
         assert!(told.ends_with("help: changes were kept; run the same command again to resume\n"), "{told}");
-        assert!(wait == "--wait=true" || told.contains("give more --timeout"), "{told}");
+        assert!(wait == "--wait=true" || told.contains("pass a longer --timeout"), "{told}");
     }
 }
 

@@ -197,7 +197,7 @@ fn a_flag_that_olm_would_not_honour_is_refused_before_anything_changes() {
         let told = run(root.path(), &[words, &["--simulate", "c.json"]].concat(), 1);
         assert!(told.contains("with --approval Automatic OLM does not stay at `demo.v0."), "{told}");
         assert!(
-            told.contains("the channel's head, `demo.v0.3.0`") && told.contains("leave --approval out"),
+            told.contains("the channel's head, `demo.v0.3.0`") && told.contains("omit --approval"),
             "{told}"
         );
         assert_eq!(fs::read(root.path().join("c.json")).unwrap(), before, "{words:?}");

@@ -365,7 +365,7 @@ fn a_namespace_that_others_use_stays() {
     assert_eq!(kept.len(), 1);
     assert_eq!(
         (kept[0].name.as_str(), &*kept[0].reason.to_string()),
-        ("operators", "deployment/web is in it, which is no part of OLM")
+        ("operators", "deployment/web is in it, which is not part of OLM")
     );
     assert!(cluster.get(&known::NAMESPACE, "", "operators").unwrap().is_some());
 }
@@ -415,7 +415,7 @@ fn custom_resources_and_secrets_of_others_are_not_deleted_with_their_namespace()
             kept,
             [(
                 "operators",
-                "secret/db-password, echo/prod-db are in it, which are no part of OLM".to_owned()
+                "secret/db-password, echo/prod-db are in it, which are not part of OLM".to_owned()
             )],
             "dry run: {dry_run}"
         );
@@ -557,7 +557,7 @@ fn a_namespace_that_is_being_deleted_is_refused_before_anything_is_made() {
         assert_eq!(
             help.to_string(),
             "wait until it is gone, then run the same command again\n\
-             `kubectl get namespace olm -o yaml` shows what holds it up"
+             `kubectl get namespace olm -o yaml` shows what blocks it"
         );
         assert_eq!(cluster.objects, before);
     }

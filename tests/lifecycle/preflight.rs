@@ -37,8 +37,8 @@ fn dependencies_are_listed_and_wait_for_being_accepted() {
     let mut world = World::of("19b");
     let said = told(world.install(manual.clone()).unwrap_err());
     insta::assert_snapshot!(without_random(&said), @"
-    installplan/install-RANDOM carries `cache-db.v1.0.0` besides `demo.v0.1.0`, which depends on them
-    accept them with `--accept cache-db.v1.0.0`, or all dependencies with `--accept-dependencies`
+    installplan/install-RANDOM also contains `cache-db.v1.0.0`, which `demo.v0.1.0` depends on
+    pass `--accept cache-db.v1.0.0`, or `--accept-dependencies` for all dependencies
     ");
     assert_eq!(world.names(&known::CSV), Vec::<String>::new());
     // `approve` says the same.

@@ -229,6 +229,6 @@ fn a_dry_run_says_that_custom_resources_would_be_kept() {
     let options = Options { dry_run: true, ..Options::default() };
     rollback(&mut world, "0.2.0", options).unwrap();
     let said = world.said.borrow().join("\n");
-    assert!(said.contains("1 custom resources would be kept in ns-demo; "), "{said}");
-    assert!(said.contains("would restore them") && !said.contains("are kept"), "{said}");
+    assert!(said.contains("would back up 1 custom resources to ns-demo; "), "{said}");
+    assert!(said.contains("would restore them") && !said.contains("backed up"), "{said}");
 }

@@ -111,7 +111,7 @@ fn a_catalog_without_a_pod_is_touched_so_that_olm_makes_one() {
     let source = world.run(|engine, _| engine.refresh_source("catalog", Some("olm"))).unwrap();
     assert_eq!(source.state, "READY");
     let said = world.said.borrow().join("\n");
-    assert!(said.contains("catalogsource/catalog in olm has no pod; touching it"), "{said}");
+    assert!(said.contains("catalogsource/catalog in olm has no pod; triggering OLM to create one"), "{said}");
 }
 
 #[test]
@@ -134,16 +134,16 @@ fn what_cannot_be_is_refused_before_anything_is_changed() {
     assert_eq!(world.cluster.save(), before);
     insta::assert_snapshot!(said.join("\n\n"), @"
     an image that is named by its digest never changes, so there is nothing to poll
-    leave --poll out, or name the image by a tag
+    omit --poll, or name the image by a tag
 
     a catalog at an address has no image to poll
-    leave --poll out
+    omit --poll
 
     a catalog at an address has no pod
-    leave --secret and --pod-config out: whoever runs the server sees to them
+    omit --secret and --pod-config: they apply only to catalogs that OLM runs
 
     the namespace `nowhere` does not exist
-    create it first; catalogs in OLM's own namespace are seen from all others
+    create it first; catalogs in OLM's own namespace are visible in every namespace
 
     catalogsource/catalog in olm already exists and was not created by olmkit
     choose another name, or remove it first with `olmkit source remove catalog -n olm`
@@ -185,7 +185,7 @@ fn a_catalog_that_is_used_is_removed_only_when_told() {
     let misspelt = world.run(|engine, _| engine.remove_source("katalog", None, false)).unwrap_err();
     insta::assert_snapshot!(format!("{}\n{}", told(refused), told(misspelt)), @"
     a Subscription uses catalogsource/catalog in olm: ns/demo
-    uninstall those operators first, or pass --force: they go on running, but are not upgraded any more
+    uninstall those operators first, or pass --force: they keep running but get no upgrades
     there is no CatalogSource `katalog`
     did you mean `catalog`?
     ");

@@ -83,8 +83,8 @@ fn what_olm_would_not_take_is_refused() {
     ];
     assert_eq!(serde_json::to_value(world.cluster.store()).unwrap(), serde_json::to_value(&before).unwrap());
     insta::assert_snapshot!(said.join("\n\n"), @"
-    `demo.v0.1.0` is installed already: OLM goes by names, and would not take the changed bundle
-    give the bundle another version that replaces this one, or run `olmkit operator uninstall demo -n ns` first
+    `demo.v0.1.0` is already installed, and OLM does not reinstall a bundle with the same name
+    give the bundle a new version that replaces this one, or run `olmkit operator uninstall demo -n ns` first
 
     OLM stays at `demo.v0.1.0`: the channel has no edge from there to its head `demo.v0.3.0`
     ");

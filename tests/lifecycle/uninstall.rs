@@ -266,7 +266,7 @@ fn uninstall_refuses_to_wait_for_finalizers_without_an_operator() {
     let before = world.cluster.save();
     let said = told(world.run(|engine, _| engine.uninstall(&request)).unwrap_err());
     assert!(
-        said.starts_with("demo/example has finalizers, and the operator that acts on them is gone"),
+        said.starts_with("demo/example has finalizers, but the operator that handles them is gone"),
         "{said}"
     );
     assert_eq!(world.cluster.save(), before);

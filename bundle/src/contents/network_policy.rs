@@ -65,7 +65,7 @@ fn peer(check: &mut Check<'_>, peer: &NetworkPolicyPeer) {
             check.push(&[], "a peer of the NetworkPolicy is empty", help);
         }
         Some(_) if selects => {
-            check.push(&[], "a peer has both `ipBlock` and a selector", "make two peers of it");
+            check.push(&[], "a peer has both `ipBlock` and a selector", "split it into two peers");
         }
         _ => {}
     }

@@ -109,7 +109,7 @@ fn services() {
     );
     check("53", "70000", "spec.ports[1].targetPort: 70000 is not a port");
     check("53", "'53'", "spec.ports[1].targetPort: `53` cannot name a port: it has no lower case letter");
-    check("UDP", "udp", "spec.ports[1].protocol: `udp` is not a value that Kubernetes knows here");
+    check("UDP", "udp", "spec.ports[1].protocol: `udp` is not a value that Kubernetes accepts here");
     check(
         "53",
         "53, nodePort: 30000",
@@ -194,7 +194,7 @@ fn priorities() {
         good,
         "value",
         "preemptionPolicy: Always\nvalue",
-        "preemptionPolicy: `Always` is not a value that Kubernetes knows here",
+        "preemptionPolicy: `Always` is not a value that Kubernetes accepts here",
     );
 }
 
@@ -228,5 +228,5 @@ spec:
         "port: http",
         "spec.ingress[0].ports[0].endPort: `endPort` is set, and `port` is not a number",
     );
-    check("Egress]", "egress]", "spec.policyTypes[1]: `egress` is not a value that Kubernetes knows here");
+    check("Egress]", "egress]", "spec.policyTypes[1]: `egress` is not a value that Kubernetes accepts here");
 }

@@ -59,7 +59,7 @@ fn fields_of_the_deployment() {
     check(
         "replicas: 1",
         "strategy: {type: Roll}",
-        "strategy.type: `Roll` is not a value that Kubernetes knows here",
+        "strategy.type: `Roll` is not a value that Kubernetes accepts here",
     );
     check(
         "replicas: 1",
@@ -144,7 +144,7 @@ fn containers() {
     check(
         "env:",
         "imagePullPolicy: Sometimes\n      env:",
-        &says("imagePullPolicy: `Sometimes` is not a value that Kubernetes knows here"),
+        &says("imagePullPolicy: `Sometimes` is not a value that Kubernetes accepts here"),
     );
     check(
         "value: b",
@@ -237,14 +237,14 @@ fn where_pods_may_run() {
     check(
         "serviceAccountName: op",
         &required("Is"),
-        "template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: `Is` is not a value that Kubernetes knows here",
+        "template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: `Is` is not a value that Kubernetes accepts here",
     );
     check("serviceAccountName: op", "tolerations: [{operator: Exists, effect: ''}, {key: a, value: b}]", "");
     check(
         "serviceAccountName: op",
         "tolerations: [{operator: Foo}, {operator: Exists, effect: Never}]",
-        "template.spec.tolerations[0].operator: `Foo` is not a value that Kubernetes knows here\n\
-         template.spec.tolerations[1].effect: `Never` is not a value that Kubernetes knows here",
+        "template.spec.tolerations[0].operator: `Foo` is not a value that Kubernetes accepts here\n\
+         template.spec.tolerations[1].effect: `Never` is not a value that Kubernetes accepts here",
     );
 }
 
@@ -257,8 +257,8 @@ fn probes() {
     };
     probe("{httpGet: {path: /, port: 8081}}", "");
     probe("{exec: {command: [a]}}", "");
-    probe("{}", ": `livenessProbe` does not say what to ask");
-    probe("{periodSeconds: 5}", ": `livenessProbe` does not say what to ask");
+    probe("{}", ": `livenessProbe` has no handler");
+    probe("{periodSeconds: 5}", ": `livenessProbe` has no handler");
     probe(
         "{exec: {command: [a]}, grpc: {port: 1}}",
         ": `livenessProbe` has `exec` and `grpc`, expected one of them",
@@ -268,7 +268,7 @@ fn probes() {
     probe("{httpGet: {port: '80'}}", ".httpGet.port: `80` cannot name a port: it has no lower case letter");
     probe(
         "{tcpSocket: {port: http}}",
-        ".tcpSocket.port: the probe asks the port `http`, which the container does not have",
+        ".tcpSocket.port: the probe uses the port `http`, which the container does not have",
     );
 }
 

@@ -92,11 +92,11 @@ codes! {
     MIN_KUBE_VERSION_RAISED "min-kube-version-raised" Warning
         "The operator needs a newer Kubernetes. On older clusters OLM v0 leaves the new version pending; OLM v1 installs it anyway."
     OBJECT_ADDED "object-added" Info
-        "The bundle carries another object."
+        "The bundle has a new object."
     OBJECT_CHANGED "object-changed" Info
         "An object of the bundle, other than CRDs and the ClusterServiceVersion, changes."
     OBJECT_REMOVED "object-removed" Info
-        "The bundle no longer carries an object. OLM removes it with the old version."
+        "An object is no longer in the bundle. OLM removes it with the old version."
     OBJECT_UPDATE_REFUSED "object-update-refused" Error
         "An object of the bundle changes in a way that Kubernetes refuses for existing objects: data of an immutable ConfigMap or Secret, `clusterIP` of a Service, `roleRef` of a binding. The upgrade fails; give the object another name."
     OWNED_API_REMOVED "owned-api-removed" Error
@@ -110,7 +110,7 @@ codes! {
     POLICY_KUBERNETES_BROKEN "policy-kubernetes-broken" Error
         "The package file promises to support a version of Kubernetes (`policy.kubernetes`) that the bundle does not run on: `minKubeVersion` is higher, or an object of the bundle is of an API that this version does not have."
     POLICY_NOTICE_TOO_SHORT "policy-notice-too-short" Error
-        "A field or a served version of an API is removed before it was deprecated for as many minor versions as the package file promises (`policy.deprecationNotice`). A version is deprecated by `deprecated: true`, a field by a line of its description that begins with `Deprecated`. With `--catalog`, earlier bundles are looked at too; otherwise the old version alone, in which it has to be deprecated."
+        "A field or a served version of an API is removed before it was deprecated for as many minor versions as the package file promises (`policy.deprecationNotice`). A version is deprecated by `deprecated: true`, a field by a line of its description that begins with `Deprecated`. With `--catalog`, earlier bundles count too; otherwise it must be deprecated in the old version."
     POLICY_OPERAND_UNSUPPORTED "policy-operand-unsupported" Error
         "The bundle names an image of an operand whose version is outside what the package file promises to support (`policy.operands`): as the default of a field, in a variable, among the related images or in an example."
     RELATED_IMAGES_CHANGED "related-images-changed" Info
@@ -128,7 +128,7 @@ codes! {
     SCHEMA_DEFAULT_CHANGED "schema-default-changed" Warning
         "A default is new, changes or is removed. Objects that do not set the field behave differently after the upgrade, although they were not changed."
     SCHEMA_ENUM_NARROWED "schema-enum-narrowed" Error
-        "A value that was allowed is not any more. Objects that have it can no longer be written."
+        "A value is no longer allowed. Objects that have it can no longer be written."
     SCHEMA_FIELD_ADDED "schema-field-added" Info
         "A field is new."
     SCHEMA_FIELD_REMOVED "schema-field-removed" Error
@@ -146,7 +146,7 @@ codes! {
     SCHEMA_REQUIRED_ADDED "schema-required-added" Error
         "A field is now required. Objects without it can no longer be written, unless the schema has a default for it."
     SCHEMA_RULE_NARROWED "schema-rule-narrowed" Error
-        "A CEL rule is new or changes. Objects that do not keep it can no longer be written, except where the part that it looks at does not change. A new rule about new fields alone that holds without them is no break, though OLM v1 refuses it (`crd-upgrade-refused`)."
+        "A CEL rule is new or changes. Objects that do not keep it can no longer be written, except where the part that it looks at does not change. A new rule that concerns only new fields and holds without them does not break users, though OLM v1 refuses it (`crd-upgrade-refused`)."
     SCHEMA_TYPE_CHANGED "schema-type-changed" Error
         "A field has another type. Objects with a value of the old type can no longer be written."
     SCHEMA_UNKNOWN_FIELDS_PRUNED "schema-unknown-fields-pruned" Error
@@ -156,7 +156,7 @@ codes! {
     SECURITY_CONTEXT_CHANGED "security-context-changed" Warning
         "The pods of the operator run with other privileges: user, capabilities, privileged containers, or namespaces of the host."
     VERSION_BUMP_TOO_SMALL "version-bump-too-small" Warning
-        "The version goes up by less than its changes ask for. What breaks users asks for a major version, what they can newly rely on or have to know for a minor one, anything else for a patch; below 1.0.0 a break asks for a minor version, all else for a patch. An error where the package file has a `policy`."
+        "The version goes up by less than its changes require. Breaking changes require a major version, additions and changes that users must know about a minor one, anything else a patch; below 1.0.0, breaking changes require a minor version, anything else a patch. An error where the package file has a `policy`."
     VERSION_NOT_HIGHER "version-not-higher" Error
         "The new bundle does not have a higher version than the old one. OLM does not upgrade to it."
     WEBHOOK_ADDED "webhook-added" Warning

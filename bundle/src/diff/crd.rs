@@ -85,8 +85,8 @@ impl<'b, 'a> Comparison<'b, 'a> {
         let path = steps!("spec", "preserveUnknownFields");
         if old.preserves_unknown_fields() != new.preserves_unknown_fields() {
             let message = match new.preserves_unknown_fields() {
-                true => "fields that the schema does not know are now kept",
-                false => "fields that the schema does not know are no longer kept",
+                true => "unknown fields are now preserved",
+                false => "unknown fields are no longer preserved",
             };
             self.push_at(&codes::CRD_PRESERVE_UNKNOWN_FIELDS_CHANGED, "", message.to_owned(), path);
         }
@@ -147,9 +147,7 @@ impl<'b, 'a> Comparison<'b, 'a> {
         let strategy = |crd: Crd<'_, '_>| crd.text(steps!("spec", "conversion", "strategy")) == "Webhook";
         let (code, message) = match (strategy(old), strategy(new)) {
             (false, true) => (&codes::CRD_CONVERSION_ADDED, "a webhook now converts between versions"),
-            (true, false) => {
-                (&codes::CRD_CONVERSION_REMOVED, "no webhook converts between versions any more")
-            }
+            (true, false) => (&codes::CRD_CONVERSION_REMOVED, "the conversion webhook is removed"),
             (true, true) => match (old.get(path), new.get(path)) {
                 (Some(from), Some(to)) if filled_in(from) != filled_in(to) => {
                     (&codes::CRD_CONVERSION_CHANGED, "the conversion webhook changes")

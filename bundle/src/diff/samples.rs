@@ -44,7 +44,7 @@ pub(super) fn sample(
     let text = |key: &str| sample.get(key).and_then(Node::as_str).unwrap_or_default();
     let name = sample.at(steps!("metadata", "name")).and_then(Node::as_str).unwrap_or("without a name");
     let Some(gvk) = GroupVersionKind::parse(text("apiVersion"), text("kind")) else {
-        return Some("a document that is no Kubernetes object".to_owned());
+        return Some("a document that is not a Kubernetes object".to_owned());
     };
     let Some((next, (span, schema))) =
         find(crds.new, &gvk).and_then(|next| Some((next, schema(next, &gvk)?)))

@@ -518,7 +518,7 @@ fn a_version_goes_up_by_what_its_changes_ask_for() {
         let mut lines = lines.into_iter().filter(|line| line.contains("version-bump-too-small"));
         lines
             .next()
-            .and_then(|line| Some(line.split_once("ask for a ")?.1.split_whitespace().next()?.to_owned()))
+            .and_then(|line| Some(line.split_once("require a ")?.1.split_whitespace().next()?.to_owned()))
     };
     let (breaks, adds, neither) = ((&*wide, &*narrow), (&*narrow, &*wide), (&*wide, &*wide));
     for (from, to, change, expected) in [

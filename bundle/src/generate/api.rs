@@ -324,7 +324,7 @@ fn services<'m>(objects: &Objects<'m>, package: &Package<'m>, findings: &mut Fin
             }
             None => {
                 let message = format!(
-                    "nothing serves `{}`: the Service `{service}` leads to no Deployment",
+                    "nothing serves `{}`: the Service `{service}` selects no Deployment",
                     object.id()
                 );
                 let finding = object.finding(

@@ -197,7 +197,7 @@ impl<'m> Assembly<'_, 'm> {
                 None if accounts.contains(account) => all.push(entry),
                 None => {
                     let message = format!(
-                        "the base grants rights to `{account}`, which is no service account of the manifests: they are left out"
+                        "the base grants rights to `{account}`, which is not a service account in the manifests: they are left out"
                     );
                     let finding = entry.finding(&codes::BASE_OVERRULED, message);
                     self.findings.push(finding.help(format!(
@@ -539,7 +539,7 @@ impl<'m> Assembly<'_, 'm> {
         // A webhook that converts custom resources leaves no choice.
         if let Some(derived) = derived.as_ref().filter(|own| conversion.is_some() && !own.supports_all()) {
             let message = format!(
-                "a webhook converts custom resources, and then OLM takes the install mode `AllNamespaces` alone, but {}",
+                "a webhook converts custom resources, so OLM accepts only the install mode `AllNamespaces`, but {}",
                 derived.why
             );
             let finding = Finding::new(&codes::INSTALL_MODE_IMPOSSIBLE, message).help(
@@ -565,7 +565,7 @@ impl<'m> Assembly<'_, 'm> {
                     let message = format!("`AllNamespaces` is among the install modes, but {}", derived.why);
                     let finding = said.finding(&codes::INSTALL_MODE_DERIVED, message);
                     let finding = Finding { level: Level::Warning, ..finding };
-                    Some(finding.help("have the operator watch what `metadata.annotations['olm.targetNamespaces']` says, and grant its rights by a ClusterRole; or support `OwnNamespace` alone"))
+                    Some(finding.help("have the operator watch the namespaces in `metadata.annotations['olm.targetNamespaces']`, and grant its rights by a ClusterRole; or support only `OwnNamespace`"))
                 }
                 Some(_) => None,
             };
@@ -585,7 +585,7 @@ impl<'m> Assembly<'_, 'm> {
             supported == (mode.text("type") == "AllNamespaces")
         });
         if !only_all {
-            let message = "a webhook converts custom resources, and then OLM takes the install mode `AllNamespaces` alone: the others are left out";
+            let message = "a webhook converts custom resources, so OLM accepts only the install mode `AllNamespaces`: the others are left out";
             let finding = current.finding(&codes::INSTALL_MODE_IMPOSSIBLE, message);
             self.findings.push(match conversion.place() {
                 Some(place) => finding.and(place),
@@ -665,7 +665,7 @@ pub(super) fn written_images<'m>(request: &Request<'m>, base: &mut Vec<Draft<'m>
 pub(super) fn foreign_base(object: &crate::parse::Object<'_, '_>) -> Finding {
     let message = format!("a bundle gets one ClusterServiceVersion: `{}` is left out", object.name());
     let finding = object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
-    finding.help("give it with `--base` to start from it, or say in the package file what it says")
+    finding.help("pass it with `--base` to start from it, or put its contents in the package file")
 }
 
 /// The compatibility that a request asks for decides which base stands in where there is none.

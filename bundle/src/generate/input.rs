@@ -319,7 +319,7 @@ fn kustomization(object: &Object<'_, '_>) -> Option<Finding> {
     let is_one = matches!(object.kind(), "Kustomization" | "Component")
         && group(object).starts_with("kustomize.config.k8s.io")
         || matches!(file, "kustomization.yaml" | "kustomization.yml" | "Kustomization");
-    let message = "a kustomization is left out: what it would change is not changed";
+    let message = "a kustomization is left out: its changes are not applied";
     let finding = || object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
     is_one.then(|| finding().help("give its directory with `--kustomize`"))
 }
@@ -327,9 +327,9 @@ fn kustomization(object: &Object<'_, '_>) -> Option<Finding> {
 /// A package file below a directory of manifests says something to us alone.
 fn package_file(object: &Object<'_, '_>) -> Option<Finding> {
     let is_one = package_file::is_one(object.source.path(), object.root);
-    let message = "a package file is left out: it says nothing of this bundle";
+    let message = "a package file is left out: package files are not manifests";
     let finding = || object.finding(&codes::KIND_LEFT_OUT, message, &[]);
-    let help = "pass it with `--package-file` to make the bundle that it is for";
+    let help = "pass it with `--package-file` to generate its bundle";
     is_one.then(|| Finding { level: Level::Info, ..finding().help(help) })
 }
 
@@ -344,7 +344,7 @@ fn incomplete(object: &Object<'_, '_>) -> Option<Finding> {
     let (key, _) = missing.iter().find(|(_, value)| value.is_empty())?;
     let generated = steps!("metadata", "generateName");
     if *key == "metadata.name" && object.root.at(generated).is_some() {
-        let message = "`metadata.generateName` alone names nothing: OLM installs objects under names that are known before";
+        let message = "the object has only `metadata.generateName`, but OLM needs a fixed name";
         let finding = object.finding(&codes::NOT_AN_OBJECT, message, generated);
         return Some(finding.help("write `metadata.name`"));
     }
@@ -462,12 +462,12 @@ fn is_platform(object: &Object<'_, '_>) -> bool {
 fn left_out(object: &Object<'_, '_>) -> Finding {
     let (kind, name) = (object.kind(), object.name());
     if is_platform(object) {
-        let message = format!("a bundle cannot carry kind `{kind}`: `{name}` is left out");
+        let message = format!("a bundle cannot contain kind `{kind}`: `{name}` is left out");
         return object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
     }
     let message =
         format!("no CustomResourceDefinition for {} {kind}: `{name}` is left out", object.api_version());
     object
         .finding(&codes::CUSTOM_RESOURCE_UNKNOWN, message, steps!("kind"))
-        .help("add the CRD to the manifests, or take the sample away")
+        .help("add the CRD to the manifests, or remove the sample")
 }

@@ -107,7 +107,7 @@ pub(super) fn derive<'m>(
         return modes([supported, vec![ALL]].concat(), why, origin);
     }
     let rule = reading(&rbac.permissions, &namespaced)?;
-    let why = "the operator may read its custom resources in its own namespace alone".to_owned();
+    let why = "the operator may read its custom resources only in its own namespace".to_owned();
     modes(supported, why, rule.origin())
 }
 

@@ -188,7 +188,7 @@ fn of_group(
         Some(namespace) => format!(
             "every service account of the namespace `{namespace}`, and the operator gets it only where it is installed there"
         ),
-        None => "every service account, not the operator's alone".to_owned(),
+        None => "every service account, not only the operator's".to_owned(),
     };
     let message = format!("`{}` grants what `{role}` allows to {whom}", binding.id());
     let finding = Finding::new(&codes::SUBJECT_GROUP, message).at(binding.place_at(subject.span));
@@ -211,12 +211,12 @@ pub(super) fn of_deployment(deployment: &Draft<'_>, namespaces: &BTreeSet<&str>)
         told.iter().take(LISTED).map(|(own, _)| format!("`{}={}`", own.name, own.value.replace('`', "'")));
     let more = if told.len() > LISTED { ", …" } else { "" };
     let message = format!(
-        "`Deployment/{}` is told the namespace `{namespace}` ({}{more}), and OLM installs it into the one that users choose",
+        "`Deployment/{}` hard-codes the namespace `{namespace}` ({}{more}), but OLM installs it into the one that users choose",
         deployment.text("name"),
         listed.collect::<Vec<_>>().join(", "),
     );
     let finding = first.at.finding(&codes::NAMESPACE_FIXED, message);
-    Some(finding.help("set a variable from `fieldRef: {fieldPath: metadata.namespace}`, and write `$(NAME)` where the namespace stands now"))
+    Some(finding.help("set a variable from `fieldRef: {fieldPath: metadata.namespace}`, and write `$(NAME)` instead of the namespace"))
 }
 
 /// Whether a setting names a namespace: it is called so, or the value is `NAMESPACE/NAME` or the host of a Service.

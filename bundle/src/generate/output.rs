@@ -97,7 +97,8 @@ pub(super) fn files(
         };
         if let (Some(_), Some(object)) = (files.insert(part.path, text), part.content.object()) {
             // In a bundle there are no namespaces to keep two objects of one name apart.
-            let message = format!("two namespaces have a `{}`, and a bundle can hold one", object.id());
+            let message =
+                format!("two namespaces have a `{}`, but a bundle can contain only one", object.id());
             findings.push(object.finding(&codes::DUPLICATE_OBJECT, message, steps!("metadata", "name")));
         }
     }

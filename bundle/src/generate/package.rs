@@ -200,7 +200,7 @@ impl<'f> Package<'f> {
             let other =
                 overrides.images[..at].iter().find(|other| other.name == image.name && *other != image);
             if other.is_some() {
-                check.fail_flag(format!("`--image`: `{}` is to become two different images", image.name));
+                check.fail_flag(format!("`--image`: `{}` is replaced by two different images", image.name));
                 check.last_help("pass `--image` once for each image".into());
             }
         }

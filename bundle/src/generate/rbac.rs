@@ -89,7 +89,7 @@ pub(super) fn derive<'m>(
                 || without_rules.iter().any(|own| own.text("serviceAccountName") == account.name);
             if account.is_deployed() && account.name != "default" && !known {
                 let rule =
-                    account.origin.by_rule("OLM makes the service accounts that it grants something to");
+                    account.origin.by_rule("OLM creates the service accounts that it grants rights to");
                 without_rules.push(entry(account, Draft::list(Vec::new(), rule)));
             }
         }
@@ -143,7 +143,7 @@ fn report_poorer<'m>(objects: &Objects<'m>, own: impl Fn(&Object<'m, 'm>) -> boo
         let lost: Vec<_> = fields.iter().filter(|(path, _)| said(path)).collect();
         let Some((path, _)) = lost.first() else { continue };
         let names: Vec<_> = lost.iter().map(|(_, name)| format!("`{name}`")).collect();
-        let message = format!("OLM makes `{}` itself, and without its {}", account.id(), names.join(" and "));
+        let message = format!("OLM creates `{}` itself, without its {}", account.id(), names.join(" and "));
         let finding = account.finding(&codes::REPLACED_BY_OLM, message, path);
         let help = "set what the pods need in the Deployment (`imagePullSecrets`, `automountServiceAccountToken`), or tell users to annotate the service account";
         findings.push(Finding { level: Level::Warning, ..finding.help(help) });
@@ -189,12 +189,11 @@ fn report_lost_namespaces(
             || kinds::supported(object.kind()).is_some_and(|kind| kind.namespaced);
         if namespaced && !workload.is_main(namespace) {
             let message = format!(
-                "`{}` is to be in the namespace `{namespace}`, and OLM will put it where the operator is",
+                "`{}` is for the namespace `{namespace}`, but OLM creates it in the operator's namespace",
                 object.id()
             );
             let finding = object.finding(&codes::NAMESPACE_LOST, message, steps!("metadata", "namespace"));
-            findings
-                .push(finding.help("have the operator create it, or make do with the operator's namespace"));
+            findings.push(finding.help("have the operator create it, or use the operator's namespace"));
         }
     }
 }
@@ -467,7 +466,7 @@ impl<'o, 'm> Join<'o, 'm> {
                 continue;
             }
             let message = format!(
-                "`{}` grants rights to the service account `{name}`, which no Deployment runs as and no manifest makes",
+                "`{}` grants rights to the service account `{name}`, which no Deployment runs as and no manifest creates",
                 binding.id()
             );
             let finding = binding.finding(&codes::SUBJECT_UNKNOWN, message, steps!("subjects", at, "name"));

@@ -61,12 +61,12 @@ pub(super) fn report(
                 continue;
             }
             let message = format!(
-                "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle makes"
+                "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle creates"
             );
             let help = if kind == pod::PRIORITY {
                 "add the PriorityClass to the manifests, or remove `priorityClassName`: the cluster refuses pods without it".to_owned()
             } else if kind == pod::CLAIM {
-                "use `emptyDir` or `ephemeral.volumeClaimTemplate`, or tell users to create it before they install: a bundle cannot carry a PersistentVolumeClaim".to_owned()
+                "use `emptyDir` or `ephemeral.volumeClaimTemplate`, or tell users to create it before they install: a bundle cannot contain a PersistentVolumeClaim".to_owned()
             } else {
                 help(objects, kind, own)
             };
@@ -82,7 +82,7 @@ fn help(objects: &Objects<'_>, kind: &str, name: &str) -> String {
     };
     match objects.certificates.iter().find(issued).filter(|_| kind == "Secret") {
         Some(certificate) => format!(
-            "`{}` would make it, and a bundle cannot carry that: tell users to create it before they install, or set `optional: true`",
+            "`{}` would create it, but a bundle cannot contain that: tell users to create it before they install, or set `optional: true`",
             certificate.id()
         ),
         None => format!(

@@ -163,7 +163,7 @@ impl<'m> Derivation<'_, 'm> {
             let message = format!("`{key}` of a webhook of `{}` is lost: {why}", config.id());
             let finding = config.finding(&codes::WEBHOOK_FIELD_LOST, message, steps!("webhooks", at, *key));
             // A ClusterServiceVersion never has what operator-sdk leaves out in silence.
-            self.findings.push(finding.help("have the webhook itself look at what it is asked"));
+            self.findings.push(finding.help("have the webhook filter requests itself"));
         }
     }
 
@@ -185,7 +185,7 @@ impl<'m> Derivation<'_, 'm> {
                     message,
                     steps!("spec", "conversion", "strategy"),
                 );
-                self.findings.push(finding.help("name the Service that leads to the operator's Deployment"));
+                self.findings.push(finding.help("name the Service that selects the operator's Deployment"));
                 continue;
             };
             let text = |key| service.get(key).and_then(Node::as_str).unwrap_or("");
@@ -294,7 +294,7 @@ impl<'m> Derivation<'_, 'm> {
                 return None;
             }
             let why = match service {
-                Some(_) => format!("the Service `{name}` leads to no Deployment among the manifests"),
+                Some(_) => format!("the Service `{name}` selects no Deployment in the manifests"),
                 None => format!(
                     "neither the Service `{name}` nor a Deployment named after it is among the manifests"
                 ),
@@ -417,7 +417,7 @@ impl<'m> Derivation<'_, 'm> {
                 kept.push(*service);
                 continue;
             }
-            let why = if only_webhooks { "it only leads to webhooks" } else { "it has the name of OLM's" };
+            let why = if only_webhooks { "it only serves webhooks" } else { "it has the name of OLM's" };
             let message =
                 format!("`{}` is left out: {why}, and OLM makes a Service for those itself", service.id());
             self.replaced(service, message, !only_webhooks);
@@ -463,13 +463,12 @@ impl<'m> Derivation<'_, 'm> {
                 self.replaced(object, message, false);
             } else {
                 let message = format!(
-                    "a bundle cannot carry kind `{}`: `{}` is left out",
+                    "a bundle cannot contain kind `{}`: `{}` is left out",
                     object.kind(),
                     object.name()
                 );
                 let finding = object.finding(&codes::KIND_LEFT_OUT, message, steps!("kind"));
-                self.findings
-                    .push(finding.help("have whoever installs the operator make it, or the operator itself"));
+                self.findings.push(finding.help("have users create it, or the operator itself"));
             }
         }
         let mut secrets = BTreeMap::new();

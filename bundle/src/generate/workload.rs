@@ -75,7 +75,7 @@ pub(super) fn derive<'m>(
         findings.push(match objects.csvs.first() {
             None => finding.help("add the Deployment that runs the operator"),
             Some(csv) => finding.at(csv.place(steps!("metadata", "name"))).help(format!(
-                "`{}` is a bundle already: give the manifests that it was made from, and it as `--base`",
+                "`{}` is already a bundle: pass the manifests that it was generated from, and the bundle as `--base`",
                 csv.name()
             )),
         });
@@ -88,7 +88,8 @@ pub(super) fn derive<'m>(
         let first = objects.deployments[..at].iter().find(|other| other.name() == object.name());
         if let Some(first) = first.filter(|_| compat.is_none()) {
             let name = steps!("metadata", "name");
-            let message = format!("two namespaces have a `{}`, and a bundle can hold one", object.id());
+            let message =
+                format!("two namespaces have a `{}`, but a bundle can contain only one", object.id());
             let finding = object.finding(&codes::DUPLICATE_OBJECT, message, name);
             findings.push(finding.and(first.place(name)).help("give one of them another name"));
         }

@@ -68,7 +68,7 @@ pub(super) fn problems(parts: &Parts<'_, '_>, modes: &Modes) -> Vec<String> {
         let kind = object.get("kind").and_then(Node::as_str).unwrap_or_default();
         if supported(kind).is_none() {
             problems.push(format!(
-                "a bundle cannot carry objects of kind `{kind}`, such as `{}`",
+                "a bundle cannot contain objects of kind `{kind}`, such as `{}`",
                 text(object, "name")
             ));
         }

@@ -7,7 +7,7 @@
 pub fn check_qualified_name(text: &str) -> Result<(), &'static str> {
     let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     if prefix.is_some_and(|prefix| check_subdomain(prefix).is_err()) {
-        Err("what stands before `/` is not a DNS-1123 subdomain")
+        Err("the part before `/` is not a DNS-1123 subdomain")
     } else if name.is_empty() {
         Err("it has no name")
     } else {

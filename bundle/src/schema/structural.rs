@@ -52,7 +52,7 @@ pub fn problem_beside_status(schema: Schema<'_, '_>) -> Option<Problem> {
         is_keyword(&entry.key) && !allowed(&entry.key) && (stands_there || !is_empty(&entry.value))
     })?;
     let message =
-        format!("`{}` cannot stand at the root beside a status subresource", entry.key.replace('`', "'"));
+        format!("`{}` is not allowed at the root with a status subresource", entry.key.replace('`', "'"));
     Some(Problem { path: String::new(), message, span: entry.key_span })
 }
 
@@ -86,7 +86,7 @@ const BESIDE_STATUS: [&str; 22] = [
     "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-validations",
 ];
-/// Keywords that clusters do not take anywhere.
+/// Keywords that clusters do not accept anywhere.
 const NEVER: [&str; 7] =
     ["definitions", "dependencies", "id", "patternProperties", "$ref", "additionalItems", "$schema"];
 /// Of those, the ones that are not even empty.
@@ -183,7 +183,7 @@ impl Walk {
         for keyword in NEVER {
             let stands_there = |node: &Node<'_>| !is_empty(node) || NOT_EVEN_EMPTY.contains(&keyword);
             if schema.get(keyword).is_some_and(stands_there) {
-                self.at(schema, keyword, &format!("clusters do not take `{keyword}`"));
+                self.at(schema, keyword, &format!("clusters do not accept `{keyword}`"));
             }
         }
         if schema.flag("uniqueItems") {
@@ -194,9 +194,9 @@ impl Walk {
     fn additional(&mut self, schema: Schema<'_, '_>, root: bool, embedded: bool) {
         let Some(additional) = schema.get("additionalProperties") else { return };
         let message = if root {
-            "`additionalProperties` cannot stand at the root"
+            "`additionalProperties` is not allowed at the root"
         } else if embedded {
-            "`additionalProperties` cannot stand at an embedded resource"
+            "`additionalProperties` is not allowed at an embedded resource"
         } else if schema.properties().next().is_some() && additional.as_bool() != Some(true) {
             "`additionalProperties` and `properties` exclude each other"
         } else {
@@ -354,7 +354,7 @@ impl Walk {
             self.at(
                 logic,
                 keyword,
-                &format!("`{keyword}` stands outside of `allOf`, `anyOf`, `oneOf` and `not`"),
+                &format!("`{keyword}` is only allowed outside of `allOf`, `anyOf`, `oneOf` and `not`"),
             );
         }
         self.never(logic);
@@ -478,8 +478,8 @@ mod tests {
         check("{type: object, anyOf: [{required: [a]}], properties: {a: {type: string}}}", "");
         check(
             "{type: object, properties: {a: {type: object, oneOf: [{type: string}], not: {properties: {b: {title: x}}}}}}",
-            "a.oneOf[0]: `type` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; \
-             a.not.b: `title` stands outside of `allOf`, `anyOf`, `oneOf` and `not`",
+            "a.oneOf[0]: `type` is only allowed outside of `allOf`, `anyOf`, `oneOf` and `not`; \
+             a.not.b: `title` is only allowed outside of `allOf`, `anyOf`, `oneOf` and `not`",
         );
         check(
             "{type: object, properties: {a: {type: object}}, anyOf: [{properties: {a: {properties: {b: {}}}, c: {}}, items: {}}]}",
@@ -524,7 +524,7 @@ mod tests {
             "{type: object, anyOf: [{nullable: false, x-kubernetes-validations: [{rule: 'true'}], properties: {metadata: {}}}], \
              properties: {metadata: {type: object, description: x}}, nullable: true}",
             ": a resource is not null; metadata: only `name` and `generateName` can be described; \
-             anyOf[0]: `x-kubernetes-validations` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; \
+             anyOf[0]: `x-kubernetes-validations` is only allowed outside of `allOf`, `anyOf`, `oneOf` and `not`; \
              anyOf[0]: `metadata` has no place in the logic",
         );
         let beside_status = |text: &str| {
@@ -534,7 +534,7 @@ mod tests {
         assert_eq!(beside_status("{type: object, required: [a], nullable: false}"), None);
         assert_eq!(
             beside_status("{type: object, oneOf: [{required: [a]}]}").as_deref(),
-            Some("`oneOf` cannot stand at the root beside a status subresource")
+            Some("`oneOf` is not allowed at the root with a status subresource")
         );
     }
 
@@ -563,14 +563,14 @@ mod tests {
         );
         check(
             "{type: object, properties: {a: {type: string, additionalItems: false, definitions: {}}}}",
-            "a: clusters do not take `additionalItems`",
+            "a: clusters do not accept `additionalItems`",
         );
         check("{type: object, x-kubernetes-map-type: ''}", ": a map type is `atomic` or `granular`");
         check(
             "{type: object, properties: {a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer, nullable: false}, {type: string}]}}}",
             "",
         );
-        check("{type: object, not: {dependencies: {}}}", "not: clusters do not take `dependencies`");
+        check("{type: object, not: {dependencies: {}}}", "not: clusters do not accept `dependencies`");
         check(
             "{type: object, not: {uniqueItems: true}}",
             "not: `uniqueItems` cannot be true; use `x-kubernetes-list-type: set`",
@@ -579,7 +579,7 @@ mod tests {
         check("{type: object, properties: {a: {type: array, items: text}}}", "a: a list has `items`");
         check(
             "{type: object, not: {default: []}}",
-            "not: `default` stands outside of `allOf`, `anyOf`, `oneOf` and `not`",
+            "not: `default` is only allowed outside of `allOf`, `anyOf`, `oneOf` and `not`",
         );
         check(
             "{type: object, properties: {a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer, example: 1}, {type: string}]}}}",
@@ -587,11 +587,11 @@ mod tests {
         );
         check(
             "{type: object, allOf: [{x-kubernetes-map-type: ''}]}",
-            "allOf[0]: `x-kubernetes-map-type` stands outside of `allOf`, `anyOf`, `oneOf` and `not`",
+            "allOf[0]: `x-kubernetes-map-type` is only allowed outside of `allOf`, `anyOf`, `oneOf` and `not`",
         );
         check(
             "{type: object, not: {items: [{}], additionalProperties: {}}}",
-            "not: `additionalProperties` stands outside of `allOf`, `anyOf`, `oneOf` and `not`; not: `items` is one schema for all of them",
+            "not: `additionalProperties` is only allowed outside of `allOf`, `anyOf`, `oneOf` and `not`; not: `items` is one schema for all of them",
         );
         check(
             "{type: object, properties: {a: {type: array, items: []}, metadata: {type: object, externalDocs: {url: x}, other: 1}}}",

@@ -68,7 +68,7 @@ pub fn about(suite: &str) -> &'static str {
         GOOD_PRACTICES => "what is recommended for operators",
         REMOVED_APIS => "APIs that newer clusters do not serve",
         COMMUNITY => "OpenShift's community catalog on old APIs",
-        MULTIARCH => "whether the images run where the bundle says; asks registries",
+        MULTIARCH => "whether the images support the platforms of the bundle; contacts registries",
         INSTALL => "what Kubernetes and OLM refuse at installation",
         STRICT => "what OLM's tools pass over in silence",
         OLM_V1 => "whether OLM v1 can install the bundle",

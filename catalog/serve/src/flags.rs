@@ -16,55 +16,55 @@ use crate::{Config, Limits};
 /// How a catalog is served.
 #[derive(Debug, Args)]
 pub struct Flags {
-    /// The catalog's directory; not needed with a compiled catalog
+    /// Directory of the catalog; not needed with a compiled catalog
     #[arg(value_name = "CATALOG", required_unless_present_any = ["index", "cache_dir"])]
     pub catalog: Option<PathBuf>,
-    /// The compiled catalog, which is made when it is missing, stale or damaged; a temporary file when not given
+    /// Compiled catalog, created if it is missing, stale or damaged [default: a temporary file]
     #[arg(long, value_name = "FILE", conflicts_with = "cache_dir")]
     pub index: Option<PathBuf>,
-    /// The port to listen on; 0 takes a free one, which the log names
+    /// Port to listen on; 0 chooses a free one, which the log names
     #[arg(short, long, value_name = "PORT", default_value_t = 50051)]
     pub port: u16,
-    /// The address to listen at; all of the machine when not given
+    /// Address to listen on [default: all addresses of the machine]
     #[arg(long, value_name = "IP")]
     pub address: Option<IpAddr>,
-    /// A port for HTTP alone and in the clear; without it HTTP is served on the same port as gRPC
+    /// Separate port for HTTP without TLS; otherwise HTTP shares the gRPC port
     #[arg(long, value_name = "PORT")]
     pub http_port: Option<u16>,
-    /// The certificate chain in PEM; read again when it changes
+    /// Certificate chain in PEM format, reloaded when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
-    /// Its key in PEM
+    /// Private key in PEM format
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// How often to look whether files have changed, in seconds; 0 is never. SIGHUP looks at once
+    /// Seconds between checks for changed files; 0 disables them, and SIGHUP checks at once
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub reload_interval: Duration,
-    /// How long answers under way may take when the program is to end, in seconds
+    /// Seconds that running requests may take at shutdown
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     pub grace: Duration,
-    /// How many connections there may be at once
+    /// Maximum number of connections
     #[arg(long, value_name = "COUNT", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: u32,
-    /// How many requests there may be at once on a connection
+    /// Maximum number of concurrent requests per connection
     #[arg(long, value_name = "COUNT", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_streams: u32,
-    /// How long a client may leave an answer unread before its connection is closed, in seconds
+    /// Seconds that a client may leave an answer unread before its connection is closed
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
     pub stall_timeout: Duration,
-    /// Log for developers
+    /// Log debugging details
     #[arg(long)]
     pub debug: bool,
-    /// The directory of the compiled catalog, which is called `catalog.olmkit` there
+    /// Directory with the compiled catalog, `catalog.olmkit`
     #[arg(long, value_name = "DIR", help_heading = "Flags of opm serve")]
     pub cache_dir: Option<PathBuf>,
-    /// Make the compiled catalog and end
+    /// Create the compiled catalog and exit
     #[arg(long, help_heading = "Flags of opm serve")]
     pub cache_only: bool,
-    /// End with an error when the compiled catalog is stale or damaged, instead of making it anew
+    /// Exit with an error if the compiled catalog is stale or damaged, instead of recreating it
     #[arg(long, help_heading = "Flags of opm serve", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set)]
     pub cache_enforce_integrity: bool,
-    /// Where to write why the program ended, besides the log
+    /// File that receives the reason for the exit, in addition to the log
     #[arg(
         short,
         long,
@@ -73,10 +73,10 @@ pub struct Flags {
         help_heading = "Flags of opm serve"
     )]
     pub termination_log: PathBuf,
-    /// Of no account
+    /// Ignored
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub pprof_addr: Option<String>,
-    /// Of no account
+    /// Ignored
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub pprof_capture_profiles: Option<bool>,
 }

@@ -227,14 +227,14 @@ impl AddError {
             Self::InChannel { .. } => "leave it out, or name another channel",
             Self::VersionTaken { .. } => "give the bundle another version",
             Self::OtherEdges { .. } => {
-                "leave out --policy to keep its edges, or remove it from the channel first with `olmkit catalog remove`"
+                "omit --policy to keep its edges, or remove it from the channel first with `olmkit catalog remove`"
             }
             Self::ImageTaken { .. } => {
-                "an image holds one bundle: name it by tag or digest, such as `:v{{.Version}}`"
+                "an image contains one bundle: name it by tag or digest, such as `:v{{.Version}}`"
             }
             Self::Unread { .. } => UNREAD_HELP,
             Self::Template { .. } => {
-                "add the bundle's image to this file by hand, or pass the catalog that `olmkit catalog template` makes of it"
+                "add the bundle's image to this file by hand, or expand it with `olmkit catalog template` and pass the result"
             }
             Self::BundleDiffers { difference, .. } if difference.ends_with("`image`") => {
                 "pass the --image-ref-template, or the reference, that gives the image of before; a new image needs a new version"
@@ -244,9 +244,7 @@ impl AddError {
             }
             Self::NotHigher { .. } => "use the policy `semver` or `semver-skippatch`, which find its place",
             Self::UnknownVersion { .. } | Self::Channel { .. } => "`catalog validate` lists what is wrong",
-            Self::Twice { .. } => {
-                "put what both say into one of them and remove the other, then run the command again"
-            }
+            Self::Twice { .. } => "merge them into one and remove the other, then run the command again",
             Self::Breaks { .. } => {
                 "the edges of its neighbours are not those of the policy: edit the channel by hand"
             }

@@ -107,7 +107,7 @@ pub(super) fn split(catalog: &Catalog<'_>) -> Result<Change, EditError> {
         }
     }
     if packages.is_empty() {
-        return Ok(nothing("every package has a directory of its own: nothing to change".into()));
+        return Ok(nothing("every package has its own directory: nothing to change".into()));
     }
     let mut files = texts.finish()?;
     files.extend(rest);
@@ -127,7 +127,6 @@ pub(super) fn split(catalog: &Catalog<'_>) -> Result<Change, EditError> {
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let packages: Vec<String> = packages.into_iter().collect();
-    let have =
-        if packages.len() == 1 { "has a directory of its own" } else { "have directories of their own" };
+    let have = if packages.len() == 1 { "has its own directory" } else { "have their own directories" };
     Ok(Change { files, summary: vec![format!("{} {have}", backticked(&packages))] })
 }

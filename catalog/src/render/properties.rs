@@ -197,7 +197,7 @@ fn annotated(csv: &Csv<'_, '_>) -> Result<Vec<Property>, RenderError> {
         RenderError::File { place: Box::new(csv.object.place(&path)), why }
     };
     let items: Vec<Json> =
-        serde_json::from_str(text).map_err(|error| fail(format!("is no list in JSON: {error}")))?;
+        serde_json::from_str(text).map_err(|error| fail(format!("is not a JSON list: {error}")))?;
     items.iter().map(|item| from_json(item).map_err(|why| fail(format!("has {why}")))).collect()
 }
 
@@ -213,7 +213,7 @@ fn listed(bundle: &Bundle<'_>, key: &str) -> Result<Vec<Property>, RenderError> 
         let list = root.as_mapping().and_then(|map| map.get_folded(key));
         let Some(list) = list.filter(|list| !list.is_null()) else { continue };
         let items = list.as_sequence();
-        let items = items.ok_or_else(|| fail(file.place_at(list.span), format!("`{key}` is no list")))?;
+        let items = items.ok_or_else(|| fail(file.place_at(list.span), format!("`{key}` is not a list")))?;
         if items.is_empty() {
             continue;
         }

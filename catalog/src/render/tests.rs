@@ -267,7 +267,7 @@ fn what_cannot_be_read_is_named() {
     bundle/manifests/nameless.yaml:1:1: cannot read a file of the bundle: the object has no kind
     bundle/manifests/z.yaml:1:7: cannot read a file of the bundle: it is a second ClusterServiceVersion
     bundle/metadata/dependencies.yaml:2:3: cannot read a file of the bundle: `dependencies` has a `olm.gvk` without value
-    bundle/metadata/properties.yaml:1:13: cannot read a file of the bundle: `properties` is no list
+    bundle/metadata/properties.yaml:1:13: cannot read a file of the bundle: `properties` is not a list
     bundle/metadata/properties.yaml:2:3: cannot read a file of the bundle: `properties` has a `olm.gvk` that does not fit: `version`: expected a string, found a number
     bundle/manifests/redis.clusterserviceversion.yaml:7:12: the ClusterServiceVersion cannot be read
     bundle/manifests/redis.clusterserviceversion.yaml:14:14: cannot read a file of the bundle: `certificates` is not the name of a CRD, which is `PLURAL.GROUP`

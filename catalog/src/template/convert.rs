@@ -49,7 +49,7 @@ pub enum ConvertError {
         count: usize,
     },
     /// A semver template does not make what the catalog has.
-    #[error("no semver template makes this catalog: {why}")]
+    #[error("no semver template produces this catalog: {why}")]
     NotSemver {
         /// The first difference.
         why: String,
@@ -57,7 +57,7 @@ pub enum ConvertError {
         place: Option<Box<Place>>,
     },
     /// A substitutes template cannot start from this catalog.
-    #[error("cannot make a template of this catalog")]
+    #[error("cannot convert this catalog to a template")]
     Template(#[source] TemplateError),
     /// The template has no YAML form.
     #[error("cannot write the template")]

@@ -44,7 +44,7 @@ impl<'n, 'a> Fields<'n, 'a> {
                 return Err(fail(
                     self.source,
                     entry.key_span,
-                    format!("the field `{}` stands there twice", entry.key),
+                    format!("the field `{}` is given twice", entry.key),
                 ));
             }
         }

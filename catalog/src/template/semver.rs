@@ -139,7 +139,7 @@ impl Semver {
                 if let Some(first) = images.insert(&blob.name, reference) {
                     let maturity = MATURITIES[maturity];
                     let two = if first == reference {
-                        format!("`{reference}` stands there twice")
+                        format!("`{reference}` is given twice")
                     } else {
                         format!("`{first}` and `{reference}` are the same bundle")
                     };
@@ -151,7 +151,7 @@ impl Semver {
             for (name, version) in &versions[maturity] {
                 if let Some((other, _)) = seen.iter().find(|(_, seen)| precedence(seen, version).is_eq()) {
                     return fail(format!(
-                        "the versions of `{other}` and `{name}` differ by build metadata alone, which does not order them"
+                        "the versions of `{other}` and `{name}` differ only by build metadata, which has no precedence"
                     ));
                 }
                 seen.push((name, version));

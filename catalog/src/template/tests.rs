@@ -104,12 +104,12 @@ fast: {bundles: [{image: c/r:1.1.0}, {image: d/r:1.0.0}]}
 #[test]
 fn templates_that_stand_for_nothing() {
     insta::assert_snapshot!(semver(&["r:1.0.0", "q:1.1.0"], ""), @"0: `example.com/q:1.1.0` is of package `q`, others are of `r`");
-    insta::assert_snapshot!(semver(&["r:1.0.0", "r:1.0.0"], ""), @"0: under `stable` is `r.v1.0.0` twice: `example.com/r:1.0.0` stands there twice");
-    insta::assert_snapshot!(semver(&["r:1.0.0+a", "r:1.0.0+b"], ""), @"0: the versions of `r.v1.0.0+a` and `r.v1.0.0+b` differ by build metadata alone, which does not order them");
+    insta::assert_snapshot!(semver(&["r:1.0.0", "r:1.0.0"], ""), @"0: under `stable` is `r.v1.0.0` twice: `example.com/r:1.0.0` is given twice");
+    insta::assert_snapshot!(semver(&["r:1.0.0+a", "r:1.0.0+b"], ""), @"0: the versions of `r.v1.0.0+a` and `r.v1.0.0+b` differ only by build metadata, which has no precedence");
     insta::assert_snapshot!(semver(&[], ""), @"0: there are no bundles in the template");
     insta::assert_snapshot!(semver(&["r:one"], ""), @"0: the version of `r.vone`: unexpected character 'o' while parsing major version number");
     insta::assert_snapshot!(semver(&["r:1.0.0"], "stabel: {}\n"), @"2: the field `stabel` is not known: did you mean `stable`?");
-    insta::assert_snapshot!(semver(&["r:1.0.0"], "Schema: olm.semver\n"), @"2: the field `Schema` stands there twice");
+    insta::assert_snapshot!(semver(&["r:1.0.0"], "Schema: olm.semver\n"), @"2: the field `Schema` is given twice");
     insta::assert_snapshot!(semver(&["r:1.0.0"], "defaultChannelTypePreference: major\n"), @"2: channels of the kind `major` are not generated");
     insta::assert_snapshot!(channels("schema: olm.package\n"), @"1: `olm.package` is not a template schema");
     insta::assert_snapshot!(channels("schema: olm.template.basic\nentries:\n- schema: olm.bundle\n"), @"3: a bundle of a basic template has no `image`");
@@ -241,11 +241,11 @@ fn what_no_template_makes() {
     let semver = |text: &str| why(text, Target::Semver, None);
     assert_eq!(
         semver(text),
-        "c.yaml:4:41: no semver template makes this catalog: `r.v1.0.1` of `stable-v1.0` would have other edges"
+        "c.yaml:4:41: no semver template produces this catalog: `r.v1.0.1` of `stable-v1.0` would have other edges"
     );
     assert_eq!(
         semver(&text.replace("stable-v1.0", "stable")),
-        "c.yaml:4:41: no semver template makes this catalog: the channel `stable` is not named like `stable-v1` or `stable-v1.2`"
+        "c.yaml:4:41: no semver template produces this catalog: the channel `stable` is not named like `stable-v1` or `stable-v1.2`"
     );
     let two = format!("{text}---\n{{schema: olm.package, name: other, defaultChannel: x}}\n");
     assert_eq!(semver(&two), ": a semver template makes one package, and the catalog has 2");

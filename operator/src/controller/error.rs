@@ -36,7 +36,7 @@ pub enum ReconcileError {
         kind: &'static str,
     },
     /// A plan was broken off.
-    #[error("could not carry out the plan")]
+    #[error("could not apply the plan")]
     Act(#[from] ActError),
     /// An object cannot be written as JSON.
     #[error("cannot write {kind} as JSON")]

@@ -35,7 +35,7 @@ pub(super) fn check(
     olds: &[Object<'_, '_>],
     news: &[Object<'_, '_>],
 ) -> Result<Vec<Finding>, Failure> {
-    let mut cluster = connect(&request.choice, ", or leave --live out", request.timeout)?;
+    let mut cluster = connect(&request.choice, ", or omit --live", request.timeout)?;
     let live = Live::new(olds, news);
     let mut findings = Vec::new();
     for crd in live.crds() {

@@ -43,7 +43,6 @@ pub(super) fn read(path: &Path) -> Result<Policy, Failure> {
 }
 
 fn no_policy(path: &Path) -> Failure {
-    Failure::incomplete(format!("`{}` states no policy", path.display())).help(
-        "add `policy:` with `kubernetes`, `operands` or `deprecationNotice`, or leave --package-file out",
-    )
+    Failure::incomplete(format!("`{}` states no policy", path.display()))
+        .help("add `policy:` with `kubernetes`, `operands` or `deprecationNotice`, or omit --package-file")
 }

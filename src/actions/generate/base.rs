@@ -45,7 +45,7 @@ pub(super) fn find(
             (None, []) => {}
             (None, several) => {
                 let names: Vec<_> = several.iter().map(|path| format!("`{}`", name(path))).collect();
-                let error = format!("`{}` holds several bases: {}", directory.display(), names.join(", "));
+                let error = format!("`{}` contains several bases: {}", directory.display(), names.join(", "));
                 return Err(Failure::usage(error).help("name the operator's with --base"));
             }
         }

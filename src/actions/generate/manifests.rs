@@ -294,7 +294,7 @@ fn output(command: &mut Command, what: &str, limits: Limits) -> Result<Option<St
         return Err(Failure::incomplete(format!("{what}: {program} says: {}", without_log_prefix(&said))));
     }
     let text = String::from_utf8(output.stdout);
-    text.map(Some).map_err(|_| Failure::incomplete(format!("{what}: what it makes is not text in UTF-8")))
+    text.map(Some).map_err(|_| Failure::incomplete(format!("{what}: its output is not UTF-8 text")))
 }
 
 /// A command as one types it.

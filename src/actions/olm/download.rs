@@ -48,7 +48,7 @@ pub(super) fn fetch(download: &Download, timeout: Duration) -> Result<Vec<(Strin
         Err(Over::TimedOut(limit)) => {
             let error = format!("timed out after {} s fetching OLM {}", limit.as_secs(), download.version);
             Err(Failure { exit: Exit::TimedOut, ..Failure::incomplete(error) }
-                .help("give more --timeout, or fetch the files yourself and pass --manifests"))
+                .help("pass a longer --timeout, or fetch the files yourself and pass --manifests"))
         }
     }
 }
@@ -138,7 +138,7 @@ fn check(file: &str, address: &Url, bytes: &[u8], expected: Option<&String>) -> 
         Some(expected) => Err(Failure::failed(format!(
             "digest mismatch: `{address}` has the SHA-256 {found}, expected {expected}"
         ))
-        .help("do not use it: it was changed on the way, or the checksum is of another release")),
+        .help("do not use it: it was modified in transit, or the checksum belongs to another release")),
         None => Err(Failure::failed(format!("the release has no checksum for `{file}`"))
             .help(format!("look at what was fetched; to trust it, pass --checksum {file}={found}"))),
     }

@@ -68,7 +68,7 @@ impl NewCatalog {
         progress: &dyn Progress,
     ) -> Result<Origin, Failure> {
         let Some(to) = &self.to else {
-            return Err(Failure::usage("a cluster takes catalogs from registries alone").help(
+            return Err(Failure::usage("a cluster can only pull catalogs from a registry").help(
                 "name a reference with --to that you may push to and the cluster can pull from, as in \
                  `--to registry.example.com/team/catalog:v1`",
             ));

@@ -237,7 +237,7 @@ fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
             for object in listed(object) {
                 check_sample(&object).map_err(|why| {
                     Failure::usage(format!("`{}` has an object {why}", path.display()))
-                        .help("each sample needs apiVersion, kind, and a name that an API server takes")
+                        .help("each sample needs apiVersion, kind, and a name that an API server accepts")
                 })?;
                 objects.push(object);
             }

@@ -71,13 +71,13 @@ fn unconnected(cluster: &mut dyn Cluster, verb: &SourceVerb) -> Result<Option<St
     }
     let mut help = vec![Sentence::step(
         command!("olmkit olm status"),
-        "shows whether OLM runs: it makes the catalog's pod",
+        "shows whether OLM runs: it creates the catalog's pod",
     )];
     let effect = "shows what refused the pod, if something did";
     help.extend(
         namespace.map(|namespace| Sentence::step(command!("kubectl get events -n {}", namespace), effect)),
     );
-    let sentence = format!("catalogsource/{name} has no pod: OLM has made none");
+    let sentence = format!("catalogsource/{name} has no pod: OLM has not created one");
     Ok(Some(Stuck { code: "catalog-pod-missing", sentence, help: help.into() }))
 }
 
@@ -152,7 +152,7 @@ pub(in crate::actions) fn failure(error: EngineError, account: &Account) -> Fail
             ),
         },
         EngineError::Catalog { source, .. } => {
-            let elsewhere = "say where the catalog can be read with --catalog-from";
+            let elsewhere = "pass --catalog-from with a readable copy of the catalog";
             match source.downcast_ref() {
                 // What is said of an interruption follows.
                 Some(FailureSource(failure)) if failure.exit == Exit::Interrupted => {
@@ -223,7 +223,7 @@ mod tests {
         );
         assert!(said.contains("`olmkit olm status`"), "{said}");
         let said = told(Vec::new());
-        assert!(said.contains("catalogsource/p has no pod: OLM has made none"), "{said}");
+        assert!(said.contains("catalogsource/p has no pod: OLM has not created one"), "{said}");
         assert!(said.contains("`olmkit olm status`"), "{said}");
     }
 }

@@ -52,7 +52,7 @@ impl Held {
     /// Writes the file, unless another command has made it meanwhile.
     pub(super) fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
         if self.file.is_none() && path.exists() {
-            let what = format!("another command has made `{}` meanwhile", path.display());
+            let what = format!("another command created `{}` in the meantime", path.display());
             return Err(Failure::incomplete(what).help("nothing of this one was kept: run it again"));
         }
         Ok(files::write(path, text.as_bytes())?)

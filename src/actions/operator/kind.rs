@@ -201,7 +201,7 @@ fn start_registry<'p>(
     let container = format!("{name}-registry");
     let made = TemporaryResource {
         what: format!("the registry {container}"),
-        reach: format!("`{} port {container}` tells its address", containers()),
+        reach: format!("`{} port {container}` shows its address", containers()),
         remove: [&containers(), "rm", "--force", "--volumes", &container].map(str::to_owned).to_vec(),
         keep: kind.keep,
         progress,
@@ -265,7 +265,7 @@ fn connect(registry: &Registry, name: &str, limit: Duration) -> Result<(), Failu
 fn containers_say(words: &[&str], limit: Duration) -> Result<Output, Failure> {
     let program = containers();
     let help = format!(
-        "the registry of the test runs in a container: `{program} info` says whether {program} runs, and --registry-image names another image"
+        "the registry of the test runs in a container: `{program} info` shows whether {program} runs, and --registry-image names another image"
     );
     says(&program, words, limit).map_err(|failure| helped(failure, help))
 }
@@ -273,7 +273,7 @@ fn containers_say(words: &[&str], limit: Duration) -> Result<Output, Failure> {
 /// Runs kind to its end.
 fn kind_says<S: AsRef<std::ffi::OsStr>>(words: &[S], limit: Duration) -> Result<Output, Failure> {
     let help =
-        "kind needs Docker, Podman or nerdctl, and room on the disk; `docker info` says whether Docker runs";
+        "kind needs Docker, Podman or nerdctl, and room on the disk; `docker info` shows whether Docker runs";
     says("kind", words, limit).map_err(|failure| helped(failure, help))
 }
 
@@ -306,7 +306,7 @@ fn says<S: AsRef<std::ffi::OsStr>>(program: &str, words: &[S], limit: Duration) 
             Err(Failure::incomplete(format!("`{shown}` failed: {why}")))
         }
         Ended::TimedOut => Err(Failure::incomplete(format!("`{shown}` did not end in time"))
-            .help("give more --timeout; pulling the node's image takes most of it the first time")),
+            .help("pass a longer --timeout; the first time, pulling the node's image takes most of it")),
         Ended::TooMuch => {
             Err(Failure::incomplete(format!("`{shown}` printed more than {} MiB", MAX_NAMES >> 20)))
         }
@@ -335,7 +335,7 @@ fn delete(words: &[String]) -> Result<(), String> {
             }
             None if Instant::now() >= end => {
                 let _ = child.kill();
-                return Err(format!("it takes longer than {} s", DELETING.as_secs()));
+                return Err(format!("it did not finish within {} s", DELETING.as_secs()));
             }
             None => thread::sleep(Duration::from_millis(20)),
         }

@@ -60,7 +60,7 @@ impl SingleBundleCatalog {
             Some(repository) => repository.clone(),
             None if simulated => format!("simulated.invalid/{package}"),
             None => {
-                return Err(Failure::usage("a cluster takes catalogs from registries alone").help(
+                return Err(Failure::usage("a cluster can only pull catalogs from a registry").help(
                     "name a repository with --push-to that you may push to and the cluster can pull from, as in \
                      `--push-to registry.example.com/me/try`",
                 ));

@@ -132,7 +132,7 @@ fn check(reference: &str, from: &str, wanted: Option<&str>, found: &str) -> Resu
             "`{from}` is not the image `{reference}`: it has the digest {found}"
         ))
         .help(
-            "name what was pushed as this image; or leave it out, and nodes pull the image from its registry",
+            "pass the image with this digest, or omit --push-image so that the nodes pull it from its registry",
         )),
     }
 }

@@ -108,7 +108,7 @@ const WITHOUT_KIND: [&str; 7] =
 
 /// A cluster that is made for the test.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Cluster of its own")]
+#[command(next_help_heading = "Temporary kind cluster")]
 #[command(group = ArgGroup::new("at_hand").args(["simulate", "kind"]))]
 #[command(group = ArgGroup::new("kind_catalog").multiple(true).args(["catalog_image", "catalog_from"]))]
 struct KindFlags {
@@ -184,7 +184,7 @@ struct Waiting {
     /// Timeout for each installation and each hop
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     step_timeout: Duration,
-    /// How long custom resources may take to settle, and conditions to be good again after a hop
+    /// How long custom resources may take to settle, and conditions to recover, after a hop
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, default_value = "2m")]
     sample_timeout: Duration,
     /// How long a version must stay healthy, and custom resources unchanged [default: 5s, or half of a shorter --step-timeout]
@@ -200,7 +200,7 @@ impl Waiting {
         match self.settle {
             Some(settle) if settle >= self.step_timeout => {
                 Err(Failure::usage("--settle must be shorter than --step-timeout")
-                    .help("give less --settle, or more --step-timeout"))
+                    .help("pass a shorter --settle or a longer --step-timeout"))
             }
             Some(settle) => Ok(settle),
             None => Ok(SETTLE.min(self.step_timeout / 2)),
@@ -219,7 +219,7 @@ fn side(text: &str) -> Result<Side, String> {
 /// Which upgrades are tested.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum EdgesFlag {
-    /// Every edge that OLM takes, and the way from every version to the head
+    /// Every edge that OLM takes, and the upgrade path from every version to the head
     All,
     /// The head, and the edges that end at it
     Heads,

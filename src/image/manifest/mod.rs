@@ -134,7 +134,7 @@ impl ImageError {
                     .into(),
             ),
             Self::NoSuchPlatform { .. } | Self::OtherPlatform { .. } => {
-                Some("ask for one of the platforms that are there".into())
+                Some("choose one of the available platforms".into())
             }
             _ => None,
         }

@@ -71,7 +71,7 @@ impl Challenge {
                     let realm = parameter("realm").and_then(|realm| realm.parse::<Url>().ok());
                     let realm = realm.filter(|realm| matches!(realm.scheme(), "http" | "https"));
                     let realm = realm
-                        .ok_or_else(|| malformed(url, "it wants a token, and does not say from where"))?;
+                        .ok_or_else(|| malformed(url, "it requires a token, but names no token server"))?;
                     if url.scheme() == "https" && realm.scheme() != "https" {
                         return Err(malformed(url, "it wants credentials to be sent over plain HTTP"));
                     }
@@ -129,10 +129,10 @@ pub(super) async fn token(
     }
     let bytes = body(response, MAX_TOKEN).await?;
     // Not serde's own message: it may repeat the token.
-    let answer: TokenAnswer = serde_json::from_slice(&bytes)
-        .map_err(|_| malformed(realm, "it gives out something that is no token"))?;
+    let answer: TokenAnswer =
+        serde_json::from_slice(&bytes).map_err(|_| malformed(realm, "it returned an invalid token"))?;
     let text = answer.token.or(answer.access_token).filter(|token| !token.is_empty());
-    let text = text.ok_or_else(|| malformed(realm, "it gives out an empty token"))?;
+    let text = text.ok_or_else(|| malformed(realm, "it returned an empty token"))?;
     let life = Duration::from_secs(answer.expires_in.unwrap_or(DEFAULT_LIFE).clamp(DEFAULT_LIFE, 86_400));
     let header = sensitive(&Secret::from(format!("Bearer {text}")), realm)?;
     Ok(Token { header, end: asked + life - MARGIN })
@@ -172,7 +172,7 @@ mod tests {
         assert_snapshot!(check(url, &["Negotiate", r#"BASIC Realm="x""#]), @"basic");
         assert_snapshot!(check(url, &["Negotiate"]), @"invalid response from `quay.io`: it wants a login of an unknown kind");
         assert_snapshot!(check(url, &[]), @"invalid response from `quay.io`: it wants a login of an unknown kind");
-        assert_snapshot!(check(url, &[r#"Bearer realm="file:///etc/passwd""#]), @"invalid response from `quay.io`: it wants a token, and does not say from where");
+        assert_snapshot!(check(url, &[r#"Bearer realm="file:///etc/passwd""#]), @"invalid response from `quay.io`: it requires a token, but names no token server");
         assert_snapshot!(check(url, &[r#"Bearer realm="http://quay.io/token""#]), @"invalid response from `quay.io`: it wants credentials to be sent over plain HTTP");
         assert_snapshot!(check("http://localhost:5000/v2/", &[r#"Bearer realm="http://localhost:5001/token""#]), @"bearer http://localhost:5001/token None");
     }

@@ -170,7 +170,7 @@ impl CredentialsError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Helper { .. } => {
-                Some("install the helper, log in again, or take it out of docker's `config.json`".into())
+                Some("install the helper, log in again, or remove it from docker's `config.json`".into())
             }
             Self::Json { .. } | Self::Entry { .. } => Some("log in again to rewrite it".into()),
             Self::Read { .. } => None,

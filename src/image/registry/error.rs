@@ -268,7 +268,7 @@ impl RegistryError {
                 format!("log in with `podman login {host}` or `docker login {host}`, or pass `--creds`")
             }
             Self::Damaged { .. } => {
-                "try again later, or from another network: a proxy on the way may change what is sent".into()
+                "try again later, or from another network: a proxy may modify the content".into()
             }
             Self::NotStored { .. } | Self::WebPage { .. } => {
                 "check the registry's address: a proxy or a login page may answer in its place".into()
@@ -276,7 +276,7 @@ impl RegistryError {
             Self::Denied { .. } => "check the name of the repository and the permissions of the user".into(),
             Self::Status { status: 403, host, .. } => {
                 format!(
-                    "log in with `podman login {host}`, or pass `--creds`; if nobody has to, a proxy or a firewall refuses it"
+                    "log in with `podman login {host}`, or pass `--creds`; if the registry is public, a proxy or a firewall may refuse the request"
                 )
             }
             Self::Unreachable { .. } => "check the host's name and port, and the proxy settings".into(),

@@ -168,7 +168,7 @@ impl Repository {
             && range.is_some_and(|range| range.starts_with(&format!("bytes {start}-")));
         if status.as_u16() == 206 && !goes_on {
             *partial = None;
-            return Err(malformed(&url, "it sends another part than was asked for"));
+            return Err(malformed(&url, "it returned a different range than requested"));
         }
         if !goes_on || partial.is_none() {
             *partial = Some(Partial { file: Hashing::new(self.incoming(cache)?), bytes: 0 });

@@ -82,7 +82,7 @@ impl Registry {
         let url = |scheme: &str| {
             Url::parse(&format!("{scheme}://{host}/v2/")).map_err(|_| RegistryError::Malformed {
                 host: host.into(),
-                problem: "its name is no host".into(),
+                problem: "its name is not a host name".into(),
             })
         };
         let (secure, plain) = (url("https")?, url("http")?);

@@ -58,7 +58,7 @@ pub mod reason {
         ("OwnerConflict", "another operator of the namespace owns the same CRD"),
         ("InvalidWebhookDescription", "the bundle describes a webhook that OLM refuses"),
         ("InvalidInstallStrategy", "the bundle's install strategy cannot be read"),
-        ("InstallComponentFailedNoRetry", "the bundle's deployments cannot be made; see the message"),
+        ("InstallComponentFailedNoRetry", "the bundle's deployments cannot be created; see the message"),
     ];
 }
 

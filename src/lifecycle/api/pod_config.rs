@@ -95,7 +95,7 @@ impl PodConfig {
             let value = with_quantities(name, value);
             let taken = read(&value).map_err(|source| PodConfigError::Type { name: name.clone(), source })?;
             if let Some(path) = lost(&value, &taken, name) {
-                let help = "Kubernetes knows no such field there: check how it is spelled".to_owned();
+                let help = "Kubernetes has no such field there: check the spelling".to_owned();
                 return Err(PodConfigError::Unknown { path, help });
             }
         }

@@ -194,12 +194,12 @@ impl Runner<'_> {
             self.take_over(&note)?;
             self.is_begun = true;
             self.recorder
-                .said(Duration::ZERO, &format!("removing what an earlier run has left in `{namespace}`"));
+                .said(Duration::ZERO, &format!("removing leftovers of an earlier run in `{namespace}`"));
             let left = self.clean()?;
             self.cleanup().catalog_sources()?;
             if let Some(left) = left.first() {
                 return Err(EngineError::refused_help(
-                    format!("what an earlier run has left cannot be removed: {left}"),
+                    format!("cannot remove leftovers of an earlier run: {left}"),
                     "remove it, then run the command again",
                 ));
             }
@@ -223,7 +223,7 @@ impl Runner<'_> {
             let state = match &found {
                 Some(found) if found.is_ready() => return Ok(()),
                 Some(found) if !found.connection().is_empty() => found.connection().to_owned(),
-                _ => "not there yet".to_owned(),
+                _ => "not established yet".to_owned(),
             };
             if self.cluster.now().saturating_sub(begun) >= self.settings.step.timeout {
                 return Err(EngineError::refused_help(

@@ -115,7 +115,7 @@ pub(super) fn check_served(
             .take(MOST_TOLD)
             .collect();
         let help = match &served[..] {
-            [] => "the versions that are tested have no custom resources: leave --samples out".to_owned(),
+            [] => "the versions that are tested have no custom resources: omit --samples".to_owned(),
             some => format!("the versions that are tested serve {}", some.join(", ")),
         };
         return Err(EngineError::refused_help(
@@ -158,7 +158,7 @@ fn known_fields(
             Key::of(object),
             brief_list(&unknown)
         ),
-        "correct their names: an API server drops fields that it does not know",
+        "correct their names: an API server drops unknown fields",
     ))
 }
 

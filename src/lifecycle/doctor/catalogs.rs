@@ -120,7 +120,7 @@ fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
                 namespace,
                 catalog.name()
             ),
-            "asks for more memory and makes the server keep to it; OLM replaces the pod. A smaller catalog (`olmkit catalog prune`) or `spec.grpcPodConfig.extractContent` needs less",
+            "requests more memory and limits the server to it; OLM replaces the pod. A smaller catalog (`olmkit catalog prune`) or `spec.grpcPodConfig.extractContent` needs less",
         ),
         What::Unschedulable | What::Pressure => cause.repair(
             edit(catalog),
@@ -179,10 +179,10 @@ fn unreachable(seen: &Observation, catalog: Doc<'_>, has_pod: bool) -> Option<Ca
     if is_podless {
         return Some(cause.repair(
             command!("olmkit olm status"),
-            "shows whether OLM runs: it makes the catalog's pod",
+            "shows whether OLM runs: it creates the catalog's pod",
         ).safe_repair(
             command!("olmkit source refresh {} -n {}", catalog.name(), namespace),
-            "once OLM runs: makes it look at the CatalogSource again and start a pod; operators that are installed are not touched",
+            "once OLM runs: makes it reconcile the CatalogSource and start a pod; installed operators are not affected",
         ));
     }
     Some(if has_pod {
@@ -193,7 +193,7 @@ fn unreachable(seen: &Observation, catalog: Doc<'_>, has_pod: bool) -> Option<Ca
             )
             .safe_repair(
                 command!("kubectl -n {} delete pod -l olm.catalogSource={}", namespace, catalog.name()),
-                "makes OLM start the catalog's pod again; operators that are installed are not touched",
+                "makes OLM start the catalog's pod again; installed operators are not affected",
             )
     } else {
         cause.repair(edit(catalog), "correct `spec.address`, or start the server that listens there: OLM connects again within 20 seconds")

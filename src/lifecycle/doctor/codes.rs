@@ -38,7 +38,7 @@ codes! {
     NO_OPERATOR_GROUP = "no-operator-group" Error "no OperatorGroup";
     SEVERAL_OPERATOR_GROUPS = "several-operator-groups" Error "more than one OperatorGroup";
     INSTALLER_ACCOUNT_MISSING = "installer-account-missing" Error "the ServiceAccount of the OperatorGroup is missing";
-    COPIED_CSV = "copied-csv" Error "the Subscription took a copied ClusterServiceVersion for its own";
+    COPIED_CSV = "copied-csv" Error "the Subscription adopted a copied ClusterServiceVersion";
     CATALOG_NOT_FOUND = "catalog-not-found" Error "no such CatalogSource";
     CATALOG_INVALID = "catalog-invalid" Error "the CatalogSource is invalid";
     CATALOG_IMAGE_PULL = "catalog-image-pull" Error "the image of the catalog cannot be pulled";
@@ -49,7 +49,7 @@ codes! {
     PACKAGE_NOT_FOUND = "package-not-found" Error "no such package";
     CHANNEL_NOT_FOUND = "channel-not-found" Error "no such channel";
     STARTING_CSV_NOT_FOUND = "starting-csv-not-found" Error "no such startingCSV";
-    CSV_ORPHANED = "csv-orphaned" Error "a ClusterServiceVersion that no Subscription knows";
+    CSV_ORPHANED = "csv-orphaned" Error "a ClusterServiceVersion that no Subscription references";
     API_CONFLICT = "api-conflict" Error "two operators provide the same API";
     DEPENDENCY_MISSING = "dependency-missing" Error "a dependency is in no catalog";
     RESOLUTION_FAILED = "resolution-failed" Error "OLM finds no solution";
@@ -78,7 +78,7 @@ codes! {
     REQUIRED_API_MISSING = "required-api-missing" Error "a required API does not exist";
     OWNED_CRD_MISSING = "owned-crd-missing" Error "a CRD of the operator does not exist";
     API_SERVICE_DOWN = "api-service-down" Error "an aggregated API does not answer";
-    CERTIFICATE_EXPIRED = "certificate-expired" Error "a certificate that OLM made has expired";
+    CERTIFICATE_EXPIRED = "certificate-expired" Error "a certificate that OLM created has expired";
     REQUIREMENT_MISSING = "requirement-missing" Error "a requirement of the operator is not met";
     CSV_FAILED = "csv-failed" Error "the ClusterServiceVersion failed";
     IMAGE_PULL = "image-pull" Error "the operator image cannot be pulled";
@@ -94,7 +94,7 @@ codes! {
     PROGRESS_DEADLINE = "progress-deadline" Error "the Deployment missed its progress deadline";
     DEPLOYMENT_MISSING = "deployment-missing" Error "the Deployment of the operator does not exist";
     SCALED_TO_ZERO = "scaled-to-zero" Warning "the Deployment of the operator was scaled to zero";
-    NOT_COLLECTED = "not-collected" Warning "what would tell was not collected";
+    NOT_COLLECTED = "not-collected" Warning "objects that show the cause were not collected";
     NO_PROGRESS = "no-progress" Error "nothing happens";
 }
 

@@ -38,7 +38,7 @@ pub(super) fn blocked(seen: &Observation, object: Doc<'_>) -> Option<Cause> {
         ),
         _ => cause.repair(
             command!("kubectl -n {} get {} {} -o yaml --show-managed-fields", namespace, resource, name),
-            "shows who set the finalizer (`managedFields`): start that controller again, and it cleans up and takes its finalizer away",
+            "shows who set the finalizer (`managedFields`): start that controller again, and it cleans up and removes its finalizer",
         ),
     };
     Some(cause.repair(

@@ -69,7 +69,7 @@ pub(super) fn none(seen: &Observation, concerned: Doc<'_>) -> Cause {
     cause
         .safe_repair(
             create(namespace, &json!({"targetNamespaces": [namespace]})),
-            "creates an OperatorGroup for this namespace alone; OLM goes on within 20 seconds, and pods that run are not touched",
+            "creates an OperatorGroup only for this namespace; OLM continues within 20 seconds, and running pods are not affected",
         )
         .repair(
             create(namespace, &json!({})),
@@ -134,7 +134,7 @@ fn keep(kept: Doc<'_>, groups: &[Doc<'_>]) -> Repair {
     Repair::of(
         command!("kubectl -n {} delete operatorgroup.operators.coreos.com", kept.namespace()).words(&others),
         format!(
-            "deletes `{}` and keeps the OperatorGroup `{}`, which is for {watched}: OLM goes on within 10 seconds",
+            "deletes `{}` and keeps the OperatorGroup `{}`, which is for {watched}: OLM continues within 10 seconds",
             others.join("`, `"),
             kept.name()
         ),

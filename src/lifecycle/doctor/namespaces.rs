@@ -61,7 +61,7 @@ pub(super) fn terminating(seen: &Observation, namespace: &str) -> Option<Cause> 
     }
     Some(cause.repair(
         command!("kubectl get namespace {} -o jsonpath='{range .status.conditions[*]}{.type}{\": \"}{.message}{\"\\n\"}{end}'", namespace),
-        "shows what holds the deletion up: delete those objects, or let the operator that owns their finalizers run; install into another namespace or wait until this one is gone",
+        "shows what blocks the deletion: delete those objects, or let the operator that owns their finalizers run; install into another namespace or wait until this one is gone",
     ))
 }
 

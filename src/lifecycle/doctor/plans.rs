@@ -216,13 +216,13 @@ fn crd_of<'o>(seen: &'o Observation, plan: Doc<'o>, message: &'o str) -> Option<
 fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Cause) -> Cause {
     let namespace = plan.namespace();
     let crd = crd_of(seen, plan, message);
-    let again = "once the cause is gone: OLM runs the plan again at once, and nothing that runs is touched. Deleting the plan does not help, for its ClusterServiceVersion exists already";
+    let again = "once the cause is gone: OLM runs the plan again at once, and running pods are not affected. Deleting the plan does not help, because its ClusterServiceVersion already exists";
     match code.name {
         "crd-invalidates-resources" => invalidated(crd, message, cause).safe_repair(retry(plan), again),
         "crd-stored-version" => stored(crd, message, cause).safe_repair(retry(plan), again),
         "unsupported-kind" => reinstall(seen, plan, cause.repair(
             "olmkit bundle validate bundle",
-            "names objects that OLM does not install; take them out of the bundle in the directory `bundle`, and publish it as a new version",
+            "names objects that OLM does not install; remove them from the bundle in the directory `bundle`, and publish it as a new version",
         )),
         "webhook-unreachable" => {
             let webhook = refusals::webhook(message).unwrap_or("");
@@ -256,7 +256,7 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             .safe_repair(retry(plan), again),
         _ if message.contains("unpacked bundle configmap") || message.contains("configmaps") && message.contains("not found") => cause.repair(
             command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan.name()),
-            "the unpacked bundle is gone: OLM unpacks it again and makes a new plan; nothing that runs is touched",
+            "the unpacked bundle is gone: OLM unpacks it again and creates a new plan; running pods are not affected",
         ),
         _ => cause.safe_repair(retry(plan), again),
     }
@@ -288,17 +288,17 @@ fn stored(crd: Option<&str>, message: &str, cause: Cause) -> Cause {
     let Some(crd) = crd else {
         return cause.repair(
             "kubectl get crds -o 'custom-columns=NAME:.metadata.name,STORED:.status.storedVersions'",
-            format!("lists the stored versions of every CRD: rewrite the custom resources of the one that the message names, then take `{version}` out of its `status.storedVersions`"),
+            format!("lists the stored versions of every CRD: rewrite the custom resources of the one that the message names, then remove `{version}` from its `status.storedVersions`"),
         );
     };
     cause
         .repair(
             command!("kubectl get {} -A -o json | kubectl replace -f -", crd),
-            format!("rewrites every custom resource, so that none is stored as {version} any more: its storage version must be one that the new CRD keeps"),
+            format!("rewrites every custom resource, so that none is stored as {version}: its storage version must be one that the new CRD keeps"),
         )
         .repair(
             command!("kubectl edit crd {} --subresource status", crd),
-            format!("then take `{version}` out of `status.storedVersions`: data that is still stored as that version is lost"),
+            format!("then remove `{version}` from `status.storedVersions`: data that is still stored as that version is lost"),
         )
 }
 

@@ -69,7 +69,7 @@ fn general(seen: &Observation, subscription: Doc<'_>, found: Cond<'_>) -> Option
             .shown(subscription, "status.conditions[ResolutionFailed].message", found.message, found.since)
             .repair(
                 command!("kubectl -n {} get subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com", subscription.namespace()),
-                "shows what OLM has to make fit: all Subscriptions of a namespace are resolved together, so moving one to a namespace of its own often helps",
+                "lists the Subscriptions: OLM resolves all of a namespace together, so moving one to a separate namespace often helps",
             ),
     )
 }
@@ -343,7 +343,7 @@ impl<'o> Message<'o> {
             .or_else(|| offered.iter().map(|[.., name]| *name).find(|name| *name != newcomer.1))?;
         let subscription = seen.get("Subscription", self.namespace, newcomer.0)?;
         let text = format!(
-            "`{}` of the Subscription `{}` and `{other}` provide the same API {api}, and only one operator in the namespace `{}` may: OLM resolves nothing there any more",
+            "`{}` of the Subscription `{}` and `{other}` provide the same API {api}, and only one operator in the namespace `{}` may: OLM no longer resolves anything there",
             newcomer.1, newcomer.0, self.namespace
         );
         Some(Cause::new(&codes::API_CONFLICT, subscription.reference(), text).repair(

@@ -292,7 +292,7 @@ impl<'o> Subject<'o> {
             .shown(subscription, "status.lastUpdated", subscription.text("/status/lastUpdated"), since)
             .repair(
                 "kubectl get pods -A -l 'app in (olm-operator,catalog-operator)'",
-                "shows whether OLM runs; the log of catalog-operator says what it waits for",
+                "shows whether OLM runs; the log of catalog-operator shows what it is waiting for",
             );
         Verdict::Found(vec![cause])
     }

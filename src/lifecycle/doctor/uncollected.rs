@@ -71,7 +71,7 @@ pub(super) fn cause(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> 
         _ => shown.text("/status/state"),
     };
     let text = format!(
-        "cannot tell whether the Subscription `{}` in the namespace `{}` goes on: {what}",
+        "cannot tell whether the Subscription `{}` in the namespace `{}` makes progress: {what}",
         subscription.name(),
         subscription.namespace(),
     );
@@ -115,11 +115,11 @@ fn is_partial(seen: &Observation) -> bool {
 
 fn not_collected(seen: &Observation, subscription: Doc<'_>, text: &str, missing: &[&str]) -> Cause {
     let cut: BTreeSet<&str> = missing.iter().flat_map(|kind| seen.cut_files(kind)).collect();
-    let kinds = missing.join(", ");
+    let kinds = missing.join(" or ");
     let why = match (seen.is_late(), cut.is_empty()) {
-        (false, true) => format!("no object of kind {kinds} was collected, which would tell"),
+        (false, true) => format!("no {kinds} was collected, so its state is unknown"),
         (is_late, _) => format!(
-            "only a part of {} could be read, so objects of kind {kinds} that would tell may be missing",
+            "only a part of {} could be read, so objects of kind {kinds} may be missing",
             if is_late {
                 "the recording".to_owned()
             } else {

@@ -226,7 +226,7 @@ fn repaired(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>, cause: Caus
     };
     let mut cause = cause.safe_repair(
         command!("kubectl -n {} delete job/{} configmap/{}", namespace, name, map),
-        format!("{first}: OLM unpacks the bundle again within 30 seconds; nothing that runs is touched"),
+        format!("{first}: OLM unpacks the bundle again within 30 seconds; running pods are not affected"),
     );
     if cause.code == "bundle-invalid" {
         cause = cause.repair(
@@ -242,7 +242,7 @@ fn repaired(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>, cause: Caus
     if let Some(group) = group {
         cause = cause.safe_repair(
             command!("kubectl -n {} annotate operatorgroup.operators.coreos.com {} operatorframework.io/bundle-unpack-min-retry-interval=1m", within, group.name()),
-            "instead, lets OLM retry by itself every minute from now on",
+            "instead, makes OLM retry every minute from now on",
         );
     }
     cause
@@ -293,7 +293,7 @@ fn without_csv(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
     let since = complete.and_then(|found| found.since).or(map.created()).max(subscription.created());
     let image = map.annotation("olm.sourceImage");
     let text = format!(
-        "the bundle `{image}` for the Subscription `{}` has no ClusterServiceVersion, so OLM makes no InstallPlan: it unpacked {} only",
+        "the bundle `{image}` for the Subscription `{}` has no ClusterServiceVersion, so OLM creates no InstallPlan: it unpacked {} only",
         subscription.name(),
         files.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", "),
     );
@@ -314,11 +314,11 @@ fn without_csv(seen: &Observation, subscription: Doc<'_>) -> Option<Cause> {
         cause
             .repair(
                 "olmkit bundle validate bundle",
-                "finds what the bundle in the directory `bundle` lacks: exactly one ClusterServiceVersion in `manifests/`, as a file of its own",
+                "finds what the bundle in the directory `bundle` lacks: exactly one ClusterServiceVersion in `manifests/`, in a separate file",
             )
             .repair(
                 command!("kubectl -n {} edit catalogsource.operators.coreos.com {}", subscription.text("/spec/sourceNamespace"), subscription.text("/spec/source")),
-                "names a catalog with a corrected bundle under a new reference: OLM unpacks each reference once; nothing that runs is touched",
+                "names a catalog with a corrected bundle under a new reference: OLM unpacks each reference once; running pods are not affected",
             ),
     )
 }

@@ -101,7 +101,7 @@ fn idle(csv: Doc<'_>, since: Option<i64>) -> Cause {
         )
         .repair(
             "kubectl get pods -A -l 'app in (olm-operator,catalog-operator)'",
-            "shows whether OLM runs; its logs say what it waits for",
+            "shows whether OLM runs; its logs show what it is waiting for",
         )
 }
 
@@ -147,7 +147,7 @@ fn not_upgradeable(seen: &Observation, csv: Doc<'_>) -> Cause {
     let message = said.map(|found| found.message).filter(|text| !text.is_empty());
     let message =
         message.or(stated.map(|found| found.text("/message"))).unwrap_or(csv.text("/status/message"));
-    let text = format!("`{name}` waits, because `{old}` says that it is not upgradeable now: {message}");
+    let text = format!("`{name}` waits, because `{old}` reports that it is not upgradeable: {message}");
     let object = condition.map_or_else(|| csv.reference(), Doc::reference);
     let mut cause = Cause::new(&codes::NOT_UPGRADEABLE, object, text);
     if let (Some(one), Some(found)) = (condition, said) {
@@ -163,11 +163,11 @@ fn not_upgradeable(seen: &Observation, csv: Doc<'_>) -> Cause {
     cause
         .repair(
             command!("kubectl -n {} get operatorcondition.operators.coreos.com {} -w", namespace, old),
-            "waits for the operator to finish: the upgrade goes on by itself as soon as it says Upgradeable=True, and nothing is lost",
+            "waits for the operator to finish: the upgrade continues automatically once it sets Upgradeable=True, and nothing is lost",
         )
         .repair(
             command!("kubectl -n {} patch operatorcondition.operators.coreos.com {} --type merge -p '{\"spec\":{\"overrides\":[{\"type\":\"Upgradeable\",\"status\":\"True\",\"reason\":\"Overridden\",\"message\":\"overridden by the administrator\"}]}}'", namespace, old),
-            "instead, overrides the operator: the upgrade goes on at once, whatever the operator was doing",
+            "instead, overrides the operator: the upgrade continues at once, whatever the operator is doing",
         )
 }
 
@@ -193,7 +193,7 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
             Cause::new(&codes::KUBERNETES_TOO_OLD, csv.reference(), text).shown(csv, field, message, since);
         let cause = cause.repair(
             "kubectl version",
-            "shows the version of the cluster: upgrade it, and OLM goes on by itself",
+            "shows the version of the cluster: upgrade it, and OLM continues automatically",
         );
         return Some(match subscription_of(seen, csv) {
             Some(subscription) => cause.repair(
@@ -225,7 +225,7 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         return Some(
             Cause::new(&codes::REQUIRED_API_MISSING, csv.reference(), text)
                 .shown(csv, field, format!("{} {api}: {message}", one.text("/kind")), since)
-                .repair("kubectl api-resources", "lists the APIs of the cluster: install what serves the missing one, and OLM goes on within 30 seconds"),
+                .repair("kubectl api-resources", "lists the APIs of the cluster: install what serves the missing one, and OLM continues within 30 seconds"),
         );
     }
     // Accounts and rules come with the plan; later they are in somebody's way.
@@ -254,7 +254,7 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
     }
     Some(cause.repair(
         command!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -o jsonpath='{.status.requirementStatus}'", namespace, name),
-        "lists every requirement: create what is missing, and OLM goes on by itself",
+        "lists every requirement: create what is missing, and OLM continues automatically",
     ))
 }
 
@@ -296,7 +296,7 @@ fn crd(csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Cause {
     let text = format!("`{name}` requires the CRD `{crd}`, which the cluster does not have: {message}");
     Cause::new(&codes::REQUIRED_API_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
         command!("kubectl get crd {}", crd),
-        "shows whether it exists: install the operator that owns it, or create the CRD, and OLM goes on within 30 seconds",
+        "shows whether it exists: install the operator that owns it, or create the CRD, and OLM continues within 30 seconds",
     )
 }
 
@@ -335,7 +335,7 @@ fn certificate(seen: &Observation, csv: Doc<'_>) -> Option<Cause> {
         .map(|one| format!("secret/{one}-service-cert"))
         .collect();
     let text = format!(
-        "the certificate that OLM made for the webhooks and APIs of `{name}` has expired: it was to be renewed at {}",
+        "the certificate that OLM created for the webhooks and APIs of `{name}` has expired: OLM should have renewed it at {}",
         csv.text("/status/certsRotateAt")
     );
     Some(
@@ -367,7 +367,7 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
             let text = format!("the namespace `{namespace}` has more than one OperatorGroup, so OLM installs and upgrades nothing there: {message}");
             cause(&codes::SEVERAL_OPERATOR_GROUPS, text).repair(
                 command!("kubectl -n {} get operatorgroups.operators.coreos.com", namespace),
-                "lists them: delete all but one, and OLM goes on within 10 seconds",
+                "lists them: delete all but one, and OLM continues within 10 seconds",
             )
         })),
         "UnsupportedOperatorGroup" | "InvalidInstallModes" | "NoTargetNamespaces" => {
@@ -477,7 +477,7 @@ fn fitting(
     if has("OwnNamespace") {
         return set(
             &[namespace],
-            format!("lets the operator watch `{namespace}` alone; OLM goes on within 5 seconds"),
+            format!("lets the operator watch only `{namespace}`; OLM continues within 5 seconds"),
         );
     }
     if has("AllNamespaces") && targets != [""] {
@@ -485,7 +485,7 @@ fn fitting(
         return Some((
             "json",
             patch,
-            "lets the operator watch all namespaces; OLM goes on within 5 seconds".into(),
+            "lets the operator watch all namespaces; OLM continues within 5 seconds".into(),
         ));
     }
     let other = targets.into_iter().find(|one| !one.is_empty() && *one != namespace);
@@ -494,7 +494,7 @@ fn fitting(
         return set(
             &[other],
             format!(
-                "lets the operator watch the namespace `{other}` alone: name the one that you want; OLM goes on within 5 seconds"
+                "lets the operator watch only the namespace `{other}`: name the one that you want; OLM continues within 5 seconds"
             ),
         );
     }
@@ -574,7 +574,7 @@ fn conflict(
             let patch = serde_json::json!({"spec": {"targetNamespaces": rest}});
             found = found.repair(
                 command!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type merge -p {}", wide.namespace(), wide.name(), patch),
-                "makes the groups disjoint: both operators go on within 3 seconds, and the one whose group shrinks is restarted",
+                "makes the groups disjoint: both operators continue within 3 seconds, and the one whose group shrinks is restarted",
             );
         }
     }
@@ -595,7 +595,7 @@ pub(super) fn orphaned(seen: &Observation, csv: Doc<'_>, subscription: Doc<'_>) 
     let mut all = seen.within("Subscription", namespace);
     let own = all.find(|one| package.as_deref() == Some(one.text("/spec/name"))).unwrap_or(subscription);
     let text = format!(
-        "the ClusterServiceVersion `{name}` exists and is not referenced by a subscription, and OLM resolves nothing in the namespace `{namespace}` because of it: the Subscription `{}` does not know that its operator is installed",
+        "the ClusterServiceVersion `{name}` exists and is not referenced by a subscription, and OLM resolves nothing in the namespace `{namespace}` because of it: the Subscription `{}` does not record that its operator is installed",
         own.name()
     );
     let patch = serde_json::json!({"status": {

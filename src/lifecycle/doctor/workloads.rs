@@ -143,7 +143,7 @@ fn missing(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
             .shown(csv, "status.message", csv.text("/status/message"), since)
             .repair(
                 command!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -w", csv.namespace(), csv.name()),
-                "nothing has to be done: shows how OLM installs it again within five minutes; a deleted Deployment is not made sooner while the phase is Installing",
+                "no action needed: shows how OLM reinstalls it; while Installing, OLM recreates a Deployment only at its next five-minute cycle",
             ),
     )
 }
@@ -179,7 +179,7 @@ fn scaled_down(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>) -> Option<
         return None;
     }
     let text = format!(
-        "deployment `{name}` of `{}` was scaled to 0: the operator does not run, and OLM leaves it at that and says Succeeded",
+        "deployment `{name}` of `{}` was scaled to 0: the operator does not run; OLM does not scale it back, and still reports Succeeded",
         csv.name()
     );
     let own = csv.list("/spec/install/spec/deployments").map(Doc).find(|one| one.text("/name") == name);
@@ -221,7 +221,7 @@ fn refused(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) ->
         "limit-range" => config(
             seen,
             csv,
-            cause.repair(command!("kubectl -n {} describe limitrange", namespace), "shows the limits: change them, or what the operator asks for"),
+            cause.repair(command!("kubectl -n {} describe limitrange", namespace), "shows the limits: change them, or the operator's requests"),
             "resources",
         ),
         "pod-security" => cause
@@ -260,7 +260,7 @@ fn deadline(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) -
         csv,
         cause.repair(
             command!("kubectl -n {} describe deployment/{}", deployment.namespace(), name),
-            "shows its pods and events: they say what it waits for",
+            "shows its pods and events: they show what it is waiting for",
         ),
     ))
 }
@@ -294,7 +294,7 @@ fn never_ready(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str
         csv,
         cause.repair(
             command!("kubectl -n {} describe deployment/{}", deployment.namespace(), name),
-            "shows its pods and events: they say what it waits for",
+            "shows its pods and events: they show what it is waiting for",
         ),
     ))
 }
@@ -311,10 +311,10 @@ fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Ca
                 Sentence::from(format!("lets the pods use the Secret `pull-secret` with the credentials for `{image}`: create it with "))
                     + command!("kubectl create secret docker-registry"),
             )
-            .safe_repair(retry, "then pulls at once; the operator does not run anyway"),
+            .safe_repair(retry, "then pulls at once; safe, because the operator is not running"),
         What::Image { image, .. } => cause.safe_repair(
             retry,
-            format!("once `{image}` is in the registry: pulls at once instead of at the next back-off, and `{}` succeeds within about 30 seconds; the pod does not run anyway", csv.name()),
+            format!("once `{image}` is in the registry: pulls at once instead of at the next back-off, and `{}` succeeds within about 30 seconds; safe, because the pod is not running", csv.name()),
         ),
         What::Crash { .. } => config(
             seen,
@@ -335,7 +335,7 @@ fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Ca
         ),
         What::Pressure => cause
             .repair("kubectl get nodes -o 'custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key'", "names the nodes under pressure: free memory or disk on them, or add a node")
-            .safe_repair(retry, "then starts a new pod; this one does not run anyway"),
+            .safe_repair(retry, "then starts a new pod; safe, because this one is not running"),
         What::Setup => cause.repair(command!("kubectl -n {} describe pod {}", namespace, pod), "names the volume, Secret or network that is missing"),
         What::NotReady => cause.repair(logs, "shows what the operator waits for"),
     };
@@ -379,7 +379,7 @@ fn upgrade(seen: &Observation, csv: Doc<'_>, cause: Cause) -> Cause {
     if let Some(group) = group.filter(|_| is_failed) {
         cause = cause.instead(Repair::of(
             command!("kubectl -n {} patch operatorgroup.operators.coreos.com {} --type merge -p '{\"spec\":{\"upgradeStrategy\":\"TechPreviewUnsafeFailForward\"}}'", namespace, group.name()),
-            format!("lets OLM go on from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
+            format!("lets OLM upgrade from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
         ));
     }
     plans::reinstall_of(seen, subscription, cause)

@@ -89,7 +89,7 @@ impl Engine<'_> {
                         _ => None,
                     };
                     match wrong {
-                        Some(wrong) => ("a healthy version to go on from".to_owned(), Some(grace(wrong))),
+                        Some(wrong) => ("a healthy version to upgrade from".to_owned(), Some(grace(wrong))),
                         // The server took it, and nothing came of it: done over and over it would only load the server.
                         None if done.as_ref().is_some_and(|(last, at)| {
                             *last == step && self.cluster.now() < *at + LOOK_AGAIN
@@ -421,7 +421,7 @@ impl Engine<'_> {
             let upgrade = command!("olmkit operator upgrade {} -n {} --approval Automatic", name, namespace);
             self.say(
                 Sentence::from(
-                    "the approval stays Manual, since Automatic would go on to the channel's head; ",
+                    "the approval stays Manual, because with Automatic OLM would upgrade to the channel's head; ",
                 ) + upgrade
                     + " changes it",
             );
@@ -436,7 +436,7 @@ impl Engine<'_> {
     fn sentence(&self, awaited: &Awaited) -> String {
         match awaited {
             Awaited::Group => "exactly one OperatorGroup in the namespace".to_owned(),
-            Awaited::Plan(csv) => format!("a plan that leads to `{csv}`"),
+            Awaited::Plan(csv) => format!("an InstallPlan for `{csv}`"),
             Awaited::Steps(plan) => format!("the steps of installplan/{plan}"),
             Awaited::Approval(plan) => {
                 let is_it = |one: &Planned| {
@@ -448,13 +448,13 @@ impl Engine<'_> {
                     true => format!(
                         "installplan/{plan} to be approved, although the server has accepted the patch"
                     ),
-                    false => format!("somebody's approval of installplan/{plan}"),
+                    false => format!("approval of installplan/{plan}"),
                 }
             }
             Awaited::Install(plan) => format!("installplan/{plan} to install"),
             Awaited::Success(csv) => format!("`{csv}` to succeed"),
             Awaited::Replacement(csv) => format!("`{csv}` to be replaced"),
-            Awaited::Bookkeeping(csv) => format!("the Subscription to know `{csv}`"),
+            Awaited::Bookkeeping(csv) => format!("the Subscription to record `{csv}`"),
         }
     }
 }

@@ -292,7 +292,7 @@ mod tests {
         free some of the namespace's quota, or have it raised
 
         subscription/demo was refused: admission webhook "policy.example.com" denied the request: not on Fridays
-        ask whoever runs that webhook what it demands
+        ask the owner of the webhook for its rules
         "#);
     }
 

@@ -167,7 +167,7 @@ impl Credentials {
                     None => Expiry::Never,
                     Some(at) => Expiry::At(
                         moment::parse(at)
-                            .ok_or_else(|| plugin.failed("printed an expirationTimestamp that is none"))?,
+                            .ok_or_else(|| plugin.failed("printed an invalid expirationTimestamp"))?,
                     ),
                 }
             }
@@ -225,7 +225,7 @@ impl Plugin {
             && !self.is_unattended
             && std::io::stdin().is_terminal();
         if mode == Some(&ExecInteractiveMode::Always) && !is_interactive {
-            return Err(self.failed("wants to ask the user, and standard input is not a terminal"));
+            return Err(self.failed("needs to prompt the user, but standard input is not a terminal"));
         }
         let mut command = Command::new(program);
         command.args(config.args.iter().flatten());

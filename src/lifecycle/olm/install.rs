@@ -116,7 +116,7 @@ impl Engine<'_> {
         Err(EngineError::refused_help(
             format!("objects of OLM exist that olmkit did not create: {named}{more}"),
             command!("olmkit olm status")
-                + " shows what is installed; --adopt takes these objects over and brings them to this release",
+                + " shows what is installed; --adopt takes over these objects and updates them to this release",
         ))
     }
 
@@ -298,7 +298,7 @@ fn not_going(parts: &[Part], found: &[Option<Value>]) -> Result<(), EngineError>
     };
     let commands =
         going.iter().map(|name| Sentence::from(command!("kubectl get namespace {} -o yaml", name)));
-    let shows = commands.map(|command| command + " shows what holds it up");
+    let shows = commands.map(|command| command + " shows what blocks it");
     let wait = Sentence::from("wait until it is gone, then run the same command again");
     Err(EngineError::refused_help(what, std::iter::once(wait).chain(shows).collect::<Vec<_>>()))
 }

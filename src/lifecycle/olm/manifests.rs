@@ -83,7 +83,7 @@ pub enum ReleaseError {
         number: usize,
     },
     /// An object that OLM's releases do not have.
-    #[error("`{file}` contains {object}, which is no part of an OLM release")]
+    #[error("`{file}` contains {object}, which is not part of an OLM release")]
     Kind {
         /// The file.
         file: String,
@@ -497,7 +497,7 @@ metadata: {name: olm}
             + "---\napiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata: {name: a, namespace: olm}\n";
         assert_eq!(
             refused(&issuer),
-            "`olm.yaml` contains issuer/a in olm, which is no part of an OLM release"
+            "`olm.yaml` contains issuer/a in olm, which is not part of an OLM release"
         );
         let placeless = manifests().replace("name: hub, namespace: olm", "name: hub");
         assert_eq!(refused(&placeless), "catalogsource/hub in `olm.yaml` has no namespace");

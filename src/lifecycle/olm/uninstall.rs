@@ -254,8 +254,8 @@ impl Engine<'_> {
             objects.iter().filter(|one| !is_part(one)).map(|one| Key::of(one).to_string()).collect();
         Ok(match &others[..] {
             [] => unseen.pop(),
-            [one] => Some(format!("{one} is in it, which is no part of OLM")),
-            several => Some(format!("{} are in it, which are no part of OLM", most_of(several))),
+            [one] => Some(format!("{one} is in it, which is not part of OLM")),
+            several => Some(format!("{} are in it, which are not part of OLM", most_of(several))),
         })
     }
 

@@ -42,8 +42,8 @@ check() {
 
 check_root() {
     if [ "$(id -u)" != 0 ]; then
-        problem "a cluster from parts needs root: it makes containers, mounts and networks" \
-            "run as root, or use kind: with Docker, kind and its node image at hand it is chosen by itself (docs/cluster.md)"
+        problem "a cluster from parts needs root to create containers, mounts and networks" \
+            "run as root, or use kind: it is the default where Docker, kind and its node image are available (docs/cluster.md)"
     fi
 }
 
@@ -63,7 +63,7 @@ check_kernel() {
         for tree in $trees; do
             mkdir "$tree/$1" && rmdir "$tree/$1"
         done' check "$CGROUP-check" 2>&1) ||
-        problem "this machine does not let its root make what containers need: $(tail -n 1 <<<"$said")" \
+        problem "root cannot create what containers need on this machine: $(tail -n 1 <<<"$said")" \
             "use a virtual machine, or a container with all privileges"
 }
 
@@ -80,7 +80,7 @@ check_packages() {
     local missing
     missing=$(missing_packages | paste -sd' ')
     if [ -n "$missing" ] && ! type -P apt-get >/dev/null; then
-        problem "these of Debian's packages are missing: $missing" "install them, by your system's names for them"
+        problem "missing packages (Debian names): $missing" "install them with your system's package manager"
     fi
 }
 
@@ -154,7 +154,7 @@ check_address() {
         problem "the addresses $HOST_IP and $NODE_IP are in use by interface $who" \
             "if a cluster left it: ip link delete $who. Else choose other addresses with CLUSTER_NUMBER (0 to 255)"
     elif interface; then
-        problem "there is an interface $LINK already" "ip link delete $LINK, or choose another CLUSTER_NUMBER"
+        problem "the interface $LINK already exists" "ip link delete $LINK, or choose another CLUSTER_NUMBER"
     fi
 }
 
@@ -173,5 +173,5 @@ install_packages() {
     local install=(apt-get -qq --yes --option DPkg::Lock::Timeout=120 --no-install-recommends install "${missing[@]}")
     # The lists of packages may be missing or old.
     "${install[@]}" >/dev/null 2>&1 || { apt-get -qq update && "${install[@]}" >/dev/null; } >&2 ||
-        die "apt-get cannot install ${missing[*]}" "look at what it says above"
+        die "apt-get cannot install ${missing[*]}" "see its output above"
 }

@@ -125,7 +125,7 @@ impl<'b> Walk<'b> {
                 }
                 false => (
                     &codes::SCHEMA_FIELD_REMOVED,
-                    "is no Kubernetes object any more, and loses its `apiVersion`, `kind` and `metadata`",
+                    "is no longer a Kubernetes object, and loses its `apiVersion`, `kind` and `metadata`",
                 ),
             };
             self.push(pair, code, EMBEDDED, "unhandled", format!("`{path}` {rest}"));
@@ -187,14 +187,14 @@ impl<'b> Walk<'b> {
         let (code, message) = match (from.is_empty(), to.is_empty()) {
             (true, true) => return self.nullable(pair),
             (true, false) => {
-                (&codes::SCHEMA_ENUM_NARROWED, format!("`{path}` now only takes {}", show(added)))
+                (&codes::SCHEMA_ENUM_NARROWED, format!("`{path}` now only accepts {}", show(added)))
             }
-            (false, true) => (&codes::SCHEMA_WIDENED, format!("`{path}` now takes any value")),
+            (false, true) => (&codes::SCHEMA_WIDENED, format!("`{path}` now accepts any value")),
             _ if !removed.is_empty() => {
-                (&codes::SCHEMA_ENUM_NARROWED, format!("`{path}` no longer takes {}", show(removed)))
+                (&codes::SCHEMA_ENUM_NARROWED, format!("`{path}` no longer accepts {}", show(removed)))
             }
             _ if !added.is_empty() => {
-                (&codes::SCHEMA_WIDENED, format!("`{path}` now also takes {}", show(added)))
+                (&codes::SCHEMA_WIDENED, format!("`{path}` now also accepts {}", show(added)))
             }
             _ => return self.nullable(pair),
         };
@@ -499,7 +499,7 @@ impl<'b> Walk<'b> {
             let (code, message) = match type_of(&entry.value) {
                 of if kept && !of.is_empty() => (
                     &codes::SCHEMA_TYPE_CHANGED,
-                    format!("`{here}` could hold anything, and is now of type `{of}`"),
+                    format!("`{here}` accepted any value, and is now of type `{of}`"),
                 ),
                 _ => (&codes::SCHEMA_FIELD_ADDED, format!("`{here}` is new")),
             };
@@ -540,11 +540,11 @@ impl<'b> Walk<'b> {
         let path = self.here();
         match (is_true(pair.old, PRESERVE), is_true(pair.new, PRESERVE)) {
             (true, false) => {
-                let message = format!("`{path}` no longer keeps fields that the schema does not know");
+                let message = format!("`{path}` no longer preserves unknown fields");
                 self.push(pair, &codes::SCHEMA_UNKNOWN_FIELDS_PRUNED, PRESERVE, "unhandled", message);
             }
             (false, true) => {
-                let message = format!("`{path}` now keeps fields that the schema does not know");
+                let message = format!("`{path}` now preserves unknown fields");
                 self.push(pair, &codes::SCHEMA_WIDENED, PRESERVE, "unhandled", message);
             }
             _ => {}
@@ -567,7 +567,7 @@ impl<'b> Walk<'b> {
             (Additional::None, Additional::None) | (Additional::Any, Additional::Any) => return,
             (_, Additional::None) => (
                 &codes::SCHEMA_MAP_NARROWED,
-                format!("`{path}` no longer takes keys that the schema does not name"),
+                format!("`{path}` no longer accepts keys that are not in the schema"),
             ),
             (Additional::Any, _) => {
                 (&codes::SCHEMA_MAP_NARROWED, format!("the values of `{path}` now have to fit a schema"))
@@ -575,7 +575,7 @@ impl<'b> Walk<'b> {
             (_, Additional::Any) => {
                 (&codes::SCHEMA_WIDENED, format!("the values of `{path}` can now be anything"))
             }
-            (Additional::None, _) => (&codes::SCHEMA_WIDENED, format!("`{path}` now takes any key")),
+            (Additional::None, _) => (&codes::SCHEMA_WIDENED, format!("`{path}` now accepts any key")),
         };
         self.push(pair, code, name, "unhandled", message);
     }

@@ -410,7 +410,7 @@ fn unhandled(old: &Node<'_>, new: Option<&Node<'_>>) -> Option<(&'static str, St
     let values: Vec<_> = changed.iter().map(|(_, values)| values.as_str()).collect();
     Some((
         first,
-        format!("`{}` changes, which no check of OLM v1 knows", names.join("`, `")),
+        format!("`{}` changes, which no OLM v1 check covers", names.join("`, `")),
         values.join("; "),
     ))
 }

@@ -103,14 +103,14 @@ pub(in crate::diff) fn check(old: &Csv<'_, '_>, new: &Csv<'_, '_>, level: Level,
     changes.truncate(NAMED);
     let (given, needed_name) = (given.name(), needed.name());
     let message = format!(
-        "`{to}` is a {given} version after `{from}`, but the changes ask for a {needed_name} version: {}{more}",
+        "`{to}` is a {given} version after `{from}`, but the changes require a {needed_name} version: {}{more}",
         changes.join("; ")
     );
     let mut finding = Finding::new(&codes::VERSION_BUMP_TOO_SMALL, message)
         .at(version_place(new))
         .and(version_place(old).label("before"))
         .subject(new.object.subject())
-        .help(format!("release it as {}, or take the changes back", needed.next(&from)));
+        .help(format!("release it as {}, or revert the changes", needed.next(&from)));
     finding.level = level;
     findings.push(finding);
 }

@@ -5,10 +5,10 @@ use super::*;
 #[test]
 fn a_bundle_instead_of_manifests_is_named() {
     insta::assert_snapshot!(outcome(&[CRD, BASE]), @r"
-    error[generate-no-deployment] 1.yaml:4:9: no Deployment among the manifests: there would be nothing to install (`echo.v0.0.0` is a bundle already: give the manifests that it was made from, and it as `--base`)
+    error[generate-no-deployment] 1.yaml:4:9: no Deployment among the manifests: there would be nothing to install (`echo.v0.0.0` is already a bundle: pass the manifests that it was generated from, and the bundle as `--base`)
     warning[generate-base-overruled] 1.yaml:18:7: the base owns `gone.example.com v1`, for which there is no CRD among the manifests: it is left out (add the CRD to the manifests, or move the entry to `required`)
     warning[generate-base-overruled] 1.yaml:20:56: the base has a Deployment `former`, and the manifests have none: it is left out (add it to the manifests)
-    warning[generate-base-overruled] 1.yaml:20:97: the base grants rights to `helper`, which is no service account of the manifests: they are left out (to keep them, add `helper` to `extraServiceAccounts` in the package file)
+    warning[generate-base-overruled] 1.yaml:20:97: the base grants rights to `helper`, which is not a service account in the manifests: they are left out (to keep them, add `helper` to `extraServiceAccounts` in the package file)
     ");
 }
 
@@ -100,7 +100,7 @@ spec:
     let left_out = run("{package: echo, version: 0.1.0}");
     let lines = left_out.lines();
     assert!(lines.contains(
-        "warning[generate-base-overruled] base.yaml:11:9: the base grants rights to `former`, which is no service account of \
+        "warning[generate-base-overruled] base.yaml:11:9: the base grants rights to `former`, which is not a service account in \
          the manifests: they are left out (to keep them, add `former` to `extraServiceAccounts` in the package file)"
     ), "{lines}");
     assert!(!left_out.csv().to_string().contains("former"));

@@ -52,7 +52,7 @@ fn a_binding_to_a_group_of_service_accounts_is_said() {
             "system:serviceaccounts:echo-system",
             "to every service account of the namespace `echo-system`, and the operator gets it only where it is installed there",
         ),
-        ("system:serviceaccounts", "to every service account, not the operator's alone"),
+        ("system:serviceaccounts", "to every service account, not only the operator's"),
     ] {
         let binding = bound("ClusterRoleBinding", "", "ClusterRole, name: view", &group(name));
         let generated = run(&[CRD, DEPLOYMENT, &binding]);
@@ -94,7 +94,7 @@ fn a_namespace_in_arguments_and_variables_is_said() {
     let generated = run(&[CRD, &deployment, RBAC]);
     assert_eq!(
         said(&generated, "generate-namespace-fixed"),
-        "`Deployment/echo-operator` is told the namespace `echo-system` (`--namespace=echo-system`, `URL=http://a.echo-system.svc:80`), and OLM installs it into the one that users choose"
+        "`Deployment/echo-operator` hard-codes the namespace `echo-system` (`--namespace=echo-system`, `URL=http://a.echo-system.svc:80`), but OLM installs it into the one that users choose"
     );
 }
 
@@ -190,7 +190,7 @@ fn a_claim_that_nobody_makes_is_said() {
     let said = said(&run(&[CRD, &deployment, RBAC]), "generate-reference-missing");
     assert_eq!(
         said,
-        "the Deployment `echo-operator` needs the PersistentVolumeClaim `data`, which nothing in the bundle makes"
+        "the Deployment `echo-operator` needs the PersistentVolumeClaim `data`, which nothing in the bundle creates"
     );
 }
 
@@ -273,7 +273,7 @@ fn flags_that_contradict_one_another_are_refused() {
     };
     let images = vec!["echo=a:1".parse().unwrap(), "echo=b:1".parse().unwrap()];
     let overrides = Overrides { images, ..Overrides::default() };
-    assert_eq!(lines(overrides, None), ["`--image`: `echo` is to become two different images"]);
+    assert_eq!(lines(overrides, None), ["`--image`: `echo` is replaced by two different images"]);
     let set = vec!["metadata.annotations.createdAt='2020-01-01T00:00:00Z'".parse().unwrap()];
     let overrides = Overrides { set, ..Overrides::default() };
     assert_eq!(
@@ -314,7 +314,7 @@ fn set_takes_positions_and_keys_with_dots() {
 fn a_package_file_among_the_manifests_is_left_out() {
     for text in ["package: other\nversion: 1.0.0\nmanifests: [deploy]\n", "package: other\n"] {
         insta::allow_duplicates! {
-            insta::assert_snapshot!(said(&run(&[CRD, DEPLOYMENT, RBAC, text]), "generate-kind-left-out"), @"a package file is left out: it says nothing of this bundle");
+            insta::assert_snapshot!(said(&run(&[CRD, DEPLOYMENT, RBAC, text]), "generate-kind-left-out"), @"a package file is left out: package files are not manifests");
         }
     }
     assert!(outcome(&["a: b\n"]).contains("generate-not-an-object"));
@@ -324,7 +324,7 @@ fn a_package_file_among_the_manifests_is_left_out() {
 fn a_name_that_the_cluster_makes_is_none() {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: settings-}\n";
     let said = outcome(&[DEPLOYMENT, text]);
-    assert!(said.contains("`metadata.generateName` alone names nothing"), "{said}");
+    assert!(said.contains("the object has only `metadata.generateName`"), "{said}");
 }
 
 #[test]

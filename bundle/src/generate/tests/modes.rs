@@ -14,14 +14,14 @@ fn an_operator_that_watches_its_own_namespace_supports_no_other() {
     };
     let generated = run(&[CRD, DEPLOYMENT, &rbac]);
     assert_eq!(modes(&generated), ["OwnNamespace", "SingleNamespace"]);
-    insta::assert_snapshot!(said(&generated, "generate-install-mode-derived"), @"info[generate-install-mode-derived] 2.yaml:20:3: the operator may read its custom resources in its own namespace alone: the bundle supports `OwnNamespace` and `SingleNamespace`, and not `AllNamespaces` (list the modes under `installModes` in the package file to decide otherwise)");
+    insta::assert_snapshot!(said(&generated, "generate-install-mode-derived"), @"info[generate-install-mode-derived] 2.yaml:20:3: the operator may read its custom resources only in its own namespace: the bundle supports `OwnNamespace` and `SingleNamespace`, and not `AllNamespaces` (list the modes under `installModes` in the package file to decide otherwise)");
     let untold = DEPLOYMENT.replace("WATCH_NAMESPACE, value: here", "ECHO_NAMESPACE, value: here");
     let generated = run(&[CRD, &untold, &rbac]);
     assert_eq!(modes(&generated), ["OwnNamespace"]);
     let package = "{package: echo, version: 0.1.0, installModes: [AllNamespaces]}";
     let generated = Input { texts: &[CRD, &untold, &rbac], package: Some(package), ..Input::default() }.run();
     assert_eq!(modes(&generated), ["AllNamespaces"]);
-    insta::assert_snapshot!(said(&generated, "generate-install-mode-derived"), @"warning[generate-install-mode-derived] olmkit.yaml:1:33: `AllNamespaces` is among the install modes, but the operator may read its custom resources in its own namespace alone (have the operator watch what `metadata.annotations['olm.targetNamespaces']` says, and grant its rights by a ClusterRole; or support `OwnNamespace` alone)");
+    insta::assert_snapshot!(said(&generated, "generate-install-mode-derived"), @"warning[generate-install-mode-derived] olmkit.yaml:1:33: `AllNamespaces` is among the install modes, but the operator may read its custom resources only in its own namespace (have the operator watch the namespaces in `metadata.annotations['olm.targetNamespaces']`, and grant its rights by a ClusterRole; or support only `OwnNamespace`)");
     assert_eq!(modes(&run(&[CRD, &untold, RBAC])), ["AllNamespaces"]);
 }
 
@@ -109,7 +109,7 @@ rules: [{apiGroups: [example.com], resources: [echoes], verbs: [list, watch]}]
     let account = "{kind: ServiceAccount, name: default, namespace: echo-system}";
     let binding = bound("RoleBinding", "echo-system", "Role, name: manager", account);
     let found = modes_of(&[CONVERTING, &webhooks, role, &binding]);
-    assert!(found.starts_with("AllNamespaces\nwarning[generate-install-mode-impossible] 2.yaml:4:9: a webhook converts custom resources, and then OLM takes the install mode `AllNamespaces` alone, but the operator may read its custom resources in its own namespace alone ("), "{found}");
+    assert!(found.starts_with("AllNamespaces\nwarning[generate-install-mode-impossible] 2.yaml:4:9: a webhook converts custom resources, so OLM accepts only the install mode `AllNamespaces`, but the operator may read its custom resources only in its own namespace ("), "{found}");
 }
 
 #[test]

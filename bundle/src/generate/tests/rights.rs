@@ -102,7 +102,7 @@ fn rules_that_a_role_cannot_have_are_not_put_into_one() {
 fn what_a_service_account_says_besides_its_name_is_lost_aloud() {
     let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: echo, namespace: echo-system, annotations: {eks.amazonaws.com/role-arn: x}}\nimagePullSecrets: [{name: pull}]\n";
     insta::assert_snapshot!(outcome(&[DEPLOYMENT, account]), @r"
-    warning[generate-replaced-by-olm] 1.yaml:3:48: OLM makes `ServiceAccount/echo` itself, and without its `annotations` and `imagePullSecrets` (set what the pods need in the Deployment (`imagePullSecrets`, `automountServiceAccountToken`), or tell users to annotate the service account)
+    warning[generate-replaced-by-olm] 1.yaml:3:48: OLM creates `ServiceAccount/echo` itself, without its `annotations` and `imagePullSecrets` (set what the pods need in the Deployment (`imagePullSecrets`, `automountServiceAccountToken`), or tell users to annotate the service account)
     + manifests/echo.clusterserviceversion.yaml
     + metadata/annotations.yaml
     ");

@@ -68,7 +68,7 @@ fn webhooks_get_what_olm_needs_and_nothing_that_it_makes_itself() {
     let webhooks = WEBHOOKS.replace("MOUNT", "cert").replace("PATH", "/tmp/k8s-webhook-server/serving-certs");
     let generated = run(&[CONVERTING, &webhooks]);
     insta::assert_snapshot!(generated.lines(), @r"
-    info[generate-replaced-by-olm] 1.yaml:14:18: `Service/hooks` is left out: it only leads to webhooks, and OLM makes a Service for those itself
+    info[generate-replaced-by-olm] 1.yaml:14:18: `Service/hooks` is left out: it only serves webhooks, and OLM makes a Service for those itself
     info[generate-replaced-by-olm] 1.yaml:19:18: `Certificate/serving` is left out: OLM issues the certificates of webhooks itself
     info[generate-replaced-by-olm] 1.yaml:24:18: `Issuer/self` is left out: OLM issues the certificates of webhooks itself
     + manifests/echo.clusterserviceversion.yaml

@@ -7,8 +7,8 @@ use super::*;
 fn two_deployments_of_one_name_do_not_fit_into_a_bundle() {
     let other = DEPLOYMENT.replace("namespace: echo-system", "namespace: elsewhere");
     insta::assert_snapshot!(outcome(&[DEPLOYMENT, &other]), @r"
-    error[generate-duplicate-object] 1.yaml:3:18: two namespaces have a `Deployment/echo-operator`, and a bundle can hold one (give one of them another name)
-    warning[generate-namespace-lost] 1.yaml:3:44: `Deployment/echo-operator` is to be in the namespace `elsewhere`, and OLM will put it where the operator is (have the operator create it, or make do with the operator's namespace)
+    error[generate-duplicate-object] 1.yaml:3:18: two namespaces have a `Deployment/echo-operator`, but a bundle can contain only one (give one of them another name)
+    warning[generate-namespace-lost] 1.yaml:3:44: `Deployment/echo-operator` is for the namespace `elsewhere`, but OLM creates it in the operator's namespace (have the operator create it, or use the operator's namespace)
     warning[generate-namespace-lost] 1.yaml:9:27: the service accounts `echo` of the namespaces `echo-system` and `elsewhere` become one, which gets the rights of both (give the Deployments service accounts of different names)
     ");
 }
@@ -25,7 +25,7 @@ fn a_secret_that_nothing_makes_is_a_finding() {
         "name: OTHER, valueFrom: {secretKeyRef: {name: token, key: a}}",
     );
     insta::assert_snapshot!(outcome(&[&deployment]), @r"
-    warning[generate-reference-missing] 0.yaml:11:133: the Deployment `echo-operator` needs the Secret `token`, which nothing in the bundle makes (add the Secret to the manifests, set `optional: true` where the operator makes it, or tell users to create it before they install)
+    warning[generate-reference-missing] 0.yaml:11:133: the Deployment `echo-operator` needs the Secret `token`, which nothing in the bundle creates (add the Secret to the manifests, set `optional: true` where the operator makes it, or tell users to create it before they install)
     + manifests/echo.clusterserviceversion.yaml
     + metadata/annotations.yaml
     ");
@@ -39,7 +39,7 @@ fn a_stateful_set_is_one_error() {
     let webhooks = WEBHOOKS.split("apiVersion: apps/v1").next().unwrap();
     insta::assert_snapshot!(outcome(&[CONVERTING, &operator, webhooks, RBAC]), @r"
     error[generate-workload-not-installable] 1.yaml:2:7: OLM does not install a StatefulSet: `echo-operator` would be missing, and `RoleBinding/leases`, `Role/leases`, `ServiceAccount/echo` of it would be left out (make it a Deployment, have the operator create it, or leave it out: `--allow generate-workload-not-installable`, or `allow` in the package file with a reason)
-    info[generate-replaced-by-olm] 2.yaml:14:18: `Service/hooks` is left out: it only leads to webhooks, and OLM makes a Service for those itself
+    info[generate-replaced-by-olm] 2.yaml:14:18: `Service/hooks` is left out: it only serves webhooks, and OLM makes a Service for those itself
     info[generate-replaced-by-olm] 2.yaml:19:18: `Certificate/serving` is left out: OLM issues the certificates of webhooks itself
     info[generate-replaced-by-olm] 2.yaml:24:18: `Issuer/self` is left out: OLM issues the certificates of webhooks itself
     ");
@@ -72,7 +72,7 @@ fn a_priority_class_that_nothing_makes_is_a_finding() {
         let deployment = DEPLOYMENT.replace(account, &format!("{account}\n      priorityClassName: {class}"));
         said(&run(&[CRD, &deployment, manifest]), "generate-reference-missing")
     };
-    insta::assert_snapshot!(missing("high", ""), @"warning[generate-reference-missing] 1.yaml:10:26: the Deployment `echo-operator` needs the PriorityClass `high`, which nothing in the bundle makes (add the PriorityClass to the manifests, or remove `priorityClassName`: the cluster refuses pods without it)");
+    insta::assert_snapshot!(missing("high", ""), @"warning[generate-reference-missing] 1.yaml:10:26: the Deployment `echo-operator` needs the PriorityClass `high`, which nothing in the bundle creates (add the PriorityClass to the manifests, or remove `priorityClassName`: the cluster refuses pods without it)");
     let class =
         "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n";
     assert_eq!(missing("high", class), "");

@@ -31,7 +31,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             report(message, "move the rule to `clusterPermissions`, or to a ClusterRole");
         } else if urls && (groups || resources || rule.is_limited_to_names()) {
             let message = format!("`{}` is about both resources and `nonResourceURLs`", rule.name());
-            report(message, "make two rules of it");
+            report(message, "split it into two rules");
         } else if !urls && !groups {
             let help = "name the API groups in `apiGroups`; the core group is `''`";
             report(format!("`{}` has no API groups", rule.name()), help);

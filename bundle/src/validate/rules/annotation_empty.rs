@@ -20,7 +20,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             continue;
         }
         let help = match key {
-            CHANNELS => "name the channels the bundle is meant for, with commas between",
+            CHANNELS => "list the channels of the bundle, separated by commas",
             _ => "name a channel, or remove the annotation: it may be left out, but not empty",
         };
         findings.push(

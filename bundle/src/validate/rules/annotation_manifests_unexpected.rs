@@ -18,12 +18,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let value = annotations.get(MANIFESTS).filter(|value| !is_directory(value, MANIFESTS_DIR));
     let Some(value) = value else { return };
     findings.push(
-        Finding::new(
-            &RULE.code,
-            format!("the manifests are said to be in `{value}`, expected `{MANIFESTS_DIR}`"),
-        )
-        .at(annotations.place(MANIFESTS))
-        .subject(annotations.file.path)
-        .help(format!("write `{MANIFESTS}: {MANIFESTS_DIR}`")),
+        Finding::new(&RULE.code, format!("the manifests directory is `{value}`, expected `{MANIFESTS_DIR}`"))
+            .at(annotations.place(MANIFESTS))
+            .subject(annotations.file.path)
+            .help(format!("write `{MANIFESTS}: {MANIFESTS_DIR}`")),
     );
 }

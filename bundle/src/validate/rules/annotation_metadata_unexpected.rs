@@ -18,12 +18,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let value = annotations.get(METADATA).filter(|value| !is_directory(value, METADATA_DIR));
     let Some(value) = value else { return };
     findings.push(
-        Finding::new(
-            &RULE.code,
-            format!("the metadata is said to be in `{value}`, expected `{METADATA_DIR}`"),
-        )
-        .at(annotations.place(METADATA))
-        .subject(annotations.file.path)
-        .help(format!("write `{METADATA}: {METADATA_DIR}`")),
+        Finding::new(&RULE.code, format!("the metadata directory is `{value}`, expected `{METADATA_DIR}`"))
+            .at(annotations.place(METADATA))
+            .subject(annotations.file.path)
+            .help(format!("write `{METADATA}: {METADATA_DIR}`")),
     );
 }

@@ -146,7 +146,7 @@ fn check_versions(versions: &[Node<'_>], mut report: impl FnMut(&[Step<'_>], Str
         }
     }
     if !texts.iter().any(|version| matches!(version.as_ref(), "v1" | "v1beta1")) {
-        let message = "no version of ConversionReview that clusters know is listed".into();
+        let message = "no supported version of ConversionReview is listed".into();
         report(&[], message, VERSIONS_HELP);
     }
 }

@@ -18,7 +18,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds().filter(|(_, crd)| crd.preserves_unknown_fields()) {
         let path = steps!("spec", "preserveUnknownFields");
         let message = match crd.get(path) {
-            Some(_) => "`spec.preserveUnknownFields` is true, which clusters no longer take",
+            Some(_) => "`spec.preserveUnknownFields` is true, which clusters no longer accept",
             None => "`spec.preserveUnknownFields` is true by default in `apiextensions.k8s.io/v1beta1`",
         };
         const HELP: &str = "write `preserveUnknownFields: false`, and `x-kubernetes-preserve-unknown-fields: true` where \

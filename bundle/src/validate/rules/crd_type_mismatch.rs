@@ -19,7 +19,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 Finding::new(&RULE.code, format!("`{}`: {}", misfit.path, misfit.message))
                     .at(object.place_at(misfit.span))
                     .subject(object.subject())
-                    .help("give the field the type that Kubernetes knows it by"),
+                    .help("use the type that Kubernetes expects for the field"),
             );
         }
     }

@@ -87,7 +87,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
 fn warning_problem(version: Crd<'_, '_>) -> Option<&'static str> {
     let warning = version.get(steps!("deprecationWarning"))?.to_text()?;
     if version.get(steps!("deprecated")).and_then(Node::as_bool) != Some(true) {
-        Some("stands at a version that is not deprecated")
+        Some("is set on a version that is not deprecated")
     } else if warning.is_empty() {
         Some("is empty")
     } else if warning.len() > 256 {

@@ -28,7 +28,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let Some(right) = KEYS.into_iter().find(|known| known.to_lowercase() == lower && known != key) else {
             continue;
         };
-        let message = format!("`{key}` is not `{right}`: OLM tells upper from lower case");
+        let message = format!("`{key}` is not `{right}`: the key is case-sensitive");
         findings.push(
             csv.object
                 .finding_at_key(&RULE.code, message, &["metadata", "annotations"], key)

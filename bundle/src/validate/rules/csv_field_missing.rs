@@ -29,7 +29,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     }
     // Like the tools, nothing is said of fields in what is missing as a whole.
     if *spec == ClusterServiceVersionSpec::default() {
-        missing(steps!("spec"), "say under `spec` what the operator is and how it is installed");
+        missing(steps!("spec"), "describe the operator and its installation under `spec`");
         return;
     }
     if spec.display_name.is_empty() {

@@ -18,7 +18,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let path = steps!("spec", "icon");
     let Some(icons) = csv.object.root.at_folded(path).and_then(Node::as_sequence) else { return };
     if icons.len() != 1 {
-        let message = format!("`spec.icon` holds {} icons, expected one", icons.len());
+        let message = format!("`spec.icon` has {} icons, expected one", icons.len());
         findings.push(
             csv.object.finding(&RULE.code, message, path).help("keep one, or remove `icon` as a whole"),
         );

@@ -20,7 +20,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             csv.object
                 .finding_at_key(
                     &RULE.code,
-                    format!("properties stand in the annotation `{PROPERTIES}`"),
+                    format!("properties are set in the annotation `{PROPERTIES}`"),
                     &["metadata", "annotations"],
                     PROPERTIES,
                 )

@@ -22,7 +22,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let message = format!("the ClusterServiceVersion cannot be read: {error}");
         let place = csv.place_at(error.span.unwrap_or(csv.root.span));
         findings.push(Finding::new(&RULE.code, message).at(place).subject(csv.subject()).help(
-            "give the field the type that OLM knows it by; until then many rules cannot look at the file",
+            "use the type that OLM expects for the field; until then many rules cannot check the file",
         ));
     }
     let Some(csv) = facts.csv() else { return };

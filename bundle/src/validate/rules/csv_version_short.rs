@@ -25,6 +25,6 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 format!("`{text}` is not a full semantic version: {error}"),
                 steps!("spec", "version"),
             )
-            .help(format!("write `{meant}`: catalogs take no other form")),
+            .help(format!("write `{meant}`: catalogs accept no other form")),
     );
 }

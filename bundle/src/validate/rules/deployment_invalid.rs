@@ -33,7 +33,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let path: Vec<_> = above.iter().chain(steps!("name")).copied().collect();
             let message = format!("`{shown}` cannot name a deployment: {why}");
             let finding = csv.object.finding(&RULE.code, message, &path);
-            findings.push(finding.help("give every deployment a name of its own, such as `redis-operator`"));
+            findings.push(finding.help("give every deployment a unique name, such as `redis-operator`"));
         }
         let above: Vec<_> = above.iter().chain(steps!("spec")).copied().collect();
         for refused in deployment::refused(csv.object.root.at_folded(&above).unwrap_or(&absent)) {

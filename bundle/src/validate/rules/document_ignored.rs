@@ -20,7 +20,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 Finding::new(&RULE.code, "only the first document of a file is read, and this is another")
                     .at(file.place_at(document.root.locate(&[])))
                     .subject(file.source.path())
-                    .help("move it to a file of its own"),
+                    .help("move it to a separate file"),
             );
         }
     }

@@ -20,7 +20,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for (half, what) in HALVES.into_iter().enumerate() {
             for word in platforms.lacking(half, &platforms.labelled[half], of) {
                 let message = format!(
-                    "`{}` is not made for the {what} `{word}`, which the bundle supports",
+                    "`{}` has no image for the {what} `{word}`, which the bundle supports",
                     image.replace('`', "'")
                 );
                 findings.push(

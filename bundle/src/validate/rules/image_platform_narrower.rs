@@ -20,7 +20,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for (half, what) in HALVES.into_iter().enumerate() {
             for word in platforms.lacking(half, &platforms.of_manager[half], of) {
                 let message = format!(
-                    "`{}` is not made for the {what} `{word}`, which the operator is made for",
+                    "`{}` has no image for the {what} `{word}`, which the operator's own image supports",
                     image.replace('`', "'")
                 );
                 findings.push(

@@ -18,7 +18,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (image, answer) in facts.options.platforms.iter().flatten() {
         if let Err(why) = answer {
             let message = format!(
-                "it is not known what `{}` is made for: {}",
+                "cannot determine the platforms of `{}`: {}",
                 image.replace('`', "'"),
                 why.replace('`', "'")
             );

@@ -22,8 +22,12 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         }
         findings.push(
             object
-                .finding(&RULE.code, format!("`{kind}` is not a kind that bundles may carry"), steps!("kind"))
-                .help("let the operator create the object, or leave it to whoever installs the operator"),
+                .finding(
+                    &RULE.code,
+                    format!("`{kind}` is not a kind that bundles may contain"),
+                    steps!("kind"),
+                )
+                .help("let the operator create the object, or have users create it"),
         );
     }
 }

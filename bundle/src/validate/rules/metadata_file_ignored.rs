@@ -30,7 +30,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             Finding::new(&RULE.code, format!("`{}` is ignored, it cannot be read: {message}", file.path))
                 .at(place)
                 .subject(file.path)
-                .help("correct the file, or remove it: OLM installs the bundle without what it says"),
+                .help("correct the file, or remove it: OLM ignores its contents"),
         );
     }
 }

@@ -30,7 +30,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let found =
             if wanted.is_empty() { "names no platform".into() } else { format!("names {}", list(&wanted)) };
         let message = format!(
-            "`{}` is made for {}, and the node affinity of its pod {found}",
+            "`{}` supports {}, but the node affinity of its pod {found}",
             image.replace('`', "'"),
             list(&made_for)
         );

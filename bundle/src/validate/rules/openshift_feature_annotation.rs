@@ -19,14 +19,14 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let Some(feature) = key.strip_prefix(PREFIX) else { continue };
         let (message, help) = if !FEATURES.contains(&feature) {
             let help = crate::suggest::did_you_mean(feature, FEATURES);
-            (format!("`{}` is not a feature that OpenShift knows", feature.replace('`', "'")), help)
+            (format!("`{}` is not a known OpenShift feature", feature.replace('`', "'")), help)
         } else if !matches!(value.as_str(), "true" | "false") {
             (format!("`{}` is neither `true` nor `false`", value.replace('`', "'")), None)
         } else {
             continue;
         };
-        let help = help
-            .unwrap_or_else(|| "write `\"true\"` or `\"false\"` for a feature that OpenShift knows".into());
+        let help =
+            help.unwrap_or_else(|| "write `\"true\"` or `\"false\"` for a known OpenShift feature".into());
         findings.push(
             csv.object
                 .finding(&RULE.code, message, steps!("metadata", "annotations", key.as_str()))

@@ -21,7 +21,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let mut said = BTreeSet::new();
     let mut report = |path: &[crate::yaml::Step<'_>], image: &str| {
         if !image.is_empty() && !image.contains("@sha256:") && said.insert(image.to_owned()) {
-            let message = format!("`{}` is named by tag, which mirrors cannot hold", image.replace('`', "'"));
+            let message =
+                format!("`{}` is named by tag, which mirrors do not support", image.replace('`', "'"));
             findings.push(
                 csv.object.finding(&RULE.code, message, path).help("name it by digest: `NAME@sha256:…`"),
             );

@@ -23,7 +23,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 csv.object
                     .finding(
                         &RULE.code,
-                        format!("the operator is made for the {what} `{word}`, which no label names"),
+                        format!("the operator supports the {what} `{word}`, but no label says so"),
                         steps!("metadata", "labels"),
                     )
                     .help(format!("add the label `{label}: supported`")),

@@ -50,7 +50,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             }
             let (kind, own) = (needed.kind, &needed.name);
             let message = format!(
-                "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle makes"
+                "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle creates"
             );
             let path: Vec<_> = path.iter().chain(&needed.path).copied().collect();
             let way_out = match kind {
@@ -61,7 +61,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 _ => format!("add the {kind} to `manifests/`, or set `optional: true`"),
             };
             let finding = csv.object.finding(&RULE.code, message, &path).subject(format!("{kind}/{own}"));
-            let help = format!("{way_out}; otherwise the pods wait until somebody creates it");
+            let help = format!("{way_out}; otherwise the pods wait until it is created");
             findings.push(finding.help(help));
         }
     }

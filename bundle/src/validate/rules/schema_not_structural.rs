@@ -69,7 +69,7 @@ fn way_out(message: &str) -> &'static str {
             "write the character itself, or `\\x{…}`; RE2 has no backreferences and no `\\u`",
         ),
         ("RE2", "write the pattern as https://github.com/google/re2/wiki/Syntax says"),
-        ("clusters do not take", "remove it"),
+        ("clusters do not accept", "remove it"),
         (
             "is not described outside of the logic",
             "describe it under `properties` beside `allOf`, `anyOf`, `oneOf` or `not` too",

@@ -26,8 +26,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             Ok(()) => continue,
         };
         let path = steps!("spec", "install", "spec", "deployments", index, "name");
-        findings.push(
-            csv.object.finding(&RULE.code, message, path).help("give every deployment a name of its own"),
-        );
+        findings
+            .push(csv.object.finding(&RULE.code, message, path).help("give every deployment a unique name"));
     }
 }

@@ -69,10 +69,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                     )
                 };
                 let message = match group.as_str() {
-                    "*" => "the webhook is asked about every group",
-                    "olm.operatorframework.io" => "the webhook is asked about objects of OLM",
+                    "*" => "the webhook intercepts every group",
+                    "olm.operatorframework.io" => "the webhook intercepts objects of OLM",
                     "admissionregistration.k8s.io" if resources().any(is_webhook) => {
-                        "the webhook is asked about the configurations of webhooks"
+                        "the webhook intercepts the configurations of webhooks"
                     }
                     _ => continue,
                 };
@@ -86,4 +86,4 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     }
 }
 
-const NAME_HELP: &str = "give every webhook a name of its own, such as `vredis.example.com`";
+const NAME_HELP: &str = "give every webhook a unique name, such as `vredis.example.com`";

@@ -97,6 +97,6 @@ fn report(file: &File<'_>, span: crate::source::Span, written: &str, read: &str,
         Finding::new(&RULE.code, format!("`{written}` is read as `{}`", read.replace('`', "'")))
             .at(file.place_at(span))
             .subject(file.source.path())
-            .help(format!("write `\"{written}\"` if that is what is meant")),
+            .help(format!("write `\"{written}\"` if you mean that")),
     );
 }

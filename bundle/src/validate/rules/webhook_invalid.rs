@@ -47,7 +47,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     }
 }
 
-const NAME_HELP: &str = "give every webhook a name of its own, such as `vredis.example.com`";
+const NAME_HELP: &str = "give every webhook a unique name, such as `vredis.example.com`";
 const TYPES: [&str; 3] = ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook", CONVERSION];
 const CONVERSION: &str = "ConversionWebhook";
 /// The versions of reviews that the API server sends.
@@ -88,7 +88,7 @@ fn of_webhook(webhook: &WebhookDescription) -> Vec<Refused> {
     if webhook.side_effects.is_none() {
         push(
             steps!("sideEffects"),
-            "the webhook does not say `sideEffects`".into(),
+            "the webhook does not set `sideEffects`".into(),
             "write `sideEffects: None`",
         );
     }
@@ -124,7 +124,7 @@ fn of_webhook(webhook: &WebhookDescription) -> Vec<Refused> {
                 push(
                     steps!("rules", at, key),
                     message,
-                    &format!("say in `{key}` what the webhook is asked about"),
+                    &format!("list in `{key}` what the webhook intercepts"),
                 );
             }
         }
@@ -143,7 +143,7 @@ fn of_webhook(webhook: &WebhookDescription) -> Vec<Refused> {
         } else {
             continue;
         };
-        let message = format!("the webhook is asked about {about}, which OLM refuses");
+        let message = format!("the webhook intercepts {about}, which OLM refuses");
         push(
             steps!("rules", at, "apiGroups"),
             message,

@@ -19,11 +19,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for entry in ways.unreachable() {
             let name = channel.entry_name(entry);
             let message = format!(
-                "`{name}` has no way to the head `{}` of the channel `{}`",
+                "`{name}` has no upgrade path to the head `{}` of the channel `{}`",
                 ways.head(),
                 channel.blob.name
             );
-            let help = format!("let an entry on the way to the head replace or skip `{name}`");
+            let help = format!("let an entry on the path to the head replace or skip `{name}`");
             findings.push(
                 index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id()).help(help),
             );

@@ -20,7 +20,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         let Some(next) = ways.next(head, package.version(head)) else { continue };
         let at = channel.blob.entries.iter().position(|entry| *entry.name == *next).unwrap_or(0);
         let message =
-            format!("OLM goes on from the head `{head}` of the channel `{}` to `{next}`", channel.blob.name);
+            format!("OLM upgrades from the head `{head}` of the channel `{}` to `{next}`", channel.blob.name);
         findings.push(
             index
                 .finding(&RULE.code, channel.entry_at(at), message)

@@ -31,7 +31,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 index
                     .finding(&RULE.code, blob.at.with(blob.default_channel.span), message)
                     .subject(blob.name.to_string())
-                    .help("make a channel of releases the default one"),
+                    .help("set a release channel as the default"),
             );
         }
     }

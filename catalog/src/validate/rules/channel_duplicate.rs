@@ -22,7 +22,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let Some(other) = first.insert(channel.blob.name.as_str(), channel) else { continue };
             first.insert(other.blob.name.as_str(), other);
             let message = format!(
-                "the channel `{}` of `{}` stands here again",
+                "the channel `{}` of `{}` is defined again here",
                 channel.blob.name, channel.blob.package
             );
             findings.push(

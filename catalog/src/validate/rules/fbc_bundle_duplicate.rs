@@ -21,8 +21,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             else {
                 continue;
             };
-            let message =
-                format!("the bundle `{}` of `{}` stands here again", bundle.blob.name, bundle.blob.package);
+            let message = format!(
+                "the bundle `{}` of `{}` is defined again here",
+                bundle.blob.name, bundle.blob.package
+            );
             findings.push(
                 index
                     .finding(&RULE.code, bundle.at(&bundle.blob.name), message)

@@ -45,7 +45,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                             "the version `{}` has build metadata beside the release `{}`",
                             package.version, package.release
                         ),
-                        "say it in the release alone",
+                        "set it only in the release",
                     );
                 }
             }

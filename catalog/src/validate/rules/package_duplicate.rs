@@ -22,7 +22,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                     .finding(
                         &RULE.code,
                         other.at.with(other.name.span),
-                        format!("the package `{name}` stands here again"),
+                        format!("the package `{name}` is defined again here"),
                     )
                     .and(index.catalog.place(first.at.with(first.name.span)).label("first here"))
                     .subject(*name)
