@@ -162,16 +162,21 @@ impl Connection {
         timed(&self.metrics, name, limit, command.query_async(&mut self.inner)).await
     }
 
-    /// Sends several commands at once.
+    /// Sends several commands at once. Redis carries out the others also when it refuses one.
     ///
     /// # Errors
-    /// When Redis refuses one, or does not answer in time.
+    /// When Redis refuses one, or does not answer in time. The error is that of the first.
     pub async fn send_all<T: FromRedisValue>(
         &mut self,
         name: &'static str,
         commands: &Pipeline,
     ) -> Result<T, CommandError> {
-        timed(&self.metrics, name, COMMAND_DEADLINE, commands.query_async(&mut self.inner)).await
+        let first = |error: RedisError| match error.clone().into_server_errors().as_deref() {
+            Some([(_, first), ..]) => first.clone().into(),
+            _ => error,
+        };
+        let work = async { commands.query_async(&mut self.inner).await.map_err(first) };
+        timed(&self.metrics, name, COMMAND_DEADLINE, work).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use redis::{cmd, pipe};
+use redis::pipe;
 use tracing::debug;
 
 use super::{Access, COMMAND_DEADLINE, CommandError, act::Permit, parse};
@@ -106,11 +106,16 @@ async fn open_keys(
     for (pod, node) in nodes() {
         let Some(ip) = pod.ip else { continue };
         let Ok(mut connection) = access.connect(ip).await else { continue };
-        for slot in open.iter().filter(|_| permit.holds_for(COMMAND_DEADLINE)) {
-            let question = cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(*slot).take();
-            if let Ok(count) = connection.send("COUNTKEYSINSLOT", &question).await {
-                found.entry(*slot).or_default().insert(node.id, count);
-            }
+        if !permit.holds_for(COMMAND_DEADLINE) {
+            break;
+        }
+        let mut questions = pipe();
+        for slot in &open {
+            questions.cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(*slot);
+        }
+        let counts: Vec<u64> = connection.send_all("COUNTKEYSINSLOT", &questions).await.unwrap_or_default();
+        for (slot, count) in open.iter().zip(counts) {
+            found.entry(*slot).or_default().insert(node.id, count);
         }
     }
     found
