@@ -243,10 +243,12 @@ impl Metrics {
         self.failovers.get_or_create(&failovers(namespace, name, kind)).inc();
     }
 
-    /// A slot has a new owner.
-    pub fn slot_moved(&self, time: Duration) {
-        self.slots_migrated.inc();
-        self.slot_migration.observe(time.as_secs_f64());
+    /// Slots that were migrated together have a new owner. Each took its share of the time.
+    pub fn slots_moved(&self, slots: usize, time: Duration) {
+        self.slots_migrated.inc_by(slots as u64);
+        for _ in 0..slots {
+            self.slot_migration.observe(time.as_secs_f64() / slots as f64);
+        }
     }
 
     /// A dead member was replaced.

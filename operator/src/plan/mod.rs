@@ -138,15 +138,15 @@ pub enum Action {
         /// Its uid: a pod that was replaced meanwhile is left alone.
         uid: String,
     },
-    /// Migrates slots, one at a time: see [`Move::steps`].
+    /// Migrates slots, a few at a time: see [`Move::steps`].
     Move(Move),
-    /// Assigns a slot to its owner in a node's table (`CLUSTER SETSLOT NODE`).
-    AssignSlot {
-        /// The node.
-        node: NodeAddress,
-        /// The slot.
-        slot: u16,
-        /// Its owner.
+    /// Assigns slots to their owner in the tables of nodes (`CLUSTER SETSLOT NODE`).
+    AssignSlots {
+        /// The nodes. They get the commands at the same time.
+        nodes: Vec<NodeAddress>,
+        /// The slots.
+        slots: Slots,
+        /// Their owner.
         owner: NodeId,
     },
     /// Clears the migration state of a slot (`CLUSTER SETSLOT STABLE`).
@@ -156,32 +156,32 @@ pub enum Action {
         /// The slot.
         slot: u16,
     },
-    /// Opens a slot for import (`CLUSTER SETSLOT IMPORTING`).
+    /// Opens slots for import (`CLUSTER SETSLOT IMPORTING`).
     Import {
         /// The node.
         node: NodeAddress,
-        /// The slot.
-        slot: u16,
+        /// The slots.
+        slots: Slots,
         /// The source.
         from: NodeId,
     },
-    /// Opens a slot for export (`CLUSTER SETSLOT MIGRATING`).
+    /// Opens slots for export (`CLUSTER SETSLOT MIGRATING`).
     Export {
         /// The node.
         node: NodeAddress,
-        /// The slot.
-        slot: u16,
+        /// The slots.
+        slots: Slots,
         /// The destination.
         to: NodeId,
     },
-    /// Migrates the keys of an open slot (`MIGRATE`).
+    /// Migrates the keys of open slots (`MIGRATE`).
     Keys {
         /// The source.
         from: NodeAddress,
         /// The destination.
         to: NodeAddress,
-        /// The slot.
-        slot: u16,
+        /// The slots.
+        slots: Slots,
         /// How many replicas of the destination must acknowledge each batch.
         copies: usize,
     },
@@ -215,25 +215,26 @@ pub struct Move {
     pub others: Vec<NodeAddress>,
     /// How many replicas of the destination must acknowledge each batch of keys.
     pub copies: usize,
-    /// Whether the migration was interrupted: then it is finished, whatever the size of the keys.
+    /// Whether the slots are open, since their migration was interrupted: then it is finished, whatever the size of the keys.
     pub open: bool,
 }
 
 impl Move {
-    /// The actions that migrate one slot. The destination learns first that it owns the slot: otherwise source and
+    /// The actions that migrate some of the slots together: a node saves its table once for all commands that it gets at once,
+    /// which takes longer than the commands. The destination learns first that it owns the slots: otherwise source and
     /// destination would redirect clients to each other.
-    pub fn steps(&self, slot: u16) -> Vec<Action> {
+    pub fn steps(&self, slots: &Slots) -> Vec<Action> {
         let Self { from, to, others, copies, .. } = self;
-        let assign = |node: &NodeAddress| Action::AssignSlot { node: node.clone(), slot, owner: to.id };
-        let mut steps = vec![
-            Action::Import { node: to.clone(), slot, from: from.id },
-            Action::Export { node: from.clone(), slot, to: to.id },
-            Action::Keys { from: from.clone(), to: to.clone(), slot, copies: *copies },
-            assign(to),
-            assign(from),
-        ];
-        steps.extend(others.iter().map(assign));
-        steps
+        let slots = || slots.clone();
+        let assign = |nodes: Vec<NodeAddress>| Action::AssignSlots { nodes, slots: slots(), owner: to.id };
+        vec![
+            Action::Import { node: to.clone(), slots: slots(), from: from.id },
+            Action::Export { node: from.clone(), slots: slots(), to: to.id },
+            Action::Keys { from: from.clone(), to: to.clone(), slots: slots(), copies: *copies },
+            assign(vec![to.clone()]),
+            assign(vec![from.clone()]),
+            assign(others.clone()),
+        ]
     }
 }
 

@@ -290,14 +290,16 @@ fn close_slots(topology: &Topology<'_>) -> Found {
     }
     // If nobody but this operator interrupted the migration, it simply continues.
     let step = if open.is_subset(&topology.observed.left_open) { Step::Move } else { Step::CloseSlots };
-    let mut actions = vec![];
+    let (mut actions, mut moves) = (vec![], vec![]);
     for slot in open {
-        close_slot(topology, slot, &mut actions);
+        close_slot(topology, slot, &mut actions, &mut moves);
     }
+    actions.extend(moves.into_iter().map(Action::Move));
     act(step, actions)
 }
 
-fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
+/// What one slot needs. Slots of one source and destination share a move.
+fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>, moves: &mut Vec<Move>) {
     // If its owner comes back or a successor is elected, this continues.
     let Some(owner) = topology.owner(slot).and_then(|id| topology.member(id)) else { return };
     let stable = |member: &Member<'_>| member.address().map(|node| Action::Stable { node, slot });
@@ -327,10 +329,16 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>) {
             let (Some(from), Some(address)) = (owner.address(), to.address()) else { return };
             // After a failover of the source, the destination still has the old owner.
             if to.node.peer(owner.node.id).is_none_or(|peer| !peer.slots.contains(slot)) {
-                actions.push(Action::AssignSlot { node: address.clone(), slot, owner: owner.node.id });
+                let (nodes, slots) = (vec![address.clone()], Slots::range(slot, slot));
+                actions.push(Action::AssignSlots { nodes, slots, owner: owner.node.id });
             }
-            let finish = moving(topology, from, address, Slots::range(slot, slot));
-            actions.push(Action::Move(Move { open: true, ..finish }));
+            match moves.iter_mut().find(|other| (other.from.id, other.to.id) == (from.id, address.id)) {
+                Some(shared) => shared.slots.insert(slot, slot),
+                None => {
+                    let finish = moving(topology, from, address, Slots::range(slot, slot));
+                    moves.push(Move { open: true, ..finish });
+                }
+            }
         }
         // The other end is gone, perhaps with keys: they come back with it or with one of its replicas.
         (None, Some(&target)) if !comes_back(topology, target) => {

@@ -4,15 +4,21 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    slice,
     time::{Duration, Instant},
 };
 
-use futures_util::future::join_all;
-use redis::{Cmd, cmd, pipe};
+use futures_util::{TryFutureExt, future::join_all};
+use redis::{Cmd, FromRedisValue, Pipeline, cmd, pipe};
 
 use super::{Access, COMMAND_DEADLINE, CommandError, Connection, parse};
-use crate::plan::{Action, Move, NodeAddress, NodeId};
+use crate::plan::{Action, Move, NodeAddress, NodeId, Slots};
 
+/// Maximum number of slots that are migrated together.
+const SLOTS_AT_ONCE: usize = 16;
+/// Maximum number of keys in slots that are migrated together, unless one slot has more: slots with many keys would be open for
+/// as long as all of their keys take.
+const KEYS_TOGETHER: u64 = 1000;
 /// Maximum number of keys in a batch.
 const KEYS_AT_ONCE: usize = 100;
 /// Maximum bytes in a batch, unless one key is larger: both nodes block while a batch is migrated.
@@ -240,7 +246,6 @@ impl Actor<'_> {
             self.is_unchanged(node).await?;
         }
         let cluster = || cmd("CLUSTER");
-        let setslot = |slot: u16, what: &str| cluster().arg("SETSLOT").arg(slot).arg(what).take();
         match action {
             Action::SetEpoch { node, epoch } => {
                 self.send(node, "SET-CONFIG-EPOCH", cluster().arg("SET-CONFIG-EPOCH").arg(*epoch)).await
@@ -288,127 +293,196 @@ impl Actor<'_> {
             Action::TakeOver { node } => {
                 self.send(node, "FAILOVER", cluster().arg("FAILOVER").arg("TAKEOVER")).await
             }
-            Action::AssignSlot { node, slot, owner } => {
-                self.send(node, "SETSLOT", setslot(*slot, "NODE").arg(owner.to_string())).await
+            Action::AssignSlots { nodes, slots, owner } => self.set_slots(nodes, slots, "NODE", *owner).await,
+            Action::Stable { node, slot } => {
+                self.send(node, "SETSLOT", cluster().arg("SETSLOT").arg(*slot).arg("STABLE")).await
             }
-            Action::Stable { node, slot } => self.send(node, "SETSLOT", &setslot(*slot, "STABLE")).await,
-            Action::Import { node, slot, from } => {
-                self.send(node, "SETSLOT", setslot(*slot, "IMPORTING").arg(from.to_string())).await
+            Action::Import { node, slots, from } => {
+                self.set_slots(slice::from_ref(node), slots, "IMPORTING", *from).await
             }
-            Action::Export { node, slot, to } => {
-                self.send(node, "SETSLOT", setslot(*slot, "MIGRATING").arg(to.to_string())).await
+            Action::Export { node, slots, to } => {
+                self.set_slots(slice::from_ref(node), slots, "MIGRATING", *to).await
             }
-            Action::Keys { from, to, slot, copies } => {
-                self.keys(from, to, *slot, *copies, &|| false).await.map(drop)
+            Action::Keys { from, to, slots, copies } => {
+                self.keys(from, to, slots, *copies, &|| false).await.map(drop)
             }
             Action::Move(moving) => self.slots(moving).await.map(drop),
         }
     }
 
-    /// Moves slots until they are moved, time is up or something more urgent waits; then it stops after the current batch of
-    /// keys, also in the middle of a slot.
+    /// `CLUSTER SETSLOT` for all slots at once, on all nodes at the same time.
+    async fn set_slots(
+        &mut self,
+        nodes: &[NodeAddress],
+        slots: &Slots,
+        state: &str,
+        id: NodeId,
+    ) -> Result<(), ActError> {
+        let commands = for_each(slots, |slot| {
+            cmd("CLUSTER").arg("SETSLOT").arg(slot).arg(state).arg(id.to_string()).take()
+        });
+        let mut connections = vec![];
+        for node in nodes {
+            connections.push((self.at(node).await?, node));
+        }
+        self.still_leads(COMMAND_DEADLINE)?;
+        let sent = connections.iter_mut().map(|(connection, node)| {
+            let refused = |source| ActError::Refused { pod: node.pod.clone(), source };
+            connection.send_all::<()>("SETSLOT", &commands).map_err(refused)
+        });
+        join_all(sent).await.into_iter().collect()
+    }
+
+    /// Asks a node several questions at once.
+    async fn ask<T: FromRedisValue>(
+        &mut self,
+        address: &NodeAddress,
+        name: &'static str,
+        questions: &Pipeline,
+    ) -> Result<T, ActError> {
+        let mut connection = self.at(address).await?;
+        self.still_leads(COMMAND_DEADLINE)?;
+        let refused = |source| ActError::Refused { pod: address.pod.clone(), source };
+        connection.send_all(name, questions).await.map_err(refused)
+    }
+
+    /// Moves slots, a group at a time, until all are moved, time is up or something more urgent waits; then it stops after the
+    /// current batch of keys, also in the middle of a group.
     async fn slots(&mut self, moving: &Move) -> Result<Done, ActError> {
         let started = Instant::now();
         let permit = self.permit;
         let ends = || started.elapsed() > MOVE_BUDGET || permit.should_yield();
         let mut done = Done { actions: 1, ..Done::default() };
-        for (index, slot) in moving.slots.iter().enumerate() {
-            if index > 0 && ends() {
+        let mut left = moving.slots.clone();
+        let mut begun = false;
+        'groups: while !left.is_empty() {
+            if std::mem::replace(&mut begun, true) && ends() {
                 done.interrupted = true;
                 break;
             }
-            let slot_started = Instant::now();
-            let too_large = if moving.open { None } else { self.too_large_key(&moving.from, slot).await? };
-            if too_large.is_some() {
-                done.skipped = too_large;
+            let group_started = Instant::now();
+            let mut group = self.group(&moving.from, &left).await?;
+            left = left.minus(&group);
+            if !moving.open {
+                for (slot, too_large) in self.too_large_keys(&moving.from, &group).await? {
+                    group = group.minus(&Slots::range(slot, slot));
+                    done.skipped = Some(too_large);
+                }
+            }
+            if group.is_empty() {
                 continue;
             }
-            for step in moving.steps(slot) {
-                if let Action::Keys { from, to, slot, copies } = &step {
-                    if !self.keys(from, to, *slot, *copies, &ends).await? {
+            for step in moving.steps(&group) {
+                if let Action::Keys { from, to, slots, copies } = &step {
+                    if !self.keys(from, to, slots, *copies, &ends).await? {
                         done.interrupted = true;
-                        done.left_open.insert(*slot);
-                        return Ok(done);
+                        done.left_open.extend(group.iter());
+                        break 'groups;
                     }
                 } else {
                     Box::pin(self.one(&step)).await?;
                 }
             }
-            self.access.metrics.slot_moved(slot_started.elapsed());
-            done.slots += 1;
+            self.access.metrics.slots_moved(group.len(), group_started.elapsed());
+            done.slots += group.len() as u64;
+        }
+        if moving.open && done.interrupted {
+            done.left_open.extend(left.iter());
         }
         Ok(done)
     }
 
-    /// A key of a slot that is too large to be moved, if there is one.
-    async fn too_large_key(&mut self, from: &NodeAddress, slot: u16) -> Result<Option<ActError>, ActError> {
-        let mut source = self.at(from).await?;
-        let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
-        let question = cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(KEYS_CHECKED).take();
-        self.still_leads(COMMAND_DEADLINE)?;
-        let keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
-        for keys in keys.chunks(KEYS_AT_ONCE) {
-            let sizes = self.sizes(&mut source, keys).await.map_err(refused)?;
-            let largest = keys.iter().zip(sizes).find(|(_, bytes)| *bytes > KEY_LIMIT);
-            if let Some((key, bytes)) = largest {
+    /// The first of these slots, as many as are migrated together.
+    async fn group(&mut self, from: &NodeAddress, slots: &Slots) -> Result<Slots, ActError> {
+        let first: Slots = slots.iter().take(SLOTS_AT_ONCE).collect();
+        let questions = for_each(&first, |slot| cmd("CLUSTER").arg("COUNTKEYSINSLOT").arg(slot).take());
+        let counts: Vec<u64> = self.ask(from, "COUNTKEYSINSLOT", &questions).await?;
+        let (count, _) = batch(&counts, KEYS_TOGETHER);
+        Ok(first.iter().take(count).collect())
+    }
+
+    /// Keys in these slots, each with its slot: at most so many of each slot.
+    async fn list(
+        &mut self,
+        from: &NodeAddress,
+        slots: &Slots,
+        limit: usize,
+    ) -> Result<Vec<(u16, Vec<u8>)>, ActError> {
+        let questions =
+            for_each(slots, |slot| cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(limit).take());
+        let keys: Vec<Vec<Vec<u8>>> = self.ask(from, "GETKEYSINSLOT", &questions).await?;
+        let keys =
+            slots.iter().zip(keys).flat_map(|(slot, keys)| keys.into_iter().map(move |key| (slot, key)));
+        Ok(keys.collect())
+    }
+
+    /// The slots with a key that is too large to be moved, each with the first such key.
+    async fn too_large_keys(
+        &mut self,
+        from: &NodeAddress,
+        slots: &Slots,
+    ) -> Result<BTreeMap<u16, ActError>, ActError> {
+        let mut found = BTreeMap::new();
+        for keys in self.list(from, slots, KEYS_CHECKED).await?.chunks(KEYS_AT_ONCE) {
+            let sizes = self.sizes(from, keys).await?;
+            for ((slot, key), bytes) in keys.iter().zip(sizes).filter(|(_, bytes)| *bytes > KEY_LIMIT) {
                 let key = String::from_utf8_lossy(key).escape_debug().take(100).collect();
-                return Ok(Some(ActError::KeyTooLarge { key, slot, bytes }));
+                found.entry(*slot).or_insert(ActError::KeyTooLarge { key, slot: *slot, bytes });
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// The memory that each key takes; nothing for those that are gone.
-    async fn sizes(&self, source: &mut Connection, keys: &[Vec<u8>]) -> Result<Vec<u64>, CommandError> {
+    async fn sizes(&mut self, from: &NodeAddress, keys: &[(u16, Vec<u8>)]) -> Result<Vec<u64>, ActError> {
         let mut questions = pipe();
-        for key in keys {
+        for (_, key) in keys {
             questions.cmd("MEMORY").arg("USAGE").arg(key);
         }
-        let sizes: Vec<Option<u64>> = source.send_all("MEMORY USAGE", &questions).await?;
+        let sizes: Vec<Option<u64>> = self.ask(from, "MEMORY USAGE", &questions).await?;
         Ok(sizes.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    /// Moves the keys of an open slot in batches. Each has to be at the receiver's replicas before the next is moved: the
+    /// Moves the keys of open slots in batches. Each has to be at the receiver's replicas before the next is moved: the
     /// source has deleted it by then. Whether all are moved: it stops after a batch when `ends` says so.
     async fn keys(
         &mut self,
         from: &NodeAddress,
         to: &NodeAddress,
-        slot: u16,
+        slots: &Slots,
         copies: usize,
         ends: &(dyn Fn() -> bool + Sync),
     ) -> Result<bool, ActError> {
-        let mut receiver = self.at(to).await?;
+        // The source connects to this address.
+        self.at(to).await?;
         let mut source = self.at(from).await?;
-        let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
         let mut replace = false;
         loop {
-            let question = cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(KEYS_AT_ONCE).take();
-            self.still_leads(COMMAND_DEADLINE)?;
-            let mut keys: Vec<Vec<u8>> = source.send("GETKEYSINSLOT", &question).await.map_err(refused)?;
+            let mut keys = self.list(from, slots, KEYS_AT_ONCE).await?;
+            keys.truncate(KEYS_AT_ONCE);
             if keys.is_empty() {
                 return Ok(true);
             }
-            let sizes = self.sizes(&mut source, &keys).await.map_err(refused)?;
-            let (count, bytes) = batch(&sizes);
+            let (count, bytes) = batch(&self.sizes(from, &keys).await?, BYTES_AT_ONCE);
             keys.truncate(count);
             let limit = MIGRATE_DEADLINE + Duration::from_secs((bytes / BYTES_PER_SECOND).min(5));
-            self.still_leads(limit)?;
-            let command = self.migrate(to, &keys, replace, limit);
-            match source.send_within::<()>("MIGRATE", &command, limit).await {
-                Ok(()) => {}
-                // Both hold the key, after a move that was broken off. Clients could write to the source's last.
-                Err(error) if !replace && error.message().contains("BUSYKEY") => replace = true,
-                Err(error) => return Err(refused(error)),
+            // Redis takes keys of one slot in a command. Both nodes serve clients between two of them.
+            for keys in keys.chunk_by(|(one, _), (other, _)| one == other) {
+                self.still_leads(limit)?;
+                let command = self.migrate(to, keys, replace, limit);
+                match source.send_within::<()>("MIGRATE", &command, limit).await {
+                    Ok(()) => {}
+                    // Both hold the key, after a move that was broken off. Clients could write to the source's last.
+                    Err(error) if !replace && error.message().contains("BUSYKEY") => replace = true,
+                    Err(source) => return Err(ActError::Refused { pod: from.pod.clone(), source }),
+                }
             }
             if copies > 0 {
-                self.still_leads(COMMAND_DEADLINE)?;
                 // WAIT is about what was written before the last command of the connection.
                 let mut wait = pipe();
                 let limit = u64::try_from(WAIT_LIMIT.as_millis()).unwrap_or(u64::MAX);
                 wait.cmd("PING").ignore().cmd("WAIT").arg(copies).arg(limit);
-                let refused = |source| ActError::Refused { pod: to.pod.clone(), source };
-                let (acknowledged,): (usize,) = receiver.send_all("WAIT", &wait).await.map_err(refused)?;
+                let (acknowledged,): (usize,) = self.ask(to, "WAIT", &wait).await?;
                 if acknowledged < copies {
                     let (pod, expected) = (to.pod.clone(), copies);
                     return Err(ActError::ReplicasBehind { pod, acknowledged, expected });
@@ -420,7 +494,7 @@ impl Actor<'_> {
         }
     }
 
-    fn migrate(&self, to: &NodeAddress, keys: &[Vec<u8>], replace: bool, limit: Duration) -> Cmd {
+    fn migrate(&self, to: &NodeAddress, keys: &[(u16, Vec<u8>)], replace: bool, limit: Duration) -> Cmd {
         let mut command = cmd("MIGRATE");
         let timeout = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         command.arg(to.ip.to_string()).arg(self.access.port).arg("").arg(0).arg(timeout);
@@ -430,21 +504,33 @@ impl Actor<'_> {
         if let Some(password) = &self.access.password {
             command.arg("AUTH").arg(password.reveal());
         }
-        command.arg("KEYS").arg(keys);
+        command.arg("KEYS");
+        for (_, key) in keys {
+            command.arg(key);
+        }
         command
     }
 }
 
-/// How many of the keys with these sizes are moved at once, and their bytes.
-fn batch(sizes: &[u64]) -> (usize, u64) {
-    let (mut count, mut bytes) = (0, 0);
+/// One command for each slot.
+fn for_each(slots: &Slots, command: impl Fn(u16) -> Cmd) -> Pipeline {
+    let mut commands = pipe();
+    for slot in slots.iter() {
+        commands.add_command(command(slot));
+    }
+    commands
+}
+
+/// How many of these sizes are taken at once, the first in any case, and their sum.
+fn batch(sizes: &[u64], limit: u64) -> (usize, u64) {
+    let (mut count, mut sum) = (0, 0);
     for size in sizes {
-        if count > 0 && bytes + size > BYTES_AT_ONCE {
+        if count > 0 && sum + size > limit {
             break;
         }
-        (count, bytes) = (count + 1, bytes + size);
+        (count, sum) = (count + 1, sum + size);
     }
-    (count, bytes)
+    (count, sum)
 }
 
 #[cfg(test)]
@@ -452,9 +538,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_are_bounded_by_bytes_and_hold_a_key_at_least() {
-        assert_eq!(batch(&[10, 20]), (2, 30));
-        assert_eq!(batch(&[BYTES_AT_ONCE - 1, 1, 1]), (2, BYTES_AT_ONCE));
-        assert_eq!(batch(&[BYTES_AT_ONCE + 1, 1]), (1, BYTES_AT_ONCE + 1));
+    fn batches_are_bounded_and_hold_one_at_least() {
+        assert_eq!(batch(&[10, 20], 100), (2, 30));
+        assert_eq!(batch(&[99, 1, 1], 100), (2, 100));
+        assert_eq!(batch(&[101, 1], 100), (1, 101));
     }
 }

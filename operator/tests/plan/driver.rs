@@ -1,21 +1,27 @@
 //! Carries out plans on the model, and checks what holds for every plan.
 
-use redis_operator::plan::{Action, Plan, Step, Topology};
+use redis_operator::plan::{Action, Plan, Slots, Step, Topology};
 
 use super::model::Model;
 
 /// Slots of the model: few, so that thousands of clusters can be run; odd, so that they do not divide evenly.
 pub(crate) const SLOTS: u16 = 61;
 
-/// Carries out plans, and dies after so many actions, once.
+/// Carries out plans, and dies after so many commands, once.
 pub(crate) struct Operator {
     pub(crate) dies_after: Option<usize>,
     pub(crate) acted: usize,
+    /// How many slots it migrates together.
+    pub(crate) together: usize,
 }
 
 impl Operator {
     pub(crate) fn immortal() -> Self {
-        Self { dies_after: None, acted: 0 }
+        Self { dies_after: None, acted: 0, together: 3 }
+    }
+
+    pub(crate) fn that_dies_after(commands: usize) -> Self {
+        Self { dies_after: Some(commands), ..Self::immortal() }
     }
 
     /// Whether it lives on after one more action.
@@ -39,47 +45,93 @@ impl Operator {
         }
         let mut moved = false;
         for action in &plan.actions {
-            let parts: Vec<Action> = match action {
+            let commands = match action {
                 Action::Move(_) if moved => continue,
                 // Moves between different nodes run side by side.
                 Action::Move(_) => {
                     moved = true;
-                    interleaved(&plan.actions)
+                    self.interleaved(&plan.actions)
                 }
-                other => vec![other.clone()],
+                other => vec![Command { at_once: 0, does: other.clone() }],
             };
-            for part in parts {
-                if let Action::Keys { from, to, slot, .. } = &part {
+            let mut refused = None;
+            for Command { at_once, does } in commands {
+                // Redis carries out what it was sent with a command that it refuses.
+                if refused.is_some_and(|refused| refused != at_once) {
+                    continue;
+                }
+                if let Action::Keys { from, to, slots, .. } = &does {
                     // It may die between two keys as well.
-                    match model.one_key(from, to, *slot) {
-                        Err(_) => return plan,
-                        Ok(_) if !self.lives() => return plan,
-                        Ok(_) => {}
+                    for slot in slots.iter() {
+                        match model.one_key(from, to, slot) {
+                            Err(_) => return plan,
+                            Ok(_) if !self.lives() => return plan,
+                            Ok(_) => {}
+                        }
                     }
                 }
-                if model.act(&part).is_err() || !self.lives() {
+                if model.act(&does).is_err() {
+                    refused = Some(at_once);
+                }
+                if !self.lives() {
                     return plan;
                 }
+            }
+            if refused.is_some() {
+                return plan;
             }
         }
         plan
     }
+
+    /// What moves do, one command of each in turn.
+    fn interleaved(&self, actions: &[Action]) -> Vec<Command> {
+        let mut at_once = 0;
+        let mut commands = |action: &Action| {
+            let Action::Move(moving) = action else { return vec![] };
+            let slots: Vec<u16> = moving.slots.iter().collect();
+            let groups = slots.chunks(self.together).map(|group| group.iter().copied().collect());
+            let steps = groups.flat_map(|group: Slots| moving.steps(&group));
+            let commands = steps.flat_map(|step| {
+                at_once += 1;
+                taken_apart(&step).into_iter().map(move |does| Command { at_once, does })
+            });
+            commands.collect()
+        };
+        let mut moves: Vec<_> = actions.iter().map(|action| commands(action).into_iter()).collect();
+        let mut all = vec![];
+        loop {
+            let before = all.len();
+            all.extend(moves.iter_mut().filter_map(Iterator::next));
+            if all.len() == before {
+                return all;
+            }
+        }
+    }
 }
 
-/// What moves do, one step of each in turn.
-fn interleaved(actions: &[Action]) -> Vec<Action> {
-    let steps = |action: &Action| match action {
-        Action::Move(moving) => moving.slots.iter().flat_map(|slot| moving.steps(slot)).collect(),
-        _ => vec![],
-    };
-    let mut moves: Vec<_> = actions.iter().map(|action| steps(action).into_iter()).collect();
-    let mut all = vec![];
-    loop {
-        let before = all.len();
-        all.extend(moves.iter_mut().filter_map(Iterator::next));
-        if all.len() == before {
-            return all;
+/// A command, with a number for those that are sent at once.
+struct Command {
+    at_once: usize,
+    does: Action,
+}
+
+/// What nodes are sent at once, slot by slot: they may die or lose their operator between any two.
+fn taken_apart(step: &Action) -> Vec<Action> {
+    let one = |slot: u16| Slots::range(slot, slot);
+    match step.clone() {
+        Action::Import { node, slots, from } => {
+            slots.iter().map(|slot| Action::Import { node: node.clone(), slots: one(slot), from }).collect()
         }
+        Action::Export { node, slots, to } => {
+            slots.iter().map(|slot| Action::Export { node: node.clone(), slots: one(slot), to }).collect()
+        }
+        Action::AssignSlots { nodes, slots, owner } => nodes
+            .iter()
+            .flat_map(|node| slots.iter().map(move |slot| (vec![node.clone()], one(slot))))
+            .map(|(nodes, slots)| Action::AssignSlots { nodes, slots, owner })
+            .collect(),
+        other => vec![other],
     }
 }
 

@@ -79,7 +79,7 @@ fn replicas_change_places_when_copies_share_a_kubernetes_node() {
                 model.shards().iter().map(distinct).collect::<Vec<_>>()
             };
             let before = spread(&model);
-            let mut operator = Operator { dies_after: Some(dies_after), acted: 0 };
+            let mut operator = Operator::that_dies_after(dies_after);
             for _ in 0..80 {
                 operator.reconcile(&mut model);
                 model.step();

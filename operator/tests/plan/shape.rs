@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Action, Step, Topology, Wait};
+use redis_operator::plan::{Action, Move, Step, Topology, Wait};
 
 use super::{
     driver::{Operator, SLOTS, formed, primaries, reshape},
@@ -24,7 +24,7 @@ fn a_cluster_forms_from_wherever_it_was_left() {
     Model::new(6, 1, SLOTS, false).settle(&mut whole, 40);
     assert!(whole.acted > 12, "{}", whole.acted);
     for dies_after in 1..=whole.acted {
-        let mut operator = Operator { dies_after: Some(dies_after), acted: 0 };
+        let mut operator = Operator::that_dies_after(dies_after);
         Model::new(6, 1, SLOTS, false).settle(&mut operator, 60);
     }
 }
@@ -65,16 +65,41 @@ fn clusters_change_their_shape() {
     }
 }
 
-/// The operator is killed after every single action of every change, and a new one goes on.
+/// The operator is killed after every single command of every change, and a new one goes on.
 #[test]
 fn every_prefix_of_every_action_list_converges() {
     for (from, to) in SHAPES {
         let mut whole = Operator::immortal();
         reshape(from, to, &mut whole);
         for dies_after in 1..=whole.acted {
-            reshape(from, to, &mut Operator { dies_after: Some(dies_after), acted: 0 });
+            reshape(from, to, &mut Operator::that_dies_after(dies_after));
         }
     }
+}
+
+/// An operator was gone before any key of them was migrated.
+#[test]
+fn open_slots_of_a_pair_are_finished_together() {
+    let mut model = formed(3, 0, false);
+    model.goal.size = 5;
+    while model.plan().step != Step::Move {
+        Operator::immortal().reconcile(&mut model);
+        model.step();
+    }
+    let plan = model.plan();
+    let mut expected = vec![];
+    for action in &plan.actions {
+        let Action::Move(moving) = action else { panic!("{plan:?}") };
+        let slots = moving.slots.highest(4);
+        for step in &moving.steps(&slots)[..2] {
+            model.act(step).unwrap();
+        }
+        expected.push(Action::Move(Move { slots, open: true, ..moving.clone() }));
+    }
+    let mut plan = model.plan();
+    assert_eq!(plan.step, Step::CloseSlots);
+    plan.actions.sort_by_key(|action| !expected.starts_with(std::slice::from_ref(action)));
+    assert_eq!((plan.actions, expected.len()), (expected, 2));
 }
 
 #[test]
@@ -107,7 +132,7 @@ fn shrinking(persistent: bool, rounds: usize) -> Model {
     let mut model = formed(5, 0, persistent);
     model.goal.size = 3;
     for _ in 0..rounds {
-        Operator { dies_after: Some(9), acted: 0 }.reconcile(&mut model);
+        Operator::that_dies_after(9).reconcile(&mut model);
         model.step();
     }
     model

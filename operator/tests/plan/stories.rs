@@ -63,6 +63,8 @@ struct Story {
     faults: Vec<(usize, Fault)>,
     /// How many Kubernetes nodes there are, and how pods are spread over them.
     hosts: (u32, u32),
+    /// How many slots are migrated together.
+    together: usize,
 }
 
 impl Story {
@@ -77,7 +79,7 @@ impl Story {
         model.fill();
         model.goal.size = self.target * per_shard;
         model.goal.accept_data_loss = self.accepts_loss;
-        let mut operator = Operator::immortal();
+        let mut operator = Operator { together: self.together, ..Operator::immortal() };
         let (mut heals, mut speaks, mut synced, mut unlimited) = (0, 0, 0, 0);
         for round in 0..30 {
             for (_, fault) in self.faults.iter().filter(|(at, _)| *at == round) {
@@ -174,6 +176,7 @@ fn a_node_that_missed_a_failover_hears_of_it() {
         accepts_loss: false,
         faults,
         hosts: (3, 2),
+        together: 1,
     }
     .ends_well();
 }
@@ -189,6 +192,7 @@ fn the_receiver_of_half_a_slot_is_lost_with_the_operator() {
         accepts_loss: false,
         faults,
         hosts: (3, 2),
+        together: 1,
     }
     .ends_well();
 }
@@ -197,8 +201,17 @@ fn the_receiver_of_half_a_slot_is_lost_with_the_operator() {
 #[test]
 fn a_node_that_missed_a_failover_is_heard_when_its_successor_is_scaled_away() {
     let faults = vec![(12, Fault::CutOff(0, 3)), (15, Fault::Scale(3))];
-    Story { shards: 3, replicas: 1, persistent: true, target: 3, accepts_loss: false, faults, hosts: (3, 2) }
-        .ends_well();
+    Story {
+        shards: 3,
+        replicas: 1,
+        persistent: true,
+        target: 3,
+        accepts_loss: false,
+        faults,
+        hosts: (3, 2),
+        together: 1,
+    }
+    .ends_well();
 }
 
 /// The operator dies between two keys of a slot, and the slot's owner is away until its successor is elected.
@@ -213,6 +226,7 @@ fn the_other_half_of_a_slot_is_not_sent_to_its_former_owner() {
         accepts_loss: false,
         faults,
         hosts: (3, 2),
+        together: 1,
     }
     .ends_well();
 }
@@ -229,6 +243,7 @@ fn a_node_that_has_left_is_not_waited_for_while_its_pod_is_deleted() {
         accepts_loss: false,
         faults,
         hosts: (3, 2),
+        together: 1,
     }
     .ends_well();
 }
@@ -245,6 +260,7 @@ fn slots_wait_for_replicas_that_hear_nothing() {
         accepts_loss: false,
         faults: giver,
         hosts: (3, 2),
+        together: 1,
     }
     .ends_well();
     let taker = vec![(3, Fault::Replace(4, 1)), (5, Fault::Replace(4, 2))];
@@ -256,6 +272,7 @@ fn slots_wait_for_replicas_that_hear_nothing() {
         accepts_loss: false,
         faults: taker,
         hosts: (3, 2),
+        together: 1,
     }
     .ends_well();
 }
@@ -272,6 +289,7 @@ fn a_replica_that_has_nothing_yet_is_not_elected() {
         accepts_loss: false,
         faults,
         hosts: (3, 2),
+        together: 1,
     }
     .ends_well();
 }
@@ -314,8 +332,9 @@ proptest! {
         accepts_loss in any::<bool>(),
         faults in prop::collection::vec((0usize..25, fault()), 0..5),
         hosts in (1u32..6, 1u32..5),
+        together in 1usize..7,
     ) {
-        Story { shards, replicas, persistent, target, accepts_loss, faults, hosts }.ends_well();
+        Story { shards, replicas, persistent, target, accepts_loss, faults, hosts, together }.ends_well();
     }
 }
 

@@ -94,7 +94,7 @@ fn every_prefix_of_an_update_converges() {
         };
         update(&mut whole);
         for dies_after in 1..=whole.acted {
-            update(&mut Operator { dies_after: Some(dies_after), acted: 0 });
+            update(&mut Operator::that_dies_after(dies_after));
         }
     }
 }

@@ -16,6 +16,7 @@ mod support;
 mod writer;
 
 use std::{
+    collections::BTreeSet,
     sync::atomic::{AtomicI64, Ordering},
     time::{Duration, Instant},
 };
@@ -41,6 +42,8 @@ fn main() {
         trial("a_killed_primary_is_replaced", a_killed_primary_is_replaced),
         trial("all_nodes_come_back_elsewhere", all_nodes_come_back_elsewhere),
         trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
+        trial("slots_left_after_any_command_are_finished", slots_left_after_any_command_are_finished),
+        trial("slots_move_in_few_commands", slots_move_in_few_commands),
         trial("what_a_lost_receiver_was_given_is_kept", what_a_lost_receiver_was_given_is_kept),
         trial("a_key_too_large_to_move_is_named_before_its_slot_is_opened", a_key_too_large_to_move),
         trial("copies_on_one_kubernetes_node_move_apart", copies_on_one_kubernetes_node_move_apart),
@@ -176,7 +179,7 @@ impl Permit for Mortal {
     }
 }
 
-/// The first commands of a change are three whole slot moves: it dies within each of their steps.
+/// The first commands of a change move more than a group of slots: it dies after each of them.
 async fn an_operator_dies_between_any_two_commands() {
     let mut servers = formed(2, 0, false).await;
     fill(&servers, 2000).await;
@@ -194,6 +197,81 @@ async fn an_operator_dies_between_any_two_commands() {
     }
 }
 
+/// A node can have carried out a part of what it was sent at once, while a client writes.
+async fn slots_left_after_any_command_are_finished() {
+    let mut servers = formed(2, 0, false).await;
+    fill(&servers, 20_000).await;
+    let writer = Writer::start(servers.access.clone(), servers.ip(0), 500);
+    servers.goal.size = 3;
+    for sent in 1.. {
+        let moving = next_move(&mut servers).await;
+        let group = moving.slots.highest(3);
+        let one = |slot: u16| moving.steps(&Slots::range(slot, slot));
+        let steps = 0..moving.steps(&group).len();
+        let commands: Vec<Action> =
+            steps.flat_map(|step| group.iter().map(move |slot| one(slot)[step].clone())).collect();
+        if sent > commands.len() {
+            break;
+        }
+        act(&servers.access, &Always, &commands[..sent]).await.unwrap();
+        let deadline = Instant::now() + A_WHILE;
+        while let open = open_slots(&servers).await
+            && !open.is_empty()
+        {
+            assert!(Instant::now() < deadline, "{open:?} stay open");
+            let (plan, done) = servers.reconcile(&Always).await;
+            assert!(
+                plan.step == Step::CloseSlots && done.is_ok(),
+                "after {sent} commands: {plan:?}, {done:?}"
+            );
+        }
+    }
+    servers.settle(A_WHILE).await;
+    let written = writer.stop().await;
+    assert_eq!(written.lost(&servers.access, servers.ip(0)).await, [""; 0]);
+    assert_eq!(written.errors, Default::default(), "clients saw more than redirections");
+    assert_eq!(servers.keys().await, 20_000 + written.acknowledged.len() as u64);
+}
+
+/// Slots that are open somewhere.
+async fn open_slots(servers: &Servers) -> BTreeSet<u16> {
+    let nodes = servers.observe().await.pods.into_iter().filter_map(|pod| pod.redis);
+    nodes.flat_map(|node| node.migrating.into_keys().chain(node.importing.into_keys())).collect()
+}
+
+/// Each command takes a round trip, and most make a node save its table.
+async fn slots_move_in_few_commands() {
+    let mut servers = formed(3, 0, false).await;
+    servers.goal.size = 4;
+    let moving = next_move(&mut servers).await;
+    let slots = moving.slots.highest(64);
+    let before = commands(&servers);
+    let change = [Action::Move(Move { slots: slots.clone(), ..moving.clone() })];
+    let done = act(&servers.access, &Always, &change).await.unwrap();
+    assert_eq!(done.slots, 64);
+    // Seven for 16 slots, and one for each of the two other primaries; connections take two each.
+    let sent = commands(&servers) - before;
+    assert!(sent <= 64, "{sent} round trips for 64 slots");
+
+    // More than are migrated together: those that stay open are named.
+    let moving = next_move(&mut servers).await;
+    let slots = moving.slots.highest(20);
+    act(&servers.access, &Always, &moving.steps(&slots)[..2]).await.unwrap();
+    let open = Move { slots: slots.clone(), open: true, ..moving };
+    let done = act(&servers.access, &Urgent, &[Action::Move(open)]).await.unwrap();
+    assert!(done.interrupted && done.slots == 16, "{done:?}");
+    assert_eq!(done.left_open, slots.highest(4).iter().collect());
+    assert_eq!(open_slots(&servers).await, done.left_open);
+    servers.settle(A_WHILE).await;
+}
+
+/// How many commands were sent to Redis so far.
+fn commands(servers: &Servers) -> u64 {
+    let text = servers.access.metrics.text();
+    let counts = text.lines().filter(|line| line.contains("redis_command_duration_seconds_count"));
+    counts.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
 /// The operator dies while it moves a slot to a new shard, and so does that shard's primary, before it owned anything: nobody
 /// is elected in its place, and its replica alone has the keys that were moved.
 async fn what_a_lost_receiver_was_given_is_kept() {
@@ -206,7 +284,7 @@ async fn what_a_lost_receiver_was_given_is_kept() {
     for number in 0..10 {
         source.send::<()>("SET", cmd("SET").arg(format!("{{{tag}}}{number}")).arg("x")).await.unwrap();
     }
-    let opened = &moving.steps(slot)[..2];
+    let opened = &moving.steps(&Slots::range(slot, slot))[..2];
     act(&servers.access, &Always, opened).await.unwrap();
     let migrate = cmd("MIGRATE")
         .arg(moving.to.ip.to_string())
@@ -326,14 +404,15 @@ async fn a_slot_move_yields_after_a_batch() {
         let set = cmd("SET").arg(format!("{{{tag}}}{number}")).arg("x".repeat(1_000_000)).take();
         source.send::<()>("SET", &set).await.unwrap();
     }
-    let one = Move { slots: Slots::range(slot, slot), ..moving };
+    let other = moving.slots.iter().find(|other| *other != slot).unwrap();
+    let two = Move { slots: [slot, other].into_iter().collect(), ..moving };
     let started = Instant::now();
-    let done = act(&servers.access, &Urgent, &[Action::Move(one.clone())]).await.unwrap();
+    let done = act(&servers.access, &Urgent, &[Action::Move(two.clone())]).await.unwrap();
     let took = started.elapsed();
-    assert!(done.interrupted && done.left_open == [slot].into() && done.slots == 0, "{done:?}");
+    assert!(done.interrupted && done.left_open == [slot, other].into() && done.slots == 0, "{done:?}");
     assert!(took < Duration::from_secs(6), "one batch and its acknowledgement took {took:?}");
     let observed = servers.observe().await;
-    let left = observed.open_keys[&slot][&one.from.id];
+    let left = observed.open_keys[&slot][&two.from.id];
     assert!((55..64).contains(&left), "{left} of 64 keys are left");
 
     // The same operator simply goes on; to another it is an interrupted migration.
@@ -403,7 +482,7 @@ async fn keys_are_moved_only_while_replicas_keep_up() {
     for number in 0..300 {
         source.send::<()>("SET", cmd("SET").arg(format!("{{{tag}}}{number}")).arg("x")).await.unwrap();
     }
-    let steps = moving.steps(slot);
+    let steps = moving.steps(&Slots::range(slot, slot));
     act(&servers.access, &Always, &steps[..2]).await.unwrap();
     let observed = servers.observe().await;
     let copies = |pod: &&Pod| pod.redis.as_ref().is_some_and(|node| node.primary() == Some(moving.to.id));

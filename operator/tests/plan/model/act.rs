@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redis_operator::plan::{Action, NodeAddress};
+use redis_operator::plan::{Action, NodeAddress, NodeId};
 
 use super::{BAN, Model, Redis, Refused, Slot};
 
@@ -113,26 +113,11 @@ impl Model {
                 let ordinal = self.at_id(me).ok_or(Refused("nobody answers"))?;
                 self.promote(ordinal, epoch, &slots);
             }
-            Action::AssignSlot { node, slot, owner } => {
-                let redis = self.redis(node)?;
-                if redis.primary.is_some() {
-                    return Err(Refused("a replica"));
-                }
-                let known = redis.table.get(owner).is_some_and(|entry| entry.primary.is_none());
-                if *owner != redis.id && !known {
-                    return Err(Refused("unknown node, or a replica"));
-                }
-                let holds = redis.keys.iter().any(|key| key.0 == *slot);
-                if redis.owner[usize::from(*slot)] == Some(redis.id) && *owner != redis.id && holds {
-                    return Err(Refused("still holds keys"));
-                }
-                if !holds {
-                    redis.migrating.remove(slot);
-                }
-                redis.owner[usize::from(*slot)] = Some(*owner);
-                if *owner == redis.id && redis.importing.remove(slot).is_some() {
-                    redis.current += 1;
-                    redis.epoch = redis.current;
+            Action::AssignSlots { nodes, slots, owner } => {
+                for node in nodes {
+                    for slot in slots.iter() {
+                        self.assign(node, slot, *owner)?;
+                    }
                 }
             }
             Action::Stable { node, slot } => {
@@ -140,25 +125,31 @@ impl Model {
                 redis.migrating.remove(slot);
                 redis.importing.remove(slot);
             }
-            Action::Import { node, slot, from } => {
-                let redis = self.redis(node)?;
-                let known = redis.table.contains_key(from);
-                if redis.primary.is_some() || !known || redis.owner[usize::from(*slot)] == Some(redis.id) {
-                    return Err(Refused("cannot import"));
+            Action::Import { node, slots, from } => {
+                for slot in slots.iter() {
+                    let redis = self.redis(node)?;
+                    let known = redis.table.contains_key(from);
+                    if redis.primary.is_some() || !known || redis.owner[usize::from(slot)] == Some(redis.id) {
+                        return Err(Refused("cannot import"));
+                    }
+                    redis.importing.insert(slot, *from);
                 }
-                redis.importing.insert(*slot, *from);
             }
-            Action::Export { node, slot, to } => {
-                let redis = self.redis(node)?;
-                let known = redis.table.contains_key(to);
-                if redis.primary.is_some() || !known || redis.owner[usize::from(*slot)] != Some(redis.id) {
-                    return Err(Refused("cannot export"));
+            Action::Export { node, slots, to } => {
+                for slot in slots.iter() {
+                    let redis = self.redis(node)?;
+                    let known = redis.table.contains_key(to);
+                    if redis.primary.is_some() || !known || redis.owner[usize::from(slot)] != Some(redis.id) {
+                        return Err(Refused("cannot export"));
+                    }
+                    redis.migrating.insert(slot, *to);
                 }
-                redis.migrating.insert(*slot, *to);
             }
-            Action::Keys { from, to, slot, .. } => {
+            Action::Keys { from, to, slots, .. } => {
                 // One key at a time: `half` breaks off between them.
-                while self.one_key(from, to, *slot)? {}
+                for slot in slots.iter() {
+                    while self.one_key(from, to, slot)? {}
+                }
             }
             Action::Restart { pod, uid } => {
                 let meant = |slot: &Slot| slot.uid.to_string() == *uid && slot.ends_in.is_none();
@@ -168,6 +159,31 @@ impl Model {
                 }
             }
             Action::Move(_) => unreachable!("`step` takes moves apart first"),
+        }
+        Ok(())
+    }
+
+    /// `CLUSTER SETSLOT NODE`.
+    fn assign(&mut self, node: &NodeAddress, slot: u16, owner: NodeId) -> Result<(), Refused> {
+        let redis = self.redis(node)?;
+        if redis.primary.is_some() {
+            return Err(Refused("a replica"));
+        }
+        let known = redis.table.get(&owner).is_some_and(|entry| entry.primary.is_none());
+        if owner != redis.id && !known {
+            return Err(Refused("unknown node, or a replica"));
+        }
+        let holds = redis.keys.iter().any(|key| key.0 == slot);
+        if redis.owner[usize::from(slot)] == Some(redis.id) && owner != redis.id && holds {
+            return Err(Refused("still holds keys"));
+        }
+        if !holds {
+            redis.migrating.remove(&slot);
+        }
+        redis.owner[usize::from(slot)] = Some(owner);
+        if owner == redis.id && redis.importing.remove(&slot).is_some() {
+            redis.current += 1;
+            redis.epoch = redis.current;
         }
         Ok(())
     }
