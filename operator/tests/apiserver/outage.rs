@@ -197,7 +197,7 @@ impl Moving {
         moving.ips = ips(&moving.client).await;
         let before = moving.commands().await;
         eventually("slots move", async || (moving.commands().await > before).then_some(())).await;
-        tokio::time::sleep(Duration::from_millis(700 * seed)).await;
+        tokio::time::sleep(Duration::from_millis(200 * seed)).await;
         (moving, writer)
     }
 
