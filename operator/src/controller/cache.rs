@@ -18,7 +18,9 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::StatefulSet,
-        core::v1::{ConfigMap, Container, PersistentVolumeClaim, Pod, PodSpec, PodStatus, Secret, Service},
+        core::v1::{
+            ConfigMap, Container, PersistentVolumeClaim, Pod, PodSpec, PodStatus, Secret, Service, Volume,
+        },
         networking::v1::NetworkPolicy,
         policy::v1::PodDisruptionBudget,
     },
@@ -38,7 +40,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tracing::warn;
 
 use super::{
-    children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL},
+    children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL, PASSWORD_FILES},
     intent::INTENT,
 };
 use crate::{crd::RedisCluster, metrics::Metrics, telemetry::chain};
@@ -159,13 +161,13 @@ impl Caches {
         });
         tasks.spawn(watch_clusters(api(client, namespace), clusters_writer, caches.clone()));
         tasks.spawn(watch_children(api(client, namespace), pods_writer, &caches, prune_pod));
-        tasks.spawn(watch_children(api(client, namespace), sets_writer, &caches, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), services_writer, &caches, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), maps_writer, &caches, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), secrets_writer, &caches, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), budgets_writer, &caches, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), policies_writer, &caches, |_| {}));
-        tasks.spawn(watch_children(api(client, namespace), claims_writer, &caches, |_| {}));
+        tasks.spawn(watch_children(api(client, namespace), sets_writer, &caches, prune));
+        tasks.spawn(watch_children(api(client, namespace), services_writer, &caches, prune));
+        tasks.spawn(watch_children(api(client, namespace), maps_writer, &caches, prune));
+        tasks.spawn(watch_children(api(client, namespace), secrets_writer, &caches, prune_secret));
+        tasks.spawn(watch_children(api(client, namespace), budgets_writer, &caches, prune));
+        tasks.spawn(watch_children(api(client, namespace), policies_writer, &caches, prune));
+        tasks.spawn(watch_children(api(client, namespace), claims_writer, &caches, prune));
         caches
     }
 
@@ -253,8 +255,21 @@ fn predicates_config() -> kube::runtime::PredicateConfig {
     Default::default()
 }
 
+/// Drops what nobody asks for, to save memory.
+fn prune(child: &mut impl ResourceExt) {
+    child.managed_fields_mut().clear();
+}
+
+/// Keeps when a Secret was written.
+fn prune_secret(secret: &mut Secret) {
+    for entry in secret.managed_fields_mut() {
+        entry.fields_v1 = None;
+    }
+}
+
 /// Keeps only the fields of a pod that are used, to save memory.
 pub(super) fn prune_pod(pod: &mut Pod) {
+    prune(pod);
     // Without the hash, the pod itself says whether it is outdated.
     let hashed = pod.annotations().contains_key(INTENT);
     if let Some(spec) = &mut pod.spec {
@@ -269,6 +284,10 @@ pub(super) fn prune_pod(pod: &mut Pod) {
             containers: std::mem::take(&mut spec.containers).into_iter().map(prune).collect(),
             node_name: spec.node_name.take(),
             readiness_gates: spec.readiness_gates.take(),
+            volumes: spec.volumes.take().map(|volumes| {
+                let files = volumes.into_iter().filter(|volume| volume.name == PASSWORD_FILES);
+                files.map(|volume| Volume { name: volume.name, ..Volume::default() }).collect()
+            }),
             ..PodSpec::default()
         };
     }
@@ -335,7 +354,7 @@ fn watch_children<K>(
     api: Api<K>,
     writer: Writer<K>,
     caches: &Arc<Caches>,
-    keep: fn(&mut K),
+    prune: fn(&mut K),
 ) -> impl Future<Output = ()> + use<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -347,8 +366,7 @@ where
     let events = watcher(api, config)
         .backoff(WatchBackoff::default())
         .modify(move |child| {
-            child.managed_fields_mut().clear();
-            keep(child);
+            prune(child);
         })
         .reflect(writer);
     events.for_each(move |event| {

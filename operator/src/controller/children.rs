@@ -12,12 +12,12 @@ use k8s_openapi::{
         },
         core::v1::{
             Affinity, Capabilities, ConfigMap, ConfigMapVolumeSource, Container, ContainerPort,
-            EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction, Lifecycle, LifecycleHandler,
+            EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction, KeyToPath, Lifecycle, LifecycleHandler,
             ObjectFieldSelector, PersistentVolumeClaim, PersistentVolumeClaimSpec, PodAffinityTerm,
             PodAntiAffinity, PodReadinessGate, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
-            ResourceRequirements, SeccompProfile, Secret, SecretKeySelector, SecurityContext, Service,
-            ServicePort, ServiceSpec, Volume, VolumeMount, VolumeResourceRequirements,
-            WeightedPodAffinityTerm,
+            ProjectedVolumeSource, ResourceRequirements, SeccompProfile, Secret, SecretKeySelector,
+            SecretProjection, SecurityContext, Service, ServicePort, ServiceSpec, Volume, VolumeMount,
+            VolumeProjection, VolumeResourceRequirements, WeightedPodAffinityTerm,
         },
         networking::v1::{
             NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
@@ -37,6 +37,7 @@ use super::{
     intent::{INTENT, intent},
     live::{self, RECORD, Record},
     names::Names,
+    passwords::PREVIOUS,
 };
 use crate::{
     crd::{RedisCluster, v1::Storage},
@@ -55,6 +56,8 @@ pub const IN_SYNC: &str = "cache.example.com/in-sync";
 pub(super) const CONTAINER: &str = "redis";
 /// The variable with the password, from which redis-cli takes it too.
 pub(super) const PASSWORD: &str = "REDISCLI_AUTH";
+/// The volume with the passwords as files, which running pods get anew when the Secret changes.
+pub(super) const PASSWORD_FILES: &str = "passwords";
 /// The port of Redis.
 pub const PORT: u16 = 6379;
 
@@ -142,9 +145,9 @@ pub fn config_map(
     let data = [
         ("redis.conf", redis_conf(cluster, defaults, before.as_deref())),
         ("start.sh", start_script(cluster, defaults)),
-        ("ready.sh", READY.into()),
+        ("ready.sh", format!("{PASSWORDS}{READY}")),
         ("live.sh", LIVE.into()),
-        ("stop.sh", STOP.into()),
+        ("stop.sh", format!("{PASSWORDS}{STOP}")),
     ];
     ConfigMap {
         metadata,
@@ -185,7 +188,8 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>)
 }
 
 /// The password comes from the environment and goes into a file in memory, since command lines are visible to others. The
-/// script only needs a shell, `sleep`, `rm` and `mv`, so that small images work.
+/// environment is as new as the container, and the files may be older: what they have is accepted as well. The script only needs
+/// a shell, `sleep`, `rm` and `mv`, so that small images work.
 fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
     // A primary that restarts without its data would empty its replicas, also as a new node at its old address: its replica
     // reconnects before the old node is marked as failed. So it waits until that replica has been elected.
@@ -198,12 +202,16 @@ fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
         format!("[ ! -s /data/nodes.conf ] || sleep {away}\nrm -rf /data/*\n: > /data/nodes.conf\n")
     };
     format!(
-        "set -eu\numask 077\n{prepare}{{\n\
+        "set -eu\numask 077\n{PASSWORDS}{prepare}password=$(printf %s \"$REDISCLI_AUTH\")\n\
+         others=$(passwords | while IFS= read -r word; do\n\
+         [ \"$word\" = \"$password\" ] || printf ' \">%s\"' \"$word\"\n\
+         done)\n{{\n\
          printf 'include /etc/redis-operator/redis.conf\\n'\n\
          printf 'cluster-announce-ip %s\\n' \"$POD_IP\"\n\
          printf 'replica-announce-ip %s\\n' \"$POD_IP\"\n\
          printf 'cluster-announce-hostname %s\\n' \"$POD_HOST\"\n\
-         printf 'requirepass \"%s\"\\nmasterauth \"%s\"\\n' \"$REDISCLI_AUTH\" \"$REDISCLI_AUTH\"\n\
+         printf 'requirepass \"%s\"\\nmasterauth \"%s\"\\n' \"$password\" \"$password\"\n\
+         [ -z \"$others\" ] || printf 'user default on ~* &* +@all \">%s\"%s\\n' \"$password\" \"$others\"\n\
          }} > /run/redis/redis.conf\n\
          exec redis-server /run/redis/redis.conf\n"
     )
@@ -231,16 +239,47 @@ if [ \"$seen\" != \"$owner\" ]; then
 fi
 ";
 
-/// Does not check `cluster_state`: one lost slot would make every node not ready.
-const READY: &str = "[ \"$(redis-cli ping 2>/dev/null)\" = PONG ]\n";
+/// Prints the passwords that Redis may accept, each on a line: those of the Secret's files, which the kubelet keeps up to date, and
+/// that of the environment, which is as old as the container. Pods of release 0.5 have no files. What redis.conf cannot quote is
+/// left out: the operator says so.
+const PASSWORDS: &str = "\
+passwords() {
+  for file in password previousPassword; do
+    word=
+    [ ! -r \"/etc/redis-passwords/$file\" ] || IFS= read -r word < \"/etc/redis-passwords/$file\" || :
+    case \"$word\" in '' | *[\\\"\\\\]*) ;; *) printf '%s\\n' \"$word\" ;; esac
+  done
+  printf '%s\\n' \"$(printf %s \"$REDISCLI_AUTH\")\"
+}
+";
 
-/// Killing a primary in memory loses its data, so only a Redis that does not respond fails.
-const LIVE: &str =
-    "case \"$(redis-cli ping 2>&1)\" in *PONG* | *LOADING* | *MASTERDOWN*) ;; *) exit 1 ;; esac\n";
+/// Does not check `cluster_state`: one lost slot would make every node not ready.
+const READY: &str = "\
+passwords | {
+  while IFS= read -r word; do
+    [ \"$(REDISCLI_AUTH=$word redis-cli ping 2>/dev/null </dev/null)\" != PONG ] || exit 0
+  done
+  exit 1
+}
+";
+
+/// Killing a primary in memory loses its data, so only a Redis that does not respond fails. It also responds to those who do not
+/// say a password.
+const LIVE: &str = "\
+unset REDISCLI_AUTH
+case \"$(redis-cli ping 2>&1)\" in *PONG* | *NOAUTH* | *LOADING* | *MASTERDOWN*) ;; *) exit 1 ;; esac
+";
 
 /// Before a primary stops, its best replica takes over: Redis does not do that by itself, and its slots would have no owner
 /// until it is marked as failed.
 const STOP: &str = "\
+REDISCLI_AUTH=$(passwords | while IFS= read -r word; do
+  if [ \"$(REDISCLI_AUTH=$word redis-cli ping 2>/dev/null </dev/null)\" = PONG ]; then
+    printf %s \"$word\"
+    break
+  fi
+done)
+export REDISCLI_AUTH
 redis-cli role > /run/redis/role 2>/dev/null || exit 0
 best=
 top=-1
@@ -255,7 +294,12 @@ top=-1
   done
 } < /run/redis/role
 [ -n \"$best\" ] || exit 0
-case \"$(redis-cli -h \"$best\" cluster failover 2>&1)\" in OK*) ;; *) exit 0 ;; esac
+passwords | {
+  while IFS= read -r word; do
+    case \"$(REDISCLI_AUTH=$word redis-cli -h \"$best\" cluster failover 2>&1 </dev/null)\" in OK*) exit 0 ;; esac
+  done
+  exit 1
+} || exit 0
 for second in 1 2 3 4 5 6 7 8 9 10; do
   case \"$(redis-cli role 2>/dev/null)\" in slave*) exit 0 ;; esac
   sleep 1
@@ -419,6 +463,7 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
             ..Default::default()
         },
         empty("run", Some("Memory")),
+        password_files(names),
     ];
     if cluster.spec.storage.is_none() {
         volumes.push(empty("data", None));
@@ -466,6 +511,25 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
             }),
             ..Default::default()
         }),
+        ..Default::default()
+    }
+}
+
+/// The password and the previous one, and no other key of the user's Secret. If the Secret is deleted, the files stay as they are.
+fn password_files(names: &Names) -> Volume {
+    let (secret, key) = &names.auth;
+    let file = |key: &str, path: &str, optional: Option<bool>| VolumeProjection {
+        secret: Some(SecretProjection {
+            name: secret.clone(),
+            items: Some(vec![KeyToPath { key: key.into(), path: path.into(), ..Default::default() }]),
+            optional,
+        }),
+        ..Default::default()
+    };
+    let sources = vec![file(key, "password", None), file(PREVIOUS, "previousPassword", Some(true))];
+    Volume {
+        name: PASSWORD_FILES.into(),
+        projected: Some(ProjectedVolumeSource { sources: Some(sources), ..Default::default() }),
         ..Default::default()
     }
 }
@@ -557,6 +621,7 @@ pub(super) fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaul
         volume_mounts: Some(vec![
             mount("config", "/etc/redis-operator"),
             mount("run", "/run/redis"),
+            mount(PASSWORD_FILES, "/etc/redis-passwords"),
             mount("data", "/data"),
         ]),
         ..Default::default()
@@ -589,6 +654,16 @@ mod tests {
 
     /// The script, with the places of a container moved to `dir`, and how long it took to the start of Redis.
     fn started(dir: &std::path::Path, storage: Value) -> (bool, String) {
+        started_with(dir, std::path::Path::new("/nowhere"), storage, "a b")
+    }
+
+    /// The same with the files of a Secret, and the password of the environment.
+    fn started_with(
+        dir: &std::path::Path,
+        files: &std::path::Path,
+        storage: Value,
+        password: &str,
+    ) -> (bool, String) {
         let object = json!({
             "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
             "spec": {"size": 3, "storage": storage},
@@ -599,10 +674,11 @@ mod tests {
         let place = dir.display().to_string();
         let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
         let script = script.replace("exec redis-server", "exec cat");
+        let script = script.replace("/etc/redis-passwords", &files.display().to_string());
         let started = std::time::Instant::now();
         let output = std::process::Command::new("sh")
             .args(["-c", &script])
-            .envs([("POD_IP", "10.0.0.1"), ("POD_HOST", "rc-0.rc"), ("REDISCLI_AUTH", "a b")])
+            .envs([("POD_IP", "10.0.0.1"), ("POD_HOST", "rc-0.rc"), ("REDISCLI_AUTH", password)])
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -625,6 +701,31 @@ mod tests {
             2,
             "what an earlier container left is gone"
         );
+    }
+
+    /// While the password changes, clients use both, and the files may be older than the container.
+    #[test]
+    fn a_node_that_starts_accepts_the_passwords_of_the_environment_and_of_the_files() {
+        let storage = || json!({"size": "1Gi"});
+        let check = |password: &str, files: &[(&str, &str)], expected: &str| {
+            let (dir, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            for (name, text) in files {
+                std::fs::write(place.path().join(name), text).unwrap();
+            }
+            let (_, conf) = started_with(dir.path(), place.path(), storage(), password);
+            let lines = conf.lines().skip_while(|line| !line.starts_with("requirepass"));
+            assert_eq!(lines.collect::<Vec<_>>().join("; "), expected, "{password}, {files:?}");
+        };
+        let one = r#"requirepass "new %s $x"; masterauth "new %s $x""#;
+        let two = format!(r#"{one}; user default on ~* &* +@all ">new %s $x" "> old `x` '""#);
+        check("new %s $x", &[("password", "new %s $x")], one);
+        check("new %s $x\n", &[("password", "new %s $x\n")], one);
+        check("new %s $x", &[("password", "new %s $x\n"), ("previousPassword", " old `x` '\n")], &two);
+        check("new %s $x", &[("password", " old `x` '")], &two);
+        check("new %s $x", &[("previousPassword", "")], one);
+        // It would keep Redis from starting, or add directives.
+        check("new %s $x", &[("previousPassword", "a\" \"b"), ("password", "a\\b")], one);
+        check("new %s $x", &[("previousPassword", " old `x` '\nappendonly no")], &two);
     }
 
     /// A copy of a volume would speak with the cluster that it was copied from.

@@ -14,6 +14,7 @@ pub mod intent;
 pub mod live;
 pub mod names;
 pub mod outdated;
+pub mod passwords;
 mod preconditions;
 pub mod problem;
 pub mod promotions;
@@ -50,6 +51,7 @@ use self::{
     cache::{Caches, Key, key},
     children::Defaults,
     error::call,
+    passwords::Credentials,
     promotions::Promotions,
     reconciler::Reconciler,
     status::Notice,
@@ -58,7 +60,7 @@ use self::{
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
     metrics::Metrics,
-    server::{Password, act::ActError},
+    server::act::ActError,
     telemetry::chain,
 };
 
@@ -104,7 +106,8 @@ struct Memory {
     /// The last status written: fresher than the cache.
     status: Option<RedisClusterStatus>,
     written: Option<Instant>,
-    password: Option<Password>,
+    /// The last passwords that a Secret had.
+    credentials: Option<Credentials>,
     /// Since when the majority of the primaries has been missing.
     quorum_lost: Option<Instant>,
     /// Since when Redis should have elected a replica.

@@ -46,6 +46,16 @@ pub enum Problem {
         /// The Secret.
         name: String,
     },
+    /// The previous password cannot be used.
+    #[error(
+        "the key `previousPassword` of Secret `{name}` {why}: put the password that clients used before there, or remove the key; until then nodes keep the passwords that they have"
+    )]
+    PreviousPasswordUnusable {
+        /// The Secret.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The API server rejected an object that is derived from the spec.
     #[error("the API server rejected {kind} `{name}`: {message}; correct the spec")]
     Refused {
@@ -61,7 +71,7 @@ pub enum Problem {
     InvalidSpec(String),
     /// Redis rejects the password.
     #[error(
-        "Redis in {pods} pods rejects the password in Secret `{name}`: restore the password that the pods were started with"
+        "Redis in {pods} pods rejects the password in Secret `{name}`: it was changed, and the Secret does not have the one before it; put the password that the pods have at the key `previousPassword` of the Secret, and it is changed while they run"
     )]
     PasswordRejected {
         /// How many pods.
@@ -91,6 +101,7 @@ impl Problem {
             Self::SecretMissing { .. } | Self::KeyMissing { .. } | Self::PasswordUnusable { .. } => {
                 "SecretMissing"
             }
+            Self::PreviousPasswordUnusable { .. } => "PreviousPasswordUnusable",
             Self::Refused { .. } | Self::InvalidSpec(_) => "InvalidSpec",
             Self::PasswordRejected { .. } => "PasswordRejected",
             Self::ConfigRefused(_) => CONFIG_REFUSED,

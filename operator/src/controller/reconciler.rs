@@ -36,6 +36,7 @@ use super::{
     live::{self, Record},
     names::Names,
     outdated::{self, is_outdated},
+    passwords::{Credentials, Rotation},
     preconditions::exactly,
     problem::Problem,
     promotions::Promotions,
@@ -49,10 +50,11 @@ use crate::{
     },
     plan::{self, Goal, Observed, Plan, SLOTS, Step, Topology, Wait},
     server::{
-        Access, Password,
+        Access,
         act::{ActError, Done, Permit, act},
         configure::{Refusal, configure},
         observe::observe,
+        passwords::{self, Allowed},
     },
 };
 
@@ -125,10 +127,11 @@ impl Reconciler<'_> {
         }
 
         let mut problem = self.invalid();
-        match self.password().await? {
-            Ok(password) => memory.password = Some(password),
+        match self.credentials().await? {
+            Ok(credentials) => memory.credentials = Some(credentials),
             Err(missing) => problem = problem.or(Some(missing)),
         }
+        let credentials = memory.credentials.clone();
         let set = self.stateful_set().await?;
         let found = self.config_map().await?;
         let adopted = outdated::annotated(set.as_ref(), found.as_ref());
@@ -141,7 +144,8 @@ impl Reconciler<'_> {
         }
         let access = Access {
             port: self.scope.context.port,
-            password: memory.password.clone(),
+            password: credentials.as_ref().map(|found| found.password.clone()),
+            previous: credentials.as_ref().and_then(|found| found.previous.clone()),
             metrics: self.scope.context.metrics.clone(),
         };
         let leadership = &self.scope.context.leadership;
@@ -151,8 +155,25 @@ impl Reconciler<'_> {
         if !leadership.leads() {
             return Err(ActError::NotLeading.into());
         }
-        let old = memory.status.clone().or_else(|| self.cluster.status.clone()).unwrap_or_default();
         let replicas = set.as_ref().and_then(|set| u32::try_from(set.spec.as_ref()?.replicas?).ok());
+        // Before anything else: keys migrate only to a node that accepts the password.
+        let stopped = problem.is_some() || self.cluster.spec.paused;
+        if let Some(credentials) = credentials.as_ref().filter(|found| !stopped && found.problem.is_none()) {
+            let with_files = pods.iter().all(|pod| pod.has_password_files);
+            let allowed = Allowed {
+                all_known: replicas.is_some_and(|replicas| pods.len() >= replicas as usize),
+                removal: with_files && credentials.has_reached_files(Timestamp::now()),
+            };
+            passwords::change(&access, &permit, &mut pods, allowed).await;
+        }
+        let rotation = Rotation::of(&access, &pods);
+        if rotation != Rotation::None {
+            // Their probes would go on with the old password.
+            for pod in &mut pods {
+                pod.outdated |= !pod.has_password_files;
+            }
+        }
+        let old = memory.status.clone().or_else(|| self.cluster.status.clone()).unwrap_or_default();
         let last_owners = status::last_owners(&old);
         let left_open = std::mem::take(&mut memory.left_open);
         let mut observed =
@@ -182,10 +203,15 @@ impl Reconciler<'_> {
         let topology = Topology::of(goal, &observed);
         let plan = plan::plan(&topology);
 
-        let rejecting = observed.pods.iter().filter(|pod| pod.password_rejected).count();
-        if rejecting > 0 && topology.core.is_empty() {
-            let name = Names::of(self.cluster).auth.0;
-            problem = problem.or(Some(Problem::PasswordRejected { pods: rejecting, name }));
+        let unusable = credentials.and_then(|found| found.problem);
+        // At the address of a pod that is not ready there may be a node of another cluster.
+        let rejects =
+            |pod: &&plan::Pod| pod.password_rejected && (pod.containers_ready || topology.core.is_empty());
+        let pods = observed.pods.iter().filter(rejects).count();
+        let name = Names::of(self.cluster).auth.0;
+        let rejected = (pods > 0).then_some(Problem::PasswordRejected { pods, name });
+        if rejected.is_some() && topology.core.is_empty() {
+            problem = problem.or(unusable.clone()).or(rejected.clone());
         }
         if spec.paused {
             problem = problem.or(Some(Problem::Paused));
@@ -231,6 +257,7 @@ impl Reconciler<'_> {
             memory.skipped.clone().map(Problem::KeyTooLarge)
         };
         problem = waits.clone().or(cannot_grow.map(Problem::CannotGrow));
+        problem = problem.or(unusable).or(rejected);
         problem = problem.or(config.refusal.clone().map(Problem::ConfigRefused));
         let now = Time(Timestamp::now());
         let view = View {
@@ -240,6 +267,7 @@ impl Reconciler<'_> {
             problem: problem.as_ref(),
             volumes: &sizes,
             unconfigured: config.pending,
+            rotation: &rotation,
             now,
         };
         self.update_status(memory, &old, &view).await?;
@@ -247,7 +275,9 @@ impl Reconciler<'_> {
         let done = done?;
         let waits = if done.slots > 0 || done.interrupted { None } else { waits.as_ref() };
         let next = self.next(&plan, waits);
-        let again = config.pending > 0 && config.refusal.is_none() && plan.step == Step::Settled;
+        let pending =
+            config.pending > 0 && config.refusal.is_none() || rotation.is_pending() && problem.is_none();
+        let again = pending && plan.step == Step::Settled;
         Ok(if again { Action::requeue(Duration::from_secs(1)) } else { next })
     }
 
@@ -348,8 +378,8 @@ impl Reconciler<'_> {
         Some(Problem::InvalidSpec(wrong))
     }
 
-    /// The password, or why there is none.
-    async fn password(&self) -> Result<Result<Password, Problem>, ReconcileError> {
+    /// The passwords, or why there is none.
+    async fn credentials(&self) -> Result<Result<Credentials, Problem>, ReconcileError> {
         let (name, secret_key) = Names::of(self.cluster).auth;
         let own = self.cluster.spec.auth.is_none();
         let api: Api<Secret> = self.scope.api(self.key);
@@ -378,13 +408,7 @@ impl Reconciler<'_> {
             }
             None => return Ok(Err(Problem::SecretMissing { name, key: secret_key })),
         };
-        let Some(value) = secret.data.as_ref().and_then(|data| data.get(&secret_key)) else {
-            return Ok(Err(Problem::KeyMissing { name, key: secret_key }));
-        };
-        let text = std::str::from_utf8(&value.0).unwrap_or_default().trim_end_matches('\n');
-        let usable = (8..=512).contains(&text.len())
-            && text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\');
-        Ok(if usable { Ok(Password::new(text.into())) } else { Err(Problem::PasswordUnusable { name }) })
+        Ok(Credentials::of(&secret, &secret_key))
     }
 
     async fn has_pods(&self) -> Result<bool, ReconcileError> {
@@ -856,6 +880,11 @@ fn image_of(spec: &PodSpec) -> Option<String> {
     spec.containers.iter().find(|container| container.name == children::CONTAINER)?.image.clone()
 }
 
+/// Whether its template is new enough for that.
+fn has_password_files(spec: &PodSpec) -> bool {
+    spec.volumes.iter().flatten().any(|volume| volume.name == children::PASSWORD_FILES)
+}
+
 /// How long ago a pod was created.
 fn age(pod: &Pod) -> Option<Duration> {
     let created = pod.metadata.creation_timestamp.as_ref()?.0;
@@ -904,6 +933,8 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         // When a Kubernetes node is lost, only `Ready` of its pods becomes false, not `ContainersReady`.
         containers_ready: is_true("ContainersReady") && (is_true("Ready") || waits_for_gate),
         password_rejected: false,
+        has_password_files: pod.spec.as_ref().is_some_and(has_password_files),
+        passwords: None,
         host: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         zone: None,
         trouble: trouble.map(|(reason, message)| {

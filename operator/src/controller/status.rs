@@ -7,6 +7,8 @@ use kube::{ResourceExt, runtime::events::EventType};
 
 use super::{
     children,
+    names::Names,
+    passwords::Rotation,
     problem::{CONFIG_REFUSED, NOT_RESIZED, Problem},
     volumes::Volumes,
 };
@@ -46,6 +48,8 @@ pub struct View<'a> {
     pub volumes: &'a Volumes,
     /// Nodes that have not taken the directives of `spec.config` that Redis takes while it runs.
     pub unconfigured: usize,
+    /// How far nodes are with a change of the password.
+    pub rotation: &'a Rotation,
     /// The time.
     pub now: Time,
 }
@@ -217,6 +221,15 @@ fn is_slow(topology: &Topology<'_>) -> bool {
 
 /// Reason of UpdatePending: running nodes have not taken new directives.
 const CONFIG_PENDING: &str = "ConfigPending";
+
+/// Reason of UpdatePending: nodes do not have the new password.
+const PASSWORD_PENDING: &str = "PasswordPending";
+
+/// Reason of UpdatePending: nodes accept the new and the previous password, as the Secret wants.
+const BOTH_PASSWORDS: &str = "PreviousPasswordAccepted";
+
+/// Reason of UpdatePending: nodes accept a password that is not in the Secret.
+const OLD_PASSWORD: &str = "OldPasswordAccepted";
 
 /// Reason of UpdatePending: volumes grow.
 const GROWING: &str = "VolumesGrowing";
@@ -396,6 +409,12 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
         (true, CONFIG_REFUSED, refusal.to_string())
     } else if let Some((reason, note)) = late(view).filter(|_| !is_updating(old, view)) {
         (true, reason, note)
+    } else if !is_updating(old, view) && *view.rotation == Rotation::Both {
+        let name = Names::of(view.cluster).auth.0;
+        let note = format!(
+            "all nodes accept both passwords in Secret `{name}`: move clients to the new one, then remove the key `previousPassword`"
+        );
+        (false, BOTH_PASSWORDS, note)
     } else if !is_updating(old, view) {
         (false, "UpToDate", "all pods have what the spec wants".into())
     } else {
@@ -445,7 +464,30 @@ fn late(view: &View<'_>) -> Option<(&'static str, String)> {
     };
     let config = || format!("{} running nodes have not taken spec.config yet", view.unconfigured);
     let config = (view.unconfigured > 0).then(|| (CONFIG_PENDING, config()));
-    growing.map(|note| (GROWING, note)).or(config)
+    let password = match view.rotation {
+        Rotation::None | Rotation::Both => None,
+        Rotation::Adding(pods) => Some((
+            PASSWORD_PENDING,
+            format!(
+                "nodes do not have the passwords in the Secret yet: {}; clients keep the old one",
+                names(pods)
+            ),
+        )),
+        Rotation::Removing(pods) => Some((
+            OLD_PASSWORD,
+            format!(
+                "nodes still accept an old password: {}; it is removed two minutes after the Secret was written, once all nodes respond",
+                names(pods)
+            ),
+        )),
+    };
+    growing.map(|note| (GROWING, note)).or(password).or(config)
+}
+
+/// The first of these pods.
+fn names(pods: &[String]) -> String {
+    let first = pods.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if pods.len() > 5 { format!("{first} and {} more", pods.len() - 5) } else { first }
 }
 
 fn condition(
@@ -624,6 +666,27 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
         if reason(old).as_deref() == Some(GROWING) && reason(new).as_deref() == Some("UpToDate") {
             notices.push(Notice::normal("VolumesResized", "all volumes have the size of spec.storage.size"));
         }
+        let (before, now) = (reason(old), reason(new));
+        match now.as_deref().filter(|_| before != now) {
+            Some(PASSWORD_PENDING) => {
+                notices.push(Notice::normal("PasswordChangeStarted", "the password in the Secret changed"));
+            }
+            Some(BOTH_PASSWORDS) => notices.push(Notice::normal(
+                "PreviousPasswordAccepted",
+                "all nodes accept the new password and the previous one",
+            )),
+            Some("UpToDate")
+                if before
+                    .as_deref()
+                    .is_some_and(|before| [PASSWORD_PENDING, OLD_PASSWORD].contains(&before)) =>
+            {
+                notices.push(Notice::normal(
+                    "PasswordChanged",
+                    "all nodes accept only the password in the Secret",
+                ));
+            }
+            _ => {}
+        }
         if old.phase == Some(Phase::Scaling) && new.phase == Some(Phase::Ready) {
             let shards = new.shards.unwrap_or(0);
             notices.push(Notice::normal(
@@ -656,13 +719,21 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
     let update = status.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
     update.is_some_and(|update| {
         update.status == "True"
-            && ![NOT_RESIZED, GROWING, "DowngradeRefused", CONFIG_PENDING, CONFIG_REFUSED]
-                .contains(&update.reason.as_str())
+            && ![
+                NOT_RESIZED,
+                GROWING,
+                "DowngradeRefused",
+                CONFIG_PENDING,
+                CONFIG_REFUSED,
+                PASSWORD_PENDING,
+                OLD_PASSWORD,
+            ]
+            .contains(&update.reason.as_str())
     })
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 16] = [
+const WARNINGS: [&str; 17] = [
     CONFIG_REFUSED,
     "DataLost",
     "DowngradeRefused",
@@ -674,6 +745,7 @@ const WARNINGS: [&str; 16] = [
     "NameTaken",
     "PasswordRejected",
     "PodTrouble",
+    "PreviousPasswordUnusable",
     "QuorumLost",
     ROLLOUT_FAILED,
     "SecretMissing",
@@ -834,6 +906,7 @@ mod tests {
             problem: None,
             volumes: &Volumes::Sized,
             unconfigured: 0,
+            rotation: &Rotation::None,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };
         let made = status(&RedisClusterStatus::default(), &view).conditions;

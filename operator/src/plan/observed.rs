@@ -90,8 +90,12 @@ pub struct Pod {
     pub terminating: bool,
     /// Whether its containers are ready. Not so if the process hangs or the Kubernetes node is lost.
     pub containers_ready: bool,
-    /// Whether its Redis rejected the password.
+    /// Whether its Redis rejected the password, and the previous one if there is one.
     pub password_rejected: bool,
+    /// Whether its scripts read the passwords from files, which the kubelet keeps up to date.
+    pub has_password_files: bool,
+    /// The passwords of its Redis; `None` if it did not respond.
+    pub passwords: Option<Passwords>,
     /// The Kubernetes node that it runs on.
     pub host: Option<String>,
     /// The zone of that Kubernetes node.
@@ -108,6 +112,25 @@ pub struct Pod {
     pub outdated: bool,
     /// The answer of its Redis; `None` if it did not respond.
     pub redis: Option<Node>,
+}
+
+/// The SHA-256 hash of a password, in hexadecimal, as Redis has it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PasswordHash(pub String);
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// The passwords of one Redis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passwords {
+    /// Those that it accepts from clients and replicas.
+    pub accepted: BTreeSet<PasswordHash>,
+    /// The one with which it replicates (`masterauth`).
+    pub replicates_with: Option<PasswordHash>,
 }
 
 /// One Redis node and its view of the others.

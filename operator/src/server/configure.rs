@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redis::cmd;
 use tracing::debug;
 
-use super::{Access, COMMAND_DEADLINE, CommandError, act::Permit};
+use super::{Access, COMMAND_DEADLINE, CommandError, Connection, act::Permit};
 use crate::{plan::Pod, telemetry::chain};
 
 /// Directives with their values, as CONFIG SET takes them.
@@ -73,6 +73,22 @@ async fn give(
     pod: &Pod,
     directives: &Directives,
 ) -> Result<Option<String>, CommandError> {
+    let Some((mut connection, run)) = connect_to(access, permit, pod).await? else { return Ok(None) };
+    let mut command = cmd("CONFIG");
+    command.arg("SET");
+    for (directive, value) in directives {
+        command.arg(directive).arg(value);
+    }
+    connection.send::<()>("CONFIG SET", &command).await?;
+    Ok(Some(run))
+}
+
+/// A connection to the very process that was observed, and its run id.
+pub(super) async fn connect_to(
+    access: &Access,
+    permit: &dyn Permit,
+    pod: &Pod,
+) -> Result<Option<(Connection, String)>, CommandError> {
     let (Some(ip), Some(node)) = (pod.ip, &pod.redis) else { return Ok(None) };
     let mut connection = access.connect(ip).await?;
     if !permit.holds_for(2 * COMMAND_DEADLINE) {
@@ -81,16 +97,7 @@ async fn give(
     // An address can pass to another pod, even of another cluster.
     let info: String = connection.send("INFO", cmd("INFO").arg("server")).await?;
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).map(str::trim_end);
-    if run != Some(&*node.run_id) {
-        return Ok(None);
-    }
-    let mut command = cmd("CONFIG");
-    command.arg("SET");
-    for (directive, value) in directives {
-        command.arg(directive).arg(value);
-    }
-    connection.send::<()>("CONFIG SET", &command).await?;
-    Ok(Some(node.run_id.clone()))
+    Ok((run == Some(&*node.run_id)).then(|| (connection, node.run_id.clone())))
 }
 
 /// Redis names the directive in quotes.

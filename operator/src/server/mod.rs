@@ -6,6 +6,7 @@ pub mod act;
 pub mod configure;
 pub mod observe;
 pub mod parse;
+pub mod passwords;
 
 use std::{
     fmt,
@@ -19,7 +20,9 @@ use redis::{
     Pipeline, RedisConnectionInfo, RedisError, aio::MultiplexedConnection,
 };
 
-use crate::metrics::Metrics;
+use sha2::{Digest, Sha256};
+
+use crate::{metrics::Metrics, plan::PasswordHash};
 
 /// How long one command may take.
 pub const COMMAND_DEADLINE: Duration = Duration::from_secs(2);
@@ -38,6 +41,12 @@ impl Password {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+
+    /// Its hash, as Redis has it.
+    pub fn hash(&self) -> PasswordHash {
+        let hash = Sha256::digest(&self.0);
+        PasswordHash(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
 }
 
 impl fmt::Debug for Password {
@@ -53,6 +62,8 @@ pub struct Access {
     pub port: u16,
     /// The cluster's password.
     pub password: Option<Password>,
+    /// The one before it, for nodes that do not accept the new one yet.
+    pub previous: Option<Password>,
     /// Where commands are counted.
     pub metrics: Arc<Metrics>,
 }
@@ -116,14 +127,23 @@ pub struct Connection {
 }
 
 impl Access {
-    /// Connects, and says the password.
+    /// Connects, and logs in with the password or else with the previous one.
     ///
     /// # Errors
-    /// When nobody answers in time, or the password is not theirs.
+    /// When nobody answers in time, or accepts neither password.
     pub async fn connect(&self, ip: IpAddr) -> Result<Connection, CommandError> {
+        match (self.log_in(ip, self.password.as_ref()).await, &self.previous) {
+            (Err(error), Some(previous)) if error.is_password_rejected() => {
+                self.log_in(ip, Some(previous)).await
+            }
+            (result, _) => result,
+        }
+    }
+
+    async fn log_in(&self, ip: IpAddr, password: Option<&Password>) -> Result<Connection, CommandError> {
         let failed = |source| CommandError::Failed { command: "CONNECT", source: Box::new(source) };
         let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
-        if let Some(password) = &self.password {
+        if let Some(password) = password {
             settings = settings.set_password(password.reveal());
         }
         let info = ConnectionAddr::Tcp(ip.to_string(), self.port).into_connection_info().map_err(failed)?;

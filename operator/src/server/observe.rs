@@ -7,12 +7,12 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use redis::pipe;
+use redis::{Value, pipe};
 use tracing::debug;
 
-use super::{Access, COMMAND_DEADLINE, CommandError, act::Permit, parse};
+use super::{Access, COMMAND_DEADLINE, CommandError, act::Permit, parse, passwords};
 use crate::{
-    plan::{Node, NodeId, Pod},
+    plan::{Node, NodeId, Passwords, Pod},
     telemetry::chain,
 };
 
@@ -46,21 +46,24 @@ pub async fn observe(
     let seen: Vec<_> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
     for (index, seen) in seen {
         pods[index].password_rejected = matches!(seen, Seen::PasswordRejected);
-        pods[index].redis = if let Seen::Node(node) = seen { Some(*node) } else { None };
+        (pods[index].redis, pods[index].passwords) = match seen {
+            Seen::Node(node, passwords) => (Some(*node), passwords),
+            _ => (None, None),
+        };
     }
     open_keys(access, permit, pods).await
 }
 
 /// What became of the questions to one node.
 enum Seen {
-    Node(Box<Node>),
+    Node(Box<Node>, Option<Passwords>),
     PasswordRejected,
     NoAnswer,
 }
 
 async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>) -> Seen {
     match try_see(access, permit, ip).await {
-        Ok(node) => node.map_or(Seen::NoAnswer, |node| Seen::Node(Box::new(node))),
+        Ok(seen) => seen.map_or(Seen::NoAnswer, |(node, passwords)| Seen::Node(Box::new(node), passwords)),
         Err(error) => {
             debug!(pod, error = chain(&error), "no answer");
             match error {
@@ -71,7 +74,11 @@ async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>
     }
 }
 
-async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Result<Option<Node>, SeeError> {
+async fn try_see(
+    access: &Access,
+    permit: &dyn Permit,
+    ip: Option<IpAddr>,
+) -> Result<Option<(Node, Option<Passwords>)>, SeeError> {
     let Some(ip) = ip else { return Ok(None) };
     let mut connection = access.connect(ip).await?;
     if !permit.holds_for(COMMAND_DEADLINE) {
@@ -85,10 +92,15 @@ async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Re
         .arg("INFO")
         .cmd("INFO")
         .arg(&["replication", "memory", "server"])
-        .cmd("DBSIZE");
-    let (nodes, cluster, info, keys): (String, String, String, u64) =
+        .cmd("DBSIZE")
+        .cmd("ACL")
+        .arg(&["GETUSER", "default"])
+        .cmd("CONFIG")
+        .arg(&["GET", "masterauth"]);
+    let (nodes, cluster, info, keys, user, replicates_with): (String, String, String, u64, Value, Value) =
         connection.send_all("OBSERVE", &questions).await?;
-    Ok(Some(parse::node(&nodes, &cluster, &info, keys)?))
+    let node = parse::node(&nodes, &cluster, &info, keys)?;
+    Ok(Some((node, passwords::parse(user, replicates_with))))
 }
 
 async fn open_keys(

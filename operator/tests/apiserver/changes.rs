@@ -154,6 +154,7 @@ pub(crate) async fn live_configuration(client: Client, kubeconfig: std::path::Pa
     let access = Access {
         port: children::PORT,
         password: Some(Password::new(password.clone())),
+        previous: None,
         metrics: Arc::new(Metrics::default()),
     };
     let writer = writer::Writer::start(access.clone(), first, 100);

@@ -199,6 +199,7 @@ pub(crate) async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf)
     let access = Access {
         port: children::PORT,
         password: Some(Password::new(secret_of(&client, "volumes").await)),
+        previous: None,
         metrics: Arc::new(Metrics::default()),
     };
     let writer = writer::Writer::start(access.clone(), first, 100);

@@ -16,11 +16,11 @@ use libtest_mimic::Trial;
 use redis::cmd;
 use redis_operator::{
     plan::{Step, Topology},
-    server::act::Always,
+    server::{Access, Password, act::Always},
 };
 
 use crate::{
-    A_WHILE, Mortal, faults, formed,
+    A_WHILE, Mortal, faults, formed, passwords,
     servers::Servers,
     support::Part,
     trial_with,
@@ -95,7 +95,7 @@ pub(crate) struct Chaos {
     random: u64,
 }
 
-static CASES: [Case; 36] = [
+static CASES: [Case; 37] = [
     Case::of("3 nodes become 5", (3, 0), faults::grows),
     Case::of("5 nodes become 3", (5, 0), faults::shrinks),
     Case::of("5 nodes become 3, then 4 halfway", (5, 0), faults::changes_its_mind),
@@ -156,6 +156,13 @@ static CASES: [Case; 36] = [
     Case::of("all pods freeze in the middle of 5 to 3", (5, 0), faults::frozen_while_draining)
         .losing(Loses::WritesOfTheMoment),
     Case::of("the password changes in the middle of 5 to 3", (5, 0), faults::password_changed),
+    Case::of(
+        "the password changes, the operator dies again and again, and a primary is lost",
+        (6, 1),
+        faults::password_rotates,
+    )
+    .short()
+    .losing(Loses::WritesOfTheMoment),
     Case::of("a key is too large to migrate", (3, 0), faults::large_key),
     Case::of("a clone of the volumes starts beside the original", (3, 0), faults::cloned).on_volumes(),
     Case::of("a clone starts in the middle of 5 to 3", (5, 0), faults::cloned_while_draining).on_volumes(),
@@ -203,7 +210,10 @@ async fn run(case: &'static Case, seed: u64, prints: bool) {
     servers.in_step().await;
     // The append-only file is written every second.
     tokio::time::sleep(Duration::from_millis(if case.persistent { 1500 } else { 0 })).await;
-    let writer = case.written.then(|| Writer::start(servers.access.clone(), first, 100));
+    // A client that knows both passwords, as those do that follow a change.
+    let next = Some(Password::new(passwords::NEXT.into()));
+    let access = Access { previous: next, ..servers.access.clone() };
+    let writer = case.written.then(|| Writer::start(access, first, 100));
     let mut chaos = Chaos { servers, random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
     let pause = chaos.random(500);
     tokio::time::sleep(Duration::from_millis(pause)).await;

@@ -8,7 +8,7 @@ use std::{
 
 use redis::cmd;
 use redis_operator::{
-    controller::status::all_in_sync,
+    controller::{passwords::Rotation, status::all_in_sync},
     plan::{Step, Topology, Wait},
     server::{Password, act::Always},
 };
@@ -18,8 +18,8 @@ use crate::{
     chaos::{Chaos, Fault, VALUES, key},
     knows_only_its_own, meet_a_large_key,
     network::{self, LocalClient},
-    next_move, pass_an_address_on,
-    servers::{NODE_TIMEOUT, Servers},
+    next_move, pass_an_address_on, passwords,
+    servers::{NODE_TIMEOUT, PASSWORD, Servers},
     signal, tag_of,
     writer::ClusterClient,
 };
@@ -41,6 +41,22 @@ pub(crate) fn changes_its_mind(chaos: &mut Chaos) -> Fault<'_> {
         let times = 1 + chaos.random(8);
         chaos.reconcile(times).await;
         chaos.servers.goal.size = 4;
+    })
+}
+
+/// The operator dies again and again, and a primary is lost before all nodes have the new password.
+pub(crate) fn password_rotates(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        let servers = &mut chaos.servers;
+        servers.write_secret(passwords::NEXT, Some(PASSWORD));
+        chaos.reconcile_with_deaths(2).await;
+        let primary = chaos.a_primary().await;
+        chaos.servers.replace(primary);
+        chaos.reconcile_with_deaths(3).await;
+        chaos.servers.rotate_until(&Rotation::Both).await;
+        chaos.servers.write_secret(passwords::NEXT, None);
+        chaos.reconcile_with_deaths(3).await;
+        chaos.servers.rotate_until(&Rotation::None).await;
     })
 }
 

@@ -8,6 +8,7 @@ mod chaos;
 mod configuration;
 mod faults;
 mod network;
+mod passwords;
 mod servers;
 #[path = "../../../tests/support/signal.rs"]
 mod signal;
@@ -63,6 +64,14 @@ fn main() {
         trial("directives_are_set_while_clients_write", configuration::set_while_clients_write),
         trial("a_directive_that_redis_refuses_is_named_and_changes_nothing", configuration::refused),
         trial("redis_takes_every_directive_that_replaces_no_pod", configuration::every_directive),
+        trial("a_password_changes_while_clients_write", passwords::changes_while_clients_write),
+        trial("a_password_changes_while_slots_move", passwords::changes_while_slots_move),
+        trial("an_old_password_is_kept_while_a_node_is_not_seen", passwords::waits_for_every_node),
+        trial(
+            "a_password_that_was_changed_without_the_previous_one",
+            passwords::changed_without_the_previous_one,
+        ),
+        trial("probes_and_the_last_script_use_the_passwords_of_the_files", passwords::scripts_use_files),
     ];
     trials.extend(chaos::trials(no_network));
     support::run(&Arguments::from_args(), trials).exit();

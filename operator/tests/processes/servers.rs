@@ -6,7 +6,7 @@ use std::{
     io::Write,
     net::{IpAddr, Ipv4Addr},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -17,6 +17,7 @@ use std::{
 use redis_operator::{
     controller::{
         children::{Defaults, config_map},
+        passwords::Rotation,
         promotions::Promotions,
     },
     crd::RedisCluster,
@@ -26,6 +27,7 @@ use redis_operator::{
         Access, Password,
         act::{ActError, Always, Permit, act},
         observe::observe,
+        passwords::{self, Allowed},
     },
 };
 use tokio::task::JoinHandle;
@@ -80,6 +82,10 @@ pub(crate) struct Servers {
     pub(crate) unready: BTreeSet<u32>,
     /// The template that pods should have, and are made from.
     pub(crate) template: u32,
+    /// The passwords in the Secret with which pods start: the present one, and the one before.
+    pub(crate) secret: (String, Option<String>),
+    /// Whether passwords that are not in the Secret may be removed; `None` where passwords are left alone.
+    pub(crate) removal: Option<bool>,
     /// The template whose pods cannot start.
     pub(crate) broken: Option<u32>,
     promotions: Promotions,
@@ -96,11 +102,14 @@ impl Servers {
                 ..Goal::default()
             },
             template: 0,
+            secret: (PASSWORD.into(), None),
+            removal: None,
             broken: None,
             promotions: Promotions::new(Instant::now()),
             access: Access {
                 port: PORT,
                 password: Some(Password::new(PASSWORD.into())),
+                previous: None,
                 metrics: Arc::new(Metrics::default()),
             },
             persistent,
@@ -116,6 +125,29 @@ impl Servers {
             hosts: BTreeMap::new(),
             left_open: BTreeSet::new(),
             unready: BTreeSet::new(),
+        }
+    }
+
+    /// Writes the Secret, which the operator and new processes read.
+    pub(crate) fn write_secret(&mut self, password: &str, previous: Option<&str>) {
+        let word = |word: &str| Password::new(word.into());
+        self.secret = (password.into(), previous.map(str::to_owned));
+        (self.access.password, self.access.previous) = (Some(word(password)), previous.map(word));
+        self.removal.get_or_insert(true);
+    }
+
+    /// How far nodes are with a change of the password.
+    pub(crate) async fn rotation(&self) -> Rotation {
+        Rotation::of(&self.access, &self.observe().await.pods)
+    }
+
+    /// Reconciles until nodes are as far as that with a change of the password.
+    pub(crate) async fn rotate_until(&mut self, expected: &Rotation) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while self.rotation().await != *expected {
+            assert!(Instant::now() < deadline, "{:?}: {:#?}", self.rotation().await, self.observe().await);
+            let _ = self.reconcile(&Always).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
@@ -175,6 +207,26 @@ impl Servers {
         copy
     }
 
+    /// Runs a script of a pod beside its server: with these files of the Secret, and the password in the environment. Whether it
+    /// succeeds.
+    pub(crate) async fn run_script(
+        &self,
+        name: &'static str,
+        ordinal: u32,
+        files: &[(&str, &str)],
+        password: &str,
+    ) -> bool {
+        let (dir, ip) = (self.dir.path().join(ordinal.to_string()), self.ip(ordinal));
+        let _ = fs::remove_dir_all(dir.join("passwords"));
+        fs::create_dir(dir.join("passwords")).unwrap();
+        for (file, text) in files {
+            fs::write(dir.join("passwords").join(file), text).unwrap();
+        }
+        let (persistent, password) = (self.persistent, password.to_owned());
+        let run = move || script_output(name, &dir, ip, persistent, &password);
+        tokio::task::spawn_blocking(run).await.unwrap().status.success()
+    }
+
     /// Starts a script of a pod beside its server.
     pub(crate) fn start_script(&self, name: &'static str, ordinal: u32) -> JoinHandle<()> {
         let (dir, ip) = (self.dir.path().join(ordinal.to_string()), self.ip(ordinal));
@@ -204,7 +256,7 @@ impl Servers {
     pub(crate) fn start_container(&mut self, ordinal: u32) {
         let dir = self.dir.path().join(ordinal.to_string());
         let server = self.servers.get_mut(&ordinal).unwrap();
-        server.process = launch(&dir, server.ip, &format!("rc-{ordinal}"), self.persistent);
+        server.process = launch(&dir, server.ip, &format!("rc-{ordinal}"), self.persistent, &self.secret);
         self.unready.remove(&ordinal);
     }
 
@@ -223,7 +275,7 @@ impl Servers {
             Command::new("true").spawn().unwrap()
         } else {
             self.unready.remove(&ordinal);
-            launch(&dir, ip, &format!("rc-{ordinal}"), self.persistent)
+            launch(&dir, ip, &format!("rc-{ordinal}"), self.persistent, &self.secret)
         };
         self.servers.insert(ordinal, Server { uid: self.started, ip, template, process });
     }
@@ -312,6 +364,10 @@ impl Servers {
     /// One reconcile, while pods neither come nor go.
     pub(crate) async fn turn(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
         let mut observed = self.observe().await;
+        if let Some(removal) = self.removal {
+            let allowed = Allowed { all_known: observed.pods.len() >= self.replicas as usize, removal };
+            passwords::change(&self.access, permit, &mut observed.pods, allowed).await;
+        }
         // The controller measures how long something has been so.
         let lasts = |since: &mut Option<Instant>, holds: bool| {
             *since = since.filter(|_| holds).or_else(|| holds.then(Instant::now));
@@ -405,11 +461,20 @@ impl Servers {
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts a redis-server with the directives that the operator gives it, and waits until it listens.
-fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
+fn launch(
+    dir: &Path,
+    ip: IpAddr,
+    name: &str,
+    persistent: bool,
+    (password, previous): &(String, Option<String>),
+) -> Child {
     fs::create_dir_all(dir).unwrap();
     let save = if persistent { "appendonly yes\nappendfsync everysec" } else { "save \"\"\nappendonly no" };
+    let user = previous.as_ref().map_or_else(String::new, |previous| {
+        format!("user default on ~* &* +@all \">{password}\" \">{previous}\"\n")
+    });
     let config = format!(
-        "port {PORT}\nbind {ip}\nbind-source-addr {ip}\ndir {}\n{save}\nrequirepass {PASSWORD}\nmasterauth {PASSWORD}\n\
+        "port {PORT}\nbind {ip}\nbind-source-addr {ip}\ndir {}\n{save}\nrequirepass \"{password}\"\nmasterauth \"{password}\"\n{user}\
          cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {}\ncluster-announce-ip {ip}\n\
          replica-announce-ip {ip}\n\
          cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
@@ -438,6 +503,11 @@ fn launch(dir: &Path, ip: IpAddr, name: &str, persistent: bool) -> Child {
 
 /// Runs a script that the operator gives its pods, where `dir` is the volume. Redis itself is not started.
 fn run_script(name: &str, dir: &Path, ip: IpAddr, persistent: bool) {
+    let output = script_output(name, dir, ip, persistent, PASSWORD);
+    assert!(output.status.success(), "{name}: {output:?}");
+}
+
+fn script_output(name: &str, dir: &Path, ip: IpAddr, persistent: bool, password: &str) -> Output {
     let mut object = serde_json::json!({
         "apiVersion": "cache.example.com/v1", "kind": "RedisCluster",
         "metadata": {"name": "rc", "namespace": "ns", "uid": dir},
@@ -454,12 +524,15 @@ fn run_script(name: &str, dir: &Path, ip: IpAddr, persistent: bool) {
     let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
     let script = script.replace("exec redis-server", "exec true");
     // Every server here has a port of its own making; in a pod all have the default one.
-    let script = script.replace("redis-cli -h", &format!("redis-cli -p {PORT} -h"));
-    let script = script.replace("redis-cli role", &format!("redis-cli -h {ip} -p {PORT} role"));
-    let output = Command::new("sh")
+    let mut script = script.replace("redis-cli -h", &format!("redis-cli -p {PORT} -h"));
+    for command in ["ping", "role"] {
+        script = script
+            .replace(&format!("redis-cli {command}"), &format!("redis-cli -h {ip} -p {PORT} {command}"));
+    }
+    script = script.replace("/etc/redis-passwords", &format!("{place}/passwords"));
+    Command::new("sh")
         .args(["-c", &script])
-        .envs([("POD_IP", ip.to_string().as_str()), ("POD_HOST", "rc"), ("REDISCLI_AUTH", PASSWORD)])
+        .envs([("POD_IP", ip.to_string().as_str()), ("POD_HOST", "rc"), ("REDISCLI_AUTH", password)])
         .output()
-        .unwrap();
-    assert!(output.status.success(), "{name}: {output:?}");
+        .unwrap()
 }

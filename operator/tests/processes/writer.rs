@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -101,6 +101,8 @@ impl ClusterClient {
     }
 }
 
+static WRITERS: AtomicU64 = AtomicU64::new(0);
+
 /// Writes until it is told to stop.
 pub(crate) struct Writer {
     stop: Arc<AtomicBool>,
@@ -111,6 +113,8 @@ impl Writer {
     pub(crate) fn start(access: Access, seed: IpAddr, keys: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
+        // Each has keys of its own.
+        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
         let task = tokio::spawn(async move {
             let mut client = ClusterClient::new(access, seed);
             let mut written = Written::default();
@@ -118,7 +122,7 @@ impl Writer {
             let mut last = Instant::now();
             while !stopped.load(Ordering::Relaxed) {
                 count += 1;
-                let key = format!("writer-{}", count % keys);
+                let key = format!("writer-{number}-{}", count % keys);
                 match client.send::<()>(&key, cmd("SET").arg(&key).arg(count)).await {
                     Ok(()) => {
                         written.acknowledged.insert(key, count);
