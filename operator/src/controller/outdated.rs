@@ -41,6 +41,13 @@ pub fn is_outdated(cluster: &RedisCluster, removals: u64, adopted: Option<&Strin
     }
 }
 
+/// Whether a pod has the passwords as files. One of release 0.5 or older has only those with which its container started, so it is
+/// outdated while the password changes.
+pub fn has_password_files(pod: &Pod) -> bool {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.into_iter().any(|volume| volume.name == children::PASSWORD_FILES)
+}
+
 /// Whether a pod of release 0.5 or older, which has no hash, has the image, resources and Secret that the spec wants.
 fn fits(cluster: &RedisCluster, pod: &Pod) -> bool {
     let wanted = children::container(cluster, &Names::of(cluster), &children::Defaults::default());
@@ -104,6 +111,8 @@ mod tests {
             is_outdated(&cluster(spec), 0, None, &pod(&template))
         };
         assert!(!of(|_| {}));
+        assert!(!has_password_files(&pod(&template)));
+        assert!(has_password_files(&made_from(&cluster(json!({"size": 3})))));
         assert!(!of(|spec| spec["size"] = 5.into()));
         assert!(of(|spec| spec["image"] = "redis:8".into()));
         assert!(of(|spec| spec["resources"] = json!({"limits": {"memory": "1Gi"}})));

@@ -35,7 +35,7 @@ use super::{
     lasts,
     live::{self, Record},
     names::Names,
-    outdated::{self, is_outdated},
+    outdated::{self, has_password_files, is_outdated},
     passwords::{Credentials, Rotation},
     preconditions::exactly,
     problem::Problem,
@@ -880,11 +880,6 @@ fn image_of(spec: &PodSpec) -> Option<String> {
     spec.containers.iter().find(|container| container.name == children::CONTAINER)?.image.clone()
 }
 
-/// Whether its template is new enough for that.
-fn has_password_files(spec: &PodSpec) -> bool {
-    spec.volumes.iter().flatten().any(|volume| volume.name == children::PASSWORD_FILES)
-}
-
 /// How long ago a pod was created.
 fn age(pod: &Pod) -> Option<Duration> {
     let created = pod.metadata.creation_timestamp.as_ref()?.0;
@@ -933,7 +928,7 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         // When a Kubernetes node is lost, only `Ready` of its pods becomes false, not `ContainersReady`.
         containers_ready: is_true("ContainersReady") && (is_true("Ready") || waits_for_gate),
         password_rejected: false,
-        has_password_files: pod.spec.as_ref().is_some_and(has_password_files),
+        has_password_files: has_password_files(pod),
         passwords: None,
         host: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         zone: None,

@@ -915,6 +915,36 @@ mod tests {
         assert!(text.starts_with(expected), "{text}");
     }
 
+    /// Each is reported once, when the reason of UpdatePending changes.
+    #[test]
+    fn a_change_of_the_password() {
+        let with = |reason: &str| {
+            let mut status = formed("rc-0 a primary");
+            let waits = [PASSWORD_PENDING, OLD_PASSWORD].contains(&reason);
+            status.conditions.push(Condition {
+                type_: "UpdatePending".into(),
+                status: if waits { "True" } else { "False" }.into(),
+                reason: reason.into(),
+                message: String::new(),
+                last_transition_time: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
+                observed_generation: None,
+            });
+            status
+        };
+        let events = |old: &str, new: &str| {
+            let notices = notices(&with(old), &with(new), 1);
+            notices.into_iter().map(|notice| notice.reason).collect::<Vec<_>>()
+        };
+        assert_eq!(events("UpToDate", PASSWORD_PENDING), ["PasswordChangeStarted"]);
+        assert_eq!(events(PASSWORD_PENDING, BOTH_PASSWORDS), ["PreviousPasswordAccepted"]);
+        assert_eq!(events(BOTH_PASSWORDS, BOTH_PASSWORDS), [""; 0]);
+        assert_eq!(events(BOTH_PASSWORDS, OLD_PASSWORD), [""; 0]);
+        assert_eq!(events(OLD_PASSWORD, "UpToDate"), ["PasswordChanged"]);
+        let pods: Vec<_> = (0..7).map(|ordinal| format!("rc-{ordinal}")).collect();
+        assert_eq!(names(&pods[..2]), "rc-0, rc-1");
+        assert_eq!(names(&pods), "rc-0, rc-1, rc-2, rc-3, rc-4 and 2 more");
+    }
+
     #[test]
     fn both_copies_of_a_shard_on_one_kubernetes_node() {
         check_hosts(["a", "b"], "False NoFailoverQuorum: ");

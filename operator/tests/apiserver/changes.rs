@@ -251,3 +251,98 @@ pub(crate) async fn changed_password(client: Client, kubeconfig: std::path::Path
     settled(&clusters, &mut node, 1).await;
     assert_eq!(replicas().await, Some(1));
 }
+
+/// The password changes while a client writes. Pods that have it as files stay; one of an older template is replaced first.
+pub(crate) async fn rotated_password(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "rotation").await;
+    let flags = ["--no-leader-election", "--namespace", "rotation", "--watch-namespace", "rotation"];
+    let mut operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "rotation", 91, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    node.without_files.insert("rc-5".into());
+    create(&client, "rotation", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "rotation");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "rotation");
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "rotation");
+    settled(&clusters, &mut node, 3).await;
+    node.without_files.clear();
+    let uids = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap();
+        all.iter().map(|pod| (pod.name_any(), pod.uid().unwrap())).collect::<BTreeSet<_>>()
+    };
+    let condition = async |kind: &str| {
+        let status = clusters.get("rc").await.unwrap().status?;
+        let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+        Some((found.status == "True", found.reason, found.message))
+    };
+    let write = async |password: &str, previous: Option<&str>| {
+        let patch = match previous {
+            Some(previous) => json!({"stringData": {"password": password, "previousPassword": previous}}),
+            None => json!({"stringData": {"password": password}, "data": {"previousPassword": null}}),
+        };
+        secrets.patch("rc-auth", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    };
+    let accepts = async |password: &str| {
+        let mut accepts = BTreeSet::new();
+        for pod in pods.list(&ListParams::default()).await.unwrap() {
+            let ip = pod.status.unwrap().pod_ip.unwrap().parse().unwrap();
+            let password = Some(Password::new(password.into()));
+            let metrics = Arc::new(Metrics::default());
+            let access = Access { port: children::PORT, password, previous: None, metrics };
+            accepts.insert(access.connect(ip).await.is_ok());
+        }
+        accepts
+    };
+    let (before, old, new) = (uids().await, secret_of(&client, "rotation").await, "the next password");
+
+    // Not usable, so nothing changes.
+    write(&old, Some("short")).await;
+    let message = eventually("the condition says why", async || {
+        let (is_true, reason, message) = condition("Degraded").await?;
+        (is_true && reason == "PreviousPasswordUnusable").then_some(message)
+    })
+    .await;
+    assert!(message.contains("`previousPassword` of Secret `rc-auth` is not 8 to 512"), "{message}");
+    // The operator cannot log in.
+    write(new, None).await;
+    let message = eventually("the condition says what to do", async || {
+        let (is_true, reason, message) = condition("Degraded").await?;
+        (is_true && reason == "PasswordRejected").then_some(message)
+    })
+    .await;
+    assert!(
+        message.contains("put the password that the pods have at the key `previousPassword`"),
+        "{message}"
+    );
+
+    write(new, Some(&old)).await;
+    eventually("all nodes accept both", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(_, reason, _)| reason == "PreviousPasswordAccepted")
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    let replaced: Vec<_> = before.difference(&uids().await).map(|(pod, _)| pod.clone()).collect();
+    assert_eq!(replaced, ["rc-5"], "it has only the environment");
+    assert_eq!((accepts(&old).await, accepts(new).await), ([true].into(), [true].into()));
+
+    // Another operator does not wait less.
+    let before = uids().await;
+    write(new, None).await;
+    let written = std::time::Instant::now();
+    eventually("the old one is to be removed", async || {
+        condition("UpdatePending").await.filter(|(_, reason, _)| reason == "OldPasswordAccepted")
+    })
+    .await;
+    operator.signal("TERM");
+    operator.ended(Duration::from_secs(25));
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    crate::within(Duration::from_secs(400), "the old one is removed", async || {
+        node.turn().await;
+        condition("UpdatePending").await.filter(|(_, reason, _)| reason == "UpToDate")
+    })
+    .await;
+    assert!(written.elapsed() > Duration::from_secs(115), "{:?}", written.elapsed());
+    assert_eq!((accepts(&old).await, accepts(new).await), ([false].into(), [true].into()));
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(before, uids().await, "no pod was replaced");
+}

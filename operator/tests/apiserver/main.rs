@@ -94,6 +94,9 @@ fn main() {
             world.run(volumes::retained)
         }),
         trial("a_changed_password_removes_nothing", &redis, |world| world.run(changes::changed_password)),
+        trial("a_password_changes_without_replacing_pods_that_have_it_as_files", &redis, |world| {
+            world.run(changes::rotated_password)
+        }),
         trial("a_pending_pod_does_not_hold_up_shrinking", &redis, |world| world.run(pending)),
         trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
         trial("copies_of_a_shard_are_on_different_nodes_and_zones", &redis, |world| world.run(placement)),

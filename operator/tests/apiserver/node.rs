@@ -36,6 +36,7 @@ pub(crate) struct RedisSettings {
     pub(crate) ip: IpAddr,
     pub(crate) redis_conf: String,
     pub(crate) password: String,
+    pub(crate) previous: Option<String>,
 }
 
 /// The pods of one namespace.
@@ -49,6 +50,8 @@ pub(crate) struct Node {
     pods: BTreeMap<String, Box<dyn Send>>,
     /// Pods that do not fit on any node.
     pub(crate) unschedulable: BTreeSet<String>,
+    /// Pods that are made without the files of passwords, as by release 0.5.
+    pub(crate) without_files: BTreeSet<String>,
     /// The Kubernetes nodes of pods, where that matters.
     pub(crate) hosts: BTreeMap<String, String>,
 }
@@ -64,6 +67,7 @@ impl Node {
             started: 0,
             pods: BTreeMap::new(),
             unschedulable: BTreeSet::new(),
+            without_files: BTreeSet::new(),
             hosts: BTreeMap::new(),
         }
     }
@@ -174,17 +178,27 @@ impl Node {
         let name = set.name_any();
         let config = self.api::<ConfigMap>().get(&format!("{name}-config")).await.unwrap();
         let secret = self.api::<Secret>().get(&format!("{name}-auth")).await.unwrap();
+        let word = |key: &str| {
+            let value = secret.data.as_ref()?.get(key)?;
+            Some(String::from_utf8(value.0.clone()).unwrap())
+        };
         let settings = RedisSettings {
             pod: pod.clone(),
             ordinal,
             ip,
             redis_conf: config.data.unwrap()["redis.conf"].clone(),
-            password: String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap(),
+            password: word("password").unwrap(),
+            previous: word("previousPassword"),
         };
         let scheduled = !self.unschedulable.contains(&pod);
         let template = &set.spec.as_ref().unwrap().template;
         let mut spec = template.spec.clone().unwrap();
         spec.node_name = self.hosts.get(&pod).cloned();
+        if self.without_files.contains(&pod) {
+            spec.volumes.get_or_insert_default().retain(|volume| volume.name != "passwords");
+            let mounts = spec.containers[0].volume_mounts.get_or_insert_default();
+            mounts.retain(|mount| mount.name != "passwords");
+        }
         let pulled = spec.containers[0].image.as_deref() != Some(NO_IMAGE);
         let running: Box<dyn Send> =
             if scheduled && pulled { self.runtime.start(&settings) } else { Box::new(()) };
@@ -268,10 +282,13 @@ impl Runtime for RealRedis {
         let dir = self.0.path().join(settings.ip.to_string());
         fs::create_dir(&dir).unwrap();
         let conf = settings.redis_conf.replace("dir /data", &format!("dir {}", dir.display()));
-        let RedisSettings { ip, pod, password, .. } = settings;
+        let RedisSettings { ip, pod, password, previous, .. } = settings;
+        let user = previous.as_ref().map_or_else(String::new, |previous| {
+            format!("user default on ~* &* +@all \">{password}\" \">{previous}\"\n")
+        });
         let own = format!(
             "bind {ip}\ncluster-announce-ip {ip}\ncluster-announce-hostname {pod}.headless.ns.svc\n\
-             requirepass {password}\nmasterauth {password}\n"
+             requirepass \"{password}\"\nmasterauth \"{password}\"\n{user}"
         );
         let file = dir.join("redis.conf");
         fs::write(&file, conf + &own).unwrap();
