@@ -92,7 +92,7 @@ fn an_image_is_unpacked_where_one_is_and_what_was_interrupted_is_finished() {
     assert_eq!(inode(&empty), directory, "the directory is the same");
     let whole = tree(&empty);
     assert_eq!(whole, tree(&at.join("b/0.1.0")));
-    assert!(said(&run(&empty, &unpack, 3)).contains("`.` already exists"));
+    assert!(said(&run(&empty, &unpack, 3)).contains("the directory `.` is not empty"));
     // A killed run leaves some of the files, and those that it was writing.
     fs::remove_file(empty.join("metadata/annotations.yaml")).unwrap();
     fs::create_dir(empty.join(".olmkit-new-x")).unwrap();
@@ -479,7 +479,7 @@ fn the_other_kind_is_named_with_the_command_for_it() {
             &["catalog", "template", "catalog/echo-operator/catalog.yaml"],
             1,
             "`olm.package` is not a template schema",
-            "this is a catalog already",
+            "this is already a catalog",
         ),
     ] {
         let output = run(at, args, code);

@@ -125,7 +125,7 @@ pub(super) fn init(index: &Index<'_, '_>, init: &Init) -> Result<Change, EditErr
         }
     }
     if summary.is_empty() {
-        return Ok(nothing(format!("`{package}` is in the catalog already: nothing to change")));
+        return Ok(nothing(format!("`{package}` is already in the catalog: nothing to change")));
     }
     draft.finish(summary)
 }
