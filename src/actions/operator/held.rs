@@ -96,7 +96,7 @@ mod tests {
         assert!(!path.exists());
         fs::write(&path, "theirs").unwrap();
         let error = held.write(&path, "mine").unwrap_err();
-        assert!(error.to_string().ends_with("meanwhile"), "{error}");
+        assert!(error.to_string().ends_with("in the meantime"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
     }
 }
