@@ -100,8 +100,11 @@ impl Rotation {
         let nodes = || pods.iter().filter_map(|pod| Some((pod, pod.passwords.as_ref()?)));
         let names = |pods: Vec<&Pod>| pods.iter().map(|pod| pod.name.clone()).collect::<Vec<_>>();
         let wanted = passwords::wanted(access);
+        // At the address of a pod that is not ready there may be a node of another cluster.
+        let rejects = |pod: &Pod| pod.password_rejected && pod.containers_ready;
         if access.password.is_none()
             || access.previous.is_none()
+                && !pods.iter().any(rejects)
                 && nodes().all(|(_, node)| node.accepted == wanted && passwords::has(access, node))
         {
             return Self::None;
@@ -208,6 +211,9 @@ mod tests {
             assert_eq!(Rotation::of(&access(previous), pods), expected);
         };
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let rejects = |containers_ready| Pod { password_rejected: true, containers_ready, ..silent("d") };
+        check(None, &[rejects(true)], Rotation::Adding(names(&["d"])));
+        check(None, &[rejects(false)], Rotation::None);
         let (old, both, new) =
             (pod("a", &["old"], "old"), pod("b", &["new", "old"], "new"), pod("c", &["new"], "new"));
         let half = pod("d", &["new", "old"], "old");

@@ -30,6 +30,24 @@ pub enum Problem {
         /// The key that should be in it.
         key: String,
     },
+    /// The Secret that the operator made does not exist any more. One that somebody else makes is not taken for it.
+    #[error(
+        "Secret `{name}` was deleted: create a Secret with the password that the pods have under the key `{key}`, and set spec.auth.secretName to its name"
+    )]
+    OwnSecretMissing {
+        /// Its name.
+        name: String,
+        /// The key that was in it.
+        key: String,
+    },
+    /// A Secret with the name of the operator's own.
+    #[error(
+        "Secret `{name}` exists and is not controlled by this RedisCluster: set spec.auth.secretName to `{name}` if it has the password, or else delete or rename it"
+    )]
+    SecretTaken {
+        /// Its name.
+        name: String,
+    },
     /// The Secret lacks the key.
     #[error("Secret `{name}` has no key `{key}`: add it, or set spec.auth.key")]
     KeyMissing {
@@ -71,13 +89,16 @@ pub enum Problem {
     InvalidSpec(String),
     /// Redis rejects the password.
     #[error(
-        "Redis in {pods} pods rejects the password in Secret `{name}`: it was changed, and the Secret does not have the one before it; put the password that the pods have at the key `previousPassword` of the Secret, and it is changed while they run"
+        "Redis in {pods} pods rejects the password in Secret `{name}`{}: put the password that the pods have at the key `previousPassword` of the Secret, and it is changed while they run",
+        if *.both { " and its `previousPassword`" } else { "" }
     )]
     PasswordRejected {
         /// How many pods.
         pods: usize,
         /// The Secret.
         name: String,
+        /// Whether the Secret has a previous password too.
+        both: bool,
     },
     /// Redis refuses a directive.
     #[error("{0}; correct or remove the directive: nodes keep the values that they had")]
@@ -97,10 +118,11 @@ impl Problem {
     /// The reason of the condition and of the Event.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NameTaken { .. } => "NameTaken",
-            Self::SecretMissing { .. } | Self::KeyMissing { .. } | Self::PasswordUnusable { .. } => {
+            Self::NameTaken { .. } | Self::SecretTaken { .. } => "NameTaken",
+            Self::SecretMissing { .. } | Self::OwnSecretMissing { .. } | Self::KeyMissing { .. } => {
                 "SecretMissing"
             }
+            Self::PasswordUnusable { .. } => "PasswordUnusable",
             Self::PreviousPasswordUnusable { .. } => "PreviousPasswordUnusable",
             Self::Refused { .. } | Self::InvalidSpec(_) => "InvalidSpec",
             Self::PasswordRejected { .. } => "PasswordRejected",

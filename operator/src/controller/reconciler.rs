@@ -209,7 +209,8 @@ impl Reconciler<'_> {
             |pod: &&plan::Pod| pod.password_rejected && (pod.containers_ready || topology.core.is_empty());
         let pods = observed.pods.iter().filter(rejects).count();
         let name = Names::of(self.cluster).auth.0;
-        let rejected = (pods > 0).then_some(Problem::PasswordRejected { pods, name });
+        let both = access.previous.is_some();
+        let rejected = (pods > 0).then_some(Problem::PasswordRejected { pods, name, both });
         if rejected.is_some() && topology.core.is_empty() {
             problem = problem.or(unusable.clone()).or(rejected.clone());
         }
@@ -220,15 +221,19 @@ impl Reconciler<'_> {
         let mut done = Ok(Done::default());
         let mut config = LiveConfig::default();
         let sizes = set.as_ref().map(|set| self.volumes(set)).unwrap_or_default();
-        let mut cannot_grow = None;
+        let (mut cannot_grow, mut failed) = (None, None);
         let repairs = plan.step.is_repair();
         if problem.is_none() {
             if repairs {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
             config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
-            problem = self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, &config).await?;
-            if let Some(set) = set.as_ref().filter(|_| problem.is_none()) {
+            // Whatever keeps objects from being made, the status says how the cluster is.
+            match self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, &config).await {
+                Ok(found) => problem = found,
+                Err(error) => failed = Some(error),
+            }
+            if let Some(set) = set.as_ref().filter(|_| problem.is_none() && failed.is_none()) {
                 cannot_grow = self.grow(set, &plan, &sizes).await?;
             }
         } else if self.lacks_configuration(found.as_ref()) {
@@ -237,7 +242,7 @@ impl Reconciler<'_> {
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
         // Also while a problem stops other changes: pods come and go anyway.
         self.set_readiness(&topology).await?;
-        if problem.is_none() {
+        if problem.is_none() && failed.is_none() {
             if !repairs {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
@@ -256,9 +261,9 @@ impl Reconciler<'_> {
         } else {
             memory.skipped.clone().map(Problem::KeyTooLarge)
         };
-        problem = waits.clone().or(cannot_grow.map(Problem::CannotGrow));
-        problem = problem.or(unusable).or(rejected);
+        problem = waits.clone().or(unusable).or(rejected);
         problem = problem.or(config.refusal.clone().map(Problem::ConfigRefused));
+        problem = problem.or(cannot_grow.map(Problem::CannotGrow));
         let now = Time(Timestamp::now());
         let view = View {
             cluster: self.cluster,
@@ -273,6 +278,9 @@ impl Reconciler<'_> {
         self.update_status(memory, &old, &view).await?;
         // The other slots continue to migrate.
         let done = done?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
         let waits = if done.slots > 0 || done.interrupted { None } else { waits.as_ref() };
         let next = self.next(&plan, waits);
         let pending =
@@ -391,7 +399,7 @@ impl Reconciler<'_> {
         };
         let secret = match secret {
             Some(secret) if own && !self.owns(&secret) => {
-                return Ok(Err(Problem::NameTaken { kind: "Secret", name }));
+                return Ok(Err(Problem::SecretTaken { name }));
             }
             Some(secret) => secret,
             // Running pods were started with another password than a new one.
@@ -406,6 +414,7 @@ impl Reconciler<'_> {
                 )
                 .await?
             }
+            None if own => return Ok(Err(Problem::OwnSecretMissing { name, key: secret_key })),
             None => return Ok(Err(Problem::SecretMissing { name, key: secret_key })),
         };
         Ok(Credentials::of(&secret, &secret_key))
@@ -610,7 +619,11 @@ impl Reconciler<'_> {
         let applied =
             call("patch", kind, api.patch(&name, &parameters, &Patch::Apply(wanted)), leadership).await;
         let refused = |error: &ReconcileError| {
-            error.answer().filter(|(code, _)| [400, 403, 422].contains(code)).map(|(_, said)| said.to_owned())
+            let is_refused = |(code, said): &(u16, &str)| {
+                // Of a list with an entry twice, server-side apply says that the server is at fault.
+                [400, 403, 422].contains(code) || *code == 500 && said.contains("duplicate entries")
+            };
+            error.answer().filter(is_refused).map(|(_, said)| said.to_owned())
         };
         let beside = match &applied {
             Ok(made) => !children::contains(&encode(wanted)?, &encode(made)?),

@@ -369,7 +369,12 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
         && !failed(view.plan.step)
         && (is_slow(topology) || !is_updating(old, view))
     {
-        (true, "MembersMissing", format!("{missing} of {} nodes do not respond", goal.size))
+        let note = if missing > 0 {
+            format!("{missing} of {} nodes do not respond", goal.size)
+        } else {
+            format!("members of the cluster whose pods are gone: {}", topology.absent.len())
+        };
+        (true, "MembersMissing", note)
     } else if failed(view.plan.step) {
         (true, waits, why.clone())
     } else {
@@ -469,7 +474,7 @@ fn late(view: &View<'_>) -> Option<(&'static str, String)> {
         Rotation::Adding(pods) => Some((
             PASSWORD_PENDING,
             format!(
-                "nodes do not have the passwords in the Secret yet: {}; clients keep the old one",
+                "nodes do not have the passwords in the Secret yet: {}; clients must keep the old one",
                 names(pods)
             ),
         )),
@@ -733,7 +738,7 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 17] = [
+const WARNINGS: [&str; 18] = [
     CONFIG_REFUSED,
     "DataLost",
     "DowngradeRefused",
@@ -744,6 +749,7 @@ const WARNINGS: [&str; 17] = [
     "MembersMissing",
     "NameTaken",
     "PasswordRejected",
+    "PasswordUnusable",
     "PodTrouble",
     "PreviousPasswordUnusable",
     "QuorumLost",

@@ -3,7 +3,7 @@
 //! `v1` is released, so its schema gets no new rules: OLM refuses a CRD that has any. The webhook refuses these values when they
 //! are new, and the controller reports them as InvalidSpec.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -27,6 +27,15 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
             ));
         }
     }
+    for directive in ["min-replicas-to-write", "min-slaves-to-write"] {
+        let wanted = spec.config.get(directive).and_then(|value| value.parse::<i64>().ok());
+        if let Some(wanted) = wanted.filter(|wanted| *wanted > i64::from(spec.replicas_per_shard)) {
+            wrong.push(format!(
+                "spec.config.{directive} must be at most spec.replicasPerShard, which is {}, found `{wanted}`: Redis would refuse every write",
+                spec.replicas_per_shard
+            ));
+        }
+    }
     if let Some(resources) = &spec.resources {
         for (field, amounts) in [("requests", &resources.requests), ("limits", &resources.limits)] {
             for name in amounts.keys().filter(|name| !is_resource(name)) {
@@ -44,6 +53,20 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
             "spec.storage.storageClassName must be a name in lower case letters, digits, `-` and `.`, found `{class}`"
         ));
     }
+    if let Some(pods) = &spec.pods {
+        let secrets = pods.image_pull_secrets.iter().map(|secret| &secret.name);
+        if let Some(name) = repeated(secrets) {
+            wrong
+                .push(format!("spec.pods.imagePullSecrets must name each Secret once, found `{name}` twice"));
+        }
+        let spreads = pods.topology_spread_constraints.iter();
+        let spreads = spreads.map(|spread| (&spread.topology_key, spread.when_unsatisfiable));
+        if let Some((key, when)) = repeated(spreads) {
+            wrong.push(format!(
+                "spec.pods.topologySpreadConstraints must have each topologyKey once for each whenUnsatisfiable, found `{key}` twice for {when:?}"
+            ));
+        }
+    }
     if let Some(auth) = &spec.auth {
         if !is_name(&auth.secret_name) {
             wrong.push(format!(
@@ -56,6 +79,12 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// The first that was there before.
+fn repeated<T: Ord + Clone>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let mut seen = BTreeSet::new();
+    all.find(|one| !seen.insert(one.clone()))
 }
 
 /// `[HOST[:PORT]/]PATH[:TAG][@ALGORITHM:DIGEST]`

@@ -127,7 +127,7 @@ pub struct Spread {
 }
 
 /// What becomes of a pod that fits nowhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Unsatisfiable {
     /// It takes the best place there is.
     #[default]

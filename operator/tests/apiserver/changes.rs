@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use redis_operator::{
     controller::{children, intent, outdated},
@@ -240,16 +240,33 @@ pub(crate) async fn changed_password(client: Client, kubeconfig: std::path::Path
     clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "password");
     let replicas = async || sets.get("rc").await.unwrap().spec.unwrap().replicas;
-    eventually("the condition says why", async || {
-        let status = clusters.get("rc").await.unwrap().status?;
-        let degraded = status.conditions.into_iter().find(|one| one.type_ == "Degraded")?;
-        (degraded.status == "True" && degraded.reason == "PasswordRejected").then_some(())
-    })
-    .await;
+    let condition = async |kind: &str, reason: &str| {
+        eventually(&format!("{kind} is True with the reason {reason}"), async || {
+            let status = clusters.get("rc").await.unwrap().status?;
+            let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+            (found.status == "True" && found.reason == reason).then_some(found.message)
+        })
+        .await
+    };
+    condition("Degraded", "PasswordRejected").await;
+    condition("UpdatePending", "PasswordPending").await;
     assert_eq!(replicas().await, Some(3));
     set(json!(password)).await;
     settled(&clusters, &mut node, 1).await;
     assert_eq!(replicas().await, Some(1));
+
+    // The Secret is lost, and whoever follows the messages gets the cluster back.
+    secrets.delete("rc-auth", &DeleteParams::default()).await.unwrap();
+    let message = condition("Degraded", "SecretMissing").await;
+    assert!(message.contains("and set spec.auth.secretName to its name"), "{message}");
+    let again = json!({"metadata": {"name": "rc-auth"}, "data": {"password": password}});
+    let again: Secret = serde_json::from_value(again).unwrap();
+    secrets.create(&PostParams::default(), &again).await.unwrap();
+    let message = condition("Degraded", "NameTaken").await;
+    assert!(message.contains("set spec.auth.secretName to `rc-auth` if it has the password"), "{message}");
+    let patch = Patch::Merge(json!({"spec": {"auth": {"secretName": "rc-auth"}}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    settled(&clusters, &mut node, 1).await;
 }
 
 /// The password changes while a client writes. Pods that have it as files stay; one of an older template is replaced first.
@@ -313,6 +330,7 @@ pub(crate) async fn rotated_password(client: Client, kubeconfig: std::path::Path
         message.contains("put the password that the pods have at the key `previousPassword`"),
         "{message}"
     );
+    assert!(condition("UpdatePending").await.unwrap().0);
 
     write(new, Some(&old)).await;
     eventually("all nodes accept both", async || {
