@@ -83,9 +83,13 @@ impl<'a> Killer<'a> {
         })?;
         installing.ok_or_else(|| format!("{csv} was never being installed"))?;
         let holder = "--output=jsonpath={.spec.holderIdentity}";
-        let leader = self.namespace.kubectl(&["get", "lease/redis-operator", holder])?;
-        self.hand.operator_in(&self.namespace.name, "KILL", &leader)?;
-        Ok(leader)
+        let killed = within(PATIENCE, || {
+            let leader = self.namespace.kubectl(&["get", "lease/redis-operator", holder])?;
+            // Its pod may just have ended, since it is being replaced: then another leads soon.
+            let is_killed = self.hand.operator_in(&self.namespace.name, "KILL", &leader).is_ok();
+            Ok(is_killed.then_some(leader))
+        })?;
+        Ok(killed.ok_or("no operator that leads could be killed")?)
     }
 }
 
