@@ -50,7 +50,7 @@ pub struct Compared {
     pub upgrades: Vec<Upgrade>,
 }
 
-/// How long to wait for whoever writes to a pipe.
+/// Time limit for reading a pipe.
 const PIPE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a version is, once it is read.

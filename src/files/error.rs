@@ -84,7 +84,7 @@ pub enum FileError {
         /// The path.
         path: PathBuf,
     },
-    /// There is a file that somebody else needs.
+    /// The path is taken by a file that olmkit did not write.
     #[error("`{path}` exists and is not {what}")]
     Foreign {
         /// The file.

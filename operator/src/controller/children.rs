@@ -262,6 +262,7 @@ passwords | {
     case \"$(REDISCLI_AUTH=$word redis-cli ping 2>/dev/null </dev/null)\" in
       PONG) exit 0 ;;
       NOAUTH*) refused=yes ;;
+      *) exit 1 ;;
     esac
   done
   [ -n \"$refused\" ]

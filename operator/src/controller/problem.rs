@@ -30,7 +30,7 @@ pub enum Problem {
         /// The key that should be in it.
         key: String,
     },
-    /// The Secret that the operator made does not exist any more. One that somebody else makes is not taken for it.
+    /// The Secret that the operator created was deleted. The operator does not adopt another one with its name.
     #[error(
         "Secret `{name}` was deleted: create a Secret with the password that the pods have under the key `{key}`, and set spec.auth.secretName to its name"
     )]

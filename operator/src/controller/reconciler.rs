@@ -386,7 +386,7 @@ impl Reconciler<'_> {
         Some(Problem::InvalidSpec(wrong))
     }
 
-    /// The passwords, or why there is none.
+    /// The passwords, or the problem with the Secret.
     async fn credentials(&self) -> Result<Result<Credentials, Problem>, ReconcileError> {
         let (name, secret_key) = Names::of(self.cluster).auth;
         let own = self.cluster.spec.auth.is_none();

@@ -3,7 +3,7 @@
 //! A node accepts several passwords (`ACL SETUSER default`), and replicates with one (`masterauth`). So first every node accepts
 //! the new password, then every node replicates with it, and only then the old one is removed. Each step is due for all nodes
 //! before the next begins for any: a replica with a password that its primary does not accept would lose its connection. What is
-//! due follows from the observation alone, so whoever continues needs to remember nothing.
+//! due follows from the observation only, so an operator that takes over needs no record of the steps before.
 
 use std::collections::{BTreeMap, BTreeSet};
 

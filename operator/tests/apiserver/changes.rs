@@ -255,7 +255,7 @@ pub(crate) async fn changed_password(client: Client, kubeconfig: std::path::Path
     settled(&clusters, &mut node, 1).await;
     assert_eq!(replicas().await, Some(1));
 
-    // The Secret is lost, and whoever follows the messages gets the cluster back.
+    // The Secret is deleted. Following the messages makes the cluster manageable again.
     secrets.delete("rc-auth", &DeleteParams::default()).await.unwrap();
     let message = condition("Degraded", "SecretMissing").await;
     assert!(message.contains("and set spec.auth.secretName to its name"), "{message}");
