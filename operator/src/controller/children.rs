@@ -240,8 +240,8 @@ fi
 ";
 
 /// Prints the passwords that Redis may accept, each on a line: those of the Secret's files, which the kubelet keeps up to date, and
-/// that of the environment, which is as old as the container. Pods of release 0.5 have no files. What redis.conf cannot quote is
-/// left out: the operator says so.
+/// that of the environment, which is as old as the container. Pods of release 0.5 have no files. Passwords that
+/// redis.conf cannot quote are omitted, and the operator reports them.
 const PASSWORDS: &str = "\
 passwords() {
   for file in password previousPassword; do
@@ -254,7 +254,7 @@ passwords() {
 ";
 
 /// Does not check `cluster_state`: one lost slot would make every node not ready.
-/// A node that accepts none of the passwords serves the clients that have its own: whether it is in sync says the readiness gate.
+/// A node that accepts none of the passwords serves the clients that have its own. The readiness gate says whether it is in sync.
 const READY: &str = "\
 passwords | {
   refused=
