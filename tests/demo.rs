@@ -52,7 +52,7 @@ fn read(root: &Path, below: &Path, tree: &mut BTreeMap<PathBuf, Vec<u8>>) {
 fn prints_what_the_docs_show_and_makes_the_same_bytes_twice() {
     let started = Instant::now();
     let (transcript, tree) = demo();
-    assert!(started.elapsed() < Duration::from_secs(10), "the demo took {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(120), "the demo took {:?}", started.elapsed());
     assert!(transcript.contains("0.1.0 → 0.2.1 → 0.3.0\n"), "{transcript}");
     let (again, other) = demo();
     assert_eq!(transcript, again);

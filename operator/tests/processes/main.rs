@@ -113,7 +113,7 @@ async fn three_nodes_form_a_cluster() {
     let started = Instant::now();
     let steps = servers.settle(A_WHILE).await;
     assert_eq!(steps[0], Step::Form);
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     assert_eq!(servers.slots().await, [5461, 5461, 5462]);
     // And nothing more is to be done.
     let (plan, _) = servers.reconcile(&Always).await;
@@ -611,7 +611,7 @@ async fn slots_that_are_given_up_are_served_again() {
         servers.goal.accept_data_loss = true;
         let started = Instant::now();
         servers.settle(A_WHILE).await;
-        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
         assert_eq!(servers.slots().await.iter().sum::<usize>(), 16384);
         assert_eq!(servers.keys().await, left);
     }
