@@ -550,6 +550,19 @@ fn every_wrong_value_is_refused() {
             .into(),
         ),
         (
+            "spec.tls",
+            [
+                "{}",
+                "{secretName: ''}",
+                "{secretName: My_Secret}",
+                "{secretName: other/secret}",
+                "{secretName: 7}",
+                "secret",
+            ]
+            .map(|tls| format!("{{size: 3, tls: {tls}}}"))
+            .into(),
+        ),
+        (
             "spec.recovery",
             [
                 "{quorumLoss: automatic}",
@@ -594,6 +607,7 @@ fn values_that_work_are_accepted() {
         "{size: 3, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: '1', memory: 1024Mi, example.com/gpu: 1, hugepages-2Mi: 2Mi}}}",
         "{size: 3, storage: {size: 1.5Gi, storageClassName: fast.example-1, deletionPolicy: Delete}}",
         "{size: 3, auth: {secretName: my.secret, key: .dot_Key-1}}",
+        "{size: 3, tls: {secretName: my.secret}}",
         "{size: 3, pods: {}}",
         "{size: 3, pods: {imagePullSecrets: [{name: my.registry}], priorityClassName: system-node-critical}}",
         "{size: 3, pods: {nodeSelector: {kubernetes.io/os: linux, example.com/Disk_1: '', a: b}}}",

@@ -197,6 +197,7 @@ fn releases_only_add() {
       ClusterRole gives up get persistentvolumeclaims
     0.6.0
       .spec.pods
+      .spec.tls
       .spec.update
     ");
 }

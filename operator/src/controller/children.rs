@@ -38,6 +38,7 @@ use super::{
     live::{self, RECORD, Record},
     names::Names,
     passwords::PREVIOUS,
+    tls,
 };
 use crate::{
     crd::{RedisCluster, v1::Storage},
@@ -145,15 +146,20 @@ pub fn config_map(
     let data = [
         ("redis.conf", redis_conf(cluster, defaults, before.as_deref())),
         ("start.sh", start_script(cluster, defaults)),
-        ("ready.sh", format!("{PASSWORDS}{READY}")),
-        ("live.sh", LIVE.into()),
-        ("stop.sh", format!("{PASSWORDS}{STOP}")),
+        ("ready.sh", script(cluster, &format!("{PASSWORDS}{READY}"))),
+        ("live.sh", script(cluster, LIVE)),
+        ("stop.sh", script(cluster, &format!("{PASSWORDS}{STOP}"))),
     ];
     ConfigMap {
         metadata,
         data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
         ..Default::default()
     }
+}
+
+/// A script that asks Redis.
+fn script(cluster: &RedisCluster, text: &str) -> String {
+    if cluster.spec.tls.is_some() { tls::script(text) } else { text.into() }
 }
 
 /// `cluster-replica-validity-factor`, in node timeouts: a replica that was never connected to its primary does not run for
@@ -178,8 +184,12 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>)
     for line in before.into_iter().flat_map(|before| live::kept_lines(before, &wanted)) {
         conf += &format!("{line}\n");
     }
+    let port = match cluster.spec.tls {
+        Some(_) => tls::directives(PORT),
+        None => format!("port {PORT}\n"),
+    };
     conf += &format!(
-        "port {PORT}\ndir /data\n{persistence}\ncluster-enabled yes\ncluster-config-file nodes.conf\n\
+        "{port}dir /data\n{persistence}\ncluster-enabled yes\ncluster-config-file nodes.conf\n\
          cluster-node-timeout {timeout}\ncluster-allow-replica-migration no\n\
          cluster-replica-validity-factor {VALIDITY}\n\
          repl-diskless-sync-delay 0\n"
@@ -474,6 +484,7 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
     if cluster.spec.storage.is_none() {
         volumes.push(empty("data", None));
     }
+    volumes.extend(cluster.spec.tls.as_ref().map(tls::volume));
     let pods = cluster.spec.pods.clone().unwrap_or_default();
     // The user of the official Redis images. OpenShift gives each namespace a user of its own, and refuses others.
     let user = (!defaults.openshift).then_some(999);
@@ -582,6 +593,13 @@ pub(super) fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaul
         }),
         ..Default::default()
     };
+    let mut mounts = vec![
+        mount("config", "/etc/redis-operator"),
+        mount("run", "/run/redis"),
+        mount(PASSWORD_FILES, "/etc/redis-passwords"),
+        mount("data", "/data"),
+    ];
+    mounts.extend(cluster.spec.tls.as_ref().map(|_| mount(tls::FILES, tls::DIRECTORY)));
     let resources = cluster.spec.resources.clone().unwrap_or_default();
     let some = |map: BTreeMap<String, Quantity>| (!map.is_empty()).then_some(map);
     Container {
@@ -624,12 +642,7 @@ pub(super) fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaul
             read_only_root_filesystem: Some(true),
             ..Default::default()
         }),
-        volume_mounts: Some(vec![
-            mount("config", "/etc/redis-operator"),
-            mount("run", "/run/redis"),
-            mount(PASSWORD_FILES, "/etc/redis-passwords"),
-            mount("data", "/data"),
-        ]),
+        volume_mounts: Some(mounts),
         ..Default::default()
     }
 }

@@ -35,6 +35,9 @@ pub fn intent(cluster: &RedisCluster, removals: u64) -> String {
     if let Some(pods) = spec.pods.as_ref().filter(|pods| **pods != Pods::default()) {
         wanted.insert("pods", json!(pods));
     }
+    if let Some(tls) = &spec.tls {
+        wanted.insert("tls", json!(tls.secret_name));
+    }
     if removals > 0 {
         wanted.insert("removals", json!(removals));
     }

@@ -20,6 +20,7 @@ pub mod problem;
 pub mod promotions;
 mod reconciler;
 pub mod status;
+pub mod tls;
 pub mod upgradeable;
 pub mod volumes;
 
@@ -55,12 +56,13 @@ use self::{
     promotions::Promotions,
     reconciler::Reconciler,
     status::Notice,
+    tls::Loads,
     upgradeable::Upgradeable,
 };
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
     metrics::Metrics,
-    server::act::ActError,
+    server::{act::ActError, tls::Trust},
     telemetry::chain,
 };
 
@@ -118,6 +120,10 @@ struct Memory {
     promotions: Option<Promotions>,
     /// The runs of redis-server that have taken the directives with this hash.
     configured: (String, BTreeSet<String>),
+    /// The CAs that the Secret of `spec.tls` last had.
+    trust: Option<Trust>,
+    /// The nodes that have loaded its certificate.
+    loads: Loads,
     /// Why the last migration skipped slots.
     skipped: Option<String>,
     /// The slots that it left open when it was interrupted.

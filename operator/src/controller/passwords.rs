@@ -59,20 +59,30 @@ impl Credentials {
             }
             Some(previous) => (Some(previous), None),
         };
-        let writes = secret.metadata.managed_fields.iter().flatten();
         Ok(Self {
             password: Password::new(password.into()),
             previous: previous.map(|word| Password::new(word.into())),
             problem,
-            written: writes.filter_map(|entry| Some(entry.time.as_ref()?.0)).max(),
+            written: written(secret),
         })
     }
 
     /// Whether the Secret, as it is, has reached the files of all pods. A Secret whose last write is unknown never has.
     pub fn has_reached_files(&self, now: Timestamp) -> bool {
-        let age = self.written.and_then(|written| Duration::try_from(now.duration_since(written)).ok());
-        age.is_some_and(|age| age >= REFRESH)
+        has_reached_files(self.written, now)
     }
+}
+
+/// When a Secret was last written.
+pub(super) fn written(secret: &Secret) -> Option<Timestamp> {
+    let writes = secret.metadata.managed_fields.iter().flatten();
+    writes.filter_map(|entry| Some(entry.time.as_ref()?.0)).max()
+}
+
+/// Whether a Secret that was last written then has reached the files of all pods.
+pub(super) fn has_reached_files(written: Option<Timestamp>, now: Timestamp) -> bool {
+    let age = written.and_then(|written| Duration::try_from(now.duration_since(written)).ok());
+    age.is_some_and(|age| age >= REFRESH)
 }
 
 fn is_usable(password: &str) -> bool {
@@ -198,7 +208,7 @@ mod tests {
         let word = |word: &str| Password::new(word.into());
         let access = |previous: Option<&str>| {
             let (password, previous) = (Some(word("new")), previous.map(word));
-            Access { port: 1, password, previous, metrics: Arc::new(Metrics::default()) }
+            Access { port: 1, trust: None, password, previous, metrics: Arc::new(Metrics::default()) }
         };
         let pod = |name: &str, accepted: &[&str], with: &str| {
             let accepted = accepted.iter().map(|one| word(one).hash()).collect();

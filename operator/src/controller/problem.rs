@@ -1,5 +1,7 @@
 //! Problems that only the user can resolve: each is reported in a condition and an Event, with what to do.
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::volumes::CannotGrow;
 use crate::server::configure::Refusal;
 
@@ -7,6 +9,12 @@ use crate::server::configure::Refusal;
 pub const CONFIG_REFUSED: &str = "ConfigRefused";
 /// The same, about volumes.
 pub const NOT_RESIZED: &str = "VolumesNotResized";
+
+/// The first of these pods, in a sentence.
+pub(super) fn names(pods: &[String]) -> String {
+    let first = pods.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if pods.len() > 5 { format!("{first} and {} more", pods.len() - 5) } else { first }
+}
 
 /// Something that keeps the operator from managing a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +108,65 @@ pub enum Problem {
         /// Whether the Secret has a previous password too.
         both: bool,
     },
+    /// The Secret of `spec.tls` does not exist.
+    #[error(
+        "Secret `{name}` not found: create it with the keys `tls.crt`, `tls.key` and `ca.crt`, or set spec.tls.secretName"
+    )]
+    CertificateMissing {
+        /// Its name.
+        name: String,
+    },
+    /// The Secret of `spec.tls` lacks a key.
+    #[error("Secret `{name}` has no key `{key}`: it must have the keys `tls.crt`, `tls.key` and `ca.crt`")]
+    CertificateKeyMissing {
+        /// Its name.
+        name: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// Nodes could not work with the certificate.
+    #[error("Secret `{name}` cannot be used for TLS: {why}; nodes keep the certificate that they have")]
+    CertificateUnusable {
+        /// The Secret.
+        name: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// Redis refuses the certificate.
+    #[error(
+        "Redis in pod {pod} refused the certificate in Secret `{name}` ({answer}): correct the Secret; the node keeps the certificate that it has"
+    )]
+    CertificateRefused {
+        /// The Secret.
+        name: String,
+        /// The pod.
+        pod: String,
+        /// What Redis said.
+        answer: String,
+    },
+    /// The certificate is no longer valid.
+    #[error(
+        "the certificate in Secret `{name}`, or the CA that signed it, expired at {at}: renew it, and nodes load it while they run; until then, they refuse connections to each other"
+    )]
+    CertificateExpired {
+        /// The Secret.
+        name: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Nodes present a certificate of another CA.
+    #[error(
+        "`ca.crt` in Secret `{name}` has no CA that signed the certificate of {}: {why}; add the CA that signed it to `ca.crt`, beside the new one",
+        names(.pods)
+    )]
+    CertificateUntrusted {
+        /// The Secret.
+        name: String,
+        /// The pods.
+        pods: Vec<String>,
+        /// What is wrong with the first.
+        why: String,
+    },
     /// Redis refuses a directive.
     #[error("{0}; correct or remove the directive: nodes keep the values that they had")]
     ConfigRefused(Refusal),
@@ -119,9 +186,14 @@ impl Problem {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NameTaken { .. } | Self::SecretTaken { .. } => "NameTaken",
-            Self::SecretMissing { .. } | Self::OwnSecretMissing { .. } | Self::KeyMissing { .. } => {
-                "SecretMissing"
-            }
+            Self::SecretMissing { .. }
+            | Self::OwnSecretMissing { .. }
+            | Self::KeyMissing { .. }
+            | Self::CertificateMissing { .. }
+            | Self::CertificateKeyMissing { .. } => "SecretMissing",
+            Self::CertificateUnusable { .. } | Self::CertificateRefused { .. } => "CertificateUnusable",
+            Self::CertificateExpired { .. } => "CertificateExpired",
+            Self::CertificateUntrusted { .. } => "CertificateUntrusted",
             Self::PasswordUnusable { .. } => "PasswordUnusable",
             Self::PreviousPasswordUnusable { .. } => "PreviousPasswordUnusable",
             Self::Refused { .. } | Self::InvalidSpec(_) => "InvalidSpec",

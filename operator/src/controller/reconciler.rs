@@ -41,6 +41,7 @@ use super::{
     problem::Problem,
     promotions::Promotions,
     status::{self, Notice, View},
+    tls::{self, Certificate, Loaded},
 };
 use crate::{
     crd::{
@@ -135,6 +136,11 @@ impl Reconciler<'_> {
         let set = self.stateful_set().await?;
         let found = self.config_map().await?;
         let adopted = outdated::annotated(set.as_ref(), found.as_ref());
+        let (own_set, own_config) =
+            (set.as_ref().filter(|set| self.owns(*set)), found.as_ref().filter(|found| self.owns(*found)));
+        let (secret, changed) = tls::secret_of(self.cluster, own_set, own_config);
+        problem = problem.or(changed);
+        let certificate = self.certificate(memory, secret).await?;
         let removals = Record::next(self.cluster, found.as_ref()).removals;
         let mut pods = self.pods(set.as_ref(), adopted, removals);
         if self.cluster.spec.replicas_per_shard > 0 {
@@ -144,6 +150,7 @@ impl Reconciler<'_> {
         }
         let access = Access {
             port: self.scope.context.port,
+            trust: certificate.as_ref().map(|_| memory.trust.clone().unwrap_or_default()),
             password: credentials.as_ref().map(|found| found.password.clone()),
             previous: credentials.as_ref().and_then(|found| found.previous.clone()),
             metrics: self.scope.context.metrics.clone(),
@@ -165,6 +172,10 @@ impl Reconciler<'_> {
                 removal: with_files && credentials.has_reached_files(Timestamp::now()),
             };
             passwords::change(&access, &permit, &mut pods, allowed).await;
+        }
+        let mut loaded = None;
+        if let Some(certificate) = &certificate {
+            loaded = Some(tls::load(&access, &permit, certificate, &mut memory.loads, &pods, !stopped).await);
         }
         let rotation = Rotation::of(&access, &pods);
         if rotation != Rotation::None {
@@ -211,8 +222,17 @@ impl Reconciler<'_> {
         let name = Names::of(self.cluster).auth.0;
         let both = access.previous.is_some();
         let rejected = (pods > 0).then_some(Problem::PasswordRejected { pods, name, both });
+        // The same of its certificate.
+        let untrusted = certificate.as_ref().and_then(|certificate| {
+            let ready = |pod: &&plan::Pod| pod.containers_ready || topology.core.is_empty();
+            tls::untrusted(&certificate.secret, observed.pods.iter().filter(ready))
+        });
+        let uncertified = certificate.as_ref().and_then(|certificate| certificate.problem.clone());
         if rejected.is_some() && topology.core.is_empty() {
             problem = problem.or(unusable.clone()).or(rejected.clone());
+        }
+        if untrusted.is_some() && topology.core.is_empty() {
+            problem = problem.or(uncertified.clone()).or(untrusted.clone());
         }
         if spec.paused {
             problem = problem.or(Some(Problem::Paused));
@@ -228,10 +248,14 @@ impl Reconciler<'_> {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
             config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
-            // Whatever keeps objects from being made, the status says how the cluster is.
-            match self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, &config).await {
-                Ok(found) => problem = found,
-                Err(error) => failed = Some(error),
+            problem = uncertified;
+            // New pods would not start, or no node would connect to them.
+            if problem.is_none() {
+                // Whatever keeps objects from being made, the status says how the cluster is.
+                match self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, &config).await {
+                    Ok(found) => problem = found,
+                    Err(error) => failed = Some(error),
+                }
             }
             if let Some(set) = set.as_ref().filter(|_| problem.is_none() && failed.is_none()) {
                 cannot_grow = self.grow(set, &plan, &sizes).await?;
@@ -261,7 +285,8 @@ impl Reconciler<'_> {
         } else {
             memory.skipped.clone().map(Problem::KeyTooLarge)
         };
-        problem = waits.clone().or(unusable).or(rejected);
+        problem = waits.clone().or(unusable).or(rejected).or(untrusted);
+        problem = problem.or(loaded.as_ref().and_then(Loaded::problem));
         problem = problem.or(config.refusal.clone().map(Problem::ConfigRefused));
         problem = problem.or(cannot_grow.map(Problem::CannotGrow));
         let now = Time(Timestamp::now());
@@ -273,6 +298,7 @@ impl Reconciler<'_> {
             volumes: &sizes,
             unconfigured: config.pending,
             rotation: &rotation,
+            loaded: loaded.as_ref(),
             now,
         };
         self.update_status(memory, &old, &view).await?;
@@ -281,10 +307,12 @@ impl Reconciler<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
-        let waits = if done.slots > 0 || done.interrupted { None } else { waits.as_ref() };
+        let repaired = repairs && done.actions > 0;
+        let waits = if done.slots > 0 || done.interrupted || repaired { None } else { waits.as_ref() };
         let next = self.next(&plan, waits);
-        let pending =
-            config.pending > 0 && config.refusal.is_none() || rotation.is_pending() && problem.is_none();
+        let pending = config.pending > 0 && config.refusal.is_none()
+            || (rotation.is_pending() || loaded.is_some_and(|loaded| !loaded.pending.is_empty()))
+                && problem.is_none();
         let again = pending && plan.step == Step::Settled;
         Ok(if again { Action::requeue(Duration::from_secs(1)) } else { next })
     }
@@ -418,6 +446,21 @@ impl Reconciler<'_> {
             None => return Ok(Err(Problem::SecretMissing { name, key: secret_key })),
         };
         Ok(Credentials::of(&secret, &secret_key))
+    }
+
+    /// The certificate in the Secret, for nodes that have TLS. A Secret without CAs leaves those that it had before.
+    async fn certificate(
+        &self,
+        memory: &mut Memory,
+        secret: Option<String>,
+    ) -> Result<Option<Certificate>, ReconcileError> {
+        let Some(name) = secret else { return Ok(None) };
+        let api: Api<Secret> = self.scope.api(self.key);
+        let found = call("get", "Secret", api.get_opt(&name), &self.scope.context.leadership).await?;
+        let certificate = found
+            .map_or_else(|| Certificate::missing(name), |secret| Certificate::of(&secret, Timestamp::now()));
+        memory.trust = certificate.trust.clone().or(memory.trust.take());
+        Ok(Some(certificate))
     }
 
     async fn has_pods(&self) -> Result<bool, ReconcileError> {
@@ -943,6 +986,8 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         password_rejected: false,
         has_password_files: has_password_files(pod),
         passwords: None,
+        certificate: None,
+        certificate_rejected: None,
         host: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         zone: None,
         trouble: trouble.map(|(reason, message)| {

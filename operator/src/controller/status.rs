@@ -9,7 +9,8 @@ use super::{
     children,
     names::Names,
     passwords::Rotation,
-    problem::{CONFIG_REFUSED, NOT_RESIZED, Problem},
+    problem::{CONFIG_REFUSED, NOT_RESIZED, Problem, names},
+    tls::Loaded,
     volumes::Volumes,
 };
 use crate::{
@@ -50,6 +51,8 @@ pub struct View<'a> {
     pub unconfigured: usize,
     /// How far nodes are with a change of the password.
     pub rotation: &'a Rotation,
+    /// How far nodes are with the certificate, if they have TLS.
+    pub loaded: Option<&'a Loaded>,
     /// The time.
     pub now: Time,
 }
@@ -231,6 +234,15 @@ const BOTH_PASSWORDS: &str = "PreviousPasswordAccepted";
 /// Reason of UpdatePending: nodes accept a password that is not in the Secret.
 const OLD_PASSWORD: &str = "OldPasswordAccepted";
 
+/// Reason of UpdatePending: nodes do not present the certificate in the Secret.
+const CERTIFICATE_PENDING: &str = "CertificatePending";
+
+/// Reason of UpdatePending: nodes read the files of the Secret once more.
+const CERTIFICATE_UNREAD: &str = "CertificateUnread";
+
+/// Reason of Degraded: the certificate is to be renewed.
+const CERTIFICATE_EXPIRES: &str = "CertificateExpires";
+
 /// Reason of UpdatePending: volumes grow.
 const GROWING: &str = "VolumesGrowing";
 
@@ -377,6 +389,12 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
         (true, "MembersMissing", note)
     } else if failed(view.plan.step) {
         (true, waits, why.clone())
+    } else if let Some((secret, at)) = view.loaded.and_then(|loaded| Some((&loaded.secret, loaded.expires?)))
+    {
+        let note = format!(
+            "the certificate in Secret `{secret}`, or the CA that signed it, expires at {at}: renew it, and nodes load it while they run"
+        );
+        (true, CERTIFICATE_EXPIRES, note)
     } else {
         (false, "AllMembersWell", "all members respond".into())
     };
@@ -420,6 +438,15 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
             "all nodes accept both passwords in Secret `{name}`: move clients to the new one, then remove the key `previousPassword`"
         );
         (false, BOTH_PASSWORDS, note)
+    } else if let Some(loaded) =
+        view.loaded.filter(|loaded| !loaded.unread.is_empty() && !is_updating(old, view))
+    {
+        let note = format!(
+            "two minutes after Secret `{}` was written, when it has reached all pods, these nodes read it once more: {}",
+            loaded.secret,
+            names(&loaded.unread)
+        );
+        (false, CERTIFICATE_UNREAD, note)
     } else if !is_updating(old, view) {
         (false, "UpToDate", "all pods have what the spec wants".into())
     } else {
@@ -486,13 +513,18 @@ fn late(view: &View<'_>) -> Option<(&'static str, String)> {
             ),
         )),
     };
-    growing.map(|note| (GROWING, note)).or(password).or(config)
-}
-
-/// The first of these pods.
-fn names(pods: &[String]) -> String {
-    let first = pods.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if pods.len() > 5 { format!("{first} and {} more", pods.len() - 5) } else { first }
+    let certificate = view.loaded.filter(|loaded| !loaded.pending.is_empty()).map(|loaded| {
+        let refused = loaded.refused.as_ref();
+        let refused = refused.map(|(pod, answer)| format!("; Redis in {pod} said: {answer}"));
+        format!(
+            "nodes do not present the certificate in Secret `{}` yet: {}; they load it when it has reached their pods, within two minutes{}",
+            loaded.secret,
+            names(&loaded.pending),
+            refused.unwrap_or_default()
+        )
+    });
+    let certificate = certificate.map(|note| (CERTIFICATE_PENDING, note));
+    growing.map(|note| (GROWING, note)).or(password).or(certificate).or(config)
 }
 
 fn condition(
@@ -672,6 +704,13 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
             notices.push(Notice::normal("VolumesResized", "all volumes have the size of spec.storage.size"));
         }
         let (before, now) = (reason(old), reason(new));
+        let loaded = ["UpToDate", CERTIFICATE_UNREAD];
+        if before.as_deref() == Some(CERTIFICATE_PENDING)
+            && now.as_deref().is_some_and(|now| loaded.contains(&now))
+        {
+            notices
+                .push(Notice::normal("CertificateLoaded", "all nodes present the certificate in the Secret"));
+        }
         match now.as_deref().filter(|_| before != now) {
             Some(PASSWORD_PENDING) => {
                 notices.push(Notice::normal("PasswordChangeStarted", "the password in the Secret changed"));
@@ -732,13 +771,18 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
                 CONFIG_REFUSED,
                 PASSWORD_PENDING,
                 OLD_PASSWORD,
+                CERTIFICATE_PENDING,
             ]
             .contains(&update.reason.as_str())
     })
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 18] = [
+const WARNINGS: [&str; 22] = [
+    "CertificateExpired",
+    CERTIFICATE_EXPIRES,
+    "CertificateUntrusted",
+    "CertificateUnusable",
     CONFIG_REFUSED,
     "DataLost",
     "DowngradeRefused",
@@ -867,9 +911,8 @@ mod tests {
         );
     }
 
-    /// One shard of two copies, on these Kubernetes nodes.
-    #[track_caller]
-    fn check_hosts(hosts: [&str; 2], expected: &str) {
+    /// The conditions of one shard of two copies, on these Kubernetes nodes.
+    fn conditions_of(hosts: [&str; 2], loaded: Option<&Loaded>) -> Vec<Condition> {
         let id = |digit: &str| digit.repeat(40);
         let table = |own: &str| {
             ["a", "b"]
@@ -913,12 +956,53 @@ mod tests {
             volumes: &Volumes::Sized,
             unconfigured: 0,
             rotation: &Rotation::None,
+            loaded,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };
-        let made = status(&RedisClusterStatus::default(), &view).conditions;
-        let redundant = made.iter().find(|condition| condition.type_ == "Redundant").unwrap();
-        let text = format!("{} {}: {}", redundant.status, redundant.reason, redundant.message);
+        status(&RedisClusterStatus::default(), &view).conditions
+    }
+
+    #[track_caller]
+    fn check_condition(made: &[Condition], kind: &str, expected: &str) {
+        let found = made.iter().find(|condition| condition.type_ == kind).unwrap();
+        let text = format!("{} {}: {}", found.status, found.reason, found.message);
         assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[track_caller]
+    fn check_hosts(hosts: [&str; 2], expected: &str) {
+        check_condition(&conditions_of(hosts, None), "Redundant", expected);
+    }
+
+    #[test]
+    fn how_far_nodes_are_with_a_certificate() {
+        let pods = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let check = |loaded: Loaded, kind: &str, expected: &str| {
+            let loaded = Loaded { secret: "certs".into(), ..loaded };
+            check_condition(&conditions_of(["a", "b"], Some(&loaded)), kind, expected);
+        };
+        check(Loaded::default(), "UpdatePending", "False UpToDate: ");
+        check(Loaded::default(), "Degraded", "False AllMembersWell: ");
+        let expires = Some("2027-01-01T00:00:00Z".parse().unwrap());
+        let soon = || Loaded { expires, ..Loaded::default() };
+        let text = "True CertificateExpires: the certificate in Secret `certs`, or the CA that signed it, expires at 2027-01-01T00:00:00Z: renew it";
+        check(soon(), "Degraded", text);
+        check(soon(), "Ready", "True Settled: ");
+        let unread = || Loaded { unread: pods(&["rc-0"]), ..Loaded::default() };
+        check(
+            unread(),
+            "UpdatePending",
+            "False CertificateUnread: two minutes after Secret `certs` was written",
+        );
+        check(unread(), "Ready", "True Settled: ");
+        let refused = Some(("rc-0".into(), "no".into()));
+        let pending = || Loaded { pending: pods(&["rc-0", "rc-1"]), refused: refused.clone(), ..unread() };
+        let text = "True CertificatePending: nodes do not present the certificate in Secret `certs` yet: rc-0, rc-1; ";
+        check(pending(), "UpdatePending", text);
+        check(pending(), "Ready", "False CertificatePending: ");
+        assert_eq!(pending().problem(), None, "its files may be old");
+        let problem = Loaded { unread: vec![], ..pending() }.problem().unwrap();
+        assert_eq!(problem.reason(), "CertificateUnusable");
     }
 
     /// Each is reported once, when the reason of UpdatePending changes.
@@ -926,7 +1010,7 @@ mod tests {
     fn a_change_of_the_password() {
         let with = |reason: &str| {
             let mut status = formed("rc-0 a primary");
-            let waits = [PASSWORD_PENDING, OLD_PASSWORD].contains(&reason);
+            let waits = [PASSWORD_PENDING, OLD_PASSWORD, CERTIFICATE_PENDING].contains(&reason);
             status.conditions.push(Condition {
                 type_: "UpdatePending".into(),
                 status: if waits { "True" } else { "False" }.into(),
@@ -946,6 +1030,9 @@ mod tests {
         assert_eq!(events(BOTH_PASSWORDS, BOTH_PASSWORDS), [""; 0]);
         assert_eq!(events(BOTH_PASSWORDS, OLD_PASSWORD), [""; 0]);
         assert_eq!(events(OLD_PASSWORD, "UpToDate"), ["PasswordChanged"]);
+        assert_eq!(events("UpToDate", CERTIFICATE_PENDING), [""; 0]);
+        assert_eq!(events(CERTIFICATE_PENDING, CERTIFICATE_UNREAD), ["CertificateLoaded"]);
+        assert_eq!(events(CERTIFICATE_UNREAD, "UpToDate"), [""; 0]);
         let pods: Vec<_> = (0..7).map(|ordinal| format!("rc-{ordinal}")).collect();
         assert_eq!(names(&pods[..2]), "rc-0, rc-1");
         assert_eq!(names(&pods), "rc-0, rc-1, rc-2, rc-3, rc-4 and 2 more");

@@ -10,6 +10,15 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::v1::RedisClusterSpec;
 use crate::quantity::amount;
 
+/// What is said to a spec that adds TLS to a cluster, or takes it away. New pods would have to take the place of all old ones at
+/// once, data included.
+pub const TLS_FIXED: &str = "spec.tls can be neither added to a cluster nor taken away: create another RedisCluster and move the data";
+
+/// One sentence for each change that is not possible.
+pub fn wrong_changes(old: &RedisClusterSpec, new: &RedisClusterSpec) -> Vec<String> {
+    if old.tls.is_some() == new.tls.is_some() { vec![] } else { vec![TLS_FIXED.into()] }
+}
+
 /// One sentence for each wrong value, beginning with its field.
 pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
     let mut wrong = vec![];
@@ -77,6 +86,12 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
         if auth.key == "." || auth.key.starts_with("..") {
             wrong.push(format!("spec.auth.key must be a key that a Secret can have, found `{}`", auth.key));
         }
+    }
+    if let Some(tls) = spec.tls.as_ref().filter(|tls| !is_name(&tls.secret_name)) {
+        wrong.push(format!(
+            "spec.tls.secretName must be a name in lower case letters, digits, `-` and `.`, found `{}`",
+            tls.secret_name
+        ));
     }
     wrong
 }

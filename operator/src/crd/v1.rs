@@ -126,6 +126,10 @@ pub struct RedisClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
 
+    /// Encrypts the connections of clients, of replicas and of the cluster bus. Redis then accepts TLS only, at the same ports. TLS can be neither added to a cluster nor taken away. When it is left out, no connection is encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+
     /// What the operator does when Redis cannot recover by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -262,6 +266,15 @@ pub struct Auth {
     #[serde(default = "default_key")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub key: String,
+}
+
+/// The certificate of all nodes, in a Secret of the cluster's namespace.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tls {
+    /// Name of the Secret; it must be in the namespace of the RedisCluster, and have the keys `tls.crt`, `tls.key` and `ca.crt`, as cert-manager writes them. Nodes load a renewed certificate while they run; another name replaces all pods, one after another.
+    #[schemars(length(min = 1, max = 253))]
+    pub secret_name: String,
 }
 
 /// What the operator last saw of the cluster.

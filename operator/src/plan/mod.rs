@@ -13,7 +13,9 @@ mod topology;
 
 use std::net::IpAddr;
 
-pub use observed::{Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Pod};
+pub use observed::{
+    Fingerprint, Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Pod,
+};
 pub use slots::{SLOTS, Slots};
 pub use topology::{Absence, Member, Topology};
 

@@ -96,6 +96,10 @@ pub struct Pod {
     pub has_password_files: bool,
     /// The passwords of its Redis; `None` if it did not respond.
     pub passwords: Option<Passwords>,
+    /// The certificate that its Redis presents; `None` without TLS, or if it did not respond.
+    pub certificate: Option<Fingerprint>,
+    /// Why the certificate that its Redis presents is not trusted, if that is so.
+    pub certificate_rejected: Option<String>,
     /// The Kubernetes node that it runs on.
     pub host: Option<String>,
     /// The zone of that Kubernetes node.
@@ -123,6 +127,9 @@ impl fmt::Debug for PasswordHash {
         f.write_str("(hidden)")
     }
 }
+
+/// The SHA-256 hash of a certificate.
+pub type Fingerprint = [u8; 32];
 
 /// The passwords of one Redis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

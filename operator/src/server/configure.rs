@@ -48,16 +48,9 @@ pub async fn configure<'a>(
             Ok(Some(run)) => drop(configured.runs.insert(run)),
             Ok(None) => {}
             Err(error) => {
-                let answer = match &error {
-                    CommandError::Failed { command: "CONFIG SET", source }
-                        if source.code() == Some("ERR") =>
-                    {
-                        source.detail().map_or_else(|| source.to_string(), str::to_owned)
-                    }
-                    _ => {
-                        debug!(pod = pod.name, error = chain(&error), "not configured");
-                        continue;
-                    }
+                let Some(answer) = answer(&error) else {
+                    debug!(pod = pod.name, error = chain(&error), "not configured");
+                    continue;
                 };
                 configured.refusal = Some(refusal(pod, directives, answer));
                 return configured;
@@ -65,6 +58,16 @@ pub async fn configure<'a>(
         }
     }
     configured
+}
+
+/// What Redis said, if it refused the values.
+pub(super) fn answer(error: &CommandError) -> Option<String> {
+    match error {
+        CommandError::Failed { command: "CONFIG SET", source } if source.code() == Some("ERR") => {
+            Some(source.detail().map_or_else(|| source.to_string(), str::to_owned))
+        }
+        _ => None,
+    }
 }
 
 async fn give(

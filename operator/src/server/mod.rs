@@ -7,6 +7,7 @@ pub mod configure;
 pub mod observe;
 pub mod parse;
 pub mod passwords;
+pub mod tls;
 
 use std::{
     fmt,
@@ -16,13 +17,20 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo,
-    Pipeline, RedisConnectionInfo, RedisError, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError,
+    aio::MultiplexedConnection,
+};
+use sha2::{Digest, Sha256};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
 };
 
-use sha2::{Digest, Sha256};
-
-use crate::{metrics::Metrics, plan::PasswordHash};
+use self::tls::{ConnectError, Trust};
+use crate::{
+    metrics::Metrics,
+    plan::{Fingerprint, PasswordHash},
+};
 
 /// How long one command may take.
 pub const COMMAND_DEADLINE: Duration = Duration::from_secs(2);
@@ -60,6 +68,8 @@ impl fmt::Debug for Password {
 pub struct Access {
     /// The port that every node listens on.
     pub port: u16,
+    /// Who signs the certificates of nodes; without it there is no TLS.
+    pub trust: Option<Trust>,
     /// The cluster's password.
     pub password: Option<Password>,
     /// The one before it, for nodes that do not accept the new one yet.
@@ -88,6 +98,12 @@ pub enum CommandError {
         /// What Redis said.
         source: Box<RedisError>,
     },
+    /// The node presents a certificate that is not trusted.
+    #[error("the certificate of the node is not trusted")]
+    Untrusted {
+        /// Why not.
+        source: Box<rustls::Error>,
+    },
 }
 
 impl CommandError {
@@ -95,7 +111,7 @@ impl CommandError {
     pub fn message(&self) -> String {
         match self {
             Self::Failed { source, .. } => source.to_string(),
-            Self::TimedOut { .. } => self.to_string(),
+            Self::TimedOut { .. } | Self::Untrusted { .. } => self.to_string(),
         }
     }
 
@@ -106,7 +122,7 @@ impl CommandError {
                 source.kind() == ErrorKind::AuthenticationFailed
                     || ["WRONGPASS", "NOAUTH"].iter().any(|code| source.code() == Some(code))
             }
-            Self::TimedOut { .. } => false,
+            Self::TimedOut { .. } | Self::Untrusted { .. } => false,
         }
     }
 
@@ -114,6 +130,7 @@ impl CommandError {
         match self {
             Self::TimedOut { .. } => "timeout",
             Self::Failed { source, .. } if source.is_io_error() => "connection",
+            Self::Untrusted { .. } => "connection",
             Self::Failed { .. } => "refused",
         }
     }
@@ -124,6 +141,8 @@ impl CommandError {
 pub struct Connection {
     inner: MultiplexedConnection,
     metrics: Arc<Metrics>,
+    /// The certificate that the node presented.
+    certificate: Option<Fingerprint>,
 }
 
 impl Access {
@@ -141,19 +160,45 @@ impl Access {
     }
 
     async fn log_in(&self, ip: IpAddr, password: Option<&Password>) -> Result<Connection, CommandError> {
-        let failed = |source| CommandError::Failed { command: "CONNECT", source: Box::new(source) };
         let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
         if let Some(password) = password {
             settings = settings.set_password(password.reveal());
         }
-        let info = ConnectionAddr::Tcp(ip.to_string(), self.port).into_connection_info().map_err(failed)?;
-        let client = Client::open(info.set_redis_settings(settings)).map_err(failed)?;
         // Each command has a deadline of its own; the client's half a second would break off WAIT and MIGRATE.
         let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
-        let connecting = client.get_multiplexed_async_connection_with_config(&config);
-        let inner = timed(&self.metrics, "CONNECT", COMMAND_DEADLINE, connecting).await?;
-        Ok(Connection { inner, metrics: self.metrics.clone() })
+        let connecting = async {
+            let stream = TcpStream::connect((ip, self.port)).await?;
+            stream.set_nodelay(true)?;
+            let Some(trust) = &self.trust else {
+                return Ok(Ok((open(&settings, stream, config).await?, None)));
+            };
+            let stream = match trust.connect(ip, stream).await {
+                Ok(stream) => stream,
+                Err(ConnectError::Io(error)) => return Err(error.into()),
+                Err(ConnectError::Untrusted(error)) => return Ok(Err(error)),
+            };
+            let certificate = tls::presented(&stream);
+            Ok(Ok((open(&settings, stream, config).await?, certificate)))
+        };
+        let connected = timed(&self.metrics, "CONNECT", COMMAND_DEADLINE, connecting).await?;
+        let (inner, certificate) =
+            connected.map_err(|source| CommandError::Untrusted { source: Box::new(source) })?;
+        Ok(Connection { inner, metrics: self.metrics.clone(), certificate })
     }
+}
+
+/// Logs in. A task reads and writes for as long as there is a copy of the connection.
+async fn open<S>(
+    settings: &RedisConnectionInfo,
+    stream: S,
+    config: AsyncConnectionConfig,
+) -> Result<MultiplexedConnection, RedisError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (connection, driver) = MultiplexedConnection::new_with_config(settings, stream, config).await?;
+    tokio::spawn(driver);
+    Ok(connection)
 }
 
 impl Connection {

@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::{Access, COMMAND_DEADLINE, CommandError, act::Permit, parse, passwords};
 use crate::{
-    plan::{Node, NodeId, Passwords, Pod},
+    plan::{Fingerprint, Node, NodeId, Passwords, Pod},
     telemetry::chain,
 };
 
@@ -45,10 +45,12 @@ pub async fn observe(
         .collect();
     let seen: Vec<_> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
     for (index, seen) in seen {
-        pods[index].password_rejected = matches!(seen, Seen::PasswordRejected);
-        (pods[index].redis, pods[index].passwords) = match seen {
-            Seen::Node(node, passwords) => (Some(*node), passwords),
-            _ => (None, None),
+        let pod = &mut pods[index];
+        pod.password_rejected = matches!(seen, Seen::PasswordRejected);
+        (pod.redis, pod.passwords, pod.certificate, pod.certificate_rejected) = match seen {
+            Seen::Node(node, passwords, certificate) => (Some(*node), passwords, certificate, None),
+            Seen::Untrusted(why) => (None, None, None, Some(why)),
+            Seen::PasswordRejected | Seen::NoAnswer => (None, None, None, None),
         };
     }
     open_keys(access, permit, pods).await
@@ -56,29 +58,27 @@ pub async fn observe(
 
 /// What became of the questions to one node.
 enum Seen {
-    Node(Box<Node>, Option<Passwords>),
+    Node(Box<Node>, Option<Passwords>, Option<Fingerprint>),
     PasswordRejected,
+    Untrusted(String),
     NoAnswer,
 }
 
 async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>) -> Seen {
     match try_see(access, permit, ip).await {
-        Ok(seen) => seen.map_or(Seen::NoAnswer, |(node, passwords)| Seen::Node(Box::new(node), passwords)),
+        Ok(seen) => seen.unwrap_or(Seen::NoAnswer),
         Err(error) => {
             debug!(pod, error = chain(&error), "no answer");
             match error {
                 SeeError::Command(error) if error.is_password_rejected() => Seen::PasswordRejected,
+                SeeError::Command(CommandError::Untrusted { source }) => Seen::Untrusted(source.to_string()),
                 _ => Seen::NoAnswer,
             }
         }
     }
 }
 
-async fn try_see(
-    access: &Access,
-    permit: &dyn Permit,
-    ip: Option<IpAddr>,
-) -> Result<Option<(Node, Option<Passwords>)>, SeeError> {
+async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Result<Option<Seen>, SeeError> {
     let Some(ip) = ip else { return Ok(None) };
     let mut connection = access.connect(ip).await?;
     if !permit.holds_for(COMMAND_DEADLINE) {
@@ -100,7 +100,8 @@ async fn try_see(
     let (nodes, cluster, info, keys, user, replicates_with): (String, String, String, u64, Value, Value) =
         connection.send_all("OBSERVE", &questions).await?;
     let node = parse::node(&nodes, &cluster, &info, keys)?;
-    Ok(Some((node, passwords::parse(user, replicates_with))))
+    let passwords = passwords::parse(user, replicates_with);
+    Ok(Some(Seen::Node(Box::new(node), passwords, connection.certificate)))
 }
 
 async fn open_keys(

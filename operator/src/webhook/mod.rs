@@ -24,7 +24,11 @@ use kube::{
 use serde_json::Value;
 
 use crate::{
-    crd::{check::wrong_values, convert::convert, v1::RedisClusterSpec},
+    crd::{
+        check::{wrong_changes, wrong_values},
+        convert::convert,
+        v1::RedisClusterSpec,
+    },
     metrics::Metrics,
 };
 
@@ -137,13 +141,13 @@ async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) ->
 
 /// The wrong values that were not there before: whoever changes something else is not kept from it.
 fn newly_wrong(spec: &Value, old: &Value) -> Vec<String> {
-    let wrong = |spec: &Value| {
-        serde_json::from_value::<RedisClusterSpec>(spec.clone())
-            .map(|spec| wrong_values(&spec))
-            .unwrap_or_default()
-    };
-    let before = wrong(old);
-    wrong(spec).into_iter().filter(|sentence| !before.contains(sentence)).collect()
+    let typed = |spec: &Value| serde_json::from_value::<RedisClusterSpec>(spec.clone()).ok();
+    let (spec, old) = (typed(spec), typed(old));
+    let before = old.as_ref().map(wrong_values).unwrap_or_default();
+    let mut wrong = spec.as_ref().map(wrong_values).unwrap_or_default();
+    wrong.retain(|sentence| !before.contains(sentence));
+    wrong.extend(old.zip(spec).into_iter().flat_map(|(old, spec)| wrong_changes(&old, &spec)));
+    wrong
 }
 
 fn warnings(spec: &Value) -> Option<Vec<String>> {
@@ -165,6 +169,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::crd::check::TLS_FIXED;
 
     fn ask(objects: Value, version: &str) -> Value {
         let review = json!({
@@ -202,6 +207,12 @@ mod tests {
         assert!(sentence[0].starts_with("spec.image must be an image reference"), "{sentence:?}");
         assert_eq!(newly_wrong(&spec("Redis:7", 5), &spec("Redis:7", 3)), [""; 0]);
         assert_eq!(newly_wrong(&spec("Redis:7", 3), &spec("redis:7", 3)).len(), 1);
+        let with = |tls: Value| json!({"size": 3, "tls": tls});
+        let secret = |name: &str| json!({"secretName": name});
+        assert_eq!(newly_wrong(&with(secret("a")), &Value::Null), [""; 0]);
+        assert_eq!(newly_wrong(&with(secret("a")), &with(secret("b"))), [""; 0]);
+        assert_eq!(newly_wrong(&with(secret("a")), &with(Value::Null)), [TLS_FIXED]);
+        assert_eq!(newly_wrong(&with(Value::Null), &with(secret("a"))), [TLS_FIXED]);
         // The older version has other fields.
         assert_eq!(newly_wrong(&json!({"size": 3, "unknown": 1}), &Value::Null), [""; 0]);
     }

@@ -153,6 +153,7 @@ pub(crate) async fn live_configuration(client: Client, kubeconfig: std::path::Pa
     let first = all().await[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
     let access = Access {
         port: children::PORT,
+        trust: None,
         password: Some(Password::new(password.clone())),
         previous: None,
         metrics: Arc::new(Metrics::default()),
@@ -304,7 +305,7 @@ pub(crate) async fn rotated_password(client: Client, kubeconfig: std::path::Path
             let ip = pod.status.unwrap().pod_ip.unwrap().parse().unwrap();
             let password = Some(Password::new(password.into()));
             let metrics = Arc::new(Metrics::default());
-            let access = Access { port: children::PORT, password, previous: None, metrics };
+            let access = Access { port: children::PORT, trust: None, password, previous: None, metrics };
             accepts.insert(access.connect(ip).await.is_ok());
         }
         accepts

@@ -178,7 +178,13 @@ impl Moving {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), "away");
         let password = secrets.get("rc-auth").await.unwrap().data.unwrap()["password"].0.clone();
         let password = Some(Password::new(String::from_utf8(password).unwrap()));
-        let access = Access { port: PORT, password, previous: None, metrics: Arc::new(Metrics::default()) };
+        let access = Access {
+            port: PORT,
+            trust: None,
+            password,
+            previous: None,
+            metrics: Arc::new(Metrics::default()),
+        };
         let first = ips(&client).await[0];
         let mut values = ClusterClient::new(access.clone(), first);
         for number in 0..VALUES {

@@ -198,6 +198,7 @@ pub(crate) async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf)
     let first = before[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
     let access = Access {
         port: children::PORT,
+        trust: None,
         password: Some(Password::new(secret_of(&client, "volumes").await)),
         previous: None,
         metrics: Arc::new(Metrics::default()),

@@ -108,6 +108,7 @@ impl Servers {
             promotions: Promotions::new(Instant::now()),
             access: Access {
                 port: PORT,
+                trust: None,
                 password: Some(Password::new(PASSWORD.into())),
                 previous: None,
                 metrics: Arc::new(Metrics::default()),
