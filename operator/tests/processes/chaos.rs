@@ -20,10 +20,12 @@ use redis_operator::{
 };
 
 use crate::{
-    A_WHILE, Mortal, faults, formed, passwords,
+    A_WHILE, Mortal,
+    authority::Authority,
+    faults, formed, passwords,
     servers::Servers,
     support::Part,
-    trial_with,
+    tls, trial_with,
     writer::{ClusterClient, Writer, Written},
 };
 
@@ -43,6 +45,8 @@ struct Case {
     written: bool,
     /// Whether nodes are cut off.
     partition: bool,
+    /// Whether connections are encrypted.
+    tls: bool,
     loses: Loses,
 }
 
@@ -62,8 +66,8 @@ impl Case {
         shape: (u32, u32),
         fault: for<'a> fn(&'a mut Chaos) -> Fault<'a>,
     ) -> Self {
-        let (persistent, short, written, partition) = (false, false, true, false);
-        Self { name, shape, fault, persistent, short, written, partition, loses: Loses::Nothing }
+        let (persistent, short, written, partition, tls) = (false, false, true, false, false);
+        Self { name, shape, fault, persistent, short, written, partition, tls, loses: Loses::Nothing }
     }
 
     const fn on_volumes(self) -> Self {
@@ -82,6 +86,10 @@ impl Case {
         Self { partition: true, ..self }
     }
 
+    const fn with_tls(self) -> Self {
+        Self { tls: true, ..self }
+    }
+
     const fn losing(self, loses: Loses) -> Self {
         Self { loses, ..self }
     }
@@ -92,10 +100,12 @@ pub(crate) type Fault<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 /// A cluster to which something happens.
 pub(crate) struct Chaos {
     pub(crate) servers: Servers,
+    /// Who signed the certificate of its nodes, if they have TLS.
+    pub(crate) authority: Option<Authority>,
     random: u64,
 }
 
-static CASES: [Case; 37] = [
+static CASES: [Case; 38] = [
     Case::of("3 nodes become 5", (3, 0), faults::grows),
     Case::of("5 nodes become 3", (5, 0), faults::shrinks),
     Case::of("5 nodes become 3, then 4 halfway", (5, 0), faults::changes_its_mind),
@@ -163,6 +173,13 @@ static CASES: [Case; 37] = [
     )
     .short()
     .losing(Loses::WritesOfTheMoment),
+    Case::of(
+        "a certificate is renewed, the operator dies again and again, and a primary is lost",
+        (6, 1),
+        faults::certificate_renewed,
+    )
+    .with_tls()
+    .losing(Loses::WritesOfTheMoment),
     Case::of("a key is too large to migrate", (3, 0), faults::large_key),
     Case::of("a clone of the volumes starts beside the original", (3, 0), faults::cloned).on_volumes(),
     Case::of("a clone starts in the middle of 5 to 3", (5, 0), faults::cloned_while_draining).on_volumes(),
@@ -199,7 +216,13 @@ pub(crate) fn key(number: u32) -> String {
 
 #[expect(clippy::print_stdout, reason = "`make chaos` prints a table")]
 async fn run(case: &'static Case, seed: u64, prints: bool) {
-    let servers = formed(case.shape.0, case.shape.1, case.persistent).await;
+    let (size, replicas) = case.shape;
+    let (servers, authority) = if case.tls {
+        let (servers, authority) = tls::formed(size, replicas, case.persistent).await;
+        (servers, Some(authority))
+    } else {
+        (formed(size, replicas, case.persistent).await, None)
+    };
     let first = servers.ip(0);
     let mut client = ClusterClient::new(servers.access.clone(), first);
     let expected: BTreeMap<String, String> =
@@ -214,7 +237,7 @@ async fn run(case: &'static Case, seed: u64, prints: bool) {
     let next = Some(Password::new(passwords::NEXT.into()));
     let access = Access { previous: next, ..servers.access.clone() };
     let writer = case.written.then(|| Writer::start(access, first, 100));
-    let mut chaos = Chaos { servers, random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+    let mut chaos = Chaos { servers, authority, random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
     let pause = chaos.random(500);
     tokio::time::sleep(Duration::from_millis(pause)).await;
 

@@ -20,7 +20,7 @@ use crate::{
     network::{self, LocalClient},
     next_move, pass_an_address_on, passwords,
     servers::{NODE_TIMEOUT, PASSWORD, Servers},
-    signal, tag_of,
+    signal, tag_of, tls,
     writer::ClusterClient,
 };
 
@@ -57,6 +57,22 @@ pub(crate) fn password_rotates(chaos: &mut Chaos) -> Fault<'_> {
         chaos.servers.write_secret(passwords::NEXT, None);
         chaos.reconcile_with_deaths(3).await;
         chaos.servers.rotate_until(&Rotation::None).await;
+    })
+}
+
+/// Half of the nodes have the files of the new certificate when the operator first dies.
+pub(crate) fn certificate_renewed(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        let authority = chaos.authority.as_ref().unwrap();
+        chaos.servers.write_certificate(&authority.pem, &authority.sign("second"));
+        for ordinal in [0, 1, 2] {
+            chaos.servers.refresh_files(ordinal);
+        }
+        chaos.reconcile_with_deaths(3).await;
+        let primary = chaos.a_primary().await;
+        chaos.servers.replace(primary);
+        chaos.reconcile_with_deaths(3).await;
+        tls::load(&mut chaos.servers).await;
     })
 }
 

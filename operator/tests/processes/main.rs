@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../support/authority.rs"]
+mod authority;
 mod chaos;
 mod configuration;
 mod faults;
@@ -14,6 +16,7 @@ mod servers;
 mod signal;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
+mod tls;
 mod writer;
 
 use std::{
@@ -72,6 +75,12 @@ fn main() {
             passwords::changed_without_the_previous_one,
         ),
         trial("probes_and_the_last_script_use_the_passwords_of_the_files", passwords::scripts_use_files),
+        trial("a_cluster_with_tls_scales_and_fails_over", tls::scales_and_fails_over),
+        trial("a_certificate_is_renewed_while_clients_write", tls::renewed_while_clients_write),
+        trial("a_new_ca_replaces_the_old_one", tls::new_authority),
+        trial("an_expired_certificate_can_be_renewed", tls::expired),
+        trial("nodes_with_the_certificate_of_another_ca_are_named", tls::of_another_authority),
+        trial("probes_and_the_last_script_use_tls", tls::scripts),
     ];
     trials.extend(chaos::trials(no_network));
     support::run(&Arguments::from_args(), trials).exit();

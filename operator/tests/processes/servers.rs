@@ -5,7 +5,7 @@ use std::{
     fs,
     io::Write,
     net::{IpAddr, Ipv4Addr},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
         Arc,
@@ -14,11 +14,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::Secret,
+    apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time},
+    jiff::Timestamp,
+};
 use redis_operator::{
     controller::{
-        children::{Defaults, config_map},
+        children::{self, Defaults, config_map},
         passwords::Rotation,
         promotions::Promotions,
+        tls,
     },
     crd::RedisCluster,
     metrics::Metrics,
@@ -86,6 +93,12 @@ pub(crate) struct Servers {
     pub(crate) secret: (String, Option<String>),
     /// Whether passwords that are not in the Secret may be removed; `None` where passwords are left alone.
     pub(crate) removal: Option<bool>,
+    /// What the Secret of `spec.tls` has, for nodes with TLS.
+    pub(crate) certificate: Option<Secret>,
+    /// The nodes that have loaded it.
+    loads: tls::Loads,
+    /// How far nodes were with it at the last look.
+    pub(crate) loaded: tls::Loaded,
     /// The template whose pods cannot start.
     pub(crate) broken: Option<u32>,
     promotions: Promotions,
@@ -104,6 +117,9 @@ impl Servers {
             template: 0,
             secret: (PASSWORD.into(), None),
             removal: None,
+            certificate: None,
+            loads: tls::Loads::default(),
+            loaded: tls::Loaded::default(),
             broken: None,
             promotions: Promotions::new(Instant::now()),
             access: Access {
@@ -135,6 +151,53 @@ impl Servers {
         self.secret = (password.into(), previous.map(str::to_owned));
         (self.access.password, self.access.previous) = (Some(word(password)), previous.map(word));
         self.removal.get_or_insert(true);
+    }
+
+    /// Writes the Secret with a certificate and its key, which the operator and new processes read. Files of running nodes stay.
+    pub(crate) fn write_certificate(&mut self, authorities: &str, [certificate, key]: &[String; 2]) {
+        let data = [("ca.crt", authorities), ("tls.crt", certificate), ("tls.key", key)];
+        let bytes = |(key, text): (&str, &str)| (key.to_owned(), ByteString(text.into()));
+        let mut secret = Secret { data: Some(data.map(bytes).into()), ..Secret::default() };
+        secret.metadata.name = Some("rc-tls".into());
+        let now = Some(Time(Timestamp::now()));
+        secret.metadata.managed_fields =
+            Some(vec![ManagedFieldsEntry { time: now, ..ManagedFieldsEntry::default() }]);
+        self.access.trust = self.read_certificate(&secret).trust.or(self.access.trust.take());
+        self.certificate = Some(secret);
+    }
+
+    fn read_certificate(&self, secret: &Secret) -> tls::Certificate {
+        tls::Certificate::of(secret, Timestamp::now())
+    }
+
+    /// Two minutes pass, after which the Secret is in all files.
+    pub(crate) fn age_certificate(&mut self) {
+        let secret = self.certificate.as_mut().unwrap();
+        let before = Timestamp::now() - Duration::from_secs(130);
+        secret.metadata.managed_fields.as_mut().unwrap()[0].time = Some(Time(before));
+    }
+
+    /// Brings the Secret into the files of a node, as the kubelet does.
+    pub(crate) fn refresh_files(&self, ordinal: u32) {
+        let Some(secret) = &self.certificate else { return };
+        let dir = self.tls_dir(ordinal);
+        fs::create_dir_all(&dir).unwrap();
+        for (key, value) in secret.data.iter().flatten() {
+            fs::write(dir.join(key), &value.0).unwrap();
+        }
+    }
+
+    /// Where a node has its certificate, if it has TLS.
+    fn tls_dir(&self, ordinal: u32) -> PathBuf {
+        self.dir.path().join(format!("tls-{ordinal}"))
+    }
+
+    /// Starts redis-server.
+    fn launch(&self, ordinal: u32, ip: IpAddr) -> Child {
+        self.refresh_files(ordinal);
+        let dir = self.dir.path().join(ordinal.to_string());
+        let tls = self.certificate.is_some().then(|| self.tls_dir(ordinal));
+        launch(&dir, ip, &format!("rc-{ordinal}"), self.persistent, &self.secret, tls.as_deref())
     }
 
     /// How far nodes are with a change of the password.
@@ -224,7 +287,8 @@ impl Servers {
             fs::write(dir.join("passwords").join(file), text).unwrap();
         }
         let (persistent, password) = (self.persistent, password.to_owned());
-        let run = move || script_output(name, &dir, ip, persistent, &password);
+        let tls = self.certificate.is_some().then(|| self.tls_dir(ordinal));
+        let run = move || script_output(name, &dir, ip, persistent, &password, tls.as_deref());
         tokio::task::spawn_blocking(run).await.unwrap().status.success()
     }
 
@@ -255,9 +319,9 @@ impl Servers {
 
     /// Starts the server of a pod again, where it was.
     pub(crate) fn start_container(&mut self, ordinal: u32) {
-        let dir = self.dir.path().join(ordinal.to_string());
-        let server = self.servers.get_mut(&ordinal).unwrap();
-        server.process = launch(&dir, server.ip, &format!("rc-{ordinal}"), self.persistent, &self.secret);
+        let ip = self.ip(ordinal);
+        let process = self.launch(ordinal, ip);
+        self.servers.get_mut(&ordinal).unwrap().process = process;
         self.unready.remove(&ordinal);
     }
 
@@ -269,14 +333,13 @@ impl Servers {
 
     pub(crate) fn start_at(&mut self, ordinal: u32, ip: IpAddr) {
         self.started += 1;
-        let dir = self.dir.path().join(ordinal.to_string());
         let template = self.template;
         let process = if self.broken == Some(template) {
             self.unready.insert(ordinal);
             Command::new("true").spawn().unwrap()
         } else {
             self.unready.remove(&ordinal);
-            launch(&dir, ip, &format!("rc-{ordinal}"), self.persistent, &self.secret)
+            self.launch(ordinal, ip)
         };
         self.servers.insert(ordinal, Server { uid: self.started, ip, template, process });
     }
@@ -291,7 +354,7 @@ impl Servers {
     }
 
     /// Deletes a pod, as Kubernetes does, and makes another: with its data where there is a volume.
-    fn restart(&mut self, ordinal: u32) {
+    pub(crate) fn restart(&mut self, ordinal: u32) {
         self.terminate(ordinal);
         if !self.persistent {
             self.lose_volume(ordinal);
@@ -368,6 +431,11 @@ impl Servers {
         if let Some(removal) = self.removal {
             let allowed = Allowed { all_known: observed.pods.len() >= self.replicas as usize, removal };
             passwords::change(&self.access, permit, &mut observed.pods, allowed).await;
+        }
+        if let Some(secret) = &self.certificate {
+            let certificate = self.read_certificate(secret);
+            let pods = &observed.pods;
+            self.loaded = tls::load(&self.access, permit, &certificate, &mut self.loads, pods, true).await;
         }
         // The controller measures how long something has been so.
         let lasts = |since: &mut Option<Instant>, holds: bool| {
@@ -468,14 +536,25 @@ fn launch(
     name: &str,
     persistent: bool,
     (password, previous): &(String, Option<String>),
+    tls: Option<&Path>,
 ) -> Child {
     fs::create_dir_all(dir).unwrap();
     let save = if persistent { "appendonly yes\nappendfsync everysec" } else { "save \"\"\nappendonly no" };
     let user = previous.as_ref().map_or_else(String::new, |previous| {
         format!("user default on ~* &* +@all \">{password}\" \">{previous}\"\n")
     });
+    let port = tls.map_or_else(
+        || format!("port {PORT}\n"),
+        |tls| {
+            let conf = made("redis.conf", dir, persistent, Some(tls));
+            let is_tls =
+                |line: &&str| ["port", "tls-", "cluster-pref"].iter().any(|word| line.starts_with(word));
+            let lines = conf.lines().filter(is_tls).map(|line| format!("{line}\n")).collect::<String>();
+            lines.replace(&format!("tls-port {}", children::PORT), &format!("tls-port {PORT}"))
+        },
+    );
     let config = format!(
-        "port {PORT}\nbind {ip}\nbind-source-addr {ip}\ndir {}\n{save}\nrequirepass \"{password}\"\nmasterauth \"{password}\"\n{user}\
+        "{port}bind {ip}\nbind-source-addr {ip}\ndir {}\n{save}\nrequirepass \"{password}\"\nmasterauth \"{password}\"\n{user}\
          cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {}\ncluster-announce-ip {ip}\n\
          replica-announce-ip {ip}\n\
          cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
@@ -504,11 +583,12 @@ fn launch(
 
 /// Runs a script that the operator gives its pods, where `dir` is the volume. Redis itself is not started.
 fn run_script(name: &str, dir: &Path, ip: IpAddr, persistent: bool) {
-    let output = script_output(name, dir, ip, persistent, PASSWORD);
+    let output = script_output(name, dir, ip, persistent, PASSWORD, None);
     assert!(output.status.success(), "{name}: {output:?}");
 }
 
-fn script_output(name: &str, dir: &Path, ip: IpAddr, persistent: bool, password: &str) -> Output {
+/// A file of the ConfigMap. Certificates are in the directory `tls`, for nodes with TLS.
+fn made(name: &str, dir: &Path, persistent: bool, tls: Option<&Path>) -> String {
     let mut object = serde_json::json!({
         "apiVersion": "cache.example.com/v1", "kind": "RedisCluster",
         "metadata": {"name": "rc", "namespace": "ns", "uid": dir},
@@ -517,18 +597,35 @@ fn script_output(name: &str, dir: &Path, ip: IpAddr, persistent: bool, password:
     if persistent {
         object["spec"]["storage"] = serde_json::json!({"size": "1Gi"});
     }
+    if tls.is_some() {
+        object["spec"]["tls"] = serde_json::json!({"secretName": "rc-tls"});
+    }
     let cluster: RedisCluster = serde_json::from_value(object).unwrap();
     let node_timeout_ms = u32::try_from(NODE_TIMEOUT.as_millis()).unwrap();
     let defaults = Defaults { node_timeout_ms, ..Defaults::default() };
-    let script = config_map(&cluster, &defaults, None, true).data.unwrap()[name].clone();
+    let file = config_map(&cluster, &defaults, None, true).data.unwrap()[name].clone();
+    file.replace("/etc/redis-tls", &tls.unwrap_or(Path::new("/nowhere")).display().to_string())
+}
+
+fn script_output(
+    name: &str,
+    dir: &Path,
+    ip: IpAddr,
+    persistent: bool,
+    password: &str,
+    tls: Option<&Path>,
+) -> Output {
+    let script = made(name, dir, persistent, tls);
     let place = dir.display().to_string();
     let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
     let script = script.replace("exec redis-server", "exec true");
     // Every server here has a port of its own making; in a pod all have the default one.
-    let mut script = script.replace("redis-cli -h", &format!("redis-cli -p {PORT} -h"));
-    for command in ["ping", "role"] {
-        script = script
-            .replace(&format!("redis-cli {command}"), &format!("redis-cli -h {ip} -p {PORT} {command}"));
+    let mut script = script.replace("redis-cli ", &format!("redis-cli -p {PORT} "));
+    for (own, command) in
+        [("", "ping"), ("", "role"), ("--tls --insecure ", "ping"), ("--tls --insecure ", "role")]
+    {
+        let here = format!("redis-cli -p {PORT} {own}");
+        script = script.replace(&format!("{here}{command}"), &format!("{here}-h {ip} {command}"));
     }
     script = script.replace("/etc/redis-passwords", &format!("{place}/passwords"));
     Command::new("sh")

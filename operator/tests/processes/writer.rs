@@ -86,7 +86,11 @@ impl ClusterClient {
             match (source.code(), source.redirect_node()) {
                 (Some(code @ ("MOVED" | "ASK")), Some((address, _))) if tries < 20 => {
                     asking = code == "ASK";
-                    let ip = address.rsplit_once(':').unwrap().0.parse().unwrap();
+                    let host = address.rsplit_once(':').unwrap().0;
+                    let ip = match host.parse() {
+                        Ok(ip) => ip,
+                        Err(_) => address_of(&mut connection, host).await?,
+                    };
                     self.places.insert(key.into(), ip);
                 }
                 _ => {
@@ -99,6 +103,15 @@ impl ClusterClient {
             }
         }
     }
+}
+
+/// The address of a node that is known by its name, as DNS would have it.
+async fn address_of(connection: &mut Connection, name: &str) -> Result<IpAddr, CommandError> {
+    let table: String = connection.send("NODES", cmd("CLUSTER").arg("NODES")).await?;
+    let addresses = table.lines().filter_map(|line| line.split(' ').nth(1)?.split_once(','));
+    let mut named = addresses.filter(|(_, other)| *other == name);
+    let (address, _) = named.next().unwrap_or_else(|| panic!("no node has the name {name}: {table}"));
+    Ok(address.rsplit_once(':').unwrap().0.parse().unwrap())
 }
 
 static WRITERS: AtomicU64 = AtomicU64::new(0);
