@@ -8,6 +8,8 @@
 
 #[path = "../../../tests/support/apiserver.rs"]
 mod api;
+#[path = "../support/authority.rs"]
+mod authority;
 mod bench;
 mod changes;
 #[path = "../../../tests/support/client.rs"]
@@ -21,6 +23,7 @@ mod replica;
 mod signal;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
+mod tls;
 mod volumes;
 #[path = "../processes/writer.rs"]
 mod writer;
@@ -108,6 +111,9 @@ fn main() {
         }),
         trial("volumes_grow_without_losing_a_pod_and_a_class_that_cannot_is_named", &redis, |world| {
             world.run(volumes::volumes_grow)
+        }),
+        trial("a_certificate_is_renewed_without_replacing_pods_and_a_wrong_one_is_named", &redis, |world| {
+            world.run(tls::certificate)
         }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
@@ -394,6 +400,11 @@ async fn wrong_values(client: Client, _: std::path::PathBuf) {
             "spec.auth.secretName in body should be at least 1 chars long",
         ),
         (with("auth", json!({"secretName": "a", "key": "a b"})), "spec.auth.key in body should match"),
+        (with("tls", json!({})), "spec.tls.secretName: Required value"),
+        (
+            with("tls", json!({"secretName": ""})),
+            "spec.tls.secretName in body should be at least 1 chars long",
+        ),
         (
             with("recovery", json!({"quorumLoss": "Maybe"})),
             "spec.recovery.quorumLoss: Unsupported value: \"Maybe\"",

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use futures_util::{StreamExt, stream};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     core::v1::{ConfigMap, Pod, Secret},
@@ -37,6 +38,8 @@ pub(crate) struct RedisSettings {
     pub(crate) redis_conf: String,
     pub(crate) password: String,
     pub(crate) previous: Option<String>,
+    /// The files of the certificate, for nodes with TLS.
+    pub(crate) certificate: BTreeMap<String, ByteString>,
 }
 
 /// The pods of one namespace.
@@ -182,6 +185,12 @@ impl Node {
             let value = secret.data.as_ref()?.get(key)?;
             Some(String::from_utf8(value.0.clone()).unwrap())
         };
+        let volumes = set.spec.as_ref().unwrap().template.spec.as_ref().unwrap().volumes.clone();
+        let mounted = volumes.unwrap_or_default().into_iter().find(|volume| volume.name == "tls");
+        let certificate = match mounted.and_then(|volume| volume.secret?.secret_name) {
+            Some(name) => self.api::<Secret>().get(&name).await.unwrap().data.unwrap(),
+            None => BTreeMap::new(),
+        };
         let settings = RedisSettings {
             pod: pod.clone(),
             ordinal,
@@ -189,6 +198,7 @@ impl Node {
             redis_conf: config.data.unwrap()["redis.conf"].clone(),
             password: word("password").unwrap(),
             previous: word("previousPassword"),
+            certificate,
         };
         let scheduled = !self.unschedulable.contains(&pod);
         let template = &set.spec.as_ref().unwrap().template;
@@ -282,6 +292,8 @@ impl Runtime for RealRedis {
         let dir = self.0.path().join(settings.ip.to_string());
         fs::create_dir(&dir).unwrap();
         let conf = settings.redis_conf.replace("dir /data", &format!("dir {}", dir.display()));
+        let conf = conf.replace("/etc/redis-tls", &dir.display().to_string());
+        write_files(&dir, &settings.certificate);
         let RedisSettings { ip, pod, password, previous, .. } = settings;
         let user = previous.as_ref().map_or_else(String::new, |previous| {
             format!("user default on ~* &* +@all \">{password}\" \">{previous}\"\n")
@@ -298,6 +310,13 @@ impl Runtime for RealRedis {
         let server = Server(child);
         wait(&dir, *ip);
         Box::new(server)
+    }
+}
+
+/// Brings a Secret into the files of a pod, as the kubelet does.
+pub(crate) fn write_files(dir: &Path, secret: &BTreeMap<String, ByteString>) {
+    for (key, value) in secret {
+        fs::write(dir.join(key), &value.0).unwrap();
     }
 }
 
