@@ -196,9 +196,13 @@ fn releases_only_add() {
       ClusterRole gives up get pods
       ClusterRole gives up get persistentvolumeclaims
     0.6.0
+      .spec.hibernated
       .spec.pods
       .spec.tls
       .spec.update
+      .status.phase Hibernating
+      .status.phase Hibernated
+      .status.phase Waking
     ");
 }
 

@@ -287,7 +287,7 @@ case \"$(redis-cli ping 2>&1)\" in *PONG* | *NOAUTH* | *LOADING* | *MASTERDOWN*)
 ";
 
 /// Before a primary stops, its best replica takes over: Redis does not do that by itself, and its slots would have no owner
-/// until it is marked as failed.
+/// until it is marked as failed. Where all pods are about to stop, the operator has said so, and nobody takes over.
 const STOP: &str = "\
 REDISCLI_AUTH=$(passwords | while IFS= read -r word; do
   if [ \"$(REDISCLI_AUTH=$word redis-cli ping 2>/dev/null </dev/null)\" = PONG ]; then
@@ -296,6 +296,7 @@ REDISCLI_AUTH=$(passwords | while IFS= read -r word; do
   fi
 done)
 export REDISCLI_AUTH
+case \"$(redis-cli config get cluster-replica-no-failover 2>/dev/null)\" in *yes*) exit 0 ;; esac
 redis-cli role > /run/redis/role 2>/dev/null || exit 0
 best=
 top=-1

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PropagationPolicy},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
 };
 use serde_json::json;
 use tracing::info;
@@ -13,6 +13,7 @@ use tracing::info;
 use super::{
     children::{self, DRAINED_ANNOTATION},
     error::{ReconcileError, call},
+    hibernate::keeps_volumes,
     preconditions::exactly,
     reconciler::Reconciler,
     volumes::{CannotGrow, Volumes, volumes},
@@ -22,11 +23,24 @@ use crate::plan::{Plan, Topology};
 impl Reconciler<'_> {
     /// How the volumes of the pods compare with the spec.
     pub(super) fn volumes(&self, set: &StatefulSet) -> Volumes {
-        let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
-        let used = |ordinal: u32| i64::from(ordinal) < replicas.into();
-        let claims: Vec<_> =
-            self.claims().filter(|(ordinal, _)| used(*ordinal)).map(|(_, claim)| claim).collect();
+        let claims = self.used_claims(set);
         volumes(self.cluster, set, claims.iter().map(|claim| &**claim))
+    }
+
+    /// Whether Kubernetes keeps the volumes of pods that are scaled away, as far as watches have it.
+    pub(super) fn seems_to_keep_volumes(&self, set: &StatefulSet) -> bool {
+        let claims = self.used_claims(set);
+        keeps_volumes(set, claims.iter().map(|claim| &**claim))
+    }
+
+    /// The same by what the API server has now, also of claims without the label.
+    pub(super) async fn keeps_volumes(&self, set: &StatefulSet) -> Result<bool, ReconcileError> {
+        let claims: Api<PersistentVolumeClaim> = self.scope.api(self.key);
+        let (parameters, leadership) = (ListParams::default(), &self.scope.context.leadership);
+        let all = call("list", "PersistentVolumeClaim", claims.list(&parameters), leadership).await?;
+        let used =
+            |claim: &&PersistentVolumeClaim| self.ordinal(claim).is_some_and(|ordinal| is_used(set, ordinal));
+        Ok(keeps_volumes(set, all.iter().filter(used)))
     }
 
     /// Lets the claims of pods grow, and then makes the StatefulSet anew, for those of later pods.
@@ -77,15 +91,23 @@ impl Reconciler<'_> {
         Ok(None)
     }
 
+    /// The claims of the pods that the StatefulSet has.
+    fn used_claims(&self, set: &StatefulSet) -> Vec<Arc<PersistentVolumeClaim>> {
+        self.claims().filter(|(ordinal, _)| is_used(set, *ordinal)).map(|(_, claim)| claim).collect()
+    }
+
     /// The PersistentVolumeClaims of this cluster, with the ordinals of their pods.
     fn claims(&self) -> impl Iterator<Item = (u32, Arc<PersistentVolumeClaim>)> {
-        let prefix = children::claim_name(&self.key.1, 0);
-        let prefix = prefix.trim_end_matches('0').to_owned();
         let claims = self.scope.caches.claims.state().into_iter();
-        let namespace = self.key.0.clone();
         claims
-            .filter(move |claim| claim.namespace().as_deref() == Some(&*namespace))
-            .filter_map(move |claim| Some((claim.name_any().strip_prefix(&prefix)?.parse().ok()?, claim)))
+            .filter(|claim| claim.namespace().as_deref() == Some(&*self.key.0))
+            .filter_map(|claim| Some((self.ordinal(&claim)?, claim)))
+    }
+
+    /// The ordinal of the pod that a claim is for.
+    fn ordinal(&self, claim: &PersistentVolumeClaim) -> Option<u32> {
+        let first = children::claim_name(&self.key.1, 0);
+        claim.name_any().strip_prefix(first.trim_end_matches('0'))?.parse().ok()
     }
 
     /// Before scaling down: annotates the claims of pods whose nodes responded and were reset, and no others. Before scaling
@@ -152,4 +174,10 @@ impl Reconciler<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a StatefulSet has a pod of this ordinal.
+fn is_used(set: &StatefulSet, ordinal: u32) -> bool {
+    let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
+    i64::from(ordinal) < replicas.into()
 }

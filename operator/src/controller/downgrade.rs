@@ -62,6 +62,7 @@ mod tests {
             offset: 0,
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
+            held: false,
             version: version.into(),
             run_id: String::new(),
         };

@@ -10,6 +10,7 @@ mod claims;
 pub mod downgrade;
 mod error;
 mod finalize;
+pub mod hibernate;
 pub mod intent;
 pub mod live;
 pub mod names;
@@ -108,6 +109,8 @@ struct Memory {
     /// The last status written: fresher than the cache.
     status: Option<RedisClusterStatus>,
     written: Option<Instant>,
+    /// Since when clients cannot write, because all pods are to stop.
+    held: Option<Instant>,
     /// The last passwords that a Secret had.
     credentials: Option<Credentials>,
     /// Since when the majority of the primaries has been missing.

@@ -80,6 +80,7 @@ mod tests {
             offset: 0,
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
+            held: false,
             version: "7.0.15".into(),
             run_id: String::new(),
         };

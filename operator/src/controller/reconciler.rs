@@ -32,7 +32,7 @@ use super::{
     downgrade::downgrade,
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
-    lasts,
+    hibernate, lasts,
     live::{self, Record},
     names::Names,
     outdated::{self, has_password_files, is_outdated},
@@ -52,7 +52,7 @@ use crate::{
     plan::{self, Goal, Observed, Plan, SLOTS, Step, Topology, Wait},
     server::{
         Access,
-        act::{ActError, Done, Permit, act},
+        act::{ActError, Done, HOLD, Permit, act},
         configure::{Refusal, configure},
         observe::observe,
         passwords::{self, Allowed},
@@ -155,6 +155,8 @@ impl Reconciler<'_> {
             previous: credentials.as_ref().and_then(|found| found.previous.clone()),
             metrics: self.scope.context.metrics.clone(),
         };
+        // Only what is observed while it lasts.
+        let holds = memory.held.is_some_and(|since| since.elapsed() < HOLD / 2);
         let leadership = &self.scope.context.leadership;
         let permit = Leading { leadership, queue: &self.scope.caches.queue, key: self.key };
         let open_keys = observe(&access, &permit, &mut pods).await;
@@ -163,8 +165,12 @@ impl Reconciler<'_> {
             return Err(ActError::NotLeading.into());
         }
         let replicas = set.as_ref().and_then(|set| u32::try_from(set.spec.as_ref()?.replicas?).ok());
+        let asleep = self.cluster.spec.hibernated && replicas == Some(0);
+        // All pods that were stopped come back first.
+        let before = set.as_ref().filter(|_| !asleep).and_then(hibernate::pods_before);
+        let replicas = replicas.max(before);
         // Before anything else: keys migrate only to a node that accepts the password.
-        let stopped = problem.is_some() || self.cluster.spec.paused;
+        let stopped = problem.is_some() || self.cluster.spec.paused || asleep;
         if let Some(credentials) = credentials.as_ref().filter(|found| !stopped && found.problem.is_none()) {
             let with_files = pods.iter().all(|pod| pod.has_password_files);
             let allowed = Allowed {
@@ -188,8 +194,11 @@ impl Reconciler<'_> {
         let last_owners = status::last_owners(&old);
         let left_open = std::mem::take(&mut memory.left_open);
         let mut observed =
-            Observed { pods, replicas, open_keys, last_owners, left_open, ..Observed::default() };
+            Observed { pods, replicas, open_keys, last_owners, left_open, holds, ..Observed::default() };
         let spec = &self.cluster.spec;
+        let uncertified = certificate.as_ref().and_then(|certificate| certificate.problem.clone());
+        observed.keeps_volumes =
+            spec.hibernated && set.as_ref().is_some_and(|set| self.seems_to_keep_volumes(set));
         let recovery = spec.recovery.unwrap_or_default();
         let goal = Goal {
             size: u32::try_from(spec.size).unwrap_or(1).max(1),
@@ -199,6 +208,8 @@ impl Reconciler<'_> {
             update: self.update(&observed),
             take_over: recovery.quorum_loss == QuorumLoss::Automatic,
             accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss || self.may_lose_memory(),
+            // Pods are not stopped while none could start again.
+            hibernated: spec.hibernated && (asleep || uncertified.is_none()),
         };
         // The planner needs it; it changes nothing of the topology.
         let promotions = memory.promotions.get_or_insert_with(|| Promotions::new(Instant::now()));
@@ -212,7 +223,8 @@ impl Reconciler<'_> {
         observed.election_due = lasts(&mut memory.electing, electing) >= self.takeover_delay();
         observed.leave_due = lasts(&mut memory.drained, drained) >= LEAVE_DELAY;
         let topology = Topology::of(goal, &observed);
-        let plan = plan::plan(&topology);
+        let mut plan = plan::plan(&topology);
+        let asleep = plan.step == Step::Hibernated;
 
         let unusable = credentials.and_then(|found| found.problem);
         // At the address of a pod that is not ready there may be a node of another cluster.
@@ -227,7 +239,6 @@ impl Reconciler<'_> {
             let ready = |pod: &&plan::Pod| pod.containers_ready || topology.core.is_empty();
             tls::untrusted(&certificate.secret, observed.pods.iter().filter(ready))
         });
-        let uncertified = certificate.as_ref().and_then(|certificate| certificate.problem.clone());
         if rejected.is_some() && topology.core.is_empty() {
             problem = problem.or(unusable.clone()).or(rejected.clone());
         }
@@ -240,24 +251,41 @@ impl Reconciler<'_> {
         // A repair waits for no other object, whatever the API server says of those.
         let mut done = Ok(Done::default());
         let mut config = LiveConfig::default();
-        let sizes = set.as_ref().map(|set| self.volumes(set)).unwrap_or_default();
+        let sizes = set.as_ref().filter(|_| !asleep).map(|set| self.volumes(set)).unwrap_or_default();
         let (mut cannot_grow, mut failed) = (None, None);
         let repairs = plan.step.is_repair();
         if problem.is_none() {
             if repairs {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
-            config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
+            let held = matches!(plan.step, Step::Hold | Step::Hibernate) && done.is_ok();
+            memory.held = held.then(Instant::now);
+            if plan.step == Step::Hibernate {
+                let kept = self.may_stop(set.as_ref(), held).await;
+                if !matches!(kept, Ok(true)) {
+                    plan.replicas = topology.nodes();
+                }
+                failed = kept.err();
+            }
+            if !asleep {
+                config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
+            }
+            // No node has seen directives that came while all were stopped. If one refuses them, the others start without.
+            let unseen = (asleep || hibernate::was_hibernated(&old))
+                && observed.pods.iter().all(|pod| pod.redis.is_none());
+            let taken = config.pending == 0 && !unseen;
+            let record = hibernate::record(set.as_ref(), replicas, &old);
             problem = uncertified;
             // New pods would not start, or no node would connect to them.
             if problem.is_none() {
                 // Whatever keeps objects from being made, the status says how the cluster is.
-                match self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, &config).await {
+                match self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, taken, record).await
+                {
                     Ok(found) => problem = found,
                     Err(error) => failed = Some(error),
                 }
             }
-            if let Some(set) = set.as_ref().filter(|_| problem.is_none() && failed.is_none()) {
+            if let Some(set) = set.as_ref().filter(|_| problem.is_none() && failed.is_none() && !asleep) {
                 cannot_grow = self.grow(set, &plan, &sizes).await?;
             }
         } else if self.lacks_configuration(found.as_ref()) {
@@ -558,7 +586,8 @@ impl Reconciler<'_> {
         found_config: Option<&ConfigMap>,
         topology: &Topology<'_>,
         plan: &Plan,
-        config: &LiveConfig,
+        taken: bool,
+        record: u32,
     ) -> Result<Option<Problem>, ReconcileError> {
         let (cluster, defaults, caches) = (self.cluster, &self.scope.context.defaults, &self.scope.caches);
         let removals = Record::next(cluster, found_config).removals;
@@ -579,13 +608,16 @@ impl Reconciler<'_> {
         }
         let [headless, client] = children::services(cluster);
         // Where all nodes refuse or cannot be asked, they keep what they have, and so does the file.
-        let mut config_map = children::config_map(cluster, defaults, found_config, config.pending == 0);
+        let mut config_map = children::config_map(cluster, defaults, found_config, taken);
         let before = outdated::annotated(found, found_config).cloned();
         let adopted = before.or_else(|| outdated::adopted(cluster, removals, found?));
         if let Some(adopted) = adopted {
             // The ConfigMap keeps it when the StatefulSet is made anew.
             config_map.annotations_mut().insert(outdated::ADOPTED.to_owned(), adopted.clone());
             set.annotations_mut().insert(outdated::ADOPTED.to_owned(), adopted);
+        }
+        if plan.replicas == 0 {
+            set.annotations_mut().insert(hibernate::PODS_BEFORE.to_owned(), record.to_string());
         }
         let problem = match self.ensure("ConfigMap", &caches.config_maps, &config_map).await? {
             None => self.ensure("Service", &caches.services, &headless).await?,
@@ -615,12 +647,22 @@ impl Reconciler<'_> {
             // It is made anew once it is gone.
             return Ok(None);
         }
+        if plan.replicas == 0 {
+            // No node is drained.
+            return self.ensure("StatefulSet", &caches.stateful_sets, &set).await;
+        }
         self.mark_drained(topology, plan).await?;
         let problem = self.ensure("StatefulSet", &caches.stateful_sets, &set).await?;
         if problem.is_none() {
             self.delete_drained(topology, plan).await?;
         }
         Ok(problem)
+    }
+
+    /// Whether all pods may be stopped now.
+    async fn may_stop(&self, set: Option<&StatefulSet>, held: bool) -> Result<bool, ReconcileError> {
+        let Some(set) = set.filter(|_| held) else { return Ok(false) };
+        self.keeps_volumes(set).await
     }
 
     /// Applies an object unless it is up to date. An object that this RedisCluster does not control is not changed.
@@ -883,8 +925,19 @@ impl Reconciler<'_> {
     }
 
     fn count_phases(&self) {
-        const PHASES: [&str; 8] =
-            ["Creating", "Ready", "Scaling", "Updating", "Healing", "Degraded", "Failed", "Deleting"];
+        const PHASES: [&str; 11] = [
+            "Creating",
+            "Ready",
+            "Scaling",
+            "Updating",
+            "Healing",
+            "Degraded",
+            "Failed",
+            "Deleting",
+            "Hibernating",
+            "Hibernated",
+            "Waking",
+        ];
         let mut counts = PHASES.map(|phase| (phase, 0));
         for cluster in self.scope.caches.clusters.state() {
             let phase =
@@ -900,7 +953,7 @@ impl Reconciler<'_> {
     fn next(&self, plan: &Plan, problem: Option<&Problem>) -> Action {
         let wait = match (problem, plan.step) {
             (Some(_), _) => jittered(STEADY),
-            (None, Step::Settled) => jittered(STEADY),
+            (None, Step::Settled | Step::Hibernated) => jittered(STEADY),
             (
                 None,
                 Step::Wait(
@@ -912,7 +965,7 @@ impl Reconciler<'_> {
                     | Wait::Approval,
                 ),
             ) => jittered(STEADY),
-            (None, Step::Wait(Wait::Quorum)) => Duration::from_secs(1),
+            (None, Step::Wait(Wait::Quorum | Wait::Volumes) | Step::Hibernate) => Duration::from_secs(1),
             (None, Step::Wait(Wait::Pods)) => jittered(Duration::from_secs(3)),
             (None, Step::Wait(_)) => Duration::from_millis(300),
             (None, _) => Duration::from_millis(20),

@@ -7,6 +7,7 @@ use kube::{ResourceExt, runtime::events::EventType};
 
 use super::{
     children,
+    hibernate::was_hibernated,
     names::Names,
     passwords::Rotation,
     problem::{CONFIG_REFUSED, NOT_RESIZED, Problem, names},
@@ -89,7 +90,9 @@ impl Notice {
 pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     let (cluster, topology) = (view.cluster, view.topology);
     let observed = topology.observed;
-    let members = members(old, topology);
+    // Those that come back.
+    let asleep = view.plan.step == Step::Hibernated;
+    let members = if asleep { old.members.clone() } else { members(old, topology) };
     let serves = topology.serves();
     let initialized = old.initialized == Some(true) || serves;
     RedisClusterStatus {
@@ -157,6 +160,10 @@ fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
 
 fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase {
     match view.problem {
+        None | Some(Problem::Paused) if view.plan.step == Step::Hibernated => {
+            let stopped = view.topology.observed.pods.is_empty();
+            return if stopped { Phase::Hibernated } else { Phase::Hibernating };
+        }
         Some(Problem::Paused) if view.topology.serves() => return Phase::Ready,
         Some(Problem::Paused) => return Phase::Degraded,
         Some(_) => return Phase::Failed,
@@ -166,6 +173,8 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Memory | Wait::Downgrade) => Phase::Failed,
         _ if !initialized => Phase::Creating,
         Step::Settled => Phase::Ready,
+        Step::Hold | Step::Hibernate | Step::Wait(Wait::Volumes) => Phase::Hibernating,
+        _ if is_waking(old, view) => Phase::Waking,
         Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) | Step::TakeOver | Step::Elect => {
             Phase::Healing
         }
@@ -194,6 +203,14 @@ fn failed(step: Step) -> bool {
                 | Wait::Downgrade
         )
     )
+}
+
+/// Whether the pods of a hibernated cluster start, and none takes too long.
+fn is_waking(old: &RedisClusterStatus, view: &View<'_>) -> bool {
+    let topology = view.topology;
+    let missing = !topology.serves() || topology.core.len() < topology.goal.size as usize;
+    let late = topology.observed.pods.iter().any(|pod| pod.redis.is_none() && pod.overdue);
+    was_hibernated(old) && !topology.goal.hibernated && missing && !late
 }
 
 /// Number of pods with an older template.
@@ -332,8 +349,43 @@ fn copies_on_one_node(topology: &Topology<'_>) -> Option<String> {
     ))
 }
 
+/// The reason of all conditions while pods are stopped.
+const HIBERNATED: &str = "Hibernated";
+
+/// The same as a sentence.
+const HIBERNATED_NOTE: &str =
+    "spec.hibernated is true: all pods are stopped and their volumes kept; set it to false to start the pods";
+
+/// The conditions of a cluster without pods, in the order of [`CONDITIONS`].
+fn asleep(view: &View<'_>) -> [(bool, &'static str, String); 8] {
+    let no = || (false, HIBERNATED, HIBERNATED_NOTE.to_owned());
+    let pods = view.topology.observed.pods.len();
+    let progressing = if pods > 0 {
+        (true, "Hibernating", format!("{pods} pods are stopping; their volumes are kept"))
+    } else {
+        no()
+    };
+    let problem = view.problem.map(|problem| (problem.reason(), problem.to_string()));
+    let (ready, progressing) = match problem.clone() {
+        Some((reason, note)) => ((false, reason, note.clone()), (false, reason, note)),
+        None => (no(), progressing),
+    };
+    let wrong = problem.filter(|_| view.problem != Some(&Problem::Paused));
+    let degraded = wrong.map_or_else(no, |(reason, note)| (true, reason, note));
+    [ready, no(), progressing, degraded, no(), no(), no(), formed()]
+}
+
 fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Vec<Condition> {
+    let made = if view.plan.step == Step::Hibernated { asleep(view) } else { awake(old, view, initialized) };
+    let made = CONDITIONS.into_iter().zip(made);
+    made.map(|(kind, (is_true, reason, message))| condition(old, view, kind, is_true, reason, message))
+        .collect()
+}
+
+/// The conditions of a cluster whose pods run, in the order of [`CONDITIONS`].
+fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool, &'static str, String); 8] {
     let topology = view.topology;
+    let waking = is_waking(old, view);
     let goal = topology.goal;
     let (covered, all) = (topology.covered(), usize::from(goal.slots));
     let (waits, why) = (waiting(view.plan.step).0, explanation(view));
@@ -351,7 +403,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     let available = if topology.serves() {
         (true, "AllSlotsServed", format!("{covered} slots on {} primaries", topology.owners().count()))
     } else if !initialized {
-        (false, "Forming", "the cluster has not been formed yet".into())
+        (false, "Forming", NOT_FORMED.into())
     } else {
         (false, waits, format!("{covered} of {all} slots are served; {why}"))
     };
@@ -361,7 +413,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
             Some((reason, note)) => (true, reason, note),
             None => (false, "Settled", "up to date".into()),
         },
-        (None, step) if failed(step) => (false, waits, why.clone()),
+        (None, step) if failed(step) && !waking => (false, waits, why.clone()),
         (None, _) => (true, waits, why.clone()),
     };
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
@@ -379,6 +431,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else if initialized
         && (!topology.absent.is_empty() || missing > 0)
         && !failed(view.plan.step)
+        && !waking
         && (is_slow(topology) || !is_updating(old, view))
     {
         let note = if missing > 0 {
@@ -387,7 +440,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
             format!("members of the cluster whose pods are gone: {}", topology.absent.len())
         };
         (true, "MembersMissing", note)
-    } else if failed(view.plan.step) {
+    } else if failed(view.plan.step) && !(waking && view.plan.step == Step::Wait(Wait::Quorum)) {
         (true, waits, why.clone())
     } else if let Some((secret, at)) = view.loaded.and_then(|loaded| Some((&loaded.secret, loaded.expires?)))
     {
@@ -460,11 +513,7 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
             _ => (true, "PodsOutdated", count),
         }
     };
-    let formed = if initialized {
-        (true, "Formed", "the cluster was formed; from now on it is repaired, never formed again".into())
-    } else {
-        (false, "NotFormed", "the cluster has not been formed yet".into())
-    };
+    let formed = if initialized { formed() } else { (false, "NotFormed", NOT_FORMED.into()) };
     let settled = view.problem.is_none() && view.plan.step == Step::Settled;
     let ready = if settled && topology.serves() && late(view).is_none() {
         (true, "Settled", "the cluster matches its spec".into())
@@ -475,10 +524,13 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
     } else {
         (false, waits, why.clone())
     };
-    let all = [ready, available, progressing, degraded, redundant, slots, update, formed];
-    let made = CONDITIONS.into_iter().zip(all);
-    made.map(|(kind, (is_true, reason, message))| condition(old, view, kind, is_true, reason, message))
-        .collect()
+    [ready, available, progressing, degraded, redundant, slots, update, formed]
+}
+
+const NOT_FORMED: &str = "the cluster has not been formed yet";
+
+fn formed() -> (bool, &'static str, String) {
+    (true, "Formed", "the cluster was formed; from now on it is repaired, never formed again".into())
 }
 
 /// What running pods get without being replaced, and do not have yet: reason and sentence.
@@ -616,6 +668,14 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Update => {
             ("UpdatingPods", "replacing pods that have an older image, configuration or resources")
         }
+        Step::Hold => ("StoppingWrites", "stopping writes before all pods are stopped"),
+        Step::Release => ("AllowingWrites", "letting clients write again"),
+        Step::Hibernate => ("Hibernating", "stopping all pods; their volumes are kept"),
+        Step::Hibernated => (HIBERNATED, HIBERNATED_NOTE),
+        Step::Wait(Wait::Volumes) => (
+            "KeepingVolumes",
+            "pods are not stopped while Kubernetes would delete their volumes: waiting until its StatefulSet controller has seen `persistentVolumeClaimRetentionPolicy: Retain`, and no PersistentVolumeClaim is owned by a Pod or StatefulSet or is being deleted",
+        ),
         Step::Wait(Wait::Approval) => ("WaitingForApproval", APPROVAL),
         Step::Wait(Wait::Downgrade) => ("DowngradeRefused", DOWNGRADE),
         Step::Wait(Wait::Cooldown) => (
@@ -646,7 +706,13 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
             format!("formed with {} shards", new.shards.unwrap_or(0)),
         ));
     }
-    if formed_before && old.observed_generation != new.observed_generation {
+    if old.phase != Some(Phase::Hibernated) && new.phase == Some(Phase::Hibernated) {
+        notices.push(Notice::normal(HIBERNATED, "all pods are stopped, and their volumes kept"));
+    }
+    if old.phase == Some(Phase::Waking) && !was_hibernated(new) && is_true(new, "Available") == Some(true) {
+        notices.push(Notice::normal("Awake", "pods run again, and every slot is served"));
+    }
+    if formed_before && !was_hibernated(old) && old.observed_generation != new.observed_generation {
         // An update may have one pod more.
         let more = old.phase == Some(Phase::Updating) && count(old.nodes.len()) == size + 1;
         let before = if more { size } else { count(old.nodes.len()) };
@@ -829,9 +895,10 @@ pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
         }
     }
     let lost = if status.initialized == Some(true) { topology.lost().len() } else { 0 };
+    let asleep = view.plan.step == Step::Hibernated;
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     ClusterGauges {
-        desired: topology.goal.size.into(),
+        desired: if asleep { 0 } else { topology.goal.size.into() },
         ready: status.ready_nodes.unwrap_or(0).into(),
         members: number(topology.core.len() + topology.absent.len()),
         covered: number(topology.covered()),

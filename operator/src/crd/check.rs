@@ -62,6 +62,12 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
             "spec.storage.storageClassName must be a name in lower case letters, digits, `-` and `.`, found `{class}`"
         ));
     }
+    if spec.hibernated && spec.storage.is_none() {
+        wrong.push(
+            "spec.hibernated must be false without spec.storage: the keys are in memory and would be lost with the pods"
+                .into(),
+        );
+    }
     if let Some(pods) = &spec.pods {
         let secrets = pods.image_pull_secrets.iter().map(|secret| &secret.name);
         if let Some(name) = repeated(secrets) {

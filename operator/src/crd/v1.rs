@@ -141,6 +141,10 @@ pub struct RedisClusterSpec {
     /// Stops the operator from changing this cluster. Redis goes on serving, but nothing is scaled or repaired until it is false again.
     #[serde(default)]
     pub paused: bool,
+
+    /// Stops all pods and keeps their volumes, for a cluster with `spec.storage`. When it is false again, which is the default, the pods start with all keys.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hibernated: bool,
 }
 
 /// What each Redis container asks for and may use.
@@ -384,6 +388,12 @@ pub enum Phase {
     Failed,
     /// The cluster is being taken down.
     Deleting,
+    /// All pods are being stopped, and their volumes kept.
+    Hibernating,
+    /// All pods are stopped, and their volumes kept.
+    Hibernated,
+    /// The pods of a hibernated cluster start again.
+    Waking,
 }
 
 fn default_image() -> String {

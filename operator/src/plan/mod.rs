@@ -4,6 +4,7 @@
 //! `steps` in order; the first with something to do determines the plan. There is no clock, no randomness and no state:
 //! progress is stored in Redis and Kubernetes, so an interrupted plan is simply computed again.
 
+mod hibernate;
 mod observed;
 mod placement;
 mod rollout;
@@ -36,6 +37,8 @@ pub struct Goal {
     pub accept_data_loss: bool,
     /// How pods with an outdated template are replaced.
     pub update: Update,
+    /// Whether all pods are to be stopped, and their volumes kept.
+    pub hibernated: bool,
 }
 
 /// How pods with an outdated template are replaced.
@@ -140,6 +143,17 @@ pub enum Action {
         /// Its uid: a pod that was replaced meanwhile is left alone.
         uid: String,
     },
+    /// Keeps a replica from being promoted until its process ends (`cluster-replica-no-failover`), and clients from writing to a
+    /// primary for a minute (`CLIENT PAUSE WRITE`).
+    Hold {
+        /// The node.
+        node: NodeAddress,
+    },
+    /// Ends that.
+    Release {
+        /// The node.
+        node: NodeAddress,
+    },
     /// Migrates slots, a few at a time: see [`Move::steps`].
     Move(Move),
     /// Assigns slots to their owner in the tables of nodes (`CLUSTER SETSLOT NODE`).
@@ -191,14 +205,15 @@ pub enum Action {
 
 impl Action {
     /// The node that must still have the role and the epoch of the observation: if it was promoted or demoted since, a reset
-    /// or another promotion could lose data.
+    /// or another promotion could lose data, and a replica must not be held as a primary is.
     pub fn precondition(&self) -> Option<&NodeAddress> {
         match self {
             Self::Replicate { node, .. }
             | Self::Reset { node }
             | Self::Failover { node }
             | Self::Elect { node }
-            | Self::TakeOver { node } => Some(node),
+            | Self::TakeOver { node }
+            | Self::Hold { node } => Some(node),
             _ => None,
         }
     }
@@ -275,6 +290,14 @@ pub enum Step {
     AcceptLoss,
     /// Replacing pods whose template is outdated.
     Update,
+    /// Stopping writes, before all pods are stopped.
+    Hold,
+    /// Letting clients write again, because pods are not to be stopped yet or any more.
+    Release,
+    /// Stopping all pods.
+    Hibernate,
+    /// All pods are stopped, or about to be.
+    Hibernated,
 }
 
 /// What a plan waits for.
@@ -304,10 +327,13 @@ pub enum Wait {
     Downgrade,
     /// A node that was promoted a moment ago is to be promoted again: with its old epoch it would win and lose at once.
     Cooldown,
+    /// Kubernetes would not keep the volumes of pods that are stopped.
+    Volumes,
 }
 
 impl Step {
-    /// Whether it repairs the cluster. Repairs come before everything else that a reconcile does.
+    /// Whether it repairs the cluster, or is to be done before its pods are stopped. This comes before everything else that a
+    /// reconcile does.
     pub fn is_repair(self) -> bool {
         matches!(
             self,
@@ -317,6 +343,9 @@ impl Step {
                 | Self::Forget
                 | Self::TakeOver
                 | Self::Elect
+                | Self::Hold
+                | Self::Release
+                | Self::Hibernate
         )
     }
 }
@@ -334,8 +363,12 @@ pub struct Plan {
 
 /// Decides what to do next.
 pub fn plan(topology: &Topology<'_>) -> Plan {
+    if let Some(plan) = hibernate::asleep(topology) {
+        return plan;
+    }
     let (step, actions) = steps::first(topology);
-    Plan { replicas: steps::replicas(topology), step, actions }
+    let replicas = if step == Step::Hibernate { 0 } else { steps::replicas(topology) };
+    Plan { replicas, step, actions }
 }
 
 /// What one step finds: what to do now; nothing when the next step is to be tried.

@@ -71,6 +71,10 @@ pub struct Observed {
     pub left_open: BTreeSet<u16>,
     /// Nodes that were promoted less than four node timeouts ago.
     pub promoted: BTreeSet<NodeId>,
+    /// Whether Kubernetes keeps the volumes of pods that are scaled away.
+    pub keeps_volumes: bool,
+    /// Whether no client could write since before this observation.
+    pub holds: bool,
     /// For each open slot, how many of its keys each responding node holds.
     pub open_keys: BTreeMap<u16, BTreeMap<NodeId, u64>>,
 }
@@ -165,6 +169,8 @@ pub struct Node {
     pub migrating: BTreeMap<u16, NodeId>,
     /// Slots that it imports, and their sources.
     pub importing: BTreeMap<u16, NodeId>,
+    /// Whether no replica is promoted as far as it is concerned (`cluster-replica-no-failover`): it is about to stop.
+    pub held: bool,
     /// `redis_version`.
     pub version: String,
     /// `run_id`: another for each process.

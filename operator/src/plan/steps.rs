@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     Absence, Action, Found, Link, Member, Move, NodeAddress, NodeId, Pod, Slots, Step, Topology, Wait,
+    hibernate,
     placement::{self, Shard, Shards},
     rollout, wait,
 };
@@ -21,6 +22,18 @@ const LINK_PATIENCE_SECONDS: u64 = 10;
 const BATCH: usize = 256;
 
 pub(super) fn first(topology: &Topology<'_>) -> (Step, Vec<Action>) {
+    let mut found = next(topology);
+    if found.0 == Step::Settled && topology.goal.hibernated {
+        found = hibernate::stop(topology).unwrap_or(found);
+    }
+    match found.0 {
+        Step::Hold | Step::Hibernate => found,
+        _ => hibernate::release(topology).unwrap_or(found),
+    }
+}
+
+/// The first step of a cluster whose pods run.
+fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }

@@ -129,8 +129,11 @@ impl<'a> Topology<'a> {
             && self.owners().all(|member| member.node.ok && member.is_primary())
     }
 
-    /// Slots of owners that are gone for good and have no replica.
+    /// Slots of owners that are gone for good and have no replica. Nothing is known of any while no node responds.
     pub fn lost(&self) -> Slots {
+        if self.core.is_empty() {
+            return Slots::default();
+        }
         let owned: Slots = self.owned.values().flat_map(Slots::iter).collect();
         let mut lost = Slots::range(0, self.goal.slots - 1).minus(&owned).iter().collect::<BTreeSet<_>>();
         for (id, slots) in &self.owned {

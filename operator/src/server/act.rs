@@ -32,6 +32,10 @@ const MIGRATE_DEADLINE: Duration = Duration::from_secs(5);
 const BYTES_PER_SECOND: u64 = 20 << 20;
 /// Timeout for replicas of the destination to acknowledge a batch.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
+/// How long clients cannot write to a primary that is held. If nobody goes on from there, they can again.
+pub const HOLD: Duration = Duration::from_secs(60);
+/// Keeps replicas from being promoted. The pods' last script looks for it: their primaries do not hand over then.
+pub(super) const NO_FAILOVER: &str = "cluster-replica-no-failover";
 /// How long a plan may migrate slots before the cluster is observed again: a fault that no watched object shows waits for as
 /// long, and for a batch of keys.
 const MOVE_BUDGET: Duration = Duration::from_secs(1);
@@ -292,6 +296,20 @@ impl Actor<'_> {
             }
             Action::TakeOver { node } => {
                 self.send(node, "FAILOVER", cluster().arg("FAILOVER").arg("TAKEOVER")).await
+            }
+            Action::Hold { node } => {
+                self.send(node, "CONFIG SET", cmd("CONFIG").arg("SET").arg(NO_FAILOVER).arg("yes")).await?;
+                if node.primary.is_some() {
+                    // It could not take over what its primary still sends.
+                    return Ok(());
+                }
+                let milliseconds = u64::try_from(HOLD.as_millis()).unwrap_or(u64::MAX);
+                let pause = cmd("CLIENT").arg("PAUSE").arg(milliseconds).arg("WRITE").take();
+                self.send(node, "CLIENT PAUSE", &pause).await
+            }
+            Action::Release { node } => {
+                self.send(node, "CLIENT UNPAUSE", cmd("CLIENT").arg("UNPAUSE")).await?;
+                self.send(node, "CONFIG SET", cmd("CONFIG").arg("SET").arg(NO_FAILOVER).arg("no")).await
             }
             Action::AssignSlots { nodes, slots, owner } => self.set_slots(nodes, slots, "NODE", *owner).await,
             Action::Stable { node, slot } => {

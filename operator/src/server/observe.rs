@@ -7,10 +7,14 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use redis::{Value, pipe};
+use redis::{Value, from_redis_value, pipe};
 use tracing::debug;
 
-use super::{Access, COMMAND_DEADLINE, CommandError, act::Permit, parse, passwords};
+use super::{
+    Access, COMMAND_DEADLINE, CommandError,
+    act::{NO_FAILOVER, Permit},
+    parse, passwords,
+};
 use crate::{
     plan::{Fingerprint, Node, NodeId, Passwords, Pod},
     telemetry::chain,
@@ -96,11 +100,14 @@ async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Re
         .cmd("ACL")
         .arg(&["GETUSER", "default"])
         .cmd("CONFIG")
-        .arg(&["GET", "masterauth"]);
-    let (nodes, cluster, info, keys, user, replicates_with): (String, String, String, u64, Value, Value) =
+        .arg(&["GET", "masterauth", NO_FAILOVER]);
+    let (nodes, cluster, info, keys, user, config): (String, String, String, u64, Value, Value) =
         connection.send_all("OBSERVE", &questions).await?;
-    let node = parse::node(&nodes, &cluster, &info, keys)?;
-    let passwords = passwords::parse(user, replicates_with);
+    // Something that is not Redis may say anything.
+    let config: Option<BTreeMap<String, String>> = from_redis_value(config).ok();
+    let held = config.as_ref().and_then(|config| config.get(NO_FAILOVER)).is_some_and(|held| held == "yes");
+    let node = Node { held, ..parse::node(&nodes, &cluster, &info, keys)? };
+    let passwords = config.and_then(|config| passwords::parse(user, config));
     Ok(Some(Seen::Node(Box::new(node), passwords, connection.certificate)))
 }
 

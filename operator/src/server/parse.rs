@@ -97,6 +97,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         offset: get(offset).parse().unwrap_or(0),
         migrating,
         importing,
+        held: false,
         version: get("redis_version").into(),
         run_id: get("run_id").into(),
     })

@@ -41,10 +41,9 @@ enum Step {
 }
 
 /// What ACL GETUSER and CONFIG GET say; nothing if that is something else than Redis says.
-pub(super) fn parse(user: Value, replicates_with: Value) -> Option<Passwords> {
+pub(super) fn parse(user: Value, mut config: BTreeMap<String, String>) -> Option<Passwords> {
     let mut user: BTreeMap<String, Value> = from_redis_value(user).ok()?;
     let accepted: Vec<String> = from_redis_value(user.remove("passwords")?).ok()?;
-    let mut config: BTreeMap<String, String> = from_redis_value(replicates_with).ok()?;
     let replicates_with = config.remove("masterauth").filter(|word| !word.is_empty());
     Some(Passwords {
         accepted: accepted.into_iter().map(PasswordHash).collect(),

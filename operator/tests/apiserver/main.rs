@@ -14,6 +14,7 @@ mod bench;
 mod changes;
 #[path = "../../../tests/support/client.rs"]
 mod client;
+mod hibernate;
 mod migration;
 mod node;
 mod outage;
@@ -114,6 +115,9 @@ fn main() {
         }),
         trial("a_certificate_is_renewed_without_replacing_pods_and_a_wrong_one_is_named", &redis, |world| {
             world.run(tls::certificate)
+        }),
+        trial("a_hibernated_cluster_keeps_its_volumes_and_wakes_with_all_pods", &redis, |world| {
+            world.run(hibernate::hibernated)
         }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];

@@ -108,6 +108,7 @@ impl Node {
                 continue;
             }
             let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
+            self.see(set, replicas).await;
             for ordinal in 0..u32::try_from(replicas).unwrap() {
                 let pod = format!("{}-{ordinal}", set.name_any());
                 if !self.pods.contains_key(&pod) {
@@ -126,6 +127,17 @@ impl Node {
             self.lose(&pod).await;
         }
         self.set_ready().await;
+    }
+
+    /// The controller says which version of the StatefulSet it has seen.
+    async fn see(&self, set: &StatefulSet, replicas: i32) {
+        let seen = set.status.as_ref().and_then(|status| status.observed_generation);
+        if seen != set.metadata.generation {
+            let status = json!({"observedGeneration": set.metadata.generation, "replicas": replicas});
+            let (sets, parameters) = (self.api::<StatefulSet>(), PatchParams::default());
+            let patch = Patch::Merge(json!({"status": status}));
+            sets.patch_status(&set.name_any(), &parameters, &patch).await.unwrap();
+        }
     }
 
     /// A pod is ready when its containers and all its readiness gates are.
@@ -274,23 +286,36 @@ pub(crate) fn holds(pod: &Pod, kind: &str) -> bool {
     conditions.into_iter().flatten().any(|one| one.type_ == kind && one.status == "True")
 }
 
-/// Real redis-servers, with the configuration that the operator made.
+/// Real redis-servers, with the configuration that the operator made. A pod on a volume has the data of the one before.
 pub(crate) struct RealRedis(pub(crate) tempfile::TempDir);
 
-struct Server(Child);
+struct Server {
+    process: Child,
+    on_volume: bool,
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
         // Gone already is as good.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        if self.on_volume {
+            crate::signal::send("TERM", self.process.id());
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+            // It cannot end in order once its directory is gone, at the end of a test.
+            while std::time::Instant::now() < deadline && matches!(self.process.try_wait(), Ok(None)) {
+                std::thread::park_timeout(std::time::Duration::from_millis(10));
+            }
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
 impl Runtime for RealRedis {
     fn start(&self, settings: &RedisSettings) -> Box<dyn Send> {
-        let dir = self.0.path().join(settings.ip.to_string());
-        fs::create_dir(&dir).unwrap();
+        let on_volume = settings.redis_conf.contains("appendonly yes");
+        let place = if on_volume { settings.pod.clone() } else { settings.ip.to_string() };
+        let dir = self.0.path().join(place);
+        fs::create_dir_all(&dir).unwrap();
         let conf = settings.redis_conf.replace("dir /data", &format!("dir {}", dir.display()));
         let conf = conf.replace("/etc/redis-tls", &dir.display().to_string());
         write_files(&dir, &settings.certificate);
@@ -305,9 +330,9 @@ impl Runtime for RealRedis {
         let file = dir.join("redis.conf");
         fs::write(&file, conf + &own).unwrap();
         let log = fs::File::create(dir.join("log")).unwrap();
-        let child =
+        let process =
             Command::new("redis-server").arg(&file).stdout(log).stderr(Stdio::null()).spawn().unwrap();
-        let server = Server(child);
+        let server = Server { process, on_volume };
         wait(&dir, *ip);
         Box::new(server)
     }

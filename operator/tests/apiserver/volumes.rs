@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Claims as the StatefulSet's controller makes them.
-async fn claims_of(client: &Client, place: &str, count: u32) -> Api<PersistentVolumeClaim> {
+pub(crate) async fn claims_of(client: &Client, place: &str, count: u32) -> Api<PersistentVolumeClaim> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), place);
     for ordinal in 0..count {
         let claim = json!({

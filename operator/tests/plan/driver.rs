@@ -38,7 +38,9 @@ impl Operator {
     pub(crate) fn reconcile(&mut self, model: &mut Model) -> Plan {
         let plan = model.plan();
         check(model, &plan);
-        model.replicas = plan.replicas;
+        if plan.step != Step::Hibernate {
+            model.replicas = plan.replicas;
+        }
         model.restart_stuck();
         if model.missing_slots() == 0 {
             model.goal.initialized = true;
@@ -80,6 +82,11 @@ impl Operator {
             if refused.is_some() {
                 return plan;
             }
+        }
+        if plan.step == Step::Hibernate {
+            (model.before, model.replicas) = (model.replicas, plan.replicas);
+        } else if !model.goal.hibernated {
+            model.before = 0;
         }
         plan
     }
@@ -210,10 +217,25 @@ impl Model {
     }
 }
 
+/// All pods are stopped only if every node is held, and every slot is served by a primary whose replicas have all of its keys.
+fn check_stop(model: &Model, plan: &Plan) {
+    assert!(model.goal.hibernated && plan.replicas == 0, "{plan:?}");
+    if plan.step == Step::Hibernate {
+        let pods = model.observe().pods;
+        assert!(pods.iter().all(|pod| pod.redis.as_ref().is_some_and(|node| node.held)), "{pods:?}");
+        assert_eq!(model.missing_slots(), 0);
+        assert_eq!(pods.len(), model.goal.size as usize);
+    }
+}
+
 /// What holds for every plan.
 fn check(model: &Model, plan: &Plan) {
     assert_eq!(*plan, model.plan(), "the same cluster, the same plan");
     let observed = model.observe();
+    if [Step::Hibernate, Step::Hibernated].contains(&plan.step) {
+        return check_stop(model, plan);
+    }
+    assert!(plan.replicas > 0, "{plan:?}");
     for pod in &observed.pods {
         let owns = pod.redis.as_ref().is_some_and(|node| !node.alone() && !node.slots().is_empty());
         assert!(!owns || pod.ordinal < plan.replicas, "{} still owns slots", pod.name);

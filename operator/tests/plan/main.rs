@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share is a test as well")]
 
 mod driver;
+mod hibernate;
 mod hosts;
 mod losses;
 mod model;

@@ -183,6 +183,7 @@ static CASES: [Case; 38] = [
     Case::of("a key is too large to migrate", (3, 0), faults::large_key),
     Case::of("a clone of the volumes starts beside the original", (3, 0), faults::cloned).on_volumes(),
     Case::of("a clone starts in the middle of 5 to 3", (5, 0), faults::cloned_while_draining).on_volumes(),
+    Case::of("all pods are hibernated and woken", (6, 1), faults::hibernated).on_volumes().short(),
     Case::of("a new image", (6, 1), faults::new_image).short(),
     Case::of("a new image, on volumes", (6, 1), faults::new_image).on_volumes(),
     Case::of("a new image without replicas, in memory", (3, 0), faults::new_image).short(),

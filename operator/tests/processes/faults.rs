@@ -16,7 +16,7 @@ use redis_operator::{
 use crate::{
     A_WHILE, Mortal,
     chaos::{Chaos, Fault, VALUES, key},
-    knows_only_its_own, meet_a_large_key,
+    hibernate, knows_only_its_own, meet_a_large_key,
     network::{self, LocalClient},
     next_move, pass_an_address_on, passwords,
     servers::{NODE_TIMEOUT, PASSWORD, Servers},
@@ -125,6 +125,14 @@ pub(crate) fn all_restart(chaos: &mut Chaos) -> Fault<'_> {
             let ordinal = ordinals.swap_remove(next);
             chaos.servers.start(ordinal);
         }
+    })
+}
+
+/// A client writes until the last moment.
+pub(crate) fn hibernated(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        hibernate::stop(&mut chaos.servers).await;
+        chaos.servers.goal.hibernated = false;
     })
 }
 

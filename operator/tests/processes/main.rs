@@ -9,6 +9,7 @@ mod authority;
 mod chaos;
 mod configuration;
 mod faults;
+mod hibernate;
 mod network;
 mod passwords;
 mod servers;
@@ -64,6 +65,9 @@ fn main() {
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
+        trial("hibernated_nodes_come_back_with_every_write", hibernate::every_write_comes_back),
+        trial("a_hold_that_ends_leaves_nothing_behind", hibernate::a_hold_that_ends),
+        trial("a_replica_that_is_behind_keeps_pods_running", hibernate::a_replica_behind),
         trial("directives_are_set_while_clients_write", configuration::set_while_clients_write),
         trial("a_directive_that_redis_refuses_is_named_and_changes_nothing", configuration::refused),
         trial("redis_takes_every_directive_that_replaces_no_pod", configuration::every_directive),

@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::join_all;
 use k8s_openapi::{
     ByteString,
     api::core::v1::Secret,
@@ -32,7 +33,7 @@ use redis_operator::{
     plan::{Action, Goal, Observed, Plan, Pod, SLOTS, Step, Topology, Update, plan},
     server::{
         Access, Password,
-        act::{ActError, Always, Permit, act},
+        act::{ActError, Always, HOLD, Permit, act},
         observe::observe,
         passwords::{self, Allowed},
     },
@@ -72,6 +73,10 @@ pub(crate) struct Servers {
     network: u8,
     started: u32,
     replicas: u32,
+    /// How many pods there were before all were stopped.
+    before: u32,
+    /// Since when clients cannot write, because all pods are to stop.
+    held: Option<Instant>,
     servers: BTreeMap<u32, Server>,
     /// Since when the nodes that leave have owned nothing.
     drained: Option<Instant>,
@@ -134,6 +139,8 @@ impl Servers {
             network: NETWORKS.fetch_add(1, Ordering::Relaxed),
             started: 0,
             replicas: 0,
+            before: 0,
+            held: None,
             servers: BTreeMap::new(),
             drained: None,
             electing: None,
@@ -240,6 +247,25 @@ impl Servers {
             self.terminate(ordinal);
         }
         self.replicas = 0;
+    }
+
+    /// Stops all pods as Kubernetes does, at once: their last script, then SIGTERM. Volumes stay. How long each took.
+    pub(crate) async fn stop_all(&mut self) -> Vec<Duration> {
+        let scripts: Vec<_> =
+            self.ordinals().into_iter().map(|ordinal| self.start_script("stop.sh", ordinal)).collect();
+        let stops = std::mem::take(&mut self.servers).into_values().zip(scripts).map(
+            |(mut server, script)| async move {
+                let started = Instant::now();
+                script.await.unwrap();
+                crate::signal::send("TERM", server.process.id());
+                let ended = move || server.process.wait().unwrap();
+                let status = tokio::task::spawn_blocking(ended).await.unwrap();
+                assert_eq!(status.code(), Some(0), "redis-server did not end in order");
+                started.elapsed()
+            },
+        );
+        self.replicas = 0;
+        join_all(stops).await
     }
 
     pub(crate) fn ordinals(&self) -> Vec<u32> {
@@ -412,14 +438,31 @@ impl Servers {
             })
             .collect();
         let open_keys = observe(&self.access, &Always, &mut pods).await;
-        let replicas = Some(self.replicas);
+        let replicas = if self.goal.hibernated { self.replicas } else { self.replicas.max(self.before) };
         let last_owners = self.last_owners.clone();
-        Observed { pods, replicas, open_keys, last_owners, ..Observed::default() }
+        Observed {
+            pods,
+            replicas: Some(replicas),
+            open_keys,
+            last_owners,
+            keeps_volumes: true,
+            ..Observed::default()
+        }
     }
 
     /// One reconcile, and what the StatefulSet's controller makes of it.
     pub(crate) async fn reconcile(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
         let (plan, done) = self.turn(permit).await;
+        if plan.step == Step::Hibernate {
+            if done.is_ok() {
+                self.before = self.replicas;
+                self.stop_all().await;
+            }
+            return (plan, done);
+        }
+        if !self.goal.hibernated {
+            self.before = 0;
+        }
         self.scale(plan.replicas);
         self.restart_outdated(&plan);
         (plan, done)
@@ -427,7 +470,8 @@ impl Servers {
 
     /// One reconcile, while pods neither come nor go.
     pub(crate) async fn turn(&mut self, permit: &dyn Permit) -> (Plan, Result<(), ActError>) {
-        let mut observed = self.observe().await;
+        let holds = self.held.is_some_and(|since| since.elapsed() < HOLD / 2);
+        let mut observed = Observed { holds, ..self.observe().await };
         if let Some(removal) = self.removal {
             let allowed = Allowed { all_known: observed.pods.len() >= self.replicas as usize, removal };
             passwords::change(&self.access, permit, &mut observed.pods, allowed).await;
@@ -460,6 +504,8 @@ impl Servers {
             self.last_owners = topology.owners().map(|owner| owner.pod.ordinal).collect();
         }
         let done = act(&self.access, permit, &plan.actions).await;
+        let held = matches!(plan.step, Step::Hold | Step::Hibernate) && done.is_ok();
+        self.held = held.then(Instant::now);
         let skipped = done.map(|done| {
             self.left_open = done.left_open;
             done.skipped
@@ -621,11 +667,11 @@ fn script_output(
     let script = script.replace("exec redis-server", "exec true");
     // Every server here has a port of its own making; in a pod all have the default one.
     let mut script = script.replace("redis-cli ", &format!("redis-cli -p {PORT} "));
-    for (own, command) in
-        [("", "ping"), ("", "role"), ("--tls --insecure ", "ping"), ("--tls --insecure ", "role")]
-    {
+    for own in ["", "--tls --insecure "] {
         let here = format!("redis-cli -p {PORT} {own}");
-        script = script.replace(&format!("{here}{command}"), &format!("{here}-h {ip} {command}"));
+        for command in ["ping", "role", "config"] {
+            script = script.replace(&format!("{here}{command}"), &format!("{here}-h {ip} {command}"));
+        }
     }
     script = script.replace("/etc/redis-passwords", &format!("{place}/passwords"));
     Command::new("sh")

@@ -158,6 +158,8 @@ impl Model {
                     self.terminate(ordinal, 1);
                 }
             }
+            Action::Hold { node } => self.redis(node)?.held = true,
+            Action::Release { node } => self.redis(node)?.held = false,
             Action::Move(_) => unreachable!("`step` takes moves apart first"),
         }
         Ok(())

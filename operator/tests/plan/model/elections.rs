@@ -14,6 +14,7 @@ impl Model {
                 || self.connected(ordinal, primary)
                 || self.pods[&ordinal].redis.down < 2 * ROUND_SECONDS
                 || self.pods[&ordinal].redis.fresh
+                || self.pods[&ordinal].redis.held
             {
                 continue;
             }

@@ -56,6 +56,8 @@ struct Redis {
     importing: BTreeMap<u16, NodeId>,
     banned: BTreeMap<NodeId, u64>,
     meets: BTreeSet<IpAddr>,
+    /// Not promoted, and takes no writes, until it is started again.
+    held: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +80,8 @@ pub(crate) struct Model {
     /// Whether a pod keeps its data when it is replaced.
     pub(crate) persistent: bool,
     pub(crate) replicas: u32,
+    /// How many pods there were before all were stopped.
+    pub(crate) before: u32,
     pods: BTreeMap<u32, Slot>,
     /// Ordinals that nobody reaches, the operator neither.
     pub(crate) cut_off: BTreeSet<u32>,
@@ -145,6 +149,7 @@ impl Model {
             broken: BTreeSet::new(),
             promoted: BTreeMap::new(),
             replicas: 0,
+            before: 0,
             pods: BTreeMap::new(),
             cut_off: BTreeSet::new(),
             silent: false,
@@ -184,6 +189,7 @@ impl Model {
             importing: BTreeMap::new(),
             banned: BTreeMap::new(),
             meets: BTreeSet::new(),
+            held: false,
         }
     }
 
@@ -198,6 +204,7 @@ impl Model {
                 fresh: true,
                 meets: BTreeSet::new(),
                 banned: BTreeMap::new(),
+                held: false,
                 ..old.redis
             }
         } else {
@@ -347,6 +354,7 @@ impl Model {
                     fresh: true,
                     meets: BTreeSet::new(),
                     banned: BTreeMap::new(),
+                    held: false,
                     ..volume
                 });
                 self.made += 1;

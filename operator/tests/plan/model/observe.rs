@@ -44,11 +44,13 @@ impl Model {
         };
         Observed {
             pods,
-            replicas: Some(self.replicas),
+            replicas: Some(if self.goal.hibernated { self.replicas } else { self.replicas.max(self.before) }),
             last_owners: BTreeSet::new(),
             takeover_due: self.without_quorum >= 3,
             election_due: self.electing >= 3,
             leave_due: true,
+            keeps_volumes: true,
+            holds: true,
             left_open: BTreeSet::new(),
             promoted: self.cooling(),
             open_keys: open.into_iter().map(|slot| (slot, keys(slot))).collect(),
@@ -102,6 +104,7 @@ impl Model {
             offset: 0,
             migrating: redis.migrating.clone(),
             importing: redis.importing.clone(),
+            held: redis.held,
             version: "7.0.15".into(),
             run_id: String::new(),
         }
