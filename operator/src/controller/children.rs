@@ -36,6 +36,7 @@ use serde_json::Value;
 use super::{
     intent::{INTENT, intent},
     live::{self, RECORD, Record},
+    memory,
     names::Names,
     passwords::PREVIOUS,
     tls,
@@ -127,12 +128,14 @@ pub fn auth_secret(cluster: &RedisCluster, password: &str) -> Secret {
 }
 
 /// redis.conf and the scripts, without the password. Until running nodes have `taken` the directives of the spec, those are as they
-/// are in `found`, the ConfigMap that exists: a pod that restarts meanwhile starts.
+/// are in `found`, the ConfigMap that exists: a pod that restarts meanwhile starts. If nodes are to be `limited`, it has the
+/// `maxmemory` that follows from the memory limit.
 pub fn config_map(
     cluster: &RedisCluster,
     defaults: &Defaults,
     found: Option<&ConfigMap>,
     taken: bool,
+    limited: bool,
 ) -> ConfigMap {
     let conf = |found: &'_ ConfigMap| found.data.as_ref()?.get("redis.conf").cloned();
     let before = found.and_then(conf).filter(|_| !taken);
@@ -144,7 +147,7 @@ pub fn config_map(
         metadata.resource_version = found.resource_version();
     }
     let data = [
-        ("redis.conf", redis_conf(cluster, defaults, before.as_deref())),
+        ("redis.conf", redis_conf(cluster, defaults, before.as_deref(), limited)),
         ("start.sh", start_script(cluster, defaults)),
         ("ready.sh", script(cluster, &format!("{PASSWORDS}{READY}"))),
         ("live.sh", script(cluster, LIVE)),
@@ -166,7 +169,7 @@ fn script(cluster: &RedisCluster, text: &str) -> String {
 /// election. It has no data yet, and a primary that comes back with all keys would drop them.
 const VALIDITY: u32 = 20_000;
 
-fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>) -> String {
+fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>, limited: bool) -> String {
     let persistence = if cluster.spec.storage.is_some() {
         "appendonly yes\nappendfilename appendonly.aof\nappenddirname appendonlydir\ndbfilename dump.rdb"
     } else {
@@ -194,6 +197,9 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>)
          cluster-replica-validity-factor {VALIDITY}\n\
          repl-diskless-sync-delay 0\n"
     );
+    if limited {
+        conf += &memory::line(cluster);
+    }
     conf
 }
 
@@ -859,7 +865,7 @@ mod tests {
                 }},
             });
             let cluster: RedisCluster = serde_json::from_value(object).unwrap();
-            redis_conf(&cluster, &Defaults::default(), None)
+            redis_conf(&cluster, &Defaults::default(), None, true)
         };
         let last = |conf: &str, directive: &str| {
             let lines = conf.lines().filter_map(|line| line.split_once(' '));
@@ -891,14 +897,14 @@ mod tests {
             conf.lines().take_while(|line| !line.starts_with("port")).collect::<Vec<_>>().join("; ")
         };
         let old = json!({"maxmemory": "1mb", "timeout": "9", "io-threads": "2"});
-        let found = config_map(&cluster(old), &defaults, None, true);
+        let found = config_map(&cluster(old), &defaults, None, true, true);
         assert_eq!(users(&found), "io-threads 2; maxmemory 1mb; timeout 9");
         // One was removed, one is refused, one is new, and the last replaces pods.
         let new = cluster(json!({"maxmemory": "0.5mb", "hz": "20", "io-threads": "4"}));
-        let meanwhile = config_map(&new, &defaults, Some(&found), false);
+        let meanwhile = config_map(&new, &defaults, Some(&found), false, true);
         assert_eq!(users(&meanwhile), "io-threads 4; maxmemory 1mb");
         assert_eq!(
-            users(&config_map(&new, &defaults, Some(&found), true)),
+            users(&config_map(&new, &defaults, Some(&found), true, true)),
             "hz 20; io-threads 4; maxmemory 0.5mb"
         );
     }

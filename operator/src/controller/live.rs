@@ -303,7 +303,7 @@ mod tests {
         ] {
             let cluster = cluster(config);
             removals.push(Record::next(&cluster, found.as_ref()).removals);
-            found = Some(config_map(&cluster, &defaults, found.as_ref(), true));
+            found = Some(config_map(&cluster, &defaults, found.as_ref(), true, true));
         }
         assert_eq!(removals, [0, 0, 0, 1, 1, 1, 2]);
     }
@@ -314,7 +314,7 @@ mod tests {
         let record = Record::next(&old, None);
         assert!(record.covers(&wanted(&old)));
         assert!(!record.covers(&wanted(&cluster(json!({"timeout": "9", "maxmemory": "1mb"})))));
-        let found = config_map(&old, &Defaults::default(), None, true);
+        let found = config_map(&old, &Defaults::default(), None, true, true);
         assert_eq!(Record::of(&found), Some(record));
     }
 }

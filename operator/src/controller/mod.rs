@@ -13,6 +13,7 @@ mod finalize;
 pub mod hibernate;
 pub mod intent;
 pub mod live;
+pub mod memory;
 pub mod names;
 pub mod outdated;
 pub mod passwords;

@@ -34,6 +34,7 @@ use super::{
     finalize::{FINALIZER, finalize},
     hibernate, lasts,
     live::{self, Record},
+    memory,
     names::Names,
     outdated::{self, has_password_files, is_outdated},
     passwords::{Credentials, Rotation},
@@ -269,6 +270,7 @@ impl Reconciler<'_> {
             }
             if !asleep {
                 config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
+                self.limit_memory(&access, &permit, &observed).await;
             }
             // No node has seen directives that came while all were stopped. If one refuses them, the others start without.
             let unseen = (asleep || hibernate::was_hibernated(&old))
@@ -317,6 +319,7 @@ impl Reconciler<'_> {
         problem = problem.or(loaded.as_ref().and_then(Loaded::problem));
         problem = problem.or(config.refusal.clone().map(Problem::ConfigRefused));
         problem = problem.or(cannot_grow.map(Problem::CannotGrow));
+        let above_limit = self.above_limit(&observed);
         let now = Time(Timestamp::now());
         let view = View {
             cluster: self.cluster,
@@ -325,6 +328,7 @@ impl Reconciler<'_> {
             problem: problem.as_ref(),
             volumes: &sizes,
             unconfigured: config.pending,
+            above_limit: &above_limit,
             rotation: &rotation,
             loaded: loaded.as_ref(),
             now,
@@ -569,9 +573,26 @@ impl Reconciler<'_> {
         LiveConfig { pending, refusal: configured.refusal }
     }
 
+    /// Gives the `maxmemory` that follows from the memory limit to nodes that have room for it.
+    async fn limit_memory(&self, access: &Access, permit: &Leading<'_>, observed: &Observed) {
+        let Some(maxmemory) = memory::maxmemory(self.cluster) else { return };
+        let ready = memory::lacking(maxmemory, observed).ready;
+        if !ready.is_empty() {
+            let given = configure(access, permit, ready, &memory::directives(maxmemory)).await;
+            info!(nodes = given.runs.len(), maxmemory, refused = ?given.refusal, "limited memory");
+        }
+    }
+
+    /// The pods whose nodes use more than that.
+    fn above_limit(&self, observed: &Observed) -> Vec<String> {
+        let maxmemory = memory::maxmemory(self.cluster);
+        let above = maxmemory.map(|maxmemory| memory::lacking(maxmemory, observed).above).unwrap_or_default();
+        above.into_iter().map(|pod| pod.name.clone()).collect()
+    }
+
     /// Whether nodes have not taken the directives of the spec: redis.conf gets them afterwards.
     fn lacks_configuration(&self, found: Option<&ConfigMap>) -> bool {
-        let wanted = children::config_map(self.cluster, &self.scope.context.defaults, found, true);
+        let wanted = children::config_map(self.cluster, &self.scope.context.defaults, found, true, true);
         let lines = |map: &ConfigMap| {
             let live = live::wanted(self.cluster);
             let conf = map.data.as_ref().and_then(|data| data.get("redis.conf")).map_or("", String::as_str);
@@ -608,7 +629,8 @@ impl Reconciler<'_> {
         }
         let [headless, client] = children::services(cluster);
         // Where all nodes refuse or cannot be asked, they keep what they have, and so does the file.
-        let mut config_map = children::config_map(cluster, defaults, found_config, taken);
+        let limited = memory::goes_to_file(cluster, found_config, topology.observed);
+        let mut config_map = children::config_map(cluster, defaults, found_config, taken, limited);
         let before = outdated::annotated(found, found_config).cloned();
         let adopted = before.or_else(|| outdated::adopted(cluster, removals, found?));
         if let Some(adopted) = adopted {

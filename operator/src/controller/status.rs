@@ -8,6 +8,7 @@ use kube::{ResourceExt, runtime::events::EventType};
 use super::{
     children,
     hibernate::was_hibernated,
+    memory::SHARE,
     names::Names,
     passwords::Rotation,
     problem::{CONFIG_REFUSED, NOT_RESIZED, Problem, names},
@@ -50,6 +51,8 @@ pub struct View<'a> {
     pub volumes: &'a Volumes,
     /// Nodes that have not taken the directives of `spec.config` that Redis takes while it runs.
     pub unconfigured: usize,
+    /// Pods whose nodes use too much memory for the `maxmemory` that follows from the memory limit.
+    pub above_limit: &'a [String],
     /// How far nodes are with a change of the password.
     pub rotation: &'a Rotation,
     /// How far nodes are with the certificate, if they have TLS.
@@ -259,6 +262,9 @@ const CERTIFICATE_UNREAD: &str = "CertificateUnread";
 
 /// Reason of Degraded: the certificate is to be renewed.
 const CERTIFICATE_EXPIRES: &str = "CertificateExpires";
+
+/// Reason of UpdatePending: nodes use more memory than they should.
+const MEMORY_ABOVE_LIMIT: &str = "MemoryAboveLimit";
 
 /// Reason of UpdatePending: volumes grow.
 const GROWING: &str = "VolumesGrowing";
@@ -485,6 +491,12 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (true, CONFIG_REFUSED, refusal.to_string())
     } else if let Some((reason, note)) = late(view).filter(|_| !is_updating(old, view)) {
         (true, reason, note)
+    } else if !is_updating(old, view) && !view.above_limit.is_empty() {
+        let note = format!(
+            "nodes use more than {SHARE} % of spec.resources.limits.memory, and keep the maxmemory that they have: {}; raise the limit, delete keys, or set spec.config.maxmemory",
+            names(view.above_limit)
+        );
+        (true, MEMORY_ABOVE_LIMIT, note)
     } else if !is_updating(old, view) && *view.rotation == Rotation::Both {
         let name = Names::of(view.cluster).auth.0;
         let note = format!(
@@ -778,6 +790,11 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
                 .push(Notice::normal("CertificateLoaded", "all nodes present the certificate in the Secret"));
         }
         match now.as_deref().filter(|_| before != now) {
+            Some(MEMORY_ABOVE_LIMIT) => {
+                let update = new.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
+                let message = update.map(|update| update.message.clone()).unwrap_or_default();
+                notices.push(Notice::warning(MEMORY_ABOVE_LIMIT, message));
+            }
             Some(PASSWORD_PENDING) => {
                 notices.push(Notice::normal("PasswordChangeStarted", "the password in the Secret changed"));
             }
@@ -834,6 +851,7 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
                 GROWING,
                 "DowngradeRefused",
                 CONFIG_PENDING,
+                MEMORY_ABOVE_LIMIT,
                 CONFIG_REFUSED,
                 PASSWORD_PENDING,
                 OLD_PASSWORD,
@@ -1022,6 +1040,7 @@ mod tests {
             problem: None,
             volumes: &Volumes::Sized,
             unconfigured: 0,
+            above_limit: &[],
             rotation: &Rotation::None,
             loaded,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),

@@ -110,7 +110,7 @@ pub struct RedisClusterSpec {
     )]
     pub config: BTreeMap<String, String>,
 
-    /// CPU and memory of each Redis container. Kubernetes' own defaults apply when it is left out.
+    /// CPU and memory of each Redis container. Kubernetes' own defaults apply when it is left out. Without `config.maxmemory`, `maxmemory` is 75 % of the memory limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 

@@ -365,3 +365,54 @@ pub(crate) async fn rotated_password(client: Client, kubeconfig: std::path::Path
     settled(&clusters, &mut node, 3).await;
     assert_eq!(before, uids().await, "no pod was replaced");
 }
+
+/// `maxmemory` follows from the memory limit: of new clusters, when the limit changes, and of those that an earlier release made.
+pub(crate) async fn memory_limit(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "limits").await;
+    let flags = ["--no-leader-election", "--namespace", "limits", "--watch-namespace", "limits"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "limits", 98, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let limit = |memory: &str| json!({"limits": {"memory": memory}});
+    let spec = json!({"size": 3, "storage": {"size": "1Gi"}, "resources": limit("400Mi")});
+    create(&client, "limits", "rc", spec).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "limits");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "limits");
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "limits");
+    settled(&clusters, &mut node, 3).await;
+    let password = secret_of(&client, "limits").await;
+    let all = async || pods.list(&ListParams::default()).await.unwrap().items;
+    let uids = async || all().await.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>();
+    let connect = |pod: &Pod| {
+        let ip = pod.status.clone().unwrap().pod_ip.unwrap();
+        redis::Client::open(format!("redis://:{password}@{ip}:6379/")).unwrap()
+    };
+    let has = async |bytes: &str| {
+        let given = |pod: &Pod| -> bool {
+            let found: Vec<String> =
+                redis::cmd("CONFIG").arg("GET").arg("maxmemory").query(&mut connect(pod)).unwrap();
+            found[1] == bytes
+        };
+        let conf = maps.get("rc-config").await.unwrap().data.unwrap()["redis.conf"].clone();
+        let in_file = conf.lines().any(|line| line == format!("maxmemory {bytes}"));
+        (all().await.iter().all(given) && in_file).then_some(())
+    };
+    let first = "314572800";
+    eventually("nodes have 75 % of the limit", async || has(first).await).await;
+
+    let before = uids().await;
+    let map = maps.get("rc-config").await.unwrap();
+    let conf = map.data.unwrap()["redis.conf"].replace(&format!("maxmemory {first}\n"), "");
+    for pod in all().await {
+        redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(0).exec(&mut connect(&pod)).unwrap();
+    }
+    let patch = Patch::Merge(json!({"data": {"redis.conf": conf}}));
+    maps.patch("rc-config", &PatchParams::default(), &patch).await.unwrap();
+    eventually("nodes of an earlier release have it", async || has(first).await).await;
+    assert_eq!(uids().await, before, "no pod was replaced");
+
+    let patch = Patch::Merge(json!({"spec": {"resources": limit("800Mi")}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+    settled(&clusters, &mut node, 3).await;
+    eventually("nodes have 75 % of the new limit", async || has("629145600").await).await;
+    assert_eq!(uids().await.intersection(&before).count(), 0, "every pod is another");
+}

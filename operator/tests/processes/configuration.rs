@@ -1,8 +1,10 @@
 //! Directives of `spec.config` on real nodes: what Redis takes while it runs, and what it says to the rest.
 
+use std::time::{Duration, Instant};
+
 use redis::cmd;
 use redis_operator::{
-    controller::live,
+    controller::{live, memory},
     plan::{Observed, Pod},
     server::{
         act::Always,
@@ -10,7 +12,7 @@ use redis_operator::{
     },
 };
 
-use crate::{fill, formed, servers::Servers, writer::Writer};
+use crate::{A_WHILE, fill, formed, servers::Servers, tag_of, writer::Writer};
 
 fn directives(pairs: &[(&str, &str)]) -> Directives {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -86,6 +88,41 @@ pub(crate) async fn refused() {
         assert!(text.starts_with(&format!("Redis in pod rc-0 refused spec.config.{directive} `")), "{text}");
         assert_eq!(values(&servers, "maxmemory").await, ["0"; 3]);
     }
+}
+
+/// A node that uses more than that would refuse writes at once, and keeps what it has until it uses less.
+pub(crate) async fn memory_limit() {
+    let servers = formed(3, 0, false).await;
+    let mut connection = servers.access.connect(servers.ip(1)).await.unwrap();
+    let slots = servers.observe().await.pods[1].redis.as_ref().unwrap().slots();
+    let (_, tag) = tag_of(&mut connection, &slots).await;
+    let large = cmd("SET").arg(&tag).arg("x".repeat(32 << 20)).take();
+    connection.send::<()>("SET", &large).await.unwrap();
+    let maxmemory = 24 << 20;
+    let give_all = async || {
+        let observed = servers.observe().await;
+        let lacking = memory::lacking(maxmemory, &observed);
+        let above: Vec<_> = lacking.above.iter().map(|pod| pod.name.clone()).collect();
+        let given = configure(&servers.access, &Always, lacking.ready, &memory::directives(maxmemory)).await;
+        assert_eq!(given.refusal, None);
+        (given.runs.len(), above)
+    };
+    assert_eq!(give_all().await, (2, vec!["rc-1".to_owned()]));
+    let bytes = maxmemory.to_string();
+    assert_eq!(values(&servers, "maxmemory").await, [&*bytes, "0", &*bytes]);
+    assert_eq!(give_all().await, (0, vec!["rc-1".to_owned()]));
+    connection.send::<()>("SET", cmd("SET").arg(&tag).arg("small")).await.unwrap();
+    // Redis frees the buffer of the connection by and by.
+    let deadline = Instant::now() + A_WHILE;
+    while give_all().await != (1, vec![]) {
+        assert!(Instant::now() < deadline, "{:#?}", servers.observe().await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(values(&servers, "maxmemory").await, vec![bytes; 3]);
+    assert_eq!(give_all().await, (0, vec![]));
+    // Instead of a killed process, its clients see an error.
+    let refused = connection.send::<()>("SET", &large).await.unwrap_err();
+    assert!(refused.message().contains("command not allowed when used memory"), "{refused:?}");
 }
 
 /// The list says what replaces no pod. Each is given the value that it has; a later Redis may have dropped some, and none may

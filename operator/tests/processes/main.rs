@@ -70,6 +70,7 @@ fn main() {
         trial("a_replica_that_is_behind_keeps_pods_running", hibernate::a_replica_behind),
         trial("directives_are_set_while_clients_write", configuration::set_while_clients_write),
         trial("a_directive_that_redis_refuses_is_named_and_changes_nothing", configuration::refused),
+        trial("a_node_above_its_memory_limit_keeps_what_it_has", configuration::memory_limit),
         trial("redis_takes_every_directive_that_replaces_no_pod", configuration::every_directive),
         trial("a_password_changes_while_clients_write", passwords::changes_while_clients_write),
         trial("a_password_changes_while_slots_move", passwords::changes_while_slots_move),

@@ -649,7 +649,7 @@ fn made(name: &str, dir: &Path, persistent: bool, tls: Option<&Path>) -> String 
     let cluster: RedisCluster = serde_json::from_value(object).unwrap();
     let node_timeout_ms = u32::try_from(NODE_TIMEOUT.as_millis()).unwrap();
     let defaults = Defaults { node_timeout_ms, ..Defaults::default() };
-    let file = config_map(&cluster, &defaults, None, true).data.unwrap()[name].clone();
+    let file = config_map(&cluster, &defaults, None, true, true).data.unwrap()[name].clone();
     file.replace("/etc/redis-tls", &tls.unwrap_or(Path::new("/nowhere")).display().to_string())
 }
 
