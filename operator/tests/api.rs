@@ -577,6 +577,8 @@ fn every_wrong_value_is_refused() {
             .into(),
         ),
         ("spec.paused", ["'yes'", "1", "[]"].map(|paused| format!("{{size: 3, paused: {paused}}}")).into()),
+        // In memory, all keys would be lost.
+        ("spec.hibernated", ["'yes'", "1", "true"].map(|it| format!("{{size: 3, hibernated: {it}}}")).into()),
     ];
     let mut accepted = vec![];
     for (field, specs) in cases {
@@ -614,6 +616,8 @@ fn values_that_work_are_accepted() {
         "{size: 3, pods: {tolerations: [{operator: Exists}, {key: a, value: b}, {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}}",
         "{size: 3, pods: {topologySpreadConstraints: [{topologyKey: zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule}]}}",
         "{size: 3, paused: true, recovery: {}}",
+        "{size: 3, hibernated: true, storage: {size: 1Gi}}",
+        "{size: 3, hibernated: false}",
     ] {
         // Path components of an image are in lower case.
         let expected = spec.contains("Team");

@@ -424,6 +424,7 @@ async fn wrong_values(client: Client, _: std::path::PathBuf) {
             "spec.update.allowDowngrade in body must be of type boolean",
         ),
         (with("paused", json!("yes")), "spec.paused in body must be of type boolean"),
+        (with("hibernated", json!("yes")), "spec.hibernated in body must be of type boolean"),
     ] {
         let refused = create("rc", spec.clone()).await.unwrap_or_else(|| panic!("{spec} is accepted"));
         assert!(refused.contains(field), "{spec}: {refused}");
