@@ -28,6 +28,7 @@ enum Fault {
     BreakTemplate,
     Revert,
     Supervise(bool),
+    Hibernate(u32),
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
@@ -48,6 +49,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         Just(Fault::BreakTemplate),
         Just(Fault::Revert),
         any::<bool>().prop_map(Fault::Supervise),
+        (1u32..12).prop_map(Fault::Hibernate),
     ]
 }
 
@@ -80,7 +82,7 @@ impl Story {
         model.goal.size = self.target * per_shard;
         model.goal.accept_data_loss = self.accepts_loss;
         let mut operator = Operator { together: self.together, ..Operator::immortal() };
-        let (mut heals, mut speaks, mut synced, mut unlimited) = (0, 0, 0, 0);
+        let (mut heals, mut speaks, mut synced, mut unlimited, mut wakes) = (0, 0, 0, 0, 0);
         for round in 0..30 {
             for (_, fault) in self.faults.iter().filter(|(at, _)| *at == round) {
                 match fault {
@@ -132,6 +134,10 @@ impl Story {
                         model.broken.insert(model.template);
                     }
                     Fault::Revert => model.template = 0,
+                    Fault::Hibernate(rounds) => {
+                        model.goal.hibernated = self.persistent;
+                        wakes = round + *rounds as usize;
+                    }
                     Fault::Supervise(supervised) => model.goal.update.supervised = *supervised,
                     Fault::Scale(replicas) => {
                         if self.persistent {
@@ -149,6 +155,7 @@ impl Story {
             if round >= unlimited {
                 model.memory_limit = 0;
             }
+            model.goal.hibernated &= round < wakes;
             model.silent = round < speaks;
             operator.reconcile(&mut model);
             model.step();
@@ -157,6 +164,7 @@ impl Story {
         model.syncing.clear();
         (model.silent, model.memory_limit) = (false, 0);
         model.goal.update.supervised = false;
+        model.goal.hibernated = false;
         if model.broken.contains(&model.template) {
             model.template = 0;
         }

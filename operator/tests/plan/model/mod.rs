@@ -267,6 +267,12 @@ impl Model {
         }
     }
 
+    /// How many pods there were, as far as volumes or pods tell.
+    pub(crate) fn stopped(&self) -> u32 {
+        let ordinals = self.volumes.keys().chain(self.pods.keys());
+        ordinals.map(|ordinal| ordinal + 1).max().unwrap_or(0)
+    }
+
     pub(crate) fn ordinals(&self) -> Vec<u32> {
         self.pods.keys().copied().collect()
     }
