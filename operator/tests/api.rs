@@ -471,6 +471,19 @@ fn every_wrong_value_is_refused() {
             .into(),
         ),
         (
+            "spec.exporter",
+            [
+                "{image: ''}",
+                "{image: 'redis exporter'}",
+                "{image: 7}",
+                "{resources: {limits: {ram: 1Gi}}}",
+                "{resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}",
+                "true",
+            ]
+            .map(|exporter| format!("{{size: 3, exporter: {exporter}}}"))
+            .into(),
+        ),
+        (
             "spec.pods",
             [
                 "{imagePullSecrets: registry}",
@@ -610,6 +623,8 @@ fn values_that_work_are_accepted() {
         "{size: 3, storage: {size: 1.5Gi, storageClassName: fast.example-1, deletionPolicy: Delete}}",
         "{size: 3, auth: {secretName: my.secret, key: .dot_Key-1}}",
         "{size: 3, tls: {secretName: my.secret}}",
+        "{size: 3, exporter: {}}",
+        "{size: 3, exporter: {image: 'registry.example.com/redis_exporter:v1.88.0', resources: {limits: {memory: 32Mi}}}}",
         "{size: 3, pods: {}}",
         "{size: 3, pods: {imagePullSecrets: [{name: my.registry}], priorityClassName: system-node-critical}}",
         "{size: 3, pods: {nodeSelector: {kubernetes.io/os: linux, example.com/Disk_1: '', a: b}}}",

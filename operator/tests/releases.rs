@@ -196,6 +196,7 @@ fn releases_only_add() {
       ClusterRole gives up get pods
       ClusterRole gives up get persistentvolumeclaims
     0.6.0
+      .spec.exporter
       .spec.hibernated
       .spec.pods
       .spec.tls

@@ -34,6 +34,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
 use super::{
+    exporter::{self, METRICS_PORT, TELL_EXPORTER},
     intent::{INTENT, intent},
     live::{self, RECORD, Record},
     memory,
@@ -42,7 +43,10 @@ use super::{
     tls,
 };
 use crate::{
-    crd::{RedisCluster, v1::Storage},
+    crd::{
+        RedisCluster,
+        v1::{Resources, Storage},
+    },
     quantity::amount,
 };
 
@@ -148,8 +152,8 @@ pub fn config_map(
     }
     let data = [
         ("redis.conf", redis_conf(cluster, defaults, before.as_deref(), limited)),
-        ("start.sh", start_script(cluster, defaults)),
-        ("ready.sh", script(cluster, &format!("{PASSWORDS}{READY}"))),
+        ("start.sh", script(cluster, &start_script(cluster, defaults))),
+        ("ready.sh", script(cluster, &format!("{PASSWORDS}{TELL_EXPORTER}{READY}"))),
         ("live.sh", script(cluster, LIVE)),
         ("stop.sh", script(cluster, &format!("{PASSWORDS}{STOP}"))),
     ];
@@ -218,7 +222,8 @@ fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
         format!("[ ! -s /data/nodes.conf ] || sleep {away}\nrm -rf /data/*\n: > /data/nodes.conf\n")
     };
     format!(
-        "set -eu\numask 077\n{PASSWORDS}{prepare}password=$(printf %s \"$REDISCLI_AUTH\")\n\
+        "set -eu\numask 077\n{LAST_WORDS}{PASSWORDS}{TELL_EXPORTER}password=$(printf %s \"$REDISCLI_AUTH\")\n\
+         tell_exporter \"$password\"\n{prepare}\
          others=$(passwords | while IFS= read -r word; do\n\
          [ \"$word\" = \"$password\" ] || printf ' \">%s\"' \"$word\"\n\
          done)\n{{\n\
@@ -232,6 +237,10 @@ fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
          exec redis-server /run/redis/redis.conf\n"
     )
 }
+
+/// What Redis and the shell write to standard error goes into the status of the pod when the container ends, such as the line of
+/// redis.conf that Redis refuses. The log is on standard output.
+const LAST_WORDS: &str = "[ ! -w /dev/termination-log ] || exec 2> /dev/termination-log\n";
 
 /// A restored or cloned volume still has the addresses of the original cluster. They are removed before Redis starts, so that
 /// it never connects there; the operator introduces the nodes of this cluster to it.
@@ -276,7 +285,7 @@ passwords | {
   refused=
   while IFS= read -r word; do
     case \"$(REDISCLI_AUTH=$word redis-cli ping 2>/dev/null </dev/null)\" in
-      PONG) exit 0 ;;
+      PONG) tell_exporter \"$word\"; exit 0 ;;
       NOAUTH*) refused=yes ;;
       *) exit 1 ;;
     esac
@@ -377,7 +386,7 @@ pub fn disruption_budget(cluster: &RedisCluster, all_in_sync: bool) -> PodDisrup
 }
 
 /// Only pods of this cluster reach the cluster bus, so that nodes of another cluster, such as a restored copy, cannot join.
-/// Clients reach the other port from everywhere.
+/// Clients reach the other port from everywhere, and so does Prometheus the port of the exporters.
 pub fn network_policy(cluster: &RedisCluster) -> NetworkPolicy {
     let names = Names::of(cluster);
     let pods = || LabelSelector { match_labels: Some(labels(&names.cluster)), ..Default::default() };
@@ -391,11 +400,16 @@ pub fn network_policy(cluster: &RedisCluster) -> NetworkPolicy {
         ports: Some(vec![port(number)]),
     };
     let own = NetworkPolicyPeer { pod_selector: Some(pods()), ..Default::default() };
+    let mut ingress = vec![rule(PORT.into(), None), rule(i32::from(PORT) + 10000, Some(vec![own]))];
+    if cluster.spec.exporter.is_some() {
+        // Nobody knows where Prometheus is.
+        ingress.push(rule(METRICS_PORT.into(), None));
+    }
     NetworkPolicy {
         spec: Some(NetworkPolicySpec {
             pod_selector: Some(pods()),
             policy_types: Some(vec!["Ingress".into()]),
-            ingress: Some(vec![rule(PORT.into(), None), rule(i32::from(PORT) + 10000, Some(vec![own]))]),
+            ingress: Some(ingress),
             ..Default::default()
         }),
         metadata: metadata(cluster, names.cluster.clone()),
@@ -492,6 +506,11 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
         volumes.push(empty("data", None));
     }
     volumes.extend(cluster.spec.tls.as_ref().map(tls::volume));
+    let mut containers = vec![container(cluster, names, defaults)];
+    if let Some(wanted) = &cluster.spec.exporter {
+        volumes.push(exporter::volume());
+        containers.push(exporter::container(wanted, cluster.spec.tls.is_some()));
+    }
     let pods = cluster.spec.pods.clone().unwrap_or_default();
     // The user of the official Redis images. OpenShift gives each namespace a user of its own, and refuses others.
     let user = (!defaults.openshift).then_some(999);
@@ -503,7 +522,7 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
             pods.topology_spread_constraints.iter().map(|spread| spread.of(labels(&names.cluster))).collect(),
         ),
         priority_class_name: pods.priority_class_name,
-        containers: vec![container(cluster, names, defaults)],
+        containers,
         volumes: Some(volumes),
         // Responding is not enough: while a replica is syncing, no other pod of its shard may be evicted.
         readiness_gates: Some(vec![PodReadinessGate { condition_type: IN_SYNC.into() }]),
@@ -607,8 +626,9 @@ pub(super) fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaul
         mount("data", "/data"),
     ];
     mounts.extend(cluster.spec.tls.as_ref().map(|_| mount(tls::FILES, tls::DIRECTORY)));
-    let resources = cluster.spec.resources.clone().unwrap_or_default();
-    let some = |map: BTreeMap<String, Quantity>| (!map.is_empty()).then_some(map);
+    if cluster.spec.exporter.is_some() {
+        mounts.push(exporter::mount(None));
+    }
     Container {
         name: CONTAINER.into(),
         image: Some(cluster.spec.image.clone()),
@@ -638,18 +658,29 @@ pub(super) fn container(cluster: &RedisCluster, names: &Names, defaults: &Defaul
         }),
         // Loading an append-only file of many gigabytes takes long.
         startup_probe: Some(probe("live.sh", 2, 900)),
-        resources: Some(ResourceRequirements {
-            requests: some(resources.requests),
-            limits: some(resources.limits),
-            ..Default::default()
-        }),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), ..Default::default() }),
-            read_only_root_filesystem: Some(true),
-            ..Default::default()
-        }),
+        resources: Some(resources(cluster.spec.resources.clone().unwrap_or_default())),
+        security_context: Some(restricted()),
         volume_mounts: Some(mounts),
+        ..Default::default()
+    }
+}
+
+/// As a container has them.
+pub(super) fn resources(wanted: Resources) -> ResourceRequirements {
+    let some = |map: BTreeMap<String, Quantity>| (!map.is_empty()).then_some(map);
+    ResourceRequirements {
+        requests: some(wanted.requests),
+        limits: some(wanted.limits),
+        ..Default::default()
+    }
+}
+
+/// With the security context of the pod, what the Pod Security Standard `restricted` asks of a container, and more.
+pub(super) fn restricted() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), ..Default::default() }),
+        read_only_root_filesystem: Some(true),
         ..Default::default()
     }
 }
@@ -752,6 +783,65 @@ mod tests {
         // It would keep Redis from starting, or add directives.
         check("new %s $x", &[("previousPassword", "a\" \"b"), ("password", "a\\b")], one);
         check("new %s $x", &[("previousPassword", " old `x` '\nappendonly no")], &two);
+    }
+
+    /// The output of a script in a container where redis-cli and redis-server are these.
+    fn run(script: &str, programs: &[(&str, &str)]) -> std::process::Output {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in programs {
+            let program = dir.path().join(name);
+            std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
+            std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+        let variables =
+            [("POD_IP", "10.0.0.1"), ("POD_HOST", "rc-0.rc"), ("REDISCLI_AUTH", "word"), ("PATH", &path)];
+        std::process::Command::new("sh").args(["-c", script]).envs(variables).output().unwrap()
+    }
+
+    #[test]
+    fn a_node_that_loads_its_data_is_alive_and_not_ready() {
+        let ready = format!("{PASSWORDS}{TELL_EXPORTER}{READY}");
+        for (answer, is_ready, is_alive) in [
+            ("PONG", true, true),
+            ("NOAUTH Authentication required.", true, true),
+            ("LOADING Redis is loading the dataset in memory", false, true),
+            ("MASTERDOWN Link with MASTER is down", false, true),
+            ("Could not connect to Redis at 127.0.0.1:6379: Connection refused", false, false),
+            ("", false, false),
+        ] {
+            let succeeds =
+                |script: &str| run(script, &[("redis-cli", &format!("echo '{answer}'"))]).status.success();
+            assert_eq!((succeeds(&ready), succeeds(LIVE)), (is_ready, is_alive), "{answer}");
+        }
+    }
+
+    /// The kubelet puts it into the status of the pod. And the exporter has its password before Redis starts.
+    #[test]
+    fn what_redis_says_of_its_configuration_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().display().to_string();
+        let outside = tempfile::tempdir().unwrap();
+        let file = outside.path().join("termination-log");
+        std::fs::write(&file, "").unwrap();
+        let object = json!({
+            "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+            "spec": {"size": 3},
+        });
+        let cluster: RedisCluster = serde_json::from_value(object).unwrap();
+        let script = start_script(&cluster, &Defaults::default());
+        let script = script.replace("/dev/termination-log", &file.display().to_string());
+        let exporter = outside.path().join("exporter");
+        std::fs::create_dir(&exporter).unwrap();
+        let script = script.replace("/run/exporter", &exporter.display().to_string());
+        let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
+        let output = run(&script, &[("redis-server", "echo log; echo refused >&2; exit 1")]);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!((&*output.stdout, &*output.stderr), (&b"log\n"[..], &b""[..]));
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "refused\n");
+        let told = std::fs::read_to_string(exporter.join("passwords.json")).unwrap();
+        assert_eq!(told, "{\"redis://localhost:6379\":\"word\"}\n");
     }
 
     /// A copy of a volume would speak with the cluster that it was copied from.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{live, names::Names};
 use crate::{
-    crd::{RedisCluster, pods::Pods},
+    crd::{RedisCluster, pods::Pods, v1::Resources},
     quantity::amount,
 };
 
@@ -37,6 +37,11 @@ pub fn intent(cluster: &RedisCluster, removals: u64) -> String {
     }
     if let Some(tls) = &spec.tls {
         wanted.insert("tls", json!(tls.secret_name));
+    }
+    if let Some(exporter) = &spec.exporter {
+        let Resources { requests, limits } = exporter.resources.clone().unwrap_or_default();
+        let resources = [quantities(&requests), quantities(&limits)];
+        wanted.insert("exporter", json!([exporter.image, resources]));
     }
     if removals > 0 {
         wanted.insert("removals", json!(removals));

@@ -9,6 +9,7 @@ pub mod children;
 mod claims;
 pub mod downgrade;
 mod error;
+pub mod exporter;
 mod finalize;
 pub mod hibernate;
 pub mod intent;
@@ -23,6 +24,7 @@ pub mod promotions;
 mod reconciler;
 pub mod status;
 pub mod tls;
+mod trouble;
 pub mod upgradeable;
 pub mod volumes;
 

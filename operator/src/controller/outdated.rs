@@ -48,8 +48,11 @@ pub fn has_password_files(pod: &Pod) -> bool {
     volumes.into_iter().any(|volume| volume.name == children::PASSWORD_FILES)
 }
 
-/// Whether a pod of release 0.5 or older, which has no hash, has the image, resources and Secret that the spec wants.
+/// Whether a pod of release 0.5 or older, which has no hash and no exporter, has the image, resources and Secret that the spec wants.
 fn fits(cluster: &RedisCluster, pod: &Pod) -> bool {
+    if cluster.spec.exporter.is_some() {
+        return false;
+    }
     let wanted = children::container(cluster, &Names::of(cluster), &children::Defaults::default());
     let containers = pod.spec.as_ref().map(|spec| &spec.containers);
     let Some(found) = containers.into_iter().flatten().find(|container| container.name == wanted.name) else {
@@ -138,6 +141,26 @@ mod tests {
     }
 
     #[test]
+    fn what_replaces_pods_with_an_exporter() {
+        let with = |exporter: Value| cluster(json!({"size": 3, "exporter": exporter}));
+        let pod = made_from(&with(json!({"image": "exporter:1", "resources": {"limits": {"cpu": "1"}}})));
+        let replaces = |exporter: Value| is_outdated(&with(exporter), 0, None, &pod);
+        assert!(replaces(json!({"image": "exporter:2", "resources": {"limits": {"cpu": "1"}}})));
+        assert!(replaces(json!({"image": "exporter:1", "resources": {"limits": {"cpu": "2"}}})));
+        assert!(replaces(json!({"image": "exporter:1"})) && replaces(Value::Null));
+        assert!(!replaces(json!({"image": "exporter:1", "resources": {"limits": {"cpu": "1000m"}}})));
+    }
+
+    /// Also if it is wanted before the operator first saw them.
+    #[test]
+    fn pods_of_release_0_5_0_get_an_exporter() {
+        let template: Value =
+            serde_json::from_str(include_str!("../../tests/pod-template-0.5.0.json")).unwrap();
+        let spec = json!({"size": 3, "storage": {"size": "1Gi"}, "exporter": {}});
+        assert!(is_outdated(&cluster(spec), 0, None, &pod(&template)));
+    }
+
+    #[test]
     fn what_replaces_pods() {
         let old = json!({
             "size": 3, "image": "redis:7", "config": {"io-threads": "2"}, "storage": {"size": "1Gi"},
@@ -162,6 +185,7 @@ mod tests {
             json!({"requests": {"cpu": "1000m"}, "limits": {"memory": "1024Mi"}})
         ));
         assert!(replaces("pods", json!({"imagePullSecrets": [{"name": "registry"}]})));
+        assert!(replaces("exporter", json!({})));
         assert!(!replaces("size", json!(5)));
         assert!(!replaces("storage", json!({"size": "2Gi"})));
         assert!(!replaces("paused", json!(true)));

@@ -43,6 +43,7 @@ use super::{
     promotions::Promotions,
     status::{self, Notice, View},
     tls::{self, Certificate, Loaded},
+    trouble::{other_container_fails, redis_is_ready, trouble},
 };
 use crate::{
     crd::{
@@ -68,8 +69,6 @@ const LEAVE_DELAY: Duration = Duration::from_secs(2);
 const MANAGER: &str = "redis-operator";
 /// How often a settled cluster is reconciled.
 const STEADY: Duration = Duration::from_secs(30);
-/// Restarts of a container that is not ready, after which it is failing.
-const FAILING_RESTARTS: i32 = 3;
 /// A pod should respond within this time.
 const OVERDUE: Duration = Duration::from_secs(300);
 /// How often the status is updated while slots migrate.
@@ -1020,44 +1019,21 @@ fn age(pod: &Pod) -> Option<Duration> {
 fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
     let name = pod.name_any();
     let status = pod.status.as_ref();
-    let waiting = status
-        .and_then(|status| status.container_statuses.as_ref())
-        .into_iter()
-        .flatten()
-        .find_map(|container| container.state.as_ref()?.waiting.as_ref());
-    // Every pod starts with these two.
-    let waiting = waiting.filter(|waiting| {
-        !matches!(waiting.reason.as_deref(), Some("ContainerCreating" | "PodInitializing") | None)
-    });
-    let unscheduled = status
-        .and_then(|status| status.conditions.as_ref())
-        .into_iter()
-        .flatten()
-        .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
-    // Between two attempts, a container that fails at once is not waiting.
-    let failing = status
-        .and_then(|status| status.container_statuses.as_ref())
-        .into_iter()
-        .flatten()
-        .find(|container| container.restart_count >= FAILING_RESTARTS && !container.ready);
-    let failed = failing.map(|container| format!("restarted {} times", container.restart_count));
-    let trouble = match (waiting, unscheduled) {
-        (Some(waiting), _) => Some((waiting.reason.as_deref(), waiting.message.as_deref())),
-        (None, Some(condition)) => Some((condition.reason.as_deref(), condition.message.as_deref())),
-        (None, None) => failed.as_deref().map(|failed| (Some("CrashLoop"), Some(failed))),
-    };
     let conditions = || status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
     let is_true =
         |kind: &str| conditions().any(|condition| condition.type_ == kind && condition.status == "True");
     let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_ref());
     let waits_for_gate = gates.into_iter().flatten().any(|gate| !is_true(&gate.condition_type));
+    let other_container_fails = other_container_fails(pod);
+    // When a Kubernetes node is lost, only `Ready` of its pods becomes false, not `ContainersReady`.
+    let containers_ready = is_true("ContainersReady") && (is_true("Ready") || waits_for_gate);
     Some(plan::Pod {
         ordinal: name.strip_prefix(prefix)?.parse().ok()?,
         uid: pod.uid().unwrap_or_default(),
         ip: status.and_then(|status| status.pod_ip.as_ref()).and_then(|ip| ip.parse().ok()),
         terminating: pod.metadata.deletion_timestamp.is_some(),
-        // When a Kubernetes node is lost, only `Ready` of its pods becomes false, not `ContainersReady`.
-        containers_ready: is_true("ContainersReady") && (is_true("Ready") || waits_for_gate),
+        // While another container fails, neither condition says anything about Redis.
+        containers_ready: if other_container_fails { redis_is_ready(pod) } else { containers_ready },
         password_rejected: false,
         has_password_files: has_password_files(pod),
         passwords: None,
@@ -1065,13 +1041,8 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         certificate_rejected: None,
         host: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         zone: None,
-        trouble: trouble.map(|(reason, message)| {
-            format!(
-                "{}: {}",
-                reason.unwrap_or_default(),
-                message.unwrap_or_default().chars().take(300).collect::<String>()
-            )
-        }),
+        trouble: trouble(pod),
+        other_container_fails,
         revision: pod.labels().get("controller-revision-hash").cloned(),
         image: pod.spec.as_ref().and_then(image_of),
         outdated: false,

@@ -230,7 +230,9 @@ fn is_updating(old: &RedisClusterStatus, view: &View<'_>) -> bool {
 
 /// A pod with the current template that cannot start, while others still have an older one.
 fn failing_update<'a>(old: &RedisClusterStatus, view: &View<'a>) -> Option<&'a Pod> {
-    let fails = |pod: &&Pod| !pod.outdated && pod.trouble.is_some() && pod.redis.is_none();
+    let fails = |pod: &&Pod| {
+        !pod.outdated && pod.trouble.is_some() && (pod.redis.is_none() || pod.other_container_fails)
+    };
     let mut pods = view.topology.observed.pods.iter();
     pods.find(fails).filter(|_| old.initialized == Some(true) && is_updating(old, view))
 }
@@ -326,10 +328,11 @@ pub fn last_owners(status: &RedisClusterStatus) -> BTreeSet<u32> {
     owners.filter_map(|member| member.pod.rsplit_once('-')?.1.parse().ok()).collect()
 }
 
-/// Reason and message of the first pod that cannot start.
+/// What keeps the first pod from running, and what to do.
 fn trouble(observed: &Observed) -> Option<String> {
-    let pod = observed.pods.iter().find(|pod| pod.trouble.is_some())?;
-    Some(format!("pod {}: {}", pod.name, pod.trouble.as_deref().unwrap_or_default()))
+    let (pod, trouble) = observed.pods.iter().find_map(|pod| Some((pod, pod.trouble.as_ref()?)))?;
+    let correct = trouble.fields.map(|fields| format!("correct {fields}, or ")).unwrap_or_default();
+    Some(format!("pod {}: {}; {correct}resolve what the message says", pod.name, trouble.what))
 }
 
 /// The shards that one Kubernetes node could take with it, in a sentence.
@@ -425,15 +428,16 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
         (true, problem.reason(), problem.to_string())
     } else if let Some(pod) = failing {
-        let trouble = pod.trouble.as_deref().unwrap_or_default();
+        let what = pod.trouble.as_ref().map(|trouble| trouble.what.as_str()).unwrap_or_default();
+        let fields = pod.trouble.as_ref().and_then(|trouble| trouble.fields).unwrap_or("the spec");
         let note = format!(
-            "pod {}, which has the new template, cannot start: {trouble}; {} pods keep the older one; correct or revert spec.image, spec.config, spec.resources or spec.pods",
+            "pod {}, which has the new template, cannot start: {what}; {} pods keep the older one; correct or revert {fields}",
             pod.name,
             outdated(topology)
         );
         (true, ROLLOUT_FAILED, note)
     } else if let Some(trouble) = trouble(topology.observed) {
-        (true, "PodTrouble", format!("{trouble}; correct spec.image, or resolve what the message says"))
+        (true, "PodTrouble", trouble)
     } else if initialized
         && (!topology.absent.is_empty() || missing > 0)
         && !failed(view.plan.step)
@@ -933,7 +937,7 @@ pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Goal;
+    use crate::plan::{Goal, Trouble};
 
     /// A member: `pod id role`, where `-` is unknown.
     fn member(words: &str) -> Member {
@@ -996,8 +1000,8 @@ mod tests {
         );
     }
 
-    /// The conditions of one shard of two copies, on these Kubernetes nodes.
-    fn conditions_of(hosts: [&str; 2], loaded: Option<&Loaded>) -> Vec<Condition> {
+    /// One shard of two copies, on these Kubernetes nodes.
+    fn two_copies(hosts: [&str; 2]) -> Vec<Pod> {
         let id = |digit: &str| digit.repeat(40);
         let table = |own: &str| {
             ["a", "b"]
@@ -1019,10 +1023,15 @@ mod tests {
             redis: Some(crate::server::parse::node(&table(own), "cluster_state:ok", info, 1).unwrap()),
             ..Pod::default()
         };
-        let pods = vec![
+        vec![
             pod(0, "a", "role:master"),
             pod(1, "b", "role:slave\nmaster_link_status:up\nmaster_host:10.0.0.0"),
-        ];
+        ]
+    }
+
+    /// What the status says of these pods of such a shard.
+    #[track_caller]
+    fn check_condition(pods: Vec<Pod>, loaded: Option<&Loaded>, kind: &str, expected: &str) {
         let goal =
             Goal { size: 2, replicas_per_shard: 1, slots: 16384, initialized: true, ..Goal::default() };
         let observed = Observed { pods, replicas: Some(2), ..Observed::default() };
@@ -1045,11 +1054,7 @@ mod tests {
             loaded,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };
-        status(&RedisClusterStatus::default(), &view).conditions
-    }
-
-    #[track_caller]
-    fn check_condition(made: &[Condition], kind: &str, expected: &str) {
+        let made = status(&formed(""), &view).conditions;
         let found = made.iter().find(|condition| condition.type_ == kind).unwrap();
         let text = format!("{} {}: {}", found.status, found.reason, found.message);
         assert!(text.starts_with(expected), "{text}");
@@ -1057,7 +1062,7 @@ mod tests {
 
     #[track_caller]
     fn check_hosts(hosts: [&str; 2], expected: &str) {
-        check_condition(&conditions_of(hosts, None), "Redundant", expected);
+        check_condition(two_copies(hosts), None, "Redundant", expected);
     }
 
     #[test]
@@ -1065,7 +1070,7 @@ mod tests {
         let pods = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let check = |loaded: Loaded, kind: &str, expected: &str| {
             let loaded = Loaded { secret: "certs".into(), ..loaded };
-            check_condition(&conditions_of(["a", "b"], Some(&loaded)), kind, expected);
+            check_condition(two_copies(["a", "b"]), Some(&loaded), kind, expected);
         };
         check(Loaded::default(), "UpdatePending", "False UpToDate: ");
         check(Loaded::default(), "Degraded", "False AllMembersWell: ");
@@ -1089,6 +1094,22 @@ mod tests {
         assert_eq!(pending().problem(), None, "its files may be old");
         let problem = Loaded { unread: vec![], ..pending() }.problem().unwrap();
         assert_eq!(problem.reason(), "CertificateUnusable");
+    }
+
+    #[test]
+    fn nodes_that_do_not_respond_are_counted() {
+        let pods = |change: fn(&mut Pod)| {
+            let mut pods = two_copies(["a", "b"]);
+            change(&mut pods[1]);
+            pods
+        };
+        let check = |change, expected| check_condition(pods(change), None, "Degraded", expected);
+        check(|_| {}, "False AllMembersWell: all members respond");
+        check(|pod| pod.redis = None, "True MembersMissing: 1 of 2 nodes do not respond");
+        check(
+            |pod| pod.trouble = Some(Trouble { what: "container `x`: CrashLoop".into(), fields: None }),
+            "True PodTrouble: pod rc-1: container `x`: CrashLoop; resolve what the message says",
+        );
     }
 
     /// Each is reported once, when the reason of UpdatePending changes.

@@ -55,14 +55,14 @@ pub(super) fn directives(port: u16) -> String {
 }
 
 /// A script of a pod, with TLS. Its own Redis is asked whatever certificate that presents: a node with an expired one must not
-/// be killed. Others get the password only if a CA of the cluster signed their certificate.
+/// be killed. Others get the password only if a CA of the cluster signed their certificate. The exporter knows its Redis by a URL.
 pub(super) fn script(text: &str) -> String {
     let verified = format!("redis-cli --tls --cacert {DIRECTORY}/ca.crt -h");
     let parts: Vec<_> = text
         .split("redis-cli -h")
         .map(|part| part.replace("redis-cli ", "redis-cli --tls --insecure "))
         .collect();
-    parts.join(&verified)
+    parts.join(&verified).replace("redis://", "rediss://")
 }
 
 /// The volume of the pods. A pod does not start without the Secret and all its keys.

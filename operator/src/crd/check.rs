@@ -3,11 +3,9 @@
 //! `v1` is released, so its schema gets no new rules: OLM refuses a CRD that has any. The webhook refuses these values when they
 //! are new, and the controller reports them as InvalidSpec.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-
-use super::v1::RedisClusterSpec;
+use super::v1::{RedisClusterSpec, Resources};
 use crate::quantity::amount;
 
 /// What is said to a spec that adds TLS to a cluster, or takes it away. New pods would have to take the place of all old ones at
@@ -22,11 +20,18 @@ pub fn wrong_changes(old: &RedisClusterSpec, new: &RedisClusterSpec) -> Vec<Stri
 /// One sentence for each wrong value, beginning with its field.
 pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
     let mut wrong = vec![];
-    if !is_image(&spec.image) {
-        wrong.push(format!(
-            "spec.image must be an image reference such as `docker.io/library/redis:7.2.5`, found `{}`",
-            spec.image
-        ));
+    let images = [
+        ("spec.image", "docker.io/library/redis:7.2.5", Some(&spec.image)),
+        (
+            "spec.exporter.image",
+            "docker.io/oliver006/redis_exporter:v1.88.0",
+            spec.exporter.as_ref().map(|exporter| &exporter.image),
+        ),
+    ];
+    for (field, example, image) in images {
+        if let Some(image) = image.filter(|image| !is_image(image)) {
+            wrong.push(format!("{field} must be an image reference such as `{example}`, found `{image}`"));
+        }
     }
     for (directive, value) in &spec.config {
         if let Err(expected) = directive_value(directive, value) {
@@ -45,15 +50,11 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
             ));
         }
     }
-    if let Some(resources) = &spec.resources {
-        for (field, amounts) in [("requests", &resources.requests), ("limits", &resources.limits)] {
-            for name in amounts.keys().filter(|name| !is_resource(name)) {
-                wrong.push(format!(
-                    "spec.resources.{field}.{name} is no resource of a container: use cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/NAME"
-                ));
-            }
-        }
-        wrong.extend(above_limit(&resources.requests, &resources.limits));
+    let exporter = spec.exporter.as_ref().and_then(|exporter| exporter.resources.as_ref());
+    for (field, resources) in
+        [("spec.resources", spec.resources.as_ref()), ("spec.exporter.resources", exporter)]
+    {
+        wrong.extend(resources.into_iter().flat_map(|resources| wrong_resources(field, resources)));
     }
     if let Some(class) = spec.storage.as_ref().and_then(|storage| storage.storage_class_name.as_ref())
         && !is_name(class)
@@ -212,19 +213,26 @@ fn is_resource(name: &str) -> bool {
         || name.contains('/')
 }
 
-fn above_limit(
-    requests: &BTreeMap<String, Quantity>,
-    limits: &BTreeMap<String, Quantity>,
-) -> impl Iterator<Item = String> {
-    requests.iter().filter_map(|(name, request)| {
-        let limit = limits.get(name)?;
-        (amount(&request.0)? > amount(&limit.0)?).then(|| {
-            format!(
-                "spec.resources.requests.{name} must be at most spec.resources.limits.{name}, which is {}, found `{}`",
+/// What a container cannot have, in the resources at this place.
+fn wrong_resources(place: &str, Resources { requests, limits }: &Resources) -> Vec<String> {
+    let mut wrong = vec![];
+    for (field, amounts) in [("requests", requests), ("limits", limits)] {
+        for name in amounts.keys().filter(|name| !is_resource(name)) {
+            wrong.push(format!(
+                "{place}.{field}.{name} is no resource of a container: use cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/NAME"
+            ));
+        }
+    }
+    for (name, request) in requests {
+        let Some(limit) = limits.get(name) else { continue };
+        if amount(&request.0).zip(amount(&limit.0)).is_some_and(|(request, limit)| request > limit) {
+            wrong.push(format!(
+                "{place}.requests.{name} must be at most {place}.limits.{name}, which is {}, found `{}`",
                 limit.0, request.0
-            )
-        })
-    })
+            ));
+        }
+    }
+    wrong
 }
 
 /// A DNS subdomain, as names of Kubernetes are.

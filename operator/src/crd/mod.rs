@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod convert;
+pub mod exporter;
 pub mod pods;
 pub mod v1;
 pub mod v1alpha1;

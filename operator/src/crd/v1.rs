@@ -11,7 +11,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::pods::Pods;
+use super::{exporter::Exporter, pods::Pods};
 
 /// The Redis Cluster that the user wants.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,6 +117,10 @@ pub struct RedisClusterSpec {
     /// Where the pods run, and what pulls their image. A change replaces all pods, one after another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<Pods>,
+
+    /// Metrics of every Redis node for Prometheus: each pod gets a second container that serves them at port 9121. There are none when it is left out. A change replaces all pods, one after another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exporter: Option<Exporter>,
 
     /// A volume for each node, which keeps its data when its pod is replaced. When it is left out, data is kept in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@ mod topology;
 use std::net::IpAddr;
 
 pub use observed::{
-    Fingerprint, Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Pod,
+    Fingerprint, Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Pod, Trouble,
 };
 pub use slots::{SLOTS, Slots};
 pub use topology::{Absence, Member, Topology};

@@ -92,7 +92,8 @@ pub struct Pod {
     pub ip: Option<IpAddr>,
     /// Whether it is being deleted.
     pub terminating: bool,
-    /// Whether its containers are ready. Not so if the process hangs or the Kubernetes node is lost.
+    /// Whether its containers are ready, or the one of Redis while another fails. Not so if the process hangs or the Kubernetes node is
+    /// lost.
     pub containers_ready: bool,
     /// Whether its Redis rejected the password, and the previous one if there is one.
     pub password_rejected: bool,
@@ -108,8 +109,10 @@ pub struct Pod {
     pub host: Option<String>,
     /// The zone of that Kubernetes node.
     pub zone: Option<String>,
-    /// Why its container cannot start, as Kubernetes reports it: `ErrImagePull: not found`.
-    pub trouble: Option<String>,
+    /// Why it does not run, as Kubernetes reports it.
+    pub trouble: Option<Trouble>,
+    /// Whether a container beside the one of Redis is not ready: then the pod is not ready either.
+    pub other_container_fails: bool,
     /// Revision of its pod template.
     pub revision: Option<String>,
     /// The image of its Redis.
@@ -120,6 +123,15 @@ pub struct Pod {
     pub outdated: bool,
     /// The answer of its Redis; `None` if it did not respond.
     pub redis: Option<Node>,
+}
+
+/// What keeps a pod from running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The sentence: ``container `redis` with image `redis:none`: ErrImagePull: not found``.
+    pub what: String,
+    /// The fields of the spec that it can be about.
+    pub fields: Option<&'static str>,
 }
 
 /// The SHA-256 hash of a password, in hexadecimal, as Redis has it.

@@ -10,7 +10,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Action, Found, Member, Step, Topology, Wait, wait};
+use super::{Action, Found, Member, Pod, Step, Topology, Wait, wait};
 
 /// The next step of the update.
 pub(super) fn update(topology: &Topology<'_>) -> Found {
@@ -21,7 +21,9 @@ pub(super) fn update(topology: &Topology<'_>) -> Found {
     if topology.goal.update.refused {
         return wait(Wait::Downgrade);
     }
-    let well = |member: &Member<'_>| member.pod.containers_ready && !member.pod.terminating;
+    // An outdated pod whose other containers fail is to be replaced; a new one ends the update.
+    let fails = |pod: &Pod| pod.other_container_fails && !pod.outdated;
+    let well = |Member { pod, .. }: &Member<'_>| pod.containers_ready && !pod.terminating && !fails(pod);
     let members = topology.core.iter().filter(|member| well(member)).count();
     if members < topology.nodes() as usize || members < topology.observed.pods.len() {
         return wait(Wait::Pods);

@@ -25,6 +25,7 @@ mod signal;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
 mod tls;
+mod trouble;
 mod volumes;
 #[path = "../processes/writer.rs"]
 mod writer;
@@ -120,6 +121,7 @@ fn main() {
         trial("a_hibernated_cluster_keeps_its_volumes_and_wakes_with_all_pods", &redis, |world| {
             world.run(hibernate::hibernated)
         }),
+        trial("an_exporter_that_cannot_start_stops_the_update", &redis, |world| world.run(trouble::exporter)),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     trials.push(migration::trial(&api));
@@ -376,6 +378,10 @@ async fn wrong_values(client: Client, _: std::path::PathBuf) {
         (with("config", json!({"Maxmemory": "1gb"})), "a directive is written in lower case letters"),
         (with("config", json!({"maxmemory": "1gb\nsave 1 1"})), "spec.config.maxmemory in body should match"),
         (with("config", json!({"appendonly": "no"})), "the operator sets this directive itself"),
+        (
+            with("exporter", json!({"image": ""})),
+            "spec.exporter.image in body should be at least 1 chars long",
+        ),
         (
             with("resources", json!({"limits": {"memory": "much"}})),
             "spec.resources.limits.memory in body should match",

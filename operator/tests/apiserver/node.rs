@@ -222,6 +222,9 @@ impl Node {
             mounts.retain(|mount| mount.name != "passwords");
         }
         let pulled = spec.containers[0].image.as_deref() != Some(NO_IMAGE);
+        let others = spec.containers[1..].iter();
+        let failing = others.clone().find(|container| container.image.as_deref() == Some(NO_IMAGE));
+        let failing = failing.map(|container| container.name.clone());
         let running: Box<dyn Send> =
             if scheduled && pulled { self.runtime.start(&settings) } else { Box::new(()) };
         if set.spec.as_ref().unwrap().volume_claim_templates.is_some() {
@@ -242,14 +245,26 @@ impl Node {
         };
         let pods = self.api::<Pod>();
         pods.create(&PostParams::default(), &object).await.unwrap();
-        let status = if scheduled && !pulled {
-            let waiting = json!({"reason": "ErrImagePull", "message": "not found"});
+        let waiting = || json!({"reason": "ErrImagePull", "message": "not found"});
+        let status = if let Some(failing) = failing {
+            json!({"status": {
+                "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+                "conditions": [{"type": "ContainersReady", "status": "False"}],
+                "containerStatuses": [{
+                    "name": failing, "image": NO_IMAGE, "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"waiting": waiting()},
+                }, {
+                    "name": "redis", "image": "redis", "imageID": "", "ready": true, "restartCount": 0,
+                    "state": {"running": {}},
+                }],
+            }})
+        } else if scheduled && !pulled {
             json!({"status": {
                 "phase": "Pending", "podIP": ip, "podIPs": [{"ip": ip}],
                 "conditions": [{"type": "ContainersReady", "status": "False"}],
                 "containerStatuses": [{
                     "name": "redis", "image": NO_IMAGE, "imageID": "", "ready": false, "restartCount": 0,
-                    "state": {"waiting": waiting},
+                    "state": {"waiting": waiting()},
                 }],
             }})
         } else if scheduled {

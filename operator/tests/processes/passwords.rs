@@ -218,6 +218,15 @@ pub(crate) async fn scripts_use_files() {
     // It serves the clients that have its password.
     assert!(run("ready.sh", 0, &[("password", NEXT)], "an old one").await);
     assert!(run("live.sh", 0, &[("password", NEXT)], "an old one").await, "it responds");
+    // The exporter gets the password that Redis accepts, whatever it had before.
+    let told = |password: &str| format!("{{\"redis://localhost:6379\":\"{password}\"}}\n");
+    assert_eq!(servers.told_exporter(0), "");
+    assert!(run("ready.sh", 0, &[("password", NEXT)], "an old one").await);
+    assert_eq!(servers.told_exporter(0), "", "Redis accepts none");
+    assert!(run("ready.sh", 0, &[("password", NEXT), ("previousPassword", PASSWORD)], "an old one").await);
+    assert_eq!(servers.told_exporter(0), told(PASSWORD));
+    assert!(run("ready.sh", 0, &[("password", NEXT)], "an old one").await);
+    assert_eq!(servers.told_exporter(0), told(PASSWORD));
     let owners = async || {
         let observed = servers.observe().await;
         let owns = |pod: &&redis_operator::plan::Pod| !pod.redis.as_ref().unwrap().slots().is_empty();

@@ -318,6 +318,13 @@ impl Servers {
         tokio::task::spawn_blocking(run).await.unwrap().status.success()
     }
 
+    /// What the exporter of a pod reads, after its volume was made if it was not there.
+    pub(crate) fn told_exporter(&self, ordinal: u32) -> String {
+        let dir = self.dir.path().join(ordinal.to_string()).join("exporter");
+        fs::create_dir_all(&dir).unwrap();
+        fs::read_to_string(dir.join("passwords.json")).unwrap_or_default()
+    }
+
     /// Starts a script of a pod beside its server.
     pub(crate) fn start_script(&self, name: &'static str, ordinal: u32) -> JoinHandle<()> {
         let (dir, ip) = (self.dir.path().join(ordinal.to_string()), self.ip(ordinal));
@@ -674,6 +681,7 @@ fn script_output(
         }
     }
     script = script.replace("/etc/redis-passwords", &format!("{place}/passwords"));
+    script = script.replace("/run/exporter", &format!("{place}/exporter"));
     Command::new("sh")
         .args(["-c", &script])
         .envs([("POD_IP", ip.to_string().as_str()), ("POD_HOST", "rc"), ("REDISCLI_AUTH", password)])

@@ -1,0 +1,84 @@
+//! What keeps pods and objects from being made or from running, and what the status says meanwhile.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use redis_operator::crd::RedisCluster;
+use serde_json::{Value, json};
+
+use crate::{
+    create, eventually, namespace,
+    node::{self, Node, RealRedis},
+    replica::Replica,
+    settled,
+};
+
+async fn condition(clusters: &Api<RedisCluster>, kind: &str) -> Option<(bool, String, String)> {
+    let status = clusters.get("rc").await.unwrap().status?;
+    let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+    Some((found.status == "True", found.reason, found.message))
+}
+
+async fn change(clusters: &Api<RedisCluster>, spec: Value) {
+    let patch = Patch::Merge(json!({"spec": spec}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// An exporter is added whose image cannot be pulled; then it is corrected, and removed.
+pub(crate) async fn exporter(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "exporter").await;
+    let flags = ["--no-leader-election", "--namespace", "exporter", "--watch-namespace", "exporter"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "exporter", 92, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "exporter", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "exporter");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "exporter");
+    let policies: Api<NetworkPolicy> = Api::namespaced(client.clone(), "exporter");
+    settled(&clusters, &mut node, 3).await;
+    let uids = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap();
+        all.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>()
+    };
+    let images = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap();
+        let second = |pod: &Pod| pod.spec.as_ref()?.containers.get(1)?.image.clone();
+        all.iter().map(second).collect::<BTreeSet<_>>()
+    };
+    let ports = async || {
+        let policy = policies.get("rc").await.unwrap();
+        json!(policy.spec)["ingress"].as_array().unwrap().len()
+    };
+    let before = uids().await;
+
+    change(&clusters, json!({"exporter": {"image": node::NO_IMAGE}})).await;
+    let message = eventually("the condition says why", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition(&clusters, "Degraded").await?;
+        (is_true && reason == "RolloutFailed").then_some(message)
+    })
+    .await;
+    let expected = format!(
+        "cannot start: container `exporter` with image `{}`: ErrImagePull: not found; 5 pods keep the older one; correct or revert spec.exporter",
+        node::NO_IMAGE
+    );
+    assert!(message.contains(&expected), "{message}");
+    assert_eq!(before.intersection(&uids().await).count(), 5, "no other pod was replaced");
+    assert!(condition(&clusters, "Available").await.unwrap().0, "its Redis serves");
+    assert_eq!(ports().await, 3);
+
+    change(&clusters, json!({"exporter": {"image": "registry.example.com/exporter:1"}})).await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(images().await, [Some("registry.example.com/exporter:1".to_owned())].into());
+    change(&clusters, json!({"exporter": null})).await;
+    eventually("no pod has an exporter", async || {
+        node.turn().await;
+        (images().await == [None].into()).then_some(())
+    })
+    .await;
+    settled(&clusters, &mut node, 3).await;
+    assert_eq!(ports().await, 2);
+}
