@@ -204,6 +204,7 @@ fn releases_only_add() {
       .status.phase Hibernating
       .status.phase Hibernated
       .status.phase Waking
+      ClusterRole list events.events.k8s.io
     ");
 }
 

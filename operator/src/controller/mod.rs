@@ -7,6 +7,7 @@
 pub mod cache;
 pub mod children;
 mod claims;
+pub mod creation;
 pub mod downgrade;
 mod error;
 pub mod exporter;
@@ -55,6 +56,7 @@ pub use self::error::ReconcileError;
 use self::{
     cache::{Caches, Key, key},
     children::Defaults,
+    creation::NotCreated,
     error::call,
     passwords::Credentials,
     promotions::Promotions,
@@ -122,6 +124,10 @@ struct Memory {
     electing: Option<Instant>,
     /// Since when the nodes that leave have owned nothing.
     drained: Option<Instant>,
+    /// Since when a pod of the StatefulSet has not existed.
+    pod_missing: Option<Instant>,
+    /// When Events were last read, and what they say of that pod.
+    not_created: Option<(Instant, Option<NotCreated>)>,
     /// When replicas became primaries.
     promotions: Option<Promotions>,
     /// The runs of redis-server that have taken the directives with this hash.

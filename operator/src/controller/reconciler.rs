@@ -319,6 +319,7 @@ impl Reconciler<'_> {
         problem = problem.or(config.refusal.clone().map(Problem::ConfigRefused));
         problem = problem.or(cannot_grow.map(Problem::CannotGrow));
         let above_limit = self.above_limit(&observed);
+        let not_created = self.not_created(memory, set.as_ref(), &observed.pods).await;
         let now = Time(Timestamp::now());
         let view = View {
             cluster: self.cluster,
@@ -330,6 +331,7 @@ impl Reconciler<'_> {
             above_limit: &above_limit,
             rotation: &rotation,
             loaded: loaded.as_ref(),
+            not_created: not_created.as_ref(),
             now,
         };
         self.update_status(memory, &old, &view).await?;

@@ -7,6 +7,7 @@ use kube::{ResourceExt, runtime::events::EventType};
 
 use super::{
     children,
+    creation::NotCreated,
     hibernate::was_hibernated,
     memory::SHARE,
     names::Names,
@@ -57,6 +58,8 @@ pub struct View<'a> {
     pub rotation: &'a Rotation,
     /// How far nodes are with the certificate, if they have TLS.
     pub loaded: Option<&'a Loaded>,
+    /// A pod that Kubernetes does not create.
+    pub not_created: Option<&'a NotCreated>,
     /// The time.
     pub now: Time,
 }
@@ -438,6 +441,14 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (true, ROLLOUT_FAILED, note)
     } else if let Some(trouble) = trouble(topology.observed) {
         (true, "PodTrouble", trouble)
+    } else if let Some(NotCreated { pod, why }) = view.not_created {
+        (
+            true,
+            "FailedCreate",
+            format!(
+                "Kubernetes does not create pod {pod}: {why}; correct spec.pods, spec.resources or spec.storage, or resolve what the message says"
+            ),
+        )
     } else if initialized
         && (!topology.absent.is_empty() || missing > 0)
         && !failed(view.plan.step)
@@ -866,7 +877,7 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 22] = [
+const WARNINGS: [&str; 23] = [
     "CertificateExpired",
     CERTIFICATE_EXPIRES,
     "CertificateUntrusted",
@@ -874,6 +885,7 @@ const WARNINGS: [&str; 22] = [
     CONFIG_REFUSED,
     "DataLost",
     "DowngradeRefused",
+    "FailedCreate",
     "ForeignNode",
     "InsufficientMemory",
     "InvalidSpec",
@@ -1031,7 +1043,13 @@ mod tests {
 
     /// What the status says of these pods of such a shard.
     #[track_caller]
-    fn check_condition(pods: Vec<Pod>, loaded: Option<&Loaded>, kind: &str, expected: &str) {
+    fn check_condition(
+        pods: Vec<Pod>,
+        loaded: Option<&Loaded>,
+        kind: &str,
+        not_created: Option<&NotCreated>,
+        expected: &str,
+    ) {
         let goal =
             Goal { size: 2, replicas_per_shard: 1, slots: 16384, initialized: true, ..Goal::default() };
         let observed = Observed { pods, replicas: Some(2), ..Observed::default() };
@@ -1052,6 +1070,7 @@ mod tests {
             above_limit: &[],
             rotation: &Rotation::None,
             loaded,
+            not_created,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };
         let made = status(&formed(""), &view).conditions;
@@ -1062,7 +1081,7 @@ mod tests {
 
     #[track_caller]
     fn check_hosts(hosts: [&str; 2], expected: &str) {
-        check_condition(two_copies(hosts), None, "Redundant", expected);
+        check_condition(two_copies(hosts), None, "Redundant", None, expected);
     }
 
     #[test]
@@ -1070,7 +1089,7 @@ mod tests {
         let pods = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let check = |loaded: Loaded, kind: &str, expected: &str| {
             let loaded = Loaded { secret: "certs".into(), ..loaded };
-            check_condition(two_copies(["a", "b"]), Some(&loaded), kind, expected);
+            check_condition(two_copies(["a", "b"]), Some(&loaded), kind, None, expected);
         };
         check(Loaded::default(), "UpdatePending", "False UpToDate: ");
         check(Loaded::default(), "Degraded", "False AllMembersWell: ");
@@ -1103,12 +1122,24 @@ mod tests {
             change(&mut pods[1]);
             pods
         };
-        let check = |change, expected| check_condition(pods(change), None, "Degraded", expected);
+        let check = |change, expected| check_condition(pods(change), None, "Degraded", None, expected);
         check(|_| {}, "False AllMembersWell: all members respond");
         check(|pod| pod.redis = None, "True MembersMissing: 1 of 2 nodes do not respond");
         check(
             |pod| pod.trouble = Some(Trouble { what: "container `x`: CrashLoop".into(), fields: None }),
             "True PodTrouble: pod rc-1: container `x`: CrashLoop; resolve what the message says",
+        );
+    }
+
+    #[test]
+    fn a_pod_that_kubernetes_does_not_create_is_named() {
+        let refused = NotCreated { pod: "rc-1".into(), why: "no quota".into() };
+        let pods = two_copies(["a", "b"]).drain(..1).collect();
+        check_condition(
+            pods,
+            "Degraded",
+            Some(&refused),
+            "True FailedCreate: Kubernetes does not create pod rc-1: no quota; ",
         );
     }
 

@@ -41,7 +41,8 @@ pub(super) fn cluster_role() -> ClusterRole {
             rule("", &["persistentvolumeclaims"], &["delete", "list", "patch", "watch"]),
             rule("networking.k8s.io", &["networkpolicies"], &["create", "get", "list", "patch", "watch"]),
             rule("policy", &["poddisruptionbudgets"], &["create", "get", "list", "patch", "watch"]),
-            rule("events.k8s.io", &["events"], &["create", "patch"]),
+            // Read while a pod is missing: why Kubernetes does not create it is nowhere else.
+            rule("events.k8s.io", &["events"], &["create", "list", "patch"]),
             // Where nobody mounts a certificate for the webhooks, the operator makes one and announces it here.
             PolicyRule {
                 resource_names: Some(vec!["redisclusters.cache.example.com".into()]),

@@ -122,6 +122,9 @@ fn main() {
             world.run(hibernate::hibernated)
         }),
         trial("an_exporter_that_cannot_start_stops_the_update", &redis, |world| world.run(trouble::exporter)),
+        trial("a_pod_that_kubernetes_does_not_create_is_named", &redis, |world| {
+            world.run(trouble::not_created)
+        }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     trials.push(migration::trial(&api));

@@ -53,6 +53,8 @@ pub(crate) struct Node {
     pods: BTreeMap<String, Box<dyn Send>>,
     /// Pods that do not fit on any node.
     pub(crate) unschedulable: BTreeSet<String>,
+    /// Pods that the API server refuses, for example because of a quota.
+    pub(crate) refused: BTreeSet<String>,
     /// Pods that are made without the files of passwords, as by release 0.5.
     pub(crate) without_files: BTreeSet<String>,
     /// The Kubernetes nodes of pods, where that matters.
@@ -70,6 +72,7 @@ impl Node {
             started: 0,
             pods: BTreeMap::new(),
             unschedulable: BTreeSet::new(),
+            refused: BTreeSet::new(),
             without_files: BTreeSet::new(),
             hosts: BTreeMap::new(),
         }
@@ -111,7 +114,7 @@ impl Node {
             self.see(set, replicas).await;
             for ordinal in 0..u32::try_from(replicas).unwrap() {
                 let pod = format!("{}-{ordinal}", set.name_any());
-                if !self.pods.contains_key(&pod) {
+                if !self.pods.contains_key(&pod) && !self.refused.contains(&pod) {
                     self.started += 1;
                     let [high, low] = self.started.to_be_bytes();
                     new.push((set, pod.clone(), ordinal, Ipv4Addr::new(127, self.network, high, low).into()));

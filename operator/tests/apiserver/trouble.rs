@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    core::v1::{Event, Pod},
+    networking::v1::NetworkPolicy,
+};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use redis_operator::crd::RedisCluster;
 use serde_json::{Value, json};
@@ -81,4 +85,42 @@ pub(crate) async fn exporter(client: Client, kubeconfig: std::path::PathBuf) {
     .await;
     settled(&clusters, &mut node, 3).await;
     assert_eq!(ports().await, 2);
+}
+
+/// The StatefulSet controller says so in Events alone.
+pub(crate) async fn not_created(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "missing").await;
+    let flags = ["--no-leader-election", "--namespace", "missing", "--watch-namespace", "missing"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "missing", 93, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "missing", "rc", json!({"size": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "missing");
+    let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "missing");
+    let events: Api<Event> = Api::namespaced(client.clone(), "missing");
+    settled(&clusters, &mut node, 1).await;
+    node.refused.insert("rc-1".into());
+    change(&clusters, json!({"size": 2})).await;
+    let set = sets.get("rc").await.unwrap();
+    for (name, pod, why) in [("a", "rc-10", "something else"), ("b", "rc-1", "exceeded quota: small")] {
+        let event = json!({
+            "metadata": {"name": name}, "reason": "FailedCreate", "type": "Warning", "count": 3,
+            "involvedObject": {
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "rc", "namespace": "missing", "uid": set.uid(),
+            },
+            "message": format!("create Pod {pod} in StatefulSet rc failed error: pods \"{pod}\" is forbidden: {why}"),
+            "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:05Z",
+        });
+        events.create(&PostParams::default(), &serde_json::from_value(event).unwrap()).await.unwrap();
+    }
+    let message = eventually("the condition says why", async || {
+        node.turn().await;
+        let (is_true, reason, message) = condition(&clusters, "Degraded").await?;
+        (is_true && reason == "FailedCreate").then_some(message)
+    })
+    .await;
+    let expected = "Kubernetes does not create pod rc-1: pods \"rc-1\" is forbidden: exceeded quota: small; ";
+    assert!(message.starts_with(expected), "{message}");
+    node.refused.clear();
+    settled(&clusters, &mut node, 2).await;
+    assert_eq!(condition(&clusters, "Degraded").await.unwrap().1, "AllMembersWell");
 }
