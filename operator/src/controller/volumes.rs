@@ -43,7 +43,7 @@ pub enum Volumes {
 pub enum CannotGrow {
     /// The class forbids it.
     #[error(
-        "volumes of {class} cannot grow (claim {claim}): set its `allowVolumeExpansion` to true if its provisioner can, or move the data to a RedisCluster with larger volumes"
+        "volumes of {class} cannot grow (claim {claim}): set its `allowVolumeExpansion` to true if its provisioner can, or move the data to a RedisCluster with larger volumes; if spec.storage.size is a mistake, delete the RedisCluster while spec.storage.deletionPolicy is Retain, and create it again with the former size"
     )]
     Class {
         /// The class, as the subject of the sentence.
