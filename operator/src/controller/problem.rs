@@ -181,6 +181,17 @@ pub enum Problem {
     Paused,
 }
 
+/// What the conditions report if several things are wrong: what stops the operator, then what clients notice first.
+pub fn reported(
+    stops: Option<Problem>,
+    access: Option<Problem>,
+    refused: Option<Refusal>,
+    cannot_grow: Option<CannotGrow>,
+) -> Option<Problem> {
+    let config = || refused.map(Problem::ConfigRefused);
+    stops.or(access).or_else(config).or_else(|| cannot_grow.map(Problem::CannotGrow))
+}
+
 impl Problem {
     /// The reason of the condition and of the Event.
     pub fn reason(&self) -> &'static str {
@@ -203,5 +214,33 @@ impl Problem {
             Self::KeyTooLarge(_) => "KeyTooLarge",
             Self::Paused => "Paused",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_problems_the_gravest_is_reported() {
+        let name = || "rc-auth".to_owned();
+        let password = || Some(Problem::PasswordRejected { pods: 3, name: name(), both: false });
+        let refused = || {
+            Some(Refusal {
+                pod: "rc-0".into(),
+                directive: "hz".into(),
+                value: "fast".into(),
+                answer: "no".into(),
+            })
+        };
+        let small = || Some(CannotGrow::Refused { claim: "data-rc-0".into(), message: "quota".into() });
+        let reason = |problem: Option<Problem>| problem.map(|problem| problem.reason());
+        let paused = Some(Problem::Paused);
+        assert_eq!(reason(reported(paused, password(), refused(), small())), Some("Paused"));
+        assert_eq!(reason(reported(None, password(), refused(), small())), Some("PasswordRejected"));
+        assert_eq!(reason(reported(None, None, refused(), small())), Some(CONFIG_REFUSED));
+        assert_eq!(reason(reported(None, None, None, small())), Some(NOT_RESIZED));
+        assert_eq!(reason(reported(None, None, None, None)), None);
+        assert_eq!(Problem::PasswordUnusable { name: name() }.reason(), "PasswordUnusable");
     }
 }

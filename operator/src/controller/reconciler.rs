@@ -39,7 +39,7 @@ use super::{
     outdated::{self, has_password_files, is_outdated},
     passwords::{Credentials, Rotation},
     preconditions::exactly,
-    problem::Problem,
+    problem::{self, Problem},
     promotions::Promotions,
     status::{self, Notice, View},
     tls::{self, Certificate, Loaded},
@@ -287,19 +287,24 @@ impl Reconciler<'_> {
                 }
             }
             if let Some(set) = set.as_ref().filter(|_| problem.is_none() && failed.is_none() && !asleep) {
-                cannot_grow = self.grow(set, &plan, &sizes).await?;
+                match self.grow(set, &plan, &sizes).await {
+                    Ok(found) => cannot_grow = found,
+                    Err(error) => failed = Some(error),
+                }
             }
         } else if self.lacks_configuration(found.as_ref()) {
             config.pending = observed.pods.iter().filter(|pod| pod.redis.is_some()).count();
         }
         let update_revision = set.as_ref().and_then(|set| set.status.as_ref()?.update_revision.as_deref());
         // Also while a problem stops other changes: pods come and go anyway.
-        self.set_readiness(&topology).await?;
+        if let Err(error) = self.set_readiness(&topology).await {
+            failed = failed.or(Some(error));
+        }
         if problem.is_none() && failed.is_none() {
             if !repairs {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
-            self.restart_stuck(&observed, update_revision).await?;
+            failed = self.restart_stuck(&observed, update_revision).await.err();
         }
         // An interrupted migration did not come to every slot.
         let whole = done.as_ref().is_ok_and(|done| !done.interrupted);
@@ -314,10 +319,8 @@ impl Reconciler<'_> {
         } else {
             memory.skipped.clone().map(Problem::KeyTooLarge)
         };
-        problem = waits.clone().or(unusable).or(rejected).or(untrusted);
-        problem = problem.or(loaded.as_ref().and_then(Loaded::problem));
-        problem = problem.or(config.refusal.clone().map(Problem::ConfigRefused));
-        problem = problem.or(cannot_grow.map(Problem::CannotGrow));
+        let access = unusable.or(rejected).or(untrusted).or(loaded.as_ref().and_then(Loaded::problem));
+        problem = problem::reported(waits.clone(), access, config.refusal.clone(), cannot_grow);
         let above_limit = self.above_limit(&observed);
         let not_created = self.not_created(memory, set.as_ref(), &observed.pods).await;
         let now = Time(Timestamp::now());

@@ -101,13 +101,13 @@ pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     let members = if asleep { old.members.clone() } else { members(old, topology) };
     let serves = topology.serves();
     let initialized = old.initialized == Some(true) || serves;
+    let known = |found: usize, last: Option<i32>| if is_hidden(topology) { last } else { Some(count(found)) };
+    let ready = topology.core.iter().filter(|member| !member.node.alone() || serves);
     RedisClusterStatus {
         nodes: observed.pods.iter().filter(|pod| !pod.terminating).map(|pod| pod.name.clone()).collect(),
-        ready_nodes: Some(count(
-            topology.core.iter().filter(|member| !member.node.alone() || serves).count(),
-        )),
-        shards: Some(count(topology.owners().count())),
-        slots_covered: Some(count(topology.covered())),
+        ready_nodes: known(ready.count(), old.ready_nodes),
+        shards: known(topology.owners().count(), old.shards),
+        slots_covered: known(topology.covered(), old.slots_covered),
         selector: Some(children::selector(&cluster.name_any())),
         phase: Some(phase(old, view, initialized)),
         initialized: Some(initialized),
@@ -115,6 +115,11 @@ pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
         conditions: conditions(old, view, initialized),
         members,
     }
+}
+
+/// Whether no node tells the operator anything, because nodes reject its password: they may well serve their clients.
+fn is_hidden(topology: &Topology<'_>) -> bool {
+    topology.core.is_empty() && topology.observed.pods.iter().any(|pod| pod.password_rejected)
 }
 
 fn count(number: usize) -> i32 {
@@ -390,8 +395,15 @@ fn asleep(view: &View<'_>) -> [(bool, &'static str, String); 8] {
 fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Vec<Condition> {
     let made = if view.plan.step == Step::Hibernated { asleep(view) } else { awake(old, view, initialized) };
     let made = CONDITIONS.into_iter().zip(made);
-    made.map(|(kind, (is_true, reason, message))| condition(old, view, kind, is_true, reason, message))
-        .collect()
+    let hidden = initialized && is_hidden(view.topology);
+    made.map(|(kind, (is_true, reason, message))| {
+        if hidden && ["Available", "Redundant", "SlotsCovered"].contains(&kind) {
+            let message = "nodes reject the operator's password, so it cannot see what they serve".into();
+            return condition(old, view, kind, "Unknown", "PasswordRejected", message);
+        }
+        condition(old, view, kind, if is_true { "True" } else { "False" }, reason, message)
+    })
+    .collect()
 }
 
 /// The conditions of a cluster whose pods run, in the order of [`CONDITIONS`].
@@ -610,11 +622,10 @@ fn condition(
     old: &RedisClusterStatus,
     view: &View<'_>,
     kind: &str,
-    is_true: bool,
+    status: &str,
     reason: &str,
     message: String,
 ) -> Condition {
-    let status = if is_true { "True" } else { "False" };
     let before = old.conditions.iter().find(|condition| condition.type_ == kind);
     Condition {
         last_transition_time: match before {
@@ -935,12 +946,14 @@ pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
         desired: if asleep { 0 } else { topology.goal.size.into() },
         ready: status.ready_nodes.unwrap_or(0).into(),
         members: number(topology.core.len() + topology.absent.len()),
-        covered: number(topology.covered()),
+        covered: status.slots_covered.unwrap_or(0).into(),
         open: number(open.len()),
         lost: number(lost),
+        // What is unknown stays as it was.
         conditions: status
             .conditions
             .iter()
+            .filter(|condition| condition.status != "Unknown")
             .map(|condition| (condition.type_.clone(), condition.status == "True"))
             .collect(),
     }
@@ -1141,6 +1154,22 @@ mod tests {
             Some(&refused),
             "True FailedCreate: Kubernetes does not create pod rc-1: no quota; ",
         );
+    }
+
+    /// They may serve their clients.
+    #[test]
+    fn while_all_nodes_reject_the_password_availability_is_unknown() {
+        let mut pods = two_copies(["a", "b"]);
+        for pod in &mut pods {
+            (pod.redis, pod.password_rejected) = (None, true);
+        }
+        for kind in ["Available", "Redundant", "SlotsCovered"] {
+            check_condition(pods.clone(), kind, None, "Unknown PasswordRejected: nodes reject");
+        }
+        pods[1].password_rejected = false;
+        check_condition(pods.clone(), "Available", None, "Unknown PasswordRejected: nodes reject");
+        pods[0].password_rejected = false;
+        check_condition(pods, "Available", None, "False WaitingForPods: 0 of 16384 slots are served");
     }
 
     /// Each is reported once, when the reason of UpdatePending changes.

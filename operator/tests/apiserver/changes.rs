@@ -252,6 +252,17 @@ pub(crate) async fn changed_password(client: Client, kubeconfig: std::path::Path
     condition("Degraded", "PasswordRejected").await;
     condition("UpdatePending", "PasswordPending").await;
     assert_eq!(replicas().await, Some(3));
+    // Clients that have the old password are served, for all that the operator knows.
+    let status = clusters.get("rc").await.unwrap().status.unwrap();
+    let unknown: Vec<_> = status.conditions.iter().filter(|one| one.status == "Unknown").collect();
+    assert_eq!(
+        unknown.iter().map(|one| (&*one.type_, &*one.reason)).collect::<Vec<_>>(),
+        ["Available", "Redundant", "SlotsCovered"].map(|kind| (kind, "PasswordRejected"))
+    );
+    assert_eq!((status.slots_covered, status.ready_nodes), (Some(16384), Some(3)));
+    set(json!(k8s_openapi::ByteString(b"short".to_vec()))).await;
+    let message = condition("Degraded", "PasswordUnusable").await;
+    assert!(message.contains("Secret `rc-auth` must be 8 to 512 printable ASCII characters"), "{message}");
     set(json!(password)).await;
     settled(&clusters, &mut node, 1).await;
     assert_eq!(replicas().await, Some(1));

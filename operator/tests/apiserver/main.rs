@@ -125,6 +125,9 @@ fn main() {
         trial("a_pod_that_kubernetes_does_not_create_is_named", &redis, |world| {
             world.run(trouble::not_created)
         }),
+        trial("the_status_is_written_while_objects_cannot_be_made", &redis, |world| {
+            world.run(trouble::objects_fail)
+        }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     trials.push(migration::trial(&api));

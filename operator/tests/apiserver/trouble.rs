@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingWebhookConfiguration,
     apps::v1::StatefulSet,
-    core::v1::{Event, Pod},
+    core::v1::{Event, Pod, Service},
     networking::v1::NetworkPolicy,
 };
 use kube::{
@@ -15,7 +16,7 @@ use redis_operator::crd::RedisCluster;
 use serde_json::{Value, json};
 
 use crate::{
-    create, eventually, namespace,
+    apply, create, eventually, namespace,
     node::{self, Node, RealRedis},
     replica::Replica,
     settled,
@@ -123,4 +124,51 @@ pub(crate) async fn not_created(client: Client, kubeconfig: std::path::PathBuf) 
     node.refused.clear();
     settled(&clusters, &mut node, 2).await;
     assert_eq!(condition(&clusters, "Degraded").await.unwrap().1, "AllMembersWell");
+}
+
+/// A webhook of somebody else fails, and with it every write of a Service.
+pub(crate) async fn objects_fail(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "failing").await;
+    let flags = ["--no-leader-election", "--namespace", "failing", "--watch-namespace", "failing"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "failing", 94, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "failing", "rc", json!({"size": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "failing");
+    let services: Api<Service> = Api::namespaced(client.clone(), "failing");
+    settled(&clusters, &mut node, 1).await;
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "failing"},
+        "webhooks": [{
+            "name": "failing.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail", "timeoutSeconds": 1, "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "failing"}},
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                "resources": ["services"],
+            }],
+        }],
+    });
+    apply::<ValidatingWebhookConfiguration>(&client, webhook).await;
+    eventually("the webhook fails", async || {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"changed": "yes"}}}));
+        services.patch("rc", &PatchParams::default(), &patch).await.err()
+    })
+    .await;
+    services.delete("rc", &Default::default()).await.unwrap();
+    change(&clusters, json!({"size": 2})).await;
+    eventually("the status is about this spec", async || {
+        node.turn().await;
+        let cluster = clusters.get("rc").await.unwrap();
+        let status = cluster.status?;
+        let is_new = status.observed_generation == cluster.metadata.generation;
+        let ready = status.conditions.iter().find(|one| one.type_ == "Ready")?;
+        (is_new && ready.status == "False").then_some(())
+    })
+    .await;
+    assert!(condition(&clusters, "Available").await.unwrap().0);
+    assert_eq!(services.get_opt("rc").await.unwrap(), None);
+    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    webhooks.delete("failing", &Default::default()).await.unwrap();
+    settled(&clusters, &mut node, 2).await;
 }
