@@ -156,10 +156,7 @@ fn directive_value(directive: &str, value: &str) -> Result<(), &'static str> {
         return Err("a value whose quotes are closed");
     }
     let number = value.parse::<u64>().is_ok();
-    let bytes = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = value[bytes.len()..].to_ascii_lowercase();
-    let is_bytes =
-        bytes.parse::<u64>().is_ok() && ["", "b", "k", "kb", "m", "mb", "g", "gb"].contains(&unit.as_str());
+    let is_quoted = value.contains(['"', '\'']);
     let policies = [
         "volatile-lru",
         "allkeys-lru",
@@ -171,18 +168,66 @@ fn directive_value(directive: &str, value: &str) -> Result<(), &'static str> {
         "noeviction",
     ];
     match directive {
-        "maxmemory" if !is_bytes => Err("an amount of memory such as `512mb`"),
+        "maxmemory" if amount_of_memory(value).is_none() => Err("an amount of memory such as `512mb`"),
         "maxmemory-policy" if !policies.contains(&value.to_ascii_lowercase().as_str()) => {
             Err("a policy of Redis such as `allkeys-lru` or `noeviction`")
         }
         "appendfsync" if !["always", "everysec", "no"].contains(&value.to_ascii_lowercase().as_str()) => {
             Err("`always`, `everysec` or `no`")
         }
+        directive if BYTES.contains(&directive) && amount_of_memory(value.trim()).is_none() && !is_quoted => {
+            Err("an amount of memory such as `64mb`")
+        }
+        "databases" if !is_quoted && !value.parse::<u64>().is_ok_and(|count| count > 0) => {
+            Err("a whole number of at least 1")
+        }
         "maxclients" | "timeout" | "min-replicas-to-write" | "min-replicas-max-lag" if !number => {
             Err("a whole number")
         }
         _ => Ok(()),
     }
+}
+
+/// The directives, besides `maxmemory`, that take an amount of memory.
+const BYTES: [&str; 11] = [
+    "active-defrag-ignore-bytes",
+    "auto-aof-rewrite-min-size",
+    "client-query-buffer-limit",
+    "hash-max-listpack-value",
+    "hash-max-ziplist-value",
+    "hll-sparse-max-bytes",
+    "proto-max-bulk-len",
+    "repl-backlog-size",
+    "stream-node-max-bytes",
+    "zset-max-listpack-value",
+    "zset-max-ziplist-value",
+];
+
+/// A number and a unit in lower case, as Redis reads them.
+fn amount_of_memory(value: &str) -> Option<(&str, String)> {
+    let number = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = value[number.len()..].to_ascii_lowercase();
+    let known = ["", "b", "k", "kb", "m", "mb", "g", "gb"].contains(&unit.as_str());
+    (known && number.parse::<u64>().is_ok()).then_some((number, unit))
+}
+
+/// A sentence for each value that Redis takes, and that may mean something else to it than to its author.
+pub fn surprising_values(spec: &RedisClusterSpec) -> Vec<String> {
+    let config = spec.config.iter();
+    let amounts = config.filter(|(directive, _)| *directive == "maxmemory" || BYTES.contains(&&***directive));
+    let found = amounts.filter_map(|(directive, value)| {
+        let (number, unit) = amount_of_memory(value)?;
+        let factor = match unit.as_str() {
+            "k" => "1000",
+            "m" => "1000 * 1000",
+            "g" => "1000 * 1000 * 1000",
+            _ => return None,
+        };
+        Some(format!(
+            "spec.config.{directive}: to Redis, `{value}` is {number} * {factor} bytes; write `{number}{unit}b` for powers of 1024"
+        ))
+    });
+    found.collect()
 }
 
 /// By Redis' own rules: a quote ends where the word ends, and in double quotes a backslash takes the next character.

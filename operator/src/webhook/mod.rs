@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::{
     crd::{
-        check::{wrong_changes, wrong_values},
+        check::{surprising_values, wrong_changes, wrong_values},
         convert::convert,
         v1::RedisClusterSpec,
     },
@@ -161,6 +161,8 @@ fn warnings(spec: &Value) -> Option<Vec<String>> {
     if spec["image"].as_str().is_some_and(|image| image.ends_with(":latest")) {
         warnings.push("the tag `:latest` in spec.image can change between pods: use a version".into());
     }
+    let typed = serde_json::from_value::<RedisClusterSpec>(spec.clone());
+    warnings.extend(typed.iter().flat_map(surprising_values));
     (!warnings.is_empty()).then_some(warnings)
 }
 
@@ -223,5 +225,12 @@ mod tests {
         assert_eq!(warnings(&json!({"size": 6, "replicasPerShard": 1})), None);
         assert!(warnings(&json!({"size": 4, "replicasPerShard": 1})).is_some());
         assert!(warnings(&json!({"size": 3, "image": "redis:latest"})).is_some());
+        let config = json!({"maxmemory": "512m", "repl-backlog-size": "1mb", "maxclients": "5"});
+        assert_eq!(
+            warnings(&json!({"size": 3, "config": config})).unwrap(),
+            [
+                "spec.config.maxmemory: to Redis, `512m` is 512 * 1000 * 1000 bytes; write `512mb` for powers of 1024"
+            ]
+        );
     }
 }
