@@ -151,6 +151,33 @@ fn every_upgrade_of_every_channel_is_safe_and_keeps_to_the_version_policy() {
     assert!(file.contains(policy), "operator/olmkit.yaml states another policy");
 }
 
+/// The next release says how consoles show each field, and of no field that there is not.
+#[test]
+fn the_bundle_of_the_next_release_describes_every_field() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let bundle = directory.path().join("bundle");
+    let olmkit = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        let output = command.args(words).arg(&bundle).current_dir(root()).output().expect("olmkit starts");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let (manifests, package) = ("operator/deploy/0.6.0", "operator/olmkit.yaml");
+    let words = ["bundle", "generate", manifests, "--package-file", package, "--version", "0.6.0"];
+    olmkit(&[&words[..], &["--output-dir"]].concat());
+    let found = olmkit(&["bundle", "validate", "--output", "json"]);
+    assert!(!found.contains("descriptor"), "{found}");
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file");
+    let csv = read(bundle.join("manifests/redis-operator.clusterserviceversion.yaml"));
+    let base = read(root().join(manifests).join("olm/clusterserviceversion.yaml"));
+    let paths = |text: &str| {
+        let lines = text.lines().map(|line| line.trim_start().trim_start_matches("- "));
+        let paths = lines.filter(|line| line.starts_with("path: ")).map(str::to_owned);
+        paths.collect::<BTreeSet<_>>()
+    };
+    assert!(paths(&base).len() > 30 && paths(&base).is_subset(&paths(&csv)), "{csv}");
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

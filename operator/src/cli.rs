@@ -37,7 +37,7 @@ struct ManifestsArgs {
     #[arg(long, value_name = "X.Y.Z", default_value_t)]
     release: Release,
 
-    /// Write `install/` and `samples/` into this directory instead of printing one YAML stream
+    /// Write `install/`, `samples/` and `olm/` into this directory instead of printing one YAML stream
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }

@@ -3,6 +3,7 @@
 //! The objects are built from types, so they cannot drift from the code that relies on them: `rbac` says
 //! what the operator may do, `workload` how it runs. Same release, same bytes.
 
+mod console;
 mod rbac;
 mod release;
 mod workload;
@@ -28,7 +29,8 @@ pub const WEBHOOK_SERVICE: &str = "redis-operator-webhook";
 /// One file of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its place in the release's directory, with `/`. `install/` is what `kubectl apply -f` takes as it is.
+    /// Its place in the release's directory, with `/`. `install/` is what `kubectl apply -f` takes as it is, and `olm/` is for
+    /// bundles alone.
     pub path: &'static str,
     /// One YAML document.
     pub yaml: String,
@@ -42,13 +44,14 @@ pub struct EncodeError {
     source: serde_saphyr::ser::Error,
 }
 
-/// The files of a release, in an order that `kubectl apply` can take.
+/// The files of a release. Those of `install/` and `samples/` are in an order that `kubectl apply` can take.
 ///
 /// # Errors
 /// When an object cannot be written as YAML.
 pub fn manifests(release: &Release) -> Result<Vec<Manifest>, EncodeError> {
+    let definition = crd::definition(workload::convert_service());
     Ok(vec![
-        encode("install/customresourcedefinition.yaml", &crd::definition(workload::convert_service()))?,
+        encode("install/customresourcedefinition.yaml", &definition)?,
         encode("install/serviceaccount.yaml", &rbac::service_account())?,
         encode("install/clusterrole.yaml", &rbac::cluster_role())?,
         encode("install/clusterrolebinding.yaml", &rbac::cluster_role_binding())?,
@@ -64,12 +67,14 @@ pub fn manifests(release: &Release) -> Result<Vec<Manifest>, EncodeError> {
             "samples/rediscluster-persistent.yaml",
             include_str!("../../samples/rediscluster-persistent.yaml"),
         ),
+        encode("olm/clusterserviceversion.yaml", &console::base(&definition))?,
     ])
 }
 
-/// The manifests as one YAML stream.
+/// The manifests as one YAML stream, without those that no cluster takes.
 pub fn stream(manifests: &[Manifest]) -> String {
-    manifests.iter().map(|manifest| manifest.yaml.as_str()).collect::<Vec<_>>().join("---\n")
+    let manifests = manifests.iter().filter(|manifest| !manifest.path.starts_with("olm/"));
+    manifests.map(|manifest| manifest.yaml.as_str()).collect::<Vec<_>>().join("---\n")
 }
 
 /// Objects are written straight from their types: the order of the fields is the types', whatever features
