@@ -1150,6 +1150,7 @@ mod tests {
         let pods = two_copies(["a", "b"]).drain(..1).collect();
         check_condition(
             pods,
+            None,
             "Degraded",
             Some(&refused),
             "True FailedCreate: Kubernetes does not create pod rc-1: no quota; ",
@@ -1164,12 +1165,12 @@ mod tests {
             (pod.redis, pod.password_rejected) = (None, true);
         }
         for kind in ["Available", "Redundant", "SlotsCovered"] {
-            check_condition(pods.clone(), kind, None, "Unknown PasswordRejected: nodes reject");
+            check_condition(pods.clone(), None, kind, None, "Unknown PasswordRejected: nodes reject");
         }
         pods[1].password_rejected = false;
-        check_condition(pods.clone(), "Available", None, "Unknown PasswordRejected: nodes reject");
+        check_condition(pods.clone(), None, "Available", None, "Unknown PasswordRejected: nodes reject");
         pods[0].password_rejected = false;
-        check_condition(pods, "Available", None, "False WaitingForPods: 0 of 16384 slots are served");
+        check_condition(pods, None, "Available", None, "False WaitingForPods: 0 of 16384 slots are served");
     }
 
     /// Each is reported once, when the reason of UpdatePending changes.

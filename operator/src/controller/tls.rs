@@ -509,13 +509,13 @@ mod tests {
         assert_ne!(intent(&plain), intent(&tls));
         assert_ne!(intent(&tls), intent(&template(json!({"secretName": "others"}))));
 
-        let files = |tls: Value| config_map(&cluster(tls), &defaults, None, true).data.unwrap();
+        let files = |tls: Value| config_map(&cluster(tls), &defaults, None, true, true).data.unwrap();
         let (plain, tls) = (files(Value::Null), files(json!({"secretName": "certs"})));
         assert!(tls["redis.conf"].contains("port 0\ntls-port 6379\n"), "{}", tls["redis.conf"]);
-        assert_eq!(plain["start.sh"], tls["start.sh"]);
-        for script in ["ready.sh", "live.sh", "stop.sh"] {
-            let plain =
-                plain[script].replace("redis-cli -h", "redis-cli --tls --cacert /etc/redis-tls/ca.crt -h");
+        for script in ["start.sh", "ready.sh", "live.sh", "stop.sh"] {
+            let plain = plain[script]
+                .replace("redis-cli -h", "redis-cli --tls --cacert /etc/redis-tls/ca.crt -h")
+                .replace("redis://", "rediss://");
             let expected: Vec<_> = plain
                 .split("redis-cli ")
                 .enumerate()
@@ -536,7 +536,7 @@ mod tests {
             let defaults = Defaults::default();
             let running = running.map(cluster);
             let set = running.as_ref().map(|running| stateful_set(running, &defaults, 3, 0));
-            let config = running.as_ref().map(|running| config_map(running, &defaults, None, true));
+            let config = running.as_ref().map(|running| config_map(running, &defaults, None, true, true));
             let (found, problem) = secret_of(&cluster(spec.clone()), set.as_ref(), config.as_ref());
             assert_eq!((found.as_deref(), problem.is_some()), (expected, refused), "{spec}");
             // While the StatefulSet is made anew, the ConfigMap says whether there is TLS.

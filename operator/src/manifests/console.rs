@@ -63,10 +63,11 @@ const FIRST: [&str; 5] = ["size", "replicasPerShard", "image", "storage", "resou
 const ADVANCED: [&str; 6] = ["auth.key", "config", "exporter", "pods", "recovery", "update"];
 
 /// Hints that a name and a type do not give.
-const SPECIAL: [(&str, &str); 6] = [
+const SPECIAL: [(&str, &str); 7] = [
     ("size", "com.tectonic.ui:podCount"),
     ("readyNodes", "com.tectonic.ui:podCount"),
     ("auth.secretName", "io.kubernetes:Secret"),
+    ("tls.secretName", "io.kubernetes:Secret"),
     ("storage.storageClassName", "io.kubernetes:StorageClass"),
     ("conditions", "io.kubernetes.conditions"),
     ("phase", "io.kubernetes.phase"),

@@ -64,6 +64,7 @@ pub(crate) async fn hibernated(client: Client, kubeconfig: std::path::PathBuf) {
         port: children::PORT,
         password: Some(Password::new(secret_of(&client, PLACE).await)),
         previous: None,
+        trust: None,
         metrics: Arc::new(Metrics::default()),
     };
     let first = async || {

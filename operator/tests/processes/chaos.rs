@@ -105,7 +105,7 @@ pub(crate) struct Chaos {
     random: u64,
 }
 
-static CASES: [Case; 38] = [
+static CASES: [Case; 39] = [
     Case::of("3 nodes become 5", (3, 0), faults::grows),
     Case::of("5 nodes become 3", (5, 0), faults::shrinks),
     Case::of("5 nodes become 3, then 4 halfway", (5, 0), faults::changes_its_mind),
