@@ -137,11 +137,42 @@ pub(super) fn with_volumes(namespace: &Namespace) -> Result<(), Failed> {
         "redis: redundant again {replaced:.1?} after a pod was lost with its volume, available {available:.1?} after all six got new addresses"
     );
 
+    hibernates(&redis)?;
+
     // Volumes outlive their cluster, and say whose they were.
     namespace.kubectl(&["delete", &redis.object(), "--timeout=60s"])?;
     let label = ["--selector", "cache.example.com/retained-from=rc", "--output", "name"];
     let kept = namespace.kubectl(&[&["get", "persistentvolumeclaims"], &label[..]].concat())?;
     assert_eq!(kept.lines().count(), 6, "{kept}");
+    Ok(())
+}
+
+/// All pods are stopped, and start again with the same volumes and all keys.
+fn hibernates(redis: &Redis<'_>) -> Result<(), Failed> {
+    let list = |kind: &str| {
+        let path = "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{'\\n'}{end}";
+        redis.namespace.kubectl(&["get", kind, "--output", path])
+    };
+    let before = list("persistentvolumeclaims")?;
+    assert_eq!(before.lines().count(), 6, "{before}");
+    let started = Instant::now();
+    redis.patch(r#"{"hibernated":true}"#)?;
+    let stopped = within(PATIENCE, || {
+        let status = redis.status()?;
+        let pods = list("pods")?;
+        let asleep = status["phase"] == "Hibernated" && !pods.lines().any(|pod| pod.starts_with("rc-"));
+        Ok(asleep.then(|| started.elapsed()))
+    })?
+    .ok_or("its pods are not stopped")?;
+    assert_eq!(list("persistentvolumeclaims")?, before);
+
+    redis.patch(r#"{"hibernated":false}"#)?;
+    let awake = redis.ready()?;
+    assert_eq!(redis.keys()?, KEYS);
+    assert_eq!(list("persistentvolumeclaims")?, before);
+    eprintln!(
+        "redis: all pods were stopped in {stopped:.1?} and ready again in {awake:.1?}, every key was there"
+    );
     Ok(())
 }
 
