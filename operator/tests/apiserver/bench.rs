@@ -35,7 +35,7 @@ async fn losses(client: &Client, kubeconfig: &Path) {
     namespace(client, place).await;
     create(client, place, "rc", json!({"size": 6, "replicasPerShard": 1})).await;
     let _operator = Replica::start(kubeconfig, &["--no-leader-election", "--watch-namespace", place], &[]);
-    let mut node = Node::new(client, place, 82, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(client, place, Box::new(RealRedis(tempfile::tempdir().unwrap())));
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), place);
     let status = async || clusters.get("rc").await.unwrap().status.unwrap_or_default();
     let holds = |status: &RedisClusterStatus, kind: &str| {
@@ -78,19 +78,19 @@ async fn losses(client: &Client, kubeconfig: &Path) {
 pub(crate) async fn figures(client: Client, kubeconfig: PathBuf) {
     losses(&client, &kubeconfig).await;
     eprintln!("clusters  memory MiB  CPU ms/s  reconciles/s  p50 ms  p99 ms  writes");
-    for (network, count) in [(80, 10), (81, 500)] {
-        measure(&client, &kubeconfig, network, count).await;
+    for count in [10, 500] {
+        measure(&client, &kubeconfig, count).await;
     }
 }
 
-async fn measure(client: &Client, kubeconfig: &Path, network: u8, count: usize) {
+async fn measure(client: &Client, kubeconfig: &Path, count: usize) {
     let place = format!("bench-{count}");
     namespace(client, &place).await;
     for number in 0..count {
         create(client, &place, &format!("rc-{number}"), json!({"size": 3})).await;
     }
     let operator = Replica::start(kubeconfig, &["--no-leader-election", "--watch-namespace", &place], &[]);
-    let mut node = Node::new(client, &place, network, Box::new(PretendedRedis));
+    let mut node = Node::new(client, &place, Box::new(PretendedRedis));
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), &place);
     within(Duration::from_secs(900), "every cluster is well", async || {
         node.turn().await;

@@ -32,7 +32,7 @@ pub(crate) async fn updates(client: Client, kubeconfig: std::path::PathBuf) {
     // Four node timeouts after it began to lead, an operator promotes its first replica.
     let flags = ["--no-leader-election", "--namespace", "updates", "--watch-namespace", "updates"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "updates", 85, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "updates", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     let spec = json!({"size": 6, "replicasPerShard": 1, "resources": {"requests": {"cpu": "1m"}}});
     create(&client, "updates", "rc", spec).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "updates");
@@ -119,7 +119,7 @@ pub(crate) async fn live_configuration(client: Client, kubeconfig: std::path::Pa
     namespace(&client, "live").await;
     let flags = ["--no-leader-election", "--namespace", "live", "--watch-namespace", "live"];
     let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "live", 90, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "live", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "live", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "live");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "live");
@@ -226,7 +226,7 @@ pub(crate) async fn changed_password(client: Client, kubeconfig: std::path::Path
     namespace(&client, "password").await;
     let flags = ["--no-leader-election", "--namespace", "password", "--watch-namespace", "password"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "password", 83, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "password", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "password", "rc", json!({"size": 3})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "password");
     settled(&clusters, &mut node, 3).await;
@@ -286,7 +286,7 @@ pub(crate) async fn rotated_password(client: Client, kubeconfig: std::path::Path
     namespace(&client, "rotation").await;
     let flags = ["--no-leader-election", "--namespace", "rotation", "--watch-namespace", "rotation"];
     let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "rotation", 91, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "rotation", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     node.without_files.insert("rc-5".into());
     create(&client, "rotation", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "rotation");
@@ -382,7 +382,7 @@ pub(crate) async fn memory_limit(client: Client, kubeconfig: std::path::PathBuf)
     namespace(&client, "limits").await;
     let flags = ["--no-leader-election", "--namespace", "limits", "--watch-namespace", "limits"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "limits", 98, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "limits", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     let limit = |memory: &str| json!({"limits": {"memory": memory}});
     let spec = json!({"size": 3, "storage": {"size": "1Gi"}, "resources": limit("400Mi")});
     create(&client, "limits", "rc", spec).await;

@@ -43,7 +43,7 @@ pub(crate) async fn hibernated(client: Client, kubeconfig: std::path::PathBuf) {
     let claims = claims_of(&client, PLACE, 4).await;
     let flags = ["--no-leader-election", "--namespace", PLACE, "--watch-namespace", PLACE];
     let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, PLACE, 97, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, PLACE, Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, PLACE, "rc", json!({"size": 4, "replicasPerShard": 1, "storage": {"size": "1Gi"}})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), PLACE);
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), PLACE);

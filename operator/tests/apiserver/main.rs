@@ -492,7 +492,7 @@ async fn pending(client: Client, kubeconfig: std::path::PathBuf) {
     namespace(&client, "pending").await;
     let flags = ["--no-leader-election", "--namespace", "pending", "--watch-namespace", "pending"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "pending", 85, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "pending", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     node.unschedulable.insert("rc-3".into());
     create(&client, "pending", "rc", json!({"size": 3})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "pending");
@@ -532,7 +532,7 @@ async fn readiness(client: Client, kubeconfig: std::path::PathBuf) {
     namespace(&client, "readiness").await;
     let flags = ["--no-leader-election", "--namespace", "readiness", "--watch-namespace", "readiness"];
     let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "readiness", 84, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "readiness", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "readiness", "rc", json!({"size": 4, "replicasPerShard": 1})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "readiness");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "readiness");
@@ -603,7 +603,7 @@ async fn placement(client: Client, kubeconfig: std::path::PathBuf) {
     }
     let flags = ["--no-leader-election", "--namespace", "placed", "--watch-namespace", "placed"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "placed", 87, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "placed", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     node.hosts = (0..6).map(|ordinal| (format!("rc-{ordinal}"), format!("placed-{ordinal}"))).collect();
     create(&client, "placed", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "placed");
@@ -666,7 +666,7 @@ async fn slots_move(client: Client, kubeconfig: std::path::PathBuf) {
         assert_eq!(condition["type"], "Upgradeable");
         Some(format!("{} {}", condition["status"], condition["reason"]).replace('"', ""))
     };
-    let mut node = Node::new(&client, "moving", 78, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "moving", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "moving", "rc", json!({"size": 2})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "moving");
     let mut settle = async |size: i32| {

@@ -6,6 +6,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use futures_util::{StreamExt, stream};
 use k8s_openapi::ByteString;
@@ -62,8 +63,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(client: &Client, namespace: &str, network: u8, runtime: Box<dyn Runtime>) -> Self {
+    pub(crate) fn new(client: &Client, namespace: &str, runtime: Box<dyn Runtime>) -> Self {
+        // Tests that run at the same time have different addresses.
+        static NETWORK: AtomicU8 = AtomicU8::new(78);
         let (client, namespace) = (client.clone(), namespace.to_owned());
+        let network = NETWORK.fetch_add(1, Ordering::Relaxed);
         Self {
             client,
             namespace,

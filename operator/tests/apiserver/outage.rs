@@ -169,8 +169,7 @@ impl Moving {
             &["a"]
         };
         let deployment = Deployment::start(kubeconfig, &flags, names);
-        let network = 90 + 2 * u8::try_from(seed).unwrap() + u8::from(election == Election::None);
-        let mut node = Node::new(&client, "away", network, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+        let mut node = Node::new(&client, "away", Box::new(RealRedis(tempfile::tempdir().unwrap())));
         create(&client, "away", "rc", json!({"size": 3})).await;
         let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "away");
         settled(&clusters, &mut node, 3).await;

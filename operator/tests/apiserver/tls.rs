@@ -42,7 +42,7 @@ pub(crate) async fn certificate(client: Client, kubeconfig: std::path::PathBuf) 
     let mut operator = Replica::start(&kubeconfig, &flags, &[]);
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().to_owned();
-    let mut node = Node::new(&client, "tls", 93, Box::new(RealRedis(place)));
+    let mut node = Node::new(&client, "tls", Box::new(RealRedis(place)));
     let spec = json!({"size": 6, "replicasPerShard": 1, "tls": {"secretName": "certs"}});
     create(&client, "tls", "rc", spec).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "tls");

@@ -38,7 +38,7 @@ pub(crate) async fn exporter(client: Client, kubeconfig: std::path::PathBuf) {
     namespace(&client, "exporter").await;
     let flags = ["--no-leader-election", "--namespace", "exporter", "--watch-namespace", "exporter"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "exporter", 92, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "exporter", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "exporter", "rc", json!({"size": 6, "replicasPerShard": 1})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "exporter");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "exporter");
@@ -93,7 +93,7 @@ pub(crate) async fn not_created(client: Client, kubeconfig: std::path::PathBuf) 
     namespace(&client, "missing").await;
     let flags = ["--no-leader-election", "--namespace", "missing", "--watch-namespace", "missing"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "missing", 93, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "missing", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "missing", "rc", json!({"size": 1})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "missing");
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "missing");
@@ -131,7 +131,7 @@ pub(crate) async fn objects_fail(client: Client, kubeconfig: std::path::PathBuf)
     namespace(&client, "failing").await;
     let flags = ["--no-leader-election", "--namespace", "failing", "--watch-namespace", "failing"];
     let _operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "failing", 94, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "failing", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "failing", "rc", json!({"size": 1})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "failing");
     let services: Api<Service> = Api::namespaced(client.clone(), "failing");

@@ -46,7 +46,7 @@ pub(crate) async fn drained(client: Client, kubeconfig: std::path::PathBuf) {
     let claims = claims_of(&client, "drained", 5).await;
     let flags = ["--no-leader-election", "--namespace", "drained", "--watch-namespace", "drained"];
     let operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "drained", 79, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "drained", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "drained", "rc", json!({"size": 3, "storage": {"size": "1Gi"}})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "drained");
     settled(&clusters, &mut node, 3).await;
@@ -81,7 +81,7 @@ pub(crate) async fn unlabelled(client: Client, kubeconfig: std::path::PathBuf) {
     namespace(&client, "unlabelled").await;
     let flags = ["--no-leader-election", "--namespace", "unlabelled", "--watch-namespace", "unlabelled"];
     let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "unlabelled", 88, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "unlabelled", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     create(&client, "unlabelled", "rc", json!({"size": 5})).await;
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "unlabelled");
     settled(&clusters, &mut node, 5).await;
@@ -170,7 +170,7 @@ pub(crate) async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf)
     }
     let flags = ["--no-leader-election", "--namespace", "volumes", "--watch-namespace", "volumes"];
     let mut operator = Replica::start(&kubeconfig, &flags, &[]);
-    let mut node = Node::new(&client, "volumes", 91, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    let mut node = Node::new(&client, "volumes", Box::new(RealRedis(tempfile::tempdir().unwrap())));
     let storage = |size: &str| json!({"size": size, "storageClassName": "grows"});
     create(&client, "volumes", "rc", json!({"size": 6, "replicasPerShard": 1, "storage": storage("1Gi")}))
         .await;
