@@ -1,7 +1,7 @@
 //! `cache.example.com/v1`: the RedisCluster that is served and stored.
 //!
-//! Once released, this API only grows by optional fields. So its rules start strict: a rule can be dropped
-//! in a later release, but one that is added would refuse objects that exist.
+//! Once released, this API only grows by optional fields. A rule that is added later would refuse objects that exist, and OLM v1
+//! refuses every change of `x-kubernetes-validations`, so what later fields need is checked in [`super::check`].
 #![expect(unreachable_pub, reason = "`KubeSchema` copies each struct, with its `pub`, into a function")]
 
 use std::collections::BTreeMap;
