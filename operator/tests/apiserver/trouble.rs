@@ -126,7 +126,7 @@ pub(crate) async fn not_created(client: Client, kubeconfig: std::path::PathBuf) 
     assert_eq!(condition(&clusters, "Degraded").await.unwrap().1, "AllMembersWell");
 }
 
-/// A webhook of somebody else fails, and with it every write of a Service.
+/// An admission webhook of another product fails, and the API server refuses every write of a Service.
 pub(crate) async fn objects_fail(client: Client, kubeconfig: std::path::PathBuf) {
     namespace(&client, "failing").await;
     let flags = ["--no-leader-election", "--namespace", "failing", "--watch-namespace", "failing"];

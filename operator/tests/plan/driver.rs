@@ -86,7 +86,7 @@ impl Operator {
         if plan.step == Step::Hibernate {
             (model.before, model.replicas) = (model.replicas, plan.replicas);
         } else if plan.step == Step::Hibernated {
-            // If somebody else scaled to 0, the status still has the members.
+            // If a user scaled the StatefulSet to 0, the status still lists the members.
             model.before = model.before.max(model.stopped());
         } else if !model.goal.hibernated {
             model.before = 0;
