@@ -23,6 +23,7 @@ mod preconditions;
 pub mod problem;
 pub mod promotions;
 mod reconciler;
+mod scripts;
 pub mod status;
 pub mod tls;
 mod trouble;
