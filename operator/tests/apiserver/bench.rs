@@ -1,33 +1,47 @@
-//! What the operator needs to look after many clusters that are well, and how soon slots are served again whose primary is
-//! lost: `make bench` runs it, see `tests/bench/redis`.
+//! What the operator needs to look after many clusters that are well, how soon slots are served again whose primary is lost,
+//! and how long a cluster takes to grow and to replace its pods: `make bench` runs it, see `tests/bench/redis`.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kube::{Api, Client, api::ListParams};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams},
+};
+use redis::cmd;
 use redis_operator::{
-    controller::children::Defaults,
+    controller::children::{Defaults, PORT},
     crd::{
         RedisCluster,
         v1::{RedisClusterStatus, Role},
     },
+    metrics::Metrics,
+    server::{Access, Password},
 };
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     PATIENCE, create, namespace,
     node::{Node, RealRedis},
     pretend::PretendedRedis,
     replica::Replica,
-    within,
+    secret_of, settled, within,
+    writer::ClusterClient,
 };
 
 /// How long is measured.
 const MEASURED: Duration = Duration::from_secs(60);
 /// How often a pod is lost.
 const LOSSES: usize = 5;
+/// How often a cluster grows, and replaces its pods.
+const CHANGES: usize = 3;
+/// Keys of a cluster that changes.
+const KEYS: u32 = 30_000;
 
 /// Real redis-servers, in memory: a primary's pod is lost, and comes back empty and elsewhere.
 async fn losses(client: &Client, kubeconfig: &Path) {
@@ -75,7 +89,112 @@ async fn losses(client: &Client, kubeconfig: &Path) {
     );
 }
 
+/// A client that writes, one key after another.
+struct Writing {
+    stop: oneshot::Sender<()>,
+    /// How long each acknowledged write took, and how many failed.
+    task: JoinHandle<(Vec<Duration>, usize)>,
+}
+
+impl Writing {
+    fn start(mut client: ClusterClient) -> Self {
+        let (stop, mut stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let (mut times, mut failed) = (vec![], 0);
+            let mut begun = Instant::now();
+            while stopped.try_recv().is_err() {
+                let key = format!("key-{}", times.len() as u32 % KEYS);
+                if client.send::<()>(&key, cmd("SET").arg(&key).arg("another value")).await.is_ok() {
+                    // A client that has to try again waits as long.
+                    times.push(begun.elapsed());
+                    begun = Instant::now();
+                } else {
+                    failed += 1;
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+            (times, failed)
+        });
+        Self { stop, task }
+    }
+
+    /// Stops; the times in order.
+    async fn stop(self) -> (Vec<Duration>, usize) {
+        self.stop.send(()).unwrap();
+        let (mut times, failed) = self.task.await.unwrap();
+        times.sort();
+        (times, failed)
+    }
+}
+
+/// Real redis-servers with keys: a change of the spec is made while a client writes.
+async fn change(
+    client: &Client,
+    kubeconfig: &Path,
+    what: &str,
+    place: &str,
+    spec: Value,
+    change: Value,
+    shards: i32,
+) {
+    let (mut all, mut waits, mut writes, mut failures) = (vec![], vec![], 0, 0);
+    for number in 0..CHANGES {
+        let place = format!("{place}-{number}");
+        namespace(client, &place).await;
+        create(client, &place, "rc", spec.clone()).await;
+        let _operator =
+            Replica::start(kubeconfig, &["--no-leader-election", "--watch-namespace", &place], &[]);
+        let mut node = Node::new(client, &place, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+        let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), &place);
+        settled(&clusters, &mut node, 3).await;
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &place);
+        let first = pods.get("rc-0").await.unwrap().status.unwrap().pod_ip.unwrap();
+        let first: IpAddr = first.parse().unwrap();
+        let password = Some(Password::new(secret_of(client, &place).await));
+        let access = Access {
+            port: PORT,
+            trust: None,
+            password,
+            previous: None,
+            metrics: Arc::new(Metrics::default()),
+        };
+        let mut filling = ClusterClient::new(access, first);
+        for number in 0..KEYS {
+            let key = format!("key-{number}");
+            filling.send::<()>(&key, cmd("SET").arg(&key).arg(number)).await.unwrap();
+        }
+        let writing = Writing::start(filling);
+        let patch = Patch::Merge(json!({"spec": change}));
+        let begun = Instant::now();
+        clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
+        settled(&clusters, &mut node, shards).await;
+        all.push(begun.elapsed().as_secs_f64());
+        let (times, failed) = writing.stop().await;
+        waits.push(*times.last().unwrap());
+        let p99 = times[times.len() * 99 / 100];
+        (writes, failures) = (writes + times.len(), failures + failed);
+        eprintln!("{what}: {:.1} s, p99 {:.1} ms", all[number], p99.as_secs_f64() * 1000.0);
+    }
+    all.sort_by(f64::total_cmp);
+    eprintln!(
+        "{what} in {:.1} s ({:.1} to {:.1}); the longest wait of a client {:.0} ms; {writes} writes, {failures} had to be repeated",
+        all[CHANGES / 2],
+        all[0],
+        all[CHANGES - 1],
+        waits.iter().max().unwrap().as_secs_f64() * 1000.0,
+    );
+}
+
+async fn changes(client: &Client, kubeconfig: &Path) {
+    let what = "3 nodes with 30,000 keys become 5";
+    change(client, kubeconfig, what, "bench-growth", json!({"size": 3}), json!({"size": 5}), 5).await;
+    let spec = json!({"size": 6, "replicasPerShard": 1});
+    let directive = json!({"config": {"tcp-backlog": "128"}});
+    change(client, kubeconfig, "6 pods are replaced", "bench-update", spec, directive, 3).await;
+}
+
 pub(crate) async fn figures(client: Client, kubeconfig: PathBuf) {
+    changes(&client, &kubeconfig).await;
     losses(&client, &kubeconfig).await;
     eprintln!("clusters  memory MiB  CPU ms/s  reconciles/s  p50 ms  p99 ms  writes");
     for count in [10, 500] {
