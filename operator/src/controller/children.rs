@@ -37,6 +37,7 @@ use super::{
     exporter::{self, METRICS_PORT},
     intent::{INTENT, intent},
     live::{RECORD, Record},
+    memory,
     names::Names,
     passwords::PREVIOUS,
     scripts, tls,
@@ -132,7 +133,7 @@ pub fn auth_secret(cluster: &RedisCluster, password: &str) -> Secret {
 
 /// redis.conf and the scripts, without the password. Until running nodes have `taken` the directives of the spec, those are as they
 /// are in `found`, the ConfigMap that exists: a pod that restarts meanwhile starts. If nodes are to be `limited`, it has the
-/// `maxmemory` that follows from the memory limit.
+/// `maxmemory` that follows from the memory limit, or else the one that it had.
 pub fn config_map(
     cluster: &RedisCluster,
     defaults: &Defaults,
@@ -149,7 +150,8 @@ pub fn config_map(
         // It counts on from this one.
         metadata.resource_version = found.resource_version();
     }
-    let data = scripts::files(cluster, defaults, before.as_deref(), limited);
+    let limit = if limited { memory::line(cluster) } else { memory::kept_line(cluster, found) };
+    let data = scripts::files(cluster, defaults, before.as_deref(), &limit);
     ConfigMap {
         metadata,
         data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),

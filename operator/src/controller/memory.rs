@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::{
     crd::RedisCluster,
-    plan::{Observed, Pod},
+    plan::{Node, Observed, Pod},
     quantity::bytes,
     server::configure::Directives,
 };
@@ -42,31 +42,46 @@ pub fn directives(maxmemory: u64) -> Directives {
 pub struct Lacking<'a> {
     /// They can have it.
     pub ready: Vec<&'a Pod>,
-    /// They use more memory.
+    /// They use more memory, or another node of their shard does.
     pub above: Vec<&'a Pod>,
 }
 
-/// The nodes that responded and do not have it.
+/// The nodes that responded and do not have it. A replica holds, as soon as it is in sync, what its primary does, so it is not
+/// limited while that does not respond.
 pub fn lacking(maxmemory: u64, observed: &Observed) -> Lacking<'_> {
-    let nodes = observed.pods.iter().filter_map(|pod| Some((pod, pod.redis.as_ref()?.memory)));
-    let nodes = nodes.filter(|(_, (_, limit))| *limit != maxmemory);
+    let nodes = || observed.pods.iter().filter_map(|pod| Some((pod, pod.redis.as_ref()?)));
+    let shard = |node: &Node| node.primary().unwrap_or(node.id);
     let mut lacking = Lacking::default();
-    for (pod, (used, limit)) in nodes {
-        let lowers = limit == 0 || limit > maxmemory;
-        if lowers && used > maxmemory { lacking.above.push(pod) } else { lacking.ready.push(pod) }
+    for (pod, node) in nodes().filter(|(_, node)| node.memory.1 != maxmemory) {
+        let limit = node.memory.1;
+        if limit != 0 && limit < maxmemory {
+            lacking.ready.push(pod);
+            continue;
+        }
+        let copies = || nodes().map(|(_, copy)| copy).filter(|copy| shard(copy) == shard(node));
+        if copies().any(|copy| copy.memory.0 > maxmemory) {
+            lacking.above.push(pod);
+        } else if copies().any(|copy| copy.primary().is_none()) {
+            lacking.ready.push(pod);
+        }
     }
     lacking
 }
 
-/// Whether redis.conf has the directive: it did before, or every node responds and has room for it. A node that restarts with less
-/// memory than it needs would refuse writes.
+/// Whether redis.conf gets the directive: every node responds and has room for it. A node that restarts with less memory than it
+/// needs would refuse writes.
 pub fn goes_to_file(cluster: &RedisCluster, found: Option<&ConfigMap>, observed: &Observed) -> bool {
     let Some(maxmemory) = maxmemory(cluster) else { return false };
-    let Some(found) = found else { return true };
-    let conf = found.data.as_ref().and_then(|data| data.get("redis.conf"));
-    let had = conf.is_some_and(|conf| conf.lines().any(|line| line.starts_with("maxmemory ")));
     let all = observed.pods.iter().all(|pod| pod.redis.is_some());
-    had || all && !observed.pods.is_empty() && lacking(maxmemory, observed).above.is_empty()
+    found.is_none() || all && !observed.pods.is_empty() && lacking(maxmemory, observed).above.is_empty()
+}
+
+/// The line that redis.conf has until then: the one that it had.
+pub fn kept_line(cluster: &RedisCluster, found: Option<&ConfigMap>) -> String {
+    let conf = found.and_then(|found| found.data.as_ref()?.get("redis.conf"));
+    let mut lines = conf.into_iter().flat_map(|conf| conf.lines());
+    let line = lines.rfind(|line| line.split(' ').next() == Some(DIRECTIVE));
+    line.filter(|_| maxmemory(cluster).is_some()).map_or_else(String::new, |line| format!("{line}\n"))
 }
 
 #[cfg(test)]
@@ -104,14 +119,63 @@ mod tests {
         );
     }
 
+    /// A node that uses so much of its limit.
+    fn pod(role: &str, used: u64, limit: u64) -> Pod {
+        let id = |digit: &str| digit.repeat(40);
+        let own = if role == "master" { "master -".into() } else { format!("slave {}", id("0")) };
+        let table =
+            format!("{} :0@0 myself,{own} 0 0 0 connected", id(if role == "master" { "0" } else { "1" }));
+        let info = format!("used_memory:{used}\nmaxmemory:{limit}");
+        let redis = crate::server::parse::node(&table, "", &info, 0).ok();
+        Pod { name: role.into(), redis, ..Pod::default() }
+    }
+
+    /// One that took over would refuse writes.
+    #[test]
+    fn a_replica_is_limited_as_its_primary_is() {
+        let check = |pods: Vec<Pod>, ready: &[&str], above: &[&str]| {
+            let observed = Observed { pods, ..Observed::default() };
+            let lacking = lacking(100, &observed);
+            let names = |pods: &[&Pod]| pods.iter().map(|pod| pod.name.clone()).collect::<Vec<_>>();
+            assert_eq!((names(&lacking.ready), names(&lacking.above)), (names_of(ready), names_of(above)));
+        };
+        fn names_of(names: &[&str]) -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        }
+        check(vec![pod("master", 90, 0), pod("slave", 1, 0)], &["master", "slave"], &[]);
+        check(vec![pod("master", 110, 0), pod("slave", 1, 0)], &[], &["master", "slave"]);
+        check(vec![pod("master", 90, 0), pod("slave", 110, 0)], &[], &["master", "slave"]);
+        check(vec![pod("slave", 1, 0)], &[], &[]);
+        check(vec![pod("slave", 1, 50)], &["slave"], &[]);
+    }
+
+    #[test]
+    fn redis_conf_keeps_its_line_while_nodes_use_more() {
+        let map = |conf: &str| {
+            let data = [("redis.conf".to_owned(), conf.to_owned())];
+            ConfigMap { data: Some(data.into()), ..ConfigMap::default() }
+        };
+        let small = cluster(json!({"memory": "1000"}), json!({}));
+        let check = |conf: &str, used: u64, goes: bool, kept: &str| {
+            let observed = Observed { pods: vec![pod("master", used, 900)], ..Observed::default() };
+            let found = map(conf);
+            assert_eq!(goes_to_file(&small, Some(&found), &observed), goes);
+            assert_eq!(kept_line(&small, Some(&found)), kept);
+        };
+        check("hz 10\nmaxmemory 900\n", 700, true, "maxmemory 900\n");
+        check("hz 10\nmaxmemory 900\n", 800, false, "maxmemory 900\n");
+        check("maxmemory 900b\nmaxmemory-policy noeviction\n", 800, false, "maxmemory 900b\n");
+        check("hz 10\n", 800, false, "");
+        let unlimited = cluster(json!({}), json!({}));
+        assert_eq!(kept_line(&unlimited, Some(&map("maxmemory 900\n"))), "");
+        assert!(goes_to_file(&small, None, &Observed::default()));
+    }
+
     /// Used memory and limit of each node, and whether it gets 100 bytes.
     #[test]
     fn a_node_that_uses_more_is_left_as_it_is() {
         let check = |used: u64, limit: u64, expected: &str| {
-            let info = format!("used_memory:{used}\nmaxmemory:{limit}");
-            let table = format!("{} :0@0 myself,master - 0 0 0 connected", "0".repeat(40));
-            let redis = crate::server::parse::node(&table, "", &info, 0).ok();
-            let observed = Observed { pods: vec![Pod { redis, ..Pod::default() }], ..Observed::default() };
+            let observed = Observed { pods: vec![pod("master", used, limit)], ..Observed::default() };
             let lacking = lacking(100, &observed);
             let found = match (lacking.ready.len(), lacking.above.len()) {
                 (0, 0) => "has it",

@@ -17,6 +17,7 @@ pub mod intent;
 pub mod live;
 pub mod memory;
 pub mod names;
+pub mod notices;
 pub mod outdated;
 pub mod passwords;
 mod preconditions;
@@ -59,10 +60,10 @@ use self::{
     children::Defaults,
     creation::NotCreated,
     error::call,
+    notices::Notice,
     passwords::Credentials,
     promotions::Promotions,
     reconciler::Reconciler,
-    status::Notice,
     tls::Loads,
     upgradeable::Upgradeable,
 };

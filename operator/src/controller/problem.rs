@@ -30,6 +30,16 @@ pub enum Problem {
         /// Its name.
         name: String,
     },
+    /// An object with a name that the operator needs is of a RedisCluster that was deleted.
+    #[error(
+        "{kind} `{name}` is of an earlier RedisCluster with this name, which was deleted: Kubernetes removes it soon; if it does not, delete it"
+    )]
+    Leftover {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// The Secret does not exist.
     #[error("Secret `{name}` not found: create it with the password under the key `{key}`")]
     SecretMissing {
@@ -155,10 +165,7 @@ pub enum Problem {
         at: Timestamp,
     },
     /// Nodes present a certificate of another CA.
-    #[error(
-        "`ca.crt` in Secret `{name}` has no CA that signed the certificate of {}: {why}; add the CA that signed it to `ca.crt`, beside the new one",
-        names(.pods)
-    )]
+    #[error("{}", untrusted(.name, .pods, .why))]
     CertificateUntrusted {
         /// The Secret.
         name: String,
@@ -181,6 +188,19 @@ pub enum Problem {
     Paused,
 }
 
+fn untrusted(name: &str, pods: &[String], why: &str) -> String {
+    let pods = names(pods);
+    if why.contains("UnknownIssuer") {
+        format!(
+            "`ca.crt` in Secret `{name}` has no CA that signed the certificate of {pods}: {why}; add the CA that signed it to `ca.crt`, beside the new one"
+        )
+    } else {
+        format!(
+            "the certificate of {pods} is not valid: {why}; delete these pods one after another, and they start with the certificate in Secret `{name}`"
+        )
+    }
+}
+
 /// What the conditions report if several things are wrong: what stops the operator, then what clients notice first.
 pub fn reported(
     stops: Option<Problem>,
@@ -196,7 +216,7 @@ impl Problem {
     /// The reason of the condition and of the Event.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NameTaken { .. } | Self::SecretTaken { .. } => "NameTaken",
+            Self::NameTaken { .. } | Self::SecretTaken { .. } | Self::Leftover { .. } => "NameTaken",
             Self::SecretMissing { .. }
             | Self::OwnSecretMissing { .. }
             | Self::KeyMissing { .. }

@@ -36,12 +36,13 @@ use super::{
     live::{self, Record},
     memory,
     names::Names,
+    notices::{self, Notice},
     outdated::{self, has_password_files, is_outdated},
     passwords::{Credentials, Rotation},
     preconditions::exactly,
     problem::{self, Problem},
     promotions::Promotions,
-    status::{self, Notice, View},
+    status::{self, View},
     tls::{self, Certificate, Loaded},
     trouble::{other_container_fails, redis_is_ready, trouble},
 };
@@ -462,6 +463,9 @@ impl Reconciler<'_> {
             None => call("get", "Secret", api.get_opt(&name), &self.scope.context.leadership).await?,
         };
         let secret = match secret {
+            Some(secret) if own && self.is_leftover(&secret) => {
+                return Ok(Err(Problem::Leftover { kind: "Secret", name }));
+            }
             Some(secret) if own && !self.owns(&secret) => {
                 return Ok(Err(Problem::SecretTaken { name }));
             }
@@ -511,6 +515,18 @@ impl Reconciler<'_> {
             .owner_references()
             .iter()
             .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
+    }
+
+    /// Whether the object is a child of an earlier cluster with this name, which therefore is gone.
+    fn is_leftover(&self, object: &impl ResourceExt) -> bool {
+        let group = RedisCluster::group(&());
+        object.owner_references().iter().any(|owner| {
+            owner.controller == Some(true)
+                && owner.kind == RedisCluster::kind(&())
+                && owner.api_version.split_once('/').is_some_and(|(of, _)| of == group)
+                && owner.name == self.key.1
+                && Some(&owner.uid) != self.cluster.uid().as_ref()
+        })
     }
 
     /// The pods of the StatefulSet. While that is made anew, they have no owner: the new one adopts those with its labels.
@@ -717,6 +733,9 @@ impl Reconciler<'_> {
         };
         let there = found.is_some();
         if let Some(found) = found {
+            if self.is_leftover(&found) {
+                return Ok(Some(Problem::Leftover { kind, name }));
+            }
             if !self.owns(&found) {
                 return Ok(Some(Problem::NameTaken { kind, name }));
             }
@@ -933,11 +952,11 @@ impl Reconciler<'_> {
             &context.leadership,
         )
         .await?;
-        for pod in status::failed_over(old, &new) {
+        for pod in notices::failed_over(old, &new) {
             info!(pod, "a replica took over");
             context.metrics.failover(&self.key.0, &self.key.1, "observed");
         }
-        for notice in status::notices(old, &new, self.cluster.spec.size) {
+        for notice in notices::notices(old, &new, self.cluster.spec.size) {
             if notice.reason == "MemberReplaced" {
                 context.metrics.member_replaced();
             }
@@ -978,6 +997,7 @@ impl Reconciler<'_> {
     /// When to reconcile again if nothing changes before.
     fn next(&self, plan: &Plan, problem: Option<&Problem>) -> Action {
         let wait = match (problem, plan.step) {
+            (Some(Problem::Leftover { .. }), _) => jittered(Duration::from_secs(3)),
             (Some(_), _) => jittered(STEADY),
             (None, Step::Settled | Step::Hibernated) => jittered(STEADY),
             (

@@ -5,20 +5,20 @@ use kube::ResourceExt;
 use super::{
     children::{Defaults, PORT},
     exporter::TELL_EXPORTER,
-    live, memory, tls,
+    live, tls,
 };
 use crate::crd::RedisCluster;
 
-/// The files by name. With `before`, redis.conf keeps the lines of it that running nodes have not changed; with `limited`, it has
-/// the `maxmemory` that follows from the memory limit.
+/// The files by name. With `before`, redis.conf keeps the lines of it that running nodes have not changed; `limit` is its
+/// `maxmemory`, where that follows from the memory limit.
 pub(super) fn files(
     cluster: &RedisCluster,
     defaults: &Defaults,
     before: Option<&str>,
-    limited: bool,
+    limit: &str,
 ) -> [(&'static str, String); 5] {
     [
-        ("redis.conf", redis_conf(cluster, defaults, before, limited)),
+        ("redis.conf", redis_conf(cluster, defaults, before, limit)),
         ("start.sh", script(cluster, &start_script(cluster, defaults))),
         ("ready.sh", script(cluster, &format!("{PASSWORDS}{TELL_EXPORTER}{READY}"))),
         ("live.sh", script(cluster, LIVE)),
@@ -35,7 +35,7 @@ fn script(cluster: &RedisCluster, text: &str) -> String {
 /// election. It has no data yet, and a primary that comes back with all keys would drop them.
 const VALIDITY: u32 = 20_000;
 
-fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>, limited: bool) -> String {
+fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>, limit: &str) -> String {
     let persistence = if cluster.spec.storage.is_some() {
         "appendonly yes\nappendfilename appendonly.aof\nappenddirname appendonlydir\ndbfilename dump.rdb"
     } else {
@@ -63,10 +63,7 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>,
          cluster-replica-validity-factor {VALIDITY}\n\
          repl-diskless-sync-delay 0\n"
     );
-    if limited {
-        conf += &memory::line(cluster);
-    }
-    conf
+    conf + limit
 }
 
 /// The password comes from the environment and goes into a file in memory, since command lines are visible to others. The
@@ -378,7 +375,7 @@ mod tests {
                 }},
             });
             let cluster: RedisCluster = serde_json::from_value(object).unwrap();
-            redis_conf(&cluster, &Defaults::default(), None, true)
+            redis_conf(&cluster, &Defaults::default(), None, "")
         };
         let last = |conf: &str, directive: &str| {
             let lines = conf.lines().filter_map(|line| line.split_once(' '));

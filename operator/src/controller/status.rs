@@ -1,9 +1,9 @@
-//! Status, conditions and Events of a RedisCluster, computed from what was observed. Pure functions.
+//! Status and conditions of a RedisCluster, computed from what was observed. Pure functions.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::{ResourceExt, runtime::events::EventType};
+use kube::ResourceExt;
 
 use super::{
     children,
@@ -64,34 +64,6 @@ pub struct View<'a> {
     pub now: Time,
 }
 
-/// An Event for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// Normal or Warning.
-    pub warning: bool,
-    /// The reason, one word.
-    pub reason: &'static str,
-    /// The sentence.
-    pub note: String,
-}
-
-impl Notice {
-    /// A Normal Event.
-    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { warning: false, reason, note: note.into() }
-    }
-
-    /// A Warning Event.
-    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { warning: true, reason, note: note.into() }
-    }
-
-    /// The type of the Event.
-    pub fn event_type(&self) -> EventType {
-        if self.warning { EventType::Warning } else { EventType::Normal }
-    }
-}
-
 /// The status that follows `old`. Conditions keep their transition time unless their status changed.
 pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     let (cluster, topology) = (view.cluster, view.topology);
@@ -117,12 +89,18 @@ pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     }
 }
 
-/// Whether no node tells the operator anything, because nodes reject its password: they may well serve their clients.
-fn is_hidden(topology: &Topology<'_>) -> bool {
-    topology.core.is_empty() && topology.observed.pods.iter().any(|pod| pod.password_rejected)
+/// Whether a node tells the operator nothing, because it rejects the password, or is not trusted: it may well serve its clients.
+fn hides_some(topology: &Topology<'_>) -> bool {
+    let hides = |pod: &Pod| pod.password_rejected || pod.certificate_rejected.is_some();
+    topology.observed.pods.iter().any(hides)
 }
 
-fn count(number: usize) -> i32 {
+/// Whether that is so of all nodes that could be asked.
+fn is_hidden(topology: &Topology<'_>) -> bool {
+    topology.core.is_empty() && hides_some(topology)
+}
+
+pub(super) fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
@@ -177,6 +155,7 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         }
         Some(Problem::Paused) if view.topology.serves() => return Phase::Ready,
         Some(Problem::Paused) => return Phase::Degraded,
+        Some(Problem::Leftover { .. }) if !initialized => return Phase::Creating,
         Some(_) => return Phase::Failed,
         None => {}
     }
@@ -253,34 +232,34 @@ fn is_slow(topology: &Topology<'_>) -> bool {
 }
 
 /// Reason of UpdatePending: running nodes have not taken new directives.
-const CONFIG_PENDING: &str = "ConfigPending";
+pub(super) const CONFIG_PENDING: &str = "ConfigPending";
 
 /// Reason of UpdatePending: nodes do not have the new password.
-const PASSWORD_PENDING: &str = "PasswordPending";
+pub(super) const PASSWORD_PENDING: &str = "PasswordPending";
 
 /// Reason of UpdatePending: nodes accept the new and the previous password, as the Secret wants.
-const BOTH_PASSWORDS: &str = "PreviousPasswordAccepted";
+pub(super) const BOTH_PASSWORDS: &str = "PreviousPasswordAccepted";
 
 /// Reason of UpdatePending: nodes accept a password that is not in the Secret.
-const OLD_PASSWORD: &str = "OldPasswordAccepted";
+pub(super) const OLD_PASSWORD: &str = "OldPasswordAccepted";
 
 /// Reason of UpdatePending: nodes do not present the certificate in the Secret.
-const CERTIFICATE_PENDING: &str = "CertificatePending";
+pub(super) const CERTIFICATE_PENDING: &str = "CertificatePending";
 
 /// Reason of UpdatePending: nodes read the files of the Secret once more.
-const CERTIFICATE_UNREAD: &str = "CertificateUnread";
+pub(super) const CERTIFICATE_UNREAD: &str = "CertificateUnread";
 
 /// Reason of Degraded: the certificate is to be renewed.
-const CERTIFICATE_EXPIRES: &str = "CertificateExpires";
+pub(super) const CERTIFICATE_EXPIRES: &str = "CertificateExpires";
 
 /// Reason of UpdatePending: nodes use more memory than they should.
-const MEMORY_ABOVE_LIMIT: &str = "MemoryAboveLimit";
+pub(super) const MEMORY_ABOVE_LIMIT: &str = "MemoryAboveLimit";
 
 /// Reason of UpdatePending: volumes grow.
-const GROWING: &str = "VolumesGrowing";
+pub(super) const GROWING: &str = "VolumesGrowing";
 
 /// Reason of the condition Degraded, and of its Event.
-const ROLLOUT_FAILED: &str = "RolloutFailed";
+pub(super) const ROLLOUT_FAILED: &str = "RolloutFailed";
 
 fn degraded_reason(status: &RedisClusterStatus) -> Option<&str> {
     let degraded = status.conditions.iter().find(|condition| condition.type_ == "Degraded")?;
@@ -367,7 +346,7 @@ fn copies_on_one_node(topology: &Topology<'_>) -> Option<String> {
 }
 
 /// The reason of all conditions while pods are stopped.
-const HIBERNATED: &str = "Hibernated";
+pub(super) const HIBERNATED: &str = "Hibernated";
 
 /// The same as a sentence.
 const HIBERNATED_NOTE: &str =
@@ -395,11 +374,15 @@ fn asleep(view: &View<'_>) -> [(bool, &'static str, String); 8] {
 fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Vec<Condition> {
     let made = if view.plan.step == Step::Hibernated { asleep(view) } else { awake(old, view, initialized) };
     let made = CONDITIONS.into_iter().zip(made);
-    let hidden = initialized && is_hidden(view.topology);
+    let hidden = initialized && hides_some(view.topology) && !view.topology.serves();
     made.map(|(kind, (is_true, reason, message))| {
         if hidden && ["Available", "Redundant", "SlotsCovered"].contains(&kind) {
-            let message = "nodes reject the operator's password, so it cannot see what they serve".into();
-            return condition(old, view, kind, "Unknown", "PasswordRejected", message);
+            let (reason, message) = if view.topology.observed.pods.iter().any(|pod| pod.password_rejected) {
+                ("PasswordRejected", "nodes reject the operator's password, so it cannot see what they serve")
+            } else {
+                ("CertificateUntrusted", "nodes present a certificate that is not trusted, so the operator cannot see what they serve")
+            };
+            return condition(old, view, kind, "Unknown", reason, message.into());
         }
         condition(old, view, kind, if is_true { "True" } else { "False" }, reason, message)
     })
@@ -608,13 +591,21 @@ fn late(view: &View<'_>) -> Option<(&'static str, String)> {
         let refused = loaded.refused.as_ref();
         let refused = refused.map(|(pod, answer)| format!("; Redis in {pod} said: {answer}"));
         format!(
-            "nodes do not present the certificate in Secret `{}` yet: {}; they load it when it has reached their pods, within two minutes{}",
+            "nodes do not present the certificate in Secret `{}` yet: {}; they load it two minutes after the Secret was written, when it has reached their pods{}",
             loaded.secret,
             names(&loaded.pending),
             refused.unwrap_or_default()
         )
     });
-    let certificate = certificate.map(|note| (CERTIFICATE_PENDING, note));
+    let wrong = view.problem.filter(|problem| {
+        matches!(
+            problem,
+            Problem::CertificateMissing { .. }
+                | Problem::CertificateKeyMissing { .. }
+                | Problem::CertificateUnusable { .. }
+        )
+    });
+    let certificate = certificate.map(|note| (CERTIFICATE_PENDING, wrong.map_or(note, Problem::to_string)));
     growing.map(|note| (GROWING, note)).or(password).or(certificate).or(config)
 }
 
@@ -727,209 +718,6 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
     }
 }
 
-/// The Events for the difference between two statuses.
-pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Vec<Notice> {
-    let mut notices = vec![];
-    let is_true = |status: &RedisClusterStatus, kind: &str| {
-        status
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == kind)
-            .map(|condition| condition.status == "True")
-    };
-    let formed_before = old.initialized == Some(true);
-    if !formed_before && new.initialized == Some(true) {
-        notices.push(Notice::normal(
-            "ClusterCreated",
-            format!("formed with {} shards", new.shards.unwrap_or(0)),
-        ));
-    }
-    if old.phase != Some(Phase::Hibernated) && new.phase == Some(Phase::Hibernated) {
-        notices.push(Notice::normal(HIBERNATED, "all pods are stopped, and their volumes kept"));
-    }
-    if old.phase == Some(Phase::Waking) && !was_hibernated(new) && is_true(new, "Available") == Some(true) {
-        notices.push(Notice::normal("Awake", "pods run again, and every slot is served"));
-    }
-    if formed_before && !was_hibernated(old) && old.observed_generation != new.observed_generation {
-        // An update may have one pod more.
-        let more = old.phase == Some(Phase::Updating) && count(old.nodes.len()) == size + 1;
-        let before = if more { size } else { count(old.nodes.len()) };
-        match before.cmp(&size) {
-            std::cmp::Ordering::Less => {
-                notices.push(Notice::normal("ScalingUp", format!("from {before} to {size} nodes")))
-            }
-            std::cmp::Ordering::Greater => {
-                notices.push(Notice::normal("ScalingDown", format!("from {before} to {size} nodes")));
-            }
-            std::cmp::Ordering::Equal => {}
-        }
-    }
-    if formed_before {
-        for member in &new.members {
-            let before = old.members.iter().find(|before| before.pod == member.pod);
-            match (before, &member.node_id) {
-                (Some(Member { node_id: Some(before), .. }), Some(id)) if before != id => {
-                    notices.push(Notice::normal(
-                        "MemberReplaced",
-                        format!("{}: node {before} was replaced by {id}", member.pod),
-                    ));
-                }
-                (None | Some(Member { node_id: None, .. }), Some(id)) => {
-                    notices
-                        .push(Notice::normal("MemberJoined", format!("{} joined as node {id}", member.pod)));
-                }
-                _ => {}
-            }
-        }
-        for pod in failed_over(old, new) {
-            notices
-                .push(Notice::normal("FailoverCompleted", format!("{pod} is now the primary of its shard")));
-        }
-        for before in old.members.iter().filter(|before| before.node_id.is_some()) {
-            if !new.members.iter().any(|member| member.pod == before.pod) {
-                notices.push(Notice::normal("MemberForgotten", format!("{} left the cluster", before.pod)));
-            }
-        }
-        match (is_pending(old), is_pending(new)) {
-            (false, true) => notices.push(Notice::normal(
-                "RolloutStarted",
-                "replacing pods that have an older image, configuration or resources",
-            )),
-            (true, false) => {
-                notices.push(Notice::normal("RolloutCompleted", "all pods have what the spec wants"))
-            }
-            _ => {}
-        }
-        let reason = |status: &RedisClusterStatus| {
-            let update = status.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
-            update.map(|update| update.reason.clone())
-        };
-        if reason(old).as_deref() == Some(GROWING) && reason(new).as_deref() == Some("UpToDate") {
-            notices.push(Notice::normal("VolumesResized", "all volumes have the size of spec.storage.size"));
-        }
-        let (before, now) = (reason(old), reason(new));
-        let loaded = ["UpToDate", CERTIFICATE_UNREAD];
-        if before.as_deref() == Some(CERTIFICATE_PENDING)
-            && now.as_deref().is_some_and(|now| loaded.contains(&now))
-        {
-            notices
-                .push(Notice::normal("CertificateLoaded", "all nodes present the certificate in the Secret"));
-        }
-        match now.as_deref().filter(|_| before != now) {
-            Some(MEMORY_ABOVE_LIMIT) => {
-                let update = new.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
-                let message = update.map(|update| update.message.clone()).unwrap_or_default();
-                notices.push(Notice::warning(MEMORY_ABOVE_LIMIT, message));
-            }
-            Some(PASSWORD_PENDING) => {
-                notices.push(Notice::normal("PasswordChangeStarted", "the password in the Secret changed"));
-            }
-            Some(BOTH_PASSWORDS) => notices.push(Notice::normal(
-                "PreviousPasswordAccepted",
-                "all nodes accept the new password and the previous one",
-            )),
-            Some("UpToDate")
-                if before
-                    .as_deref()
-                    .is_some_and(|before| [PASSWORD_PENDING, OLD_PASSWORD].contains(&before)) =>
-            {
-                notices.push(Notice::normal(
-                    "PasswordChanged",
-                    "all nodes accept only the password in the Secret",
-                ));
-            }
-            _ => {}
-        }
-        if old.phase == Some(Phase::Scaling) && new.phase == Some(Phase::Ready) {
-            let shards = new.shards.unwrap_or(0);
-            notices.push(Notice::normal(
-                "SlotsMigrated",
-                format!("slots are balanced across {shards} primaries"),
-            ));
-        }
-    }
-    // A problem is reported once, when it starts or its reason changes.
-    let reason = |status: &RedisClusterStatus| {
-        let degraded = status.conditions.iter().find(|condition| condition.type_ == "Degraded");
-        degraded
-            .filter(|degraded| degraded.status == "True")
-            .map(|degraded| (degraded.reason.clone(), degraded.message.clone()))
-    };
-    if let Some((now, message)) = reason(new)
-        && reason(old).is_none_or(|(before, _)| before != now)
-    {
-        let reason = WARNINGS.into_iter().find(|warning| **warning == now).unwrap_or("Degraded");
-        notices.push(Notice::warning(reason, message));
-    }
-    if is_true(old, "Degraded") == Some(true) && is_true(new, "Degraded") == Some(false) {
-        notices.push(Notice::normal("Recovered", "all members respond"));
-    }
-    notices
-}
-
-/// Whether pods have an older template.
-fn is_pending(status: &RedisClusterStatus) -> bool {
-    let update = status.conditions.iter().find(|condition| condition.type_ == "UpdatePending");
-    update.is_some_and(|update| {
-        update.status == "True"
-            && ![
-                NOT_RESIZED,
-                GROWING,
-                "DowngradeRefused",
-                CONFIG_PENDING,
-                MEMORY_ABOVE_LIMIT,
-                CONFIG_REFUSED,
-                PASSWORD_PENDING,
-                OLD_PASSWORD,
-                CERTIFICATE_PENDING,
-            ]
-            .contains(&update.reason.as_str())
-    })
-}
-
-/// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 23] = [
-    "CertificateExpired",
-    CERTIFICATE_EXPIRES,
-    "CertificateUntrusted",
-    "CertificateUnusable",
-    CONFIG_REFUSED,
-    "DataLost",
-    "DowngradeRefused",
-    "FailedCreate",
-    "ForeignNode",
-    "InsufficientMemory",
-    "InvalidSpec",
-    "KeyTooLarge",
-    "MembersMissing",
-    "NameTaken",
-    "PasswordRejected",
-    "PasswordUnusable",
-    "PodTrouble",
-    "PreviousPasswordUnusable",
-    "QuorumLost",
-    ROLLOUT_FAILED,
-    "SecretMissing",
-    "SlotsLost",
-    NOT_RESIZED,
-];
-
-/// Pods whose node was a replica and owns slots now.
-pub fn failed_over<'a>(
-    old: &'a RedisClusterStatus,
-    new: &'a RedisClusterStatus,
-) -> impl Iterator<Item = &'a str> + 'a {
-    new.members
-        .iter()
-        .filter(|member| member.role == Some(Role::Primary) && !member.slots.is_empty())
-        .filter(|member| {
-            old.members
-                .iter()
-                .any(|before| before.node_id == member.node_id && before.role == Some(Role::Replica))
-        })
-        .map(|member| member.pod.as_str())
-}
-
 /// The metrics of a cluster.
 pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
     let topology = view.topology;
@@ -962,68 +750,10 @@ pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Goal, Trouble};
-
-    /// A member: `pod id role`, where `-` is unknown.
-    fn member(words: &str) -> Member {
-        let words: Vec<&str> = words.split(' ').collect();
-        let known = |word: &str| (word != "-").then(|| word.to_owned());
-        let role = match words[2] {
-            "primary" => Some(Role::Primary),
-            "replica" => Some(Role::Replica),
-            _ => None,
-        };
-        let slots = if role == Some(Role::Primary) { vec!["0-5".into()] } else { vec![] };
-        Member { pod: words[0].into(), node_id: known(words[1]), role, slots, ..Member::default() }
-    }
-
-    fn formed(members: &str) -> RedisClusterStatus {
-        let members: Vec<Member> =
-            members.split(", ").filter(|words| !words.is_empty()).map(member).collect();
-        let nodes = members.iter().map(|member| member.pod.clone()).collect();
-        RedisClusterStatus { initialized: Some(true), members, nodes, ..Default::default() }
-    }
-
-    #[track_caller]
-    fn check(old: &str, new: &str, expected: &[&str]) {
-        let printed: Vec<_> = notices(&formed(old), &formed(new), 2)
-            .into_iter()
-            .map(|notice| format!("{} {}", notice.reason, notice.note))
-            .collect();
-        assert_eq!(printed, expected);
-    }
-
-    #[test]
-    fn a_node_that_comes_back_as_another() {
-        check("rc-0 a primary", "rc-0 b replica", &["MemberReplaced rc-0: node a was replaced by b"]);
-        check("rc-0 a -", "rc-0 b replica", &["MemberReplaced rc-0: node a was replaced by b"]);
-    }
-
-    #[test]
-    fn a_node_that_comes_back_as_itself() {
-        check("rc-0 a primary", "rc-0 a -", &[]);
-        check("rc-0 a -", "rc-0 a primary", &[]);
-    }
-
-    #[test]
-    fn nodes_that_come_and_go() {
-        check("rc-0 a primary", "rc-0 a primary, rc-1 - -", &[]);
-        check(
-            "rc-0 a primary, rc-1 - -",
-            "rc-0 a primary, rc-1 b replica",
-            &["MemberJoined rc-1 joined as node b"],
-        );
-        check("rc-0 a primary, rc-1 b -", "rc-0 a primary", &["MemberForgotten rc-1 left the cluster"]);
-    }
-
-    #[test]
-    fn a_replica_that_takes_over() {
-        check(
-            "rc-0 a replica",
-            "rc-0 a primary",
-            &["FailoverCompleted rc-0 is now the primary of its shard"],
-        );
-    }
+    use crate::{
+        controller::notices::tests::formed,
+        plan::{Goal, Trouble},
+    };
 
     /// One shard of two copies, on these Kubernetes nodes.
     fn two_copies(hosts: [&str; 2]) -> Vec<Pod> {
@@ -1170,40 +900,15 @@ mod tests {
         pods[1].password_rejected = false;
         check_condition(pods.clone(), None, "Available", None, "Unknown PasswordRejected: nodes reject");
         pods[0].password_rejected = false;
-        check_condition(pods, None, "Available", None, "False WaitingForPods: 0 of 16384 slots are served");
-    }
-
-    /// Each is reported once, when the reason of UpdatePending changes.
-    #[test]
-    fn a_change_of_the_password() {
-        let with = |reason: &str| {
-            let mut status = formed("rc-0 a primary");
-            let waits = [PASSWORD_PENDING, OLD_PASSWORD, CERTIFICATE_PENDING].contains(&reason);
-            status.conditions.push(Condition {
-                type_: "UpdatePending".into(),
-                status: if waits { "True" } else { "False" }.into(),
-                reason: reason.into(),
-                message: String::new(),
-                last_transition_time: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
-                observed_generation: None,
-            });
-            status
-        };
-        let events = |old: &str, new: &str| {
-            let notices = notices(&with(old), &with(new), 1);
-            notices.into_iter().map(|notice| notice.reason).collect::<Vec<_>>()
-        };
-        assert_eq!(events("UpToDate", PASSWORD_PENDING), ["PasswordChangeStarted"]);
-        assert_eq!(events(PASSWORD_PENDING, BOTH_PASSWORDS), ["PreviousPasswordAccepted"]);
-        assert_eq!(events(BOTH_PASSWORDS, BOTH_PASSWORDS), [""; 0]);
-        assert_eq!(events(BOTH_PASSWORDS, OLD_PASSWORD), [""; 0]);
-        assert_eq!(events(OLD_PASSWORD, "UpToDate"), ["PasswordChanged"]);
-        assert_eq!(events("UpToDate", CERTIFICATE_PENDING), [""; 0]);
-        assert_eq!(events(CERTIFICATE_PENDING, CERTIFICATE_UNREAD), ["CertificateLoaded"]);
-        assert_eq!(events(CERTIFICATE_UNREAD, "UpToDate"), [""; 0]);
-        let pods: Vec<_> = (0..7).map(|ordinal| format!("rc-{ordinal}")).collect();
-        assert_eq!(names(&pods[..2]), "rc-0, rc-1");
-        assert_eq!(names(&pods), "rc-0, rc-1, rc-2, rc-3, rc-4 and 2 more");
+        check_condition(
+            pods.clone(),
+            None,
+            "Available",
+            None,
+            "False WaitingForPods: 0 of 16384 slots are served",
+        );
+        pods[0].certificate_rejected = Some("invalid peer certificate: UnknownIssuer".into());
+        check_condition(pods, None, "Available", None, "Unknown CertificateUntrusted: nodes present");
     }
 
     #[test]
@@ -1237,5 +942,12 @@ mod tests {
             // The third was scaled away.
             assert_eq!(known, [("rc-0", Some("a")), ("rc-1", Some("b"))]);
         }
+    }
+
+    #[test]
+    fn of_many_pods_five_are_named() {
+        let pods: Vec<_> = (0..7).map(|ordinal| format!("rc-{ordinal}")).collect();
+        assert_eq!(names(&pods[..2]), "rc-0, rc-1");
+        assert_eq!(names(&pods), "rc-0, rc-1, rc-2, rc-3, rc-4 and 2 more");
     }
 }

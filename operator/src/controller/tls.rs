@@ -24,6 +24,7 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 use tracing::info;
+use x509_parser::{parse_x509_certificate, time::ASN1Time};
 
 use super::{passwords, problem::Problem};
 use crate::{
@@ -179,12 +180,13 @@ fn check(secret: &Secret, now: Timestamp) -> Result<Option<Timestamp>, Problem> 
     let not_pem = |key: &str| unusable(&format!("`{key}` is not a certificate in PEM"));
     let authorities = certificates(value(secret, "ca.crt")).ok_or_else(|| not_pem("ca.crt"))?;
     let chain = certificates(value(secret, "tls.crt")).ok_or_else(|| not_pem("tls.crt"))?;
+    Trust::of(&authorities).map_err(|_| unusable("`ca.crt` has a block that is not a certificate"))?;
     let key = PrivateKeyDer::from_pem_slice(value(secret, "tls.key"))
         .map_err(|_| unusable("`tls.key` is not a private key in PEM without a passphrase"))?;
     let invalid = |error: Error| match error {
         Error::InconsistentKeys(_) => unusable("`tls.key` does not belong to the certificate in `tls.crt`"),
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => unusable(
-            "no CA in `ca.crt` signed `tls.crt`; add intermediates to `tls.crt`, and the CA to `ca.crt`",
+            "`tls.crt` does not lead to a root CA in `ca.crt`, that is, one that signed itself; add intermediates to `tls.crt`, and the root to `ca.crt`",
         ),
         Error::InvalidCertificate(CertificateError::InvalidPurposeContext { .. }) => unusable(
             "nodes are servers and clients of each other: issue the certificate for both uses (`server auth` and `client auth`), or for any",
@@ -214,49 +216,55 @@ fn timestamp(time: UnixTime) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
 }
 
-/// When the certificate, or else the CA that signed it, has expired by this time; nothing if it is valid.
+/// When the certificate, or else the CA that signed it, has expired by this time; nothing if it is valid. A chain leads to a CA that
+/// signed itself: OpenSSL, and so Redis, trusts no other.
 fn expiry(
     authorities: &[CertificateDer<'static>],
-    chain: &[CertificateDer<'_>],
+    chain: &[CertificateDer<'static>],
     time: UnixTime,
 ) -> Result<Option<UnixTime>, Error> {
+    let (roots, others): (Vec<_>, Vec<_>) =
+        authorities.iter().partition(|authority| signed_itself(authority));
+    let chain: Vec<_> = chain.iter().chain(others).cloned().collect();
     // Redis checks also when CAs expire.
-    let valid = authorities.iter().filter(|authority| bounds(authority, time).1.is_none());
-    match Trust::of(valid)?.check(chain, time) {
+    let valid = roots.iter().copied().filter(|authority| until(authority).is_none_or(|until| until >= time));
+    match Trust::of(valid)?.check(&chain, time) {
         Ok(()) => Ok(None),
         Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
             Ok(Some(not_after))
         }
         Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            Trust::of(authorities)?.check(chain, time)?;
-            Ok(authorities.iter().filter_map(|authority| bounds(authority, time).1).max())
+            Trust::of(roots.iter().copied())?.check(&chain, time)?;
+            Ok(roots.iter().filter_map(|authority| until(authority)).filter(|until| *until < time).max())
         }
         Err(error) => Err(error),
     }
 }
 
-/// For how long a certificate is valid in all.
-fn lifetime(certificate: &CertificateDer<'_>) -> Duration {
-    // The year 10000, which no certificate can name.
-    const END: Duration = Duration::from_secs(253_402_300_800);
-    let seconds = |time: Option<UnixTime>| time.map_or(0, |time| time.as_secs());
-    let from = seconds(bounds(certificate, UnixTime::since_unix_epoch(Duration::ZERO)).0);
-    let to = seconds(bounds(certificate, UnixTime::since_unix_epoch(END)).1);
-    Duration::from_secs(to.saturating_sub(from))
+fn signed_itself(certificate: &CertificateDer<'_>) -> bool {
+    parse_x509_certificate(certificate)
+        .is_ok_and(|(_, parsed)| parsed.subject().as_raw() == parsed.issuer().as_raw())
 }
 
-/// When a certificate becomes valid, if that is later than this time, and when it expired, if that is earlier. Both are checked
-/// before it matters that nobody is trusted.
-fn bounds(certificate: &CertificateDer<'_>, time: UnixTime) -> (Option<UnixTime>, Option<UnixTime>) {
-    match Trust::default().check(std::slice::from_ref(certificate), time) {
-        Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. })) => {
-            (Some(not_before), None)
-        }
-        Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
-            (None, Some(not_after))
-        }
-        _ => (None, None),
-    }
+/// The first second in which a certificate is valid, and the last.
+fn validity(certificate: &CertificateDer<'_>) -> Option<[UnixTime; 2]> {
+    let (_, parsed) = parse_x509_certificate(certificate).ok()?;
+    let time = |time: ASN1Time| {
+        let seconds = u64::try_from(time.timestamp()).unwrap_or(0);
+        UnixTime::since_unix_epoch(Duration::from_secs(seconds))
+    };
+    Some([time(parsed.validity().not_before), time(parsed.validity().not_after)])
+}
+
+fn until(certificate: &CertificateDer<'_>) -> Option<UnixTime> {
+    validity(certificate).map(|[_, until]| until)
+}
+
+/// For how long a certificate is valid in all.
+fn lifetime(certificate: &CertificateDer<'_>) -> Duration {
+    let [from, until] =
+        validity(certificate).map(|times| times.map(|time| time.as_secs())).unwrap_or_default();
+    Duration::from_secs(until.saturating_sub(from))
 }
 
 /// The pods whose nodes present a certificate that is not trusted, as a problem.
@@ -318,7 +326,11 @@ pub async fn load(
 ) -> Loaded {
     let mut loaded =
         Loaded { secret: certificate.secret.clone(), expires: certificate.expires, ..Loaded::default() };
-    if certificate.problem.is_some() {
+    if let Some(problem) = &certificate.problem {
+        // Nodes may have the one that is expired.
+        if !matches!(problem, Problem::CertificateExpired { .. }) {
+            loaded.pending = pods.iter().map(|pod| pod.name.clone()).collect();
+        }
         return loaded;
     }
     if loads.contents != certificate.contents {
@@ -328,10 +340,11 @@ pub async fn load(
     loads.runs.retain(|run| nodes().any(|(_, node)| node == run));
     let is_stale = |pod: &Pod| pod.certificate != certificate.presented;
     let due: Vec<_> = nodes().filter(|(pod, run)| is_stale(pod) || !loads.runs.contains(*run)).collect();
+    // Redis loads any certificate with its key. Before that, the files may be those of a Secret that was wrong.
     let has_files = passwords::has_reached_files(certificate.written, Timestamp::now());
-    let tries = |pod: &Pod| may_change && (is_stale(pod) || has_files);
     let paced = loads.tried.is_none_or(|tried| tried.elapsed() >= PACE);
-    let asked: Vec<_> = due.iter().map(|(pod, _)| *pod).filter(|pod| paced && tries(pod)).collect();
+    let asked: Vec<_> =
+        due.iter().map(|(pod, _)| *pod).filter(|_| may_change && has_files && paced).collect();
     if !asked.is_empty() {
         (loads.tried, loads.refused) = (Some(Instant::now()), None);
         let mut read = 0;
@@ -339,9 +352,7 @@ pub async fn load(
             match reload(access, permit, pod).await {
                 Reload::Done(run) => {
                     read += 1;
-                    if has_files {
-                        loads.runs.insert(run);
-                    }
+                    loads.runs.insert(run);
                 }
                 Reload::Refused(answer) => loads.refused = Some((pod.name.clone(), answer)),
                 Reload::Unknown => {}
@@ -352,6 +363,8 @@ pub async fn load(
     loaded.refused = loads.refused.clone().filter(|_| !due.is_empty());
     let names = |pods: Vec<&(&Pod, &String)>| pods.iter().map(|(pod, _)| pod.name.clone()).collect();
     loaded.pending = names(due.iter().filter(|(pod, _)| is_stale(pod)).collect());
+    let rejected = pods.iter().filter(|pod| pod.certificate_rejected.is_some());
+    loaded.pending.extend(rejected.map(|pod| pod.name.clone()));
     if !has_files {
         loaded.unread = names(due.iter().collect());
     }
@@ -398,6 +411,9 @@ mod tests {
         let with = |certificate: &str, key: &str| [certificate.to_owned(), key.to_owned()];
         let changed = |change: fn(&mut CertificateParams)| ca.sign_with("node", change);
         let both = format!("{}{}", other.pem, ca.pem);
+        let junk = format!("{}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", ca.pem);
+        let intermediate = ca.authority("intermediate");
+        let below = intermediate.sign("node");
         for (ca, signed, expected) in [
             (&ca.pem, good.clone(), ""),
             (&both, good.clone(), ""),
@@ -410,7 +426,13 @@ mod tests {
             (&ca.pem, with(&key, &key), "`tls.crt` is not a certificate in PEM"),
             (&ca.pem, with(&certificate, &certificate), "`tls.key` is not a private key in PEM"),
             (&ca.pem, with(&certificate, &ca.sign("b")[1]), "`tls.key` does not belong to the certificate"),
-            (&other.pem, good.clone(), "no CA in `ca.crt` signed `tls.crt`; add"),
+            (&other.pem, good.clone(), "`tls.crt` does not lead to a root CA in `ca.crt`"),
+            (&junk, good.clone(), "`ca.crt` has a block that is not a certificate; nodes keep"),
+            // OpenSSL wants the root.
+            (&intermediate.pem, below.clone(), "`tls.crt` does not lead to a root CA in `ca.crt`"),
+            (&ca.pem, below.clone(), "`tls.crt` does not lead to a root CA in `ca.crt`"),
+            (&ca.pem, with(&format!("{}{}", below[0], intermediate.pem), &below[1]), ""),
+            (&format!("{}{}", intermediate.pem, ca.pem), below.clone(), ""),
             (
                 &ca.pem,
                 changed(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth]),

@@ -1,12 +1,19 @@
 //! Why a pod does not run, as Kubernetes reports it: in which container, with which image, and which fields of the spec that is about.
 
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod},
+    jiff::Timestamp,
+};
 
 use super::{children::CONTAINER, exporter::EXPORTER};
 use crate::plan::Trouble;
 
 /// Restarts of a container that is not ready, after which it is failing.
 const FAILING_RESTARTS: i32 = 3;
+/// A pod is scheduled within that time, unless something is wrong.
+const SCHEDULED: Duration = Duration::from_secs(10);
 /// The longest text of Kubernetes or of a container that is repeated.
 const LONGEST: usize = 300;
 
@@ -32,9 +39,15 @@ pub(super) fn trouble(pod: &Pod) -> Option<Trouble> {
     }
     let mut conditions = pod.status.as_ref()?.conditions.iter().flatten();
     let unscheduled = conditions.find(|one| one.type_ == "PodScheduled" && one.status == "False")?;
+    // Volumes are made after the first attempt.
+    let since = unscheduled.last_transition_time.as_ref();
+    let age = since.and_then(|since| Duration::try_from(Timestamp::now().duration_since(since.0)).ok());
+    if age.is_some_and(|age| age < SCHEDULED) {
+        return None;
+    }
     let (reason, message) = (unscheduled.reason.as_deref(), unscheduled.message.as_deref());
     let what = format!("{}: {}", reason.unwrap_or_default(), short(message.unwrap_or_default()));
-    Some(Trouble { what, fields: Some("spec.resources or spec.pods") })
+    Some(Trouble { what, fields: Some("spec.resources, spec.pods or spec.storage") })
 }
 
 /// Whether a container beside the one of Redis is not ready.
@@ -97,6 +110,7 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::{Value, json};
 
     use super::*;
@@ -174,7 +188,15 @@ mod tests {
         pod.status.as_mut().unwrap().conditions = serde_json::from_value(condition).unwrap();
         let found = trouble(&pod).unwrap();
         assert_eq!(found.what, "Unschedulable: 0/3 nodes are available");
-        assert_eq!(found.fields, Some("spec.resources or spec.pods"));
+        assert_eq!(found.fields, Some("spec.resources, spec.pods or spec.storage"));
+        let at = |seconds: i64| {
+            let time = Timestamp::from_second(Timestamp::now().as_second() - seconds).unwrap();
+            let mut pod = pod.clone();
+            pod.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].last_transition_time =
+                Some(Time(time));
+            trouble(&pod).is_some()
+        };
+        assert_eq!((at(1), at(11)), (false, true));
     }
 
     #[test]

@@ -65,7 +65,12 @@ pub struct PullSecret {
 pub struct Toleration {
     /// Key of the taints; all keys when it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 316))]
+    #[schemars(
+        length(min = 1, max = 316),
+        regex(
+            pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+        )
+    )]
     pub key: Option<String>,
 
     /// Exists accepts every value of the key, Equal only `value`.
@@ -113,7 +118,12 @@ pub enum TaintEffect {
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
     /// Label of Kubernetes nodes by which they are grouped, such as `topology.kubernetes.io/zone`.
-    #[schemars(length(min = 1, max = 316))]
+    #[schemars(
+        length(min = 1, max = 316),
+        regex(
+            pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+        )
+    )]
     pub topology_key: String,
 
     /// How many more pods one group may have than another.

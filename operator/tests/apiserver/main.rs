@@ -128,6 +128,9 @@ fn main() {
         trial("the_status_is_written_while_objects_cannot_be_made", &redis, |world| {
             world.run(trouble::objects_fail)
         }),
+        trial("a_cluster_waits_for_what_an_earlier_one_of_its_name_left", &redis, |world| {
+            world.run(trouble::leftovers)
+        }),
         trial("olm_does_not_upgrade_while_slots_move", &redis, |world| world.run(slots_move)),
     ];
     trials.push(migration::trial(&api));

@@ -112,9 +112,7 @@ pub(crate) async fn certificate(client: Client, kubeconfig: std::path::PathBuf) 
     for pod in all().await {
         write_files(&dir.join(pod.status.unwrap().pod_ip.unwrap()), &secret);
     }
-    message("UpdatePending", "CertificateUnread").await;
-    settled(&clusters, &mut node, 3).await;
-    // Every node, once more, when the files are certainly there.
+    // Every node, when the files are certainly there.
     within(Duration::from_secs(400), "all have read it", async || {
         node.turn().await;
         condition("UpdatePending").await.filter(|(_, reason, _)| reason == "UpToDate")

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration,
     apps::v1::StatefulSet,
-    core::v1::{Event, Pod, Service},
+    core::v1::{Event, Pod, Secret, Service},
     networking::v1::NetworkPolicy,
 };
 use kube::{
@@ -171,4 +171,41 @@ pub(crate) async fn objects_fail(client: Client, kubeconfig: std::path::PathBuf)
     let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     webhooks.delete("failing", &Default::default()).await.unwrap();
     settled(&clusters, &mut node, 2).await;
+}
+
+/// Objects of a RedisCluster that was deleted are there when the next one of its name is created.
+pub(crate) async fn leftovers(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "leftovers").await;
+    let owner = json!({
+        "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "name": "rc", "controller": true,
+        "uid": "00000000-0000-0000-0000-000000000000",
+    });
+    let metadata = |name: &str| json!({"name": name, "ownerReferences": [owner]});
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "leftovers");
+    let services: Api<Service> = Api::namespaced(client.clone(), "leftovers");
+    let secret = json!({"metadata": metadata("rc-auth"), "stringData": {"password": "of an earlier one"}});
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    let service = json!({"metadata": metadata("rc"), "spec": {"ports": [{"port": 6379}]}});
+    services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+    let flags = ["--no-leader-election", "--namespace", "leftovers", "--watch-namespace", "leftovers"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "leftovers", Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "leftovers", "rc", json!({"size": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "leftovers");
+    let reported = async |start: &str| {
+        let is_about = |message: &String| message.starts_with(start);
+        eventually(&format!("a message begins with {start}"), async || {
+            let (is_true, reason, message) = condition(&clusters, "Degraded").await?;
+            (is_true && reason == "NameTaken").then_some(message).filter(is_about)
+        })
+        .await
+    };
+    let message = reported("Secret `rc-auth` is of an earlier RedisCluster").await;
+    assert!(message.ends_with("Kubernetes removes it soon; if it does not, delete it"), "{message}");
+    let status = clusters.get("rc").await.unwrap().status.unwrap();
+    assert_eq!(json!(status.phase), "Creating");
+    secrets.delete("rc-auth", &Default::default()).await.unwrap();
+    reported("Service `rc` is of an earlier RedisCluster").await;
+    services.delete("rc", &Default::default()).await.unwrap();
+    settled(&clusters, &mut node, 1).await;
 }

@@ -46,7 +46,7 @@ async fn links_are_up(servers: &Servers) {
 async fn unharmed(servers: &Servers, written: Written) {
     assert_eq!(written.lost(&servers.access, servers.ip(0)).await, [""; 0]);
     assert_eq!(written.errors, Default::default());
-    assert!(written.acknowledged.len() > 50, "it wrote {} keys", written.acknowledged.len());
+    assert!(!written.acknowledged.is_empty(), "it wrote nothing");
 }
 
 pub(crate) async fn changes_while_clients_write() {

@@ -33,9 +33,11 @@ pub(crate) async fn formed(size: u32, replicas_per_shard: u32, persistent: bool)
     (servers, authority)
 }
 
-/// Reconciles, and brings the Secret into the files of a node after each time, until all nodes present its certificate.
+/// Reconciles, two minutes after the Secret was written, and brings it into the files of a node after each time, until all nodes
+/// present its certificate.
 pub(crate) async fn load(servers: &mut Servers) {
     let (mut files, deadline) = (servers.ordinals().into_iter(), Instant::now() + A_WHILE);
+    servers.age_certificate();
     let _ = servers.turn(&Always).await;
     while !servers.loaded.pending.is_empty() {
         assert!(Instant::now() < deadline, "{:?}", servers.loaded);
@@ -51,7 +53,7 @@ pub(crate) async fn load(servers: &mut Servers) {
 async fn unharmed(servers: &Servers, written: Written) {
     assert_eq!(written.lost(&servers.access, servers.ip(0)).await, [""; 0]);
     assert_eq!(written.errors, Default::default());
-    assert!(written.acknowledged.len() > 50, "it wrote {} keys", written.acknowledged.len());
+    assert!(!written.acknowledged.is_empty(), "it wrote nothing");
 }
 
 /// How many different certificates the nodes present.
@@ -110,7 +112,10 @@ pub(crate) async fn renewed_while_clients_write() {
     let good = servers.certificate.clone();
     servers.write_certificate(&authority.pem, &[certificate, authority.sign("other")[1].clone()]);
     let _ = servers.turn(&Always).await;
-    assert!(servers.loaded.pending.is_empty(), "the operator does not try a Secret that is wrong");
+    servers.age_certificate();
+    let _ = servers.turn(&Always).await;
+    assert_eq!(presented(&servers).await, 1, "the operator does not try a Secret that is wrong");
+    assert_eq!(servers.loaded.pending.len(), 6, "{:?}", servers.loaded);
     servers.refresh_files(0);
     let refused = reload(&servers.access, &Always, &before.pods[0]).await;
     assert!(
@@ -122,22 +127,22 @@ pub(crate) async fn renewed_while_clients_write() {
     assert_eq!(presented(&servers).await, 1);
     assert_eq!(before.pods[0].certificate, servers.observe().await.pods[0].certificate);
 
+    // Redis would load this one. It is in the files when the Secret is corrected.
+    let over = authority.sign_with("over", |params| params.not_after = date_time_ymd(2020, 1, 1));
+    servers.write_certificate(&authority.pem, &over);
+    servers.refresh_files(0);
+    let _ = servers.turn(&Always).await;
     servers.write_certificate(&authority.pem, &authority.sign("second"));
     let _ = servers.turn(&Always).await;
     assert_eq!(servers.loaded.pending.len(), 6, "{:?}", servers.loaded);
+    assert_eq!(presented(&servers).await, 1);
     assert_eq!(before.pods[0].certificate, servers.observe().await.pods[0].certificate);
+    servers.refresh_files(0);
     load(&mut servers).await;
     let after = servers.observe().await;
     assert_eq!(presented(&servers).await, 1);
     assert_ne!(before.pods[0].certificate, after.pods[0].certificate);
 
-    // Once more, when the files are certainly there.
-    assert_eq!(servers.loaded.unread.len(), 6);
-    servers.age_certificate();
-    for _ in 0..2 {
-        let _ = servers.turn(&Always).await;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-    }
     assert_eq!((servers.loaded.unread.len(), servers.loaded.refused.clone()), (0, None));
     open.send::<String>("PING", &cmd("PING")).await.unwrap();
     reconnect(&servers).await;

@@ -29,6 +29,15 @@ impl Authority {
         Self { params, key, pem }
     }
 
+    /// A CA that this one signs.
+    #[allow(dead_code, reason = "not every test program needs it")]
+    pub(crate) fn authority(&self, name: &str) -> Self {
+        let other = Self::new(name);
+        let issuer = Issuer::from_params(&self.params, &self.key);
+        let pem = other.params.signed_by(&other.key, &issuer).unwrap().pem();
+        Self { pem, ..other }
+    }
+
     /// A certificate and its key.
     pub(crate) fn sign(&self, name: &str) -> [String; 2] {
         self.sign_with(name, |_| ())
