@@ -99,7 +99,7 @@ pub(crate) fn push_catalog(dir: &Path, to: &str) -> Result<String, Failed> {
 fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
     told.operator(&["install", "redis-operator", "--version", "0.1.0"])?;
     told.expect("redis-operator.v0.1.0")?;
-    let served = Served::start(told.namespace)?;
+    let served = Served::start(told.namespace, "served")?;
     let upgrade = told.operator(&["upgrade", "redis-operator", "--to", "0.2.1"])?;
     assert!(upgrade.contains("1 hop: "), "{upgrade}");
     told.expect("redis-operator.v0.2.1")?;
@@ -136,7 +136,8 @@ fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
 
     // What is in no catalog yet: a release, then the one after it over it, while a RedisCluster is written to.
     unpublished(told, UNPUBLISHED[0])?;
-    let served = Served::start(told.namespace)?;
+    // Another name: Kubernetes may still have to remove what the one before left.
+    let served = Served::start(told.namespace, "served-again")?;
     let pods = served.pods()?;
     unpublished(told, UNPUBLISHED[1])?;
     assert_eq!(served.pods()?, pods, "an upgrade of the operator alone replaces no pod");

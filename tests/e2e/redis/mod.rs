@@ -3,6 +3,8 @@
 //! It is installed once, as its users would do it, and then put through everything that `docs/redis-operator.md`
 //! promises: each part in a namespace of its own, and side by side where they do not disturb each other.
 
+#[path = "../../../operator/tests/support/authority.rs"]
+mod authority;
 mod growth;
 mod hand;
 mod healing;
@@ -14,6 +16,7 @@ mod rediscluster;
 mod rendered;
 mod rights;
 mod scope;
+mod secrets;
 mod succession;
 mod writer;
 
@@ -36,9 +39,9 @@ pub(crate) struct Served<'a> {
 
 impl<'a> Served<'a> {
     /// Makes the image that its pods run, and creates it. An operator has to be there.
-    pub(crate) fn start(namespace: &'a Namespace) -> Result<Self, Failed> {
+    pub(crate) fn start(namespace: &'a Namespace, name: &'static str) -> Result<Self, Failed> {
         operator::shell(namespace.cluster)?;
-        let redis = Redis { namespace, name: "served" };
+        let redis = Redis { namespace, name };
         redis.create("size: 3")?;
         redis.ready()?;
         let writer = Writer::start(namespace, redis.name)?;
@@ -127,7 +130,10 @@ fn all(namespace: &Namespace) -> Result<(), Failed> {
     let operator = Operator::install(namespace.cluster)?;
     // Each of these has clusters of its own; they share the operator, and take about as long as each other.
     let lanes: [Vec<Part>; 3] = [
-        vec![("a_redis_cluster_is_left_in_peace", |_, namespace| growth::quiet(namespace))],
+        vec![
+            ("a_redis_cluster_is_left_in_peace", |_, namespace| growth::quiet(namespace)),
+            ("a_certificate_and_a_password_change", |_, namespace| secrets::change(namespace)),
+        ],
         vec![
             ("a_redis_cluster_lives", growth::lives),
             ("the_redis_operator_as_its_page_shows_it", |_, namespace| walked(namespace)),

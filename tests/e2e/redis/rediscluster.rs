@@ -54,7 +54,18 @@ impl Redis<'_> {
         })?;
         match ready {
             Some(()) => Ok(started.elapsed()),
-            None => Err(format!("{} is not ready: {:#}", self.name, self.status()?).into()),
+            None => {
+                let object = self.namespace.json(&self.object())?;
+                let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+                let conditions =
+                    conditions.map(|one| format!("{} {}: {}", one["type"], one["status"], one["message"]));
+                let said: Vec<String> = conditions.collect();
+                let objects = "secret,configmap,statefulset,service,pod";
+                let columns = "--output=custom-columns=KIND:.kind,NAME:.metadata.name,OWNER:.metadata.ownerReferences[0].uid";
+                let instance = format!("--selector=app.kubernetes.io/instance={}", self.name);
+                let there = self.namespace.kubectl(&["get", objects, &instance, columns])?;
+                Err(format!("{object:#}\n{there}{} is not ready:\n{}", self.name, said.join("\n")).into())
+            }
         }
     }
 

@@ -40,13 +40,27 @@ pub(super) struct Writer {
 impl Writer {
     /// Starts to write to a RedisCluster, whose password is in the operator's own Secret.
     pub(super) fn start(namespace: &Namespace, cluster: &str) -> Result<Self, Failed> {
+        Self::start_with(namespace, cluster, None)
+    }
+
+    /// The same by TLS, if there is a Secret with the certificate of a CA.
+    pub(super) fn start_with(
+        namespace: &Namespace,
+        cluster: &str,
+        tls: Option<&str>,
+    ) -> Result<Self, Failed> {
+        let volumes = tls.map(|secret| format!("{{name: tls, secret: {{secretName: {secret}}}}}"));
+        let mounts = tls.map(|_| "{name: tls, mountPath: /tls}").unwrap_or_default();
         namespace.apply(&format!(
             "{{apiVersion: v1, kind: Pod, metadata: {{name: client}}, spec: {{terminationGracePeriodSeconds: 0, \
+             volumes: [{}], \
              containers: [{{name: client, image: '{{registry}}/redis-with-shell:e2e', args: [--port, '6390', --save, ''], \
+             volumeMounts: [{mounts}], \
              env: [{{name: REDISCLI_AUTH, valueFrom: {{secretKeyRef: {{name: {cluster}-auth, key: password}}}}}}]}}]}}}}",
+            volumes.unwrap_or_default(),
         ))?;
         namespace.wait("pod/client", "condition=Ready")?;
-        let mut client = Client::connect(namespace, cluster)?;
+        let mut client = Client::connect(namespace, cluster, tls.is_some())?;
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -74,12 +88,14 @@ struct Client {
 }
 
 impl Client {
-    fn connect(namespace: &Namespace, cluster: &str) -> Result<Self, Failed> {
+    fn connect(namespace: &Namespace, cluster: &str, tls: bool) -> Result<Self, Failed> {
         let words = ["--namespace", &namespace.name, "exec", "--stdin", "client", "--"];
-        let redis = ["redis-cli", "-c", "-h", cluster];
+        let plain = ["redis-cli", "-c", "-h", cluster];
+        let by_tls = [&plain[..], &["--tls", "--cacert", "/tls/ca.crt"]].concat();
+        let redis = if tls { &by_tls[..] } else { &plain };
         let mut process = namespace
             .cluster
-            .command(&[&words[..], &redis].concat())
+            .command(&[&words[..], redis].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
