@@ -54,7 +54,7 @@ soak: ## ten minutes of clients and reloads: the server's memory stays flat
 # A target with musl links statically by itself; glibc has to be told so.
 SERVER_TARGET ?= $(shell uname -m)-unknown-linux-gnu
 server: ## build the static catalog server for catalog images, and print its path (SERVER_TARGET: for another platform)
-	@RUSTFLAGS="-C target-feature=+crt-static" CARGO_PROFILE_RELEASE_STRIP=symbols tests/built --release \
+	@RUSTFLAGS="-C target-feature=+crt-static" CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_LTO=thin tests/built --release \
 	  --package olmkit-serve --bin olmkit-serve --target $(SERVER_TARGET)
 
 bench: ## compare the speed with other installed tools (CATALOG=DIR, BUNDLES=DIR: your own input)
