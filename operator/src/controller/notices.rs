@@ -123,7 +123,8 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
             notices.push(Notice::normal("VolumesResized", "all volumes have the size of spec.storage.size"));
         }
         let (before, now) = (reason(old), reason(new));
-        let loaded = ["UpToDate", CERTIFICATE_UNREAD];
+        // What is reported only while no certificate is pending.
+        let loaded = ["UpToDate", CERTIFICATE_UNREAD, BOTH_PASSWORDS, MEMORY_ABOVE_LIMIT, CONFIG_PENDING];
         if before.as_deref() == Some(CERTIFICATE_PENDING)
             && now.as_deref().is_some_and(|now| loaded.contains(&now))
         {
@@ -351,6 +352,9 @@ pub(super) mod tests {
         assert_eq!(events(OLD_PASSWORD, "UpToDate"), ["PasswordChanged"]);
         assert_eq!(events("UpToDate", CERTIFICATE_PENDING), [""; 0]);
         assert_eq!(events(CERTIFICATE_PENDING, CERTIFICATE_UNREAD), ["CertificateLoaded"]);
+        let both = ["CertificateLoaded", "PreviousPasswordAccepted"];
+        assert_eq!(events(CERTIFICATE_PENDING, BOTH_PASSWORDS), both);
+        assert_eq!(events(CERTIFICATE_PENDING, PASSWORD_PENDING), ["PasswordChangeStarted"]);
         assert_eq!(events(CERTIFICATE_UNREAD, "UpToDate"), [""; 0]);
     }
 }
