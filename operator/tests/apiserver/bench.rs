@@ -4,7 +4,6 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -14,23 +13,21 @@ use kube::{
 };
 use redis::cmd;
 use redis_operator::{
-    controller::children::{Defaults, PORT},
+    controller::children::Defaults,
     crd::{
         RedisCluster,
         v1::{RedisClusterStatus, Role},
     },
-    metrics::Metrics,
-    server::{Access, Password},
 };
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    PATIENCE, create, namespace,
+    PATIENCE, access_of, create, namespace,
     node::{Node, RealRedis},
     pretend::PretendedRedis,
     replica::Replica,
-    secret_of, settled, within,
+    settled, within,
     writer::ClusterClient,
 };
 
@@ -150,15 +147,7 @@ async fn change(
         let pods: Api<Pod> = Api::namespaced(client.clone(), &place);
         let first = pods.get("rc-0").await.unwrap().status.unwrap().pod_ip.unwrap();
         let first: IpAddr = first.parse().unwrap();
-        let password = Some(Password::new(secret_of(client, &place).await));
-        let access = Access {
-            port: PORT,
-            trust: None,
-            password,
-            previous: None,
-            metrics: Arc::new(Metrics::default()),
-        };
-        let mut filling = ClusterClient::new(access, first);
+        let mut filling = ClusterClient::new(access_of(client, &place).await, first);
         for number in 0..KEYS {
             let key = format!("key-{number}");
             filling.send::<()>(&key, cmd("SET").arg(&key).arg(number)).await.unwrap();

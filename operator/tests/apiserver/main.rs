@@ -54,6 +54,8 @@ use libtest_mimic::Arguments;
 use redis_operator::{
     controller::children,
     crd::{self, RedisCluster, v1::Role},
+    metrics::Metrics,
+    server::{Access, Password},
 };
 use serde_json::{Value, json};
 
@@ -204,6 +206,17 @@ async fn create(client: &Client, namespace: &str, name: &str, spec: Value) {
     });
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), namespace);
     clusters.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+}
+
+/// How a client without TLS reaches the nodes of `rc`.
+async fn access_of(client: &Client, place: &str) -> Access {
+    Access {
+        port: children::PORT,
+        trust: None,
+        password: Some(Password::new(secret_of(client, place).await)),
+        previous: None,
+        metrics: Arc::new(Metrics::default()),
+    }
 }
 
 async fn secret_of(client: &Client, place: &str) -> String {

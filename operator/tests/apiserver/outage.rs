@@ -7,26 +7,21 @@ use std::{
     collections::BTreeMap,
     net::IpAddr,
     path::PathBuf,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, Patch, PatchParams},
 };
 use libtest_mimic::Trial;
 use redis::cmd;
-use redis_operator::{
-    controller::children::PORT,
-    crd::RedisCluster,
-    metrics::Metrics,
-    server::{Access, Password},
-};
+use redis_operator::{crd::RedisCluster, server::Access};
 use serde_json::json;
 
 use crate::{
+    access_of,
     api::{ADMIN, ApiServer},
     bench::metrics,
     client::{connect, ready},
@@ -174,16 +169,7 @@ impl Moving {
         let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "away");
         settled(&clusters, &mut node, 3).await;
 
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), "away");
-        let password = secrets.get("rc-auth").await.unwrap().data.unwrap()["password"].0.clone();
-        let password = Some(Password::new(String::from_utf8(password).unwrap()));
-        let access = Access {
-            port: PORT,
-            trust: None,
-            password,
-            previous: None,
-            metrics: Arc::new(Metrics::default()),
-        };
+        let access = access_of(&client, "away").await;
         let first = ips(&client).await[0];
         let mut values = ClusterClient::new(access.clone(), first);
         for number in 0..VALUES {
