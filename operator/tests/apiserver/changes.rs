@@ -20,7 +20,7 @@ use redis_operator::{
 use serde_json::{Value, json};
 
 use crate::{
-    create, eventually, namespace,
+    access_of, create, eventually, namespace,
     node::{self, Node, RealRedis},
     replica::Replica,
     secret_of, settled, writer,
@@ -151,13 +151,7 @@ pub(crate) async fn live_configuration(client: Client, kubeconfig: std::path::Pa
     let conf = async || maps.get("rc-config").await.unwrap().data.unwrap()["redis.conf"].clone();
     let before = uids().await;
     let first = all().await[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
-    let access = Access {
-        port: children::PORT,
-        trust: None,
-        password: Some(Password::new(password.clone())),
-        previous: None,
-        metrics: Arc::new(Metrics::default()),
-    };
+    let access = access_of(&client, "live").await;
     let writer = writer::Writer::start(access.clone(), first, 100);
 
     change(json!({"maxmemory": "100mb", "notify-keyspace-events": "\"\""})).await;

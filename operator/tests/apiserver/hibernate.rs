@@ -20,17 +20,16 @@ use redis::cmd;
 use redis_operator::{
     controller::children,
     crd::{RedisCluster, v1::Phase},
-    metrics::Metrics,
-    server::{Access, Password},
 };
 use serde_json::{Value, json};
 
 use crate::{
+    access_of,
     bench::metrics,
     create, eventually, namespace,
     node::{Node, RealRedis},
     replica::Replica,
-    secret_of, settled,
+    settled,
     volumes::claims_of,
     writer::ClusterClient,
 };
@@ -60,13 +59,7 @@ pub(crate) async fn hibernated(client: Client, kubeconfig: std::path::PathBuf) {
     };
     let phase = async || clusters.get("rc").await.unwrap().status?.phase;
     settled(&clusters, &mut node, 2).await;
-    let access = Access {
-        port: children::PORT,
-        password: Some(Password::new(secret_of(&client, PLACE).await)),
-        previous: None,
-        trust: None,
-        metrics: Arc::new(Metrics::default()),
-    };
+    let access = access_of(&client, PLACE).await;
     let first = async || {
         let pod = pods.get("rc-0").await.unwrap();
         pod.status.unwrap().pod_ip.unwrap().parse().unwrap()

@@ -1,6 +1,6 @@
 //! Volumes on a real API server: only those of drained nodes are deleted, they outlive a cluster that is to keep them, and they grow.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
@@ -11,19 +11,14 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use redis_operator::{
-    controller::children,
-    crd::RedisCluster,
-    metrics::Metrics,
-    server::{Access, Password},
-};
+use redis_operator::{controller::children, crd::RedisCluster};
 use serde_json::json;
 
 use crate::{
-    apply, create, eventually, namespace,
+    access_of, apply, create, eventually, namespace,
     node::{Node, RealRedis},
     replica::Replica,
-    secret_of, settled, writer,
+    settled, writer,
 };
 
 /// Claims as the StatefulSet's controller makes them.
@@ -196,13 +191,7 @@ pub(crate) async fn volumes_grow(client: Client, kubeconfig: std::path::PathBuf)
     let all = async || pods.list(&ListParams::default()).await.unwrap().items;
     let (before, old) = (all().await, sets.get("rc").await.unwrap());
     let first = before[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
-    let access = Access {
-        port: children::PORT,
-        trust: None,
-        password: Some(Password::new(secret_of(&client, "volumes").await)),
-        previous: None,
-        metrics: Arc::new(Metrics::default()),
-    };
+    let access = access_of(&client, "volumes").await;
     let writer = writer::Writer::start(access.clone(), first, 100);
 
     resize("2Gi").await;
