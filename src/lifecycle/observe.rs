@@ -64,6 +64,8 @@ pub struct Pod {
     pub state: String,
     /// Whether it serves.
     pub ready: bool,
+    /// Whether one of its containers has ended with an error and was started again.
+    pub crashed: bool,
 }
 
 /// A Deployment, as far as it matters here.
@@ -187,6 +189,14 @@ impl Observed {
         self.csv(&self.subscription.as_ref()?.status.installed_csv)
     }
 
+    /// Whether a container of a version has crashed. Without a readiness probe it counts as available in every moment between a
+    /// start and the next crash.
+    pub fn has_crashed(&self, csv: &str) -> bool {
+        let own = self.deployments.iter().filter(|found| found.owner == csv);
+        let mut pods = own.flat_map(|found| self.pods.iter().filter(|pod| pod.deployment == found.name));
+        pods.any(|pod| pod.crashed)
+    }
+
     /// The plan that is not over and carries something.
     pub fn open_plan(&self, csv: &str) -> Option<&Object<InstallPlan>> {
         self.plans.iter().find(|plan| {
@@ -296,7 +306,12 @@ impl Pod {
         let set = owners.iter().find(|owner| owner["kind"] == "ReplicaSet")?["name"].as_str()?;
         let (deployment, _) = set.rsplit_once('-')?;
         let (state, ready) = pod_state(document);
-        Some(Self { name, deployment: deployment.to_owned(), state, ready })
+        let containers = document.pointer("/status/containerStatuses").and_then(Value::as_array);
+        let crashed = containers.into_iter().flatten().any(|status| {
+            let before = status.pointer("/lastState/terminated/exitCode").and_then(Value::as_i64);
+            before.is_some_and(|code| code != 0)
+        });
+        Some(Self { name, deployment: deployment.to_owned(), state, ready, crashed })
     }
 }
 

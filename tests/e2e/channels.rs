@@ -18,7 +18,7 @@ use crate::images::{olmkit, pushed};
 use crate::olm::needed;
 
 /// How long things may take.
-const TIMES: [&str; 4] = ["--sample-timeout", "15s", "--settle", "1s"];
+const TIMES: [&str; 4] = ["--sample-timeout", "15s", "--settle", "5s"];
 /// For upgrades that come to their end, and for those that wait until the time is over. A good install needs half a minute on a busy
 /// machine.
 const LONG: &str = "3m";

@@ -399,3 +399,24 @@ fn a_rollback_that_is_killed_goes_on_when_it_is_run_again() {
     let verb = |engine: &mut Engine<'_>, world: &World| engine.rollback(&request, &Memory(world));
     killed_and_run_again(world, verb, "demo.v0.1.0");
 }
+
+/// Without a readiness probe Kubernetes counts a container that crashes again and again as available whenever it runs.
+#[test]
+fn a_version_that_has_crashed_must_stay_up_for_longer() {
+    let installed_in = |exit: i64| {
+        let mut world = World::of("01").with(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "demo-controller-5f-x", "namespace": NS, "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "demo-controller-5f", "uid": "1"},
+            ]},
+            "status": {"phase": "Running", "containerStatuses": [
+                {"name": "manager", "ready": true, "lastState": {"terminated": {"exitCode": exit}}},
+            ]},
+        }));
+        let begun = world.cluster.now();
+        let options = Options { settle: Duration::from_secs(1), ..Options::default() };
+        world.run_with(options, |engine, _| engine.install(&demo(None))).unwrap();
+        world.cluster.now() - begun
+    };
+    assert_eq!(installed_in(1) - installed_in(0), Duration::from_secs(14));
+}

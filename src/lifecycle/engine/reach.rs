@@ -29,6 +29,9 @@ const IDLE: Duration = Duration::from_secs(20);
 /// The same while it says that it unpacks a bundle.
 const IDLE_UNPACKING: Duration = Duration::from_secs(60);
 
+/// How long a version whose container has crashed must stay up at least.
+const AFTER_CRASH: Duration = Duration::from_secs(15);
+
 /// How long before its end a verb looks at everything once more, as long as that is no large part of its time.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 
@@ -58,6 +61,7 @@ impl Engine<'_> {
         let mut last_look = (!time.is_zero()).then(|| deadline - LAST_LOOK.min(time / 4));
         let mut suspected: Option<(Suspicion, Duration)> = None;
         let mut well_since: Option<Duration> = None;
+        let mut settle = self.options.settle;
         let mut checked = String::new();
         // What was done last, and when.
         let mut done: Option<(Step, Duration)> = None;
@@ -116,7 +120,11 @@ impl Engine<'_> {
                             _ => Duration::ZERO,
                         };
                         let since = *well_since.get_or_insert(now.saturating_sub(before));
-                        if now.saturating_sub(since) >= self.options.settle {
+                        settle = match observed.has_crashed(&name) {
+                            true => self.options.settle.max(AFTER_CRASH.min(time / 2)),
+                            false => self.options.settle,
+                        };
+                        if now.saturating_sub(since) >= settle {
                             self.waits_no_more();
                             return Ok(observed);
                         }
@@ -183,7 +191,7 @@ impl Engine<'_> {
                 pause = pause.min((since + patience_with_idleness(&observed)).saturating_sub(now));
             }
             if let Some(since) = well_since {
-                pause = pause.min((since + self.options.settle).saturating_sub(now));
+                pause = pause.min((since + settle).saturating_sub(now));
             }
             self.cluster.wait(pause.max(Duration::from_millis(1)))?;
         }
