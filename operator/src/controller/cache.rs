@@ -42,6 +42,7 @@ use tracing::warn;
 use super::{
     children::{CONTROL_PLANE, CONTROL_PLANE_LABEL, INSTANCE_LABEL, PASSWORD_FILES},
     intent::INTENT,
+    packed::Packed,
 };
 use crate::{crd::RedisCluster, metrics::Metrics, telemetry::chain};
 
@@ -111,19 +112,19 @@ pub struct Caches {
     /// The clusters.
     pub clusters: Store<RedisCluster>,
     /// Their pods.
-    pub pods: Store<Pod>,
+    pub pods: Store<Packed<Pod>>,
     /// Their StatefulSets.
-    pub stateful_sets: Store<StatefulSet>,
+    pub stateful_sets: Store<Packed<StatefulSet>>,
     /// Their Services.
-    pub services: Store<Service>,
+    pub services: Store<Packed<Service>>,
     /// Their ConfigMaps.
-    pub config_maps: Store<ConfigMap>,
+    pub config_maps: Store<Packed<ConfigMap>>,
     /// The Secrets that the operator made.
-    pub secrets: Store<Secret>,
+    pub secrets: Store<Packed<Secret>>,
     /// Their PodDisruptionBudgets.
-    pub budgets: Store<PodDisruptionBudget>,
+    pub budgets: Store<Packed<PodDisruptionBudget>>,
     /// Their NetworkPolicies.
-    pub policies: Store<NetworkPolicy>,
+    pub policies: Store<Packed<NetworkPolicy>>,
     /// The claims of their volumes.
     pub claims: Store<PersistentVolumeClaim>,
     /// The clusters about which something changed.
@@ -160,7 +161,9 @@ impl Caches {
             queue: Queue::new(metrics.clone()),
         });
         tasks.spawn(watch_clusters(api(client, namespace), clusters_writer, caches.clone()));
-        tasks.spawn(watch_children(api(client, namespace), pods_writer, &caches, prune_pod));
+        tasks.spawn(watch_children(api(client, namespace), pods_writer, &caches, |pod: &mut Packed<Pod>| {
+            pod.change(prune_pod);
+        }));
         tasks.spawn(watch_children(api(client, namespace), sets_writer, &caches, prune));
         tasks.spawn(watch_children(api(client, namespace), services_writer, &caches, prune));
         tasks.spawn(watch_children(api(client, namespace), maps_writer, &caches, prune));
@@ -188,11 +191,11 @@ impl Caches {
     }
 
     /// A child of a cluster, by its name.
-    pub fn child<K>(store: &Store<K>, key: &Key, name: &str) -> Option<Arc<K>>
+    pub fn child<K>(store: &Store<Packed<K>>, key: &Key, name: &str) -> Option<K>
     where
-        K: Resource<DynamicType = ()> + Clone + 'static,
+        K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
     {
-        store.get(&ObjectRef::new(name).within(&key.0))
+        store.get(&ObjectRef::new(name).within(&key.0))?.unpack()
     }
 }
 
@@ -261,7 +264,7 @@ fn prune(child: &mut impl ResourceExt) {
 }
 
 /// Keeps when a Secret was written.
-fn prune_secret(secret: &mut Secret) {
+fn prune_secret(secret: &mut impl ResourceExt) {
     for entry in secret.managed_fields_mut() {
         entry.fields_v1 = None;
     }

@@ -19,6 +19,7 @@ pub mod memory;
 pub mod names;
 pub mod notices;
 pub mod outdated;
+pub mod packed;
 pub mod passwords;
 mod preconditions;
 pub mod problem;

@@ -135,7 +135,9 @@ pub enum Problem {
         key: &'static str,
     },
     /// Nodes could not work with the certificate.
-    #[error("Secret `{name}` cannot be used for TLS: {why}; nodes keep the certificate that they have")]
+    #[error(
+        "Secret `{name}` cannot be used for TLS: {why}; running nodes keep the certificate that they have"
+    )]
     CertificateUnusable {
         /// The Secret.
         name: String,

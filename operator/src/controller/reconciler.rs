@@ -38,6 +38,7 @@ use super::{
     names::Names,
     notices::{self, Notice},
     outdated::{self, has_password_files, is_outdated},
+    packed::Packed,
     passwords::{Credentials, Rotation},
     preconditions::exactly,
     problem::{self, Problem},
@@ -417,7 +418,7 @@ impl Reconciler<'_> {
     /// The StatefulSet, from the cache or else the API server, since the cache may be stale.
     async fn stateful_set(&self) -> Result<Option<StatefulSet>, ReconcileError> {
         if let Some(set) = Caches::child(&self.scope.caches.stateful_sets, self.key, &self.key.1) {
-            return Ok(Some((*set).clone()));
+            return Ok(Some(set));
         }
         let api: Api<StatefulSet> = self.scope.api(self.key);
         let leadership = &self.scope.context.leadership;
@@ -428,7 +429,7 @@ impl Reconciler<'_> {
     async fn config_map(&self) -> Result<Option<ConfigMap>, ReconcileError> {
         let name = Names::of(self.cluster).config;
         if let Some(found) = Caches::child(&self.scope.caches.config_maps, self.key, &name) {
-            return Ok(Some((*found).clone()));
+            return Ok(Some(found));
         }
         let api: Api<ConfigMap> = self.scope.api(self.key);
         call("get", "ConfigMap", api.get_opt(&name), &self.scope.context.leadership).await
@@ -459,7 +460,7 @@ impl Reconciler<'_> {
         // Secrets of users are not watched: there may be any number of them.
         let cached = if own { Caches::child(&self.scope.caches.secrets, self.key, &name) } else { None };
         let secret = match cached {
-            Some(secret) => Some((*secret).clone()),
+            Some(_) => cached,
             None => call("get", "Secret", api.get_opt(&name), &self.scope.context.leadership).await?,
         };
         let secret = match secret {
@@ -534,7 +535,7 @@ impl Reconciler<'_> {
         let (uid, prefix) =
             (set.filter(|set| self.owns(*set)).and_then(ResourceExt::uid), format!("{}-", self.key.1));
         let labels = children::labels(&self.key.1);
-        let is_orphan = |pod: &Pod| {
+        let is_orphan = |pod: &Packed<Pod>| {
             !pod.owner_references().iter().any(|owner| owner.controller == Some(true))
                 && labels.iter().all(|(key, value)| pod.labels().get(key) == Some(value))
         };
@@ -551,8 +552,9 @@ impl Reconciler<'_> {
                 uid.as_ref().is_some_and(owned) || is_orphan(pod)
             })
             .filter_map(|pod| {
-                let outdated = is_outdated(self.cluster, removals, adopted, pod);
-                Some(plan::Pod { outdated, ..seen_pod(pod, &prefix)? })
+                let pod = pod.unpack()?;
+                let outdated = is_outdated(self.cluster, removals, adopted, &pod);
+                Some(plan::Pod { outdated, ..seen_pod(&pod, &prefix)? })
             })
             .collect();
         pods.sort_by_key(|pod| pod.ordinal);
@@ -711,7 +713,7 @@ impl Reconciler<'_> {
     async fn ensure<K>(
         &self,
         kind: &'static str,
-        store: &Store<K>,
+        store: &Store<Packed<K>>,
         wanted: &K,
     ) -> Result<Option<Problem>, ReconcileError>
     where
@@ -724,7 +726,7 @@ impl Reconciler<'_> {
     {
         let (api, name): (Api<K>, String) = (self.scope.api(self.key), wanted.name_any());
         let found = match Caches::child(store, self.key, &name) {
-            Some(found) => Some((*found).clone()),
+            found @ Some(_) => found,
             // Those without our label are not watched.
             None => call("get", kind, api.get_opt(&name), &self.scope.context.leadership).await?,
         };
@@ -796,7 +798,7 @@ impl Reconciler<'_> {
         let Some(seen) = seen.filter(|seen| seen.uid().as_deref() == Some(uid)) else { return Ok(()) };
         let api: Api<Pod> = self.scope.api(self.key);
         self.scope.context.metrics.api_write("Pod");
-        let (parameters, leadership) = (exactly(&*seen), &self.scope.context.leadership);
+        let (parameters, leadership) = (exactly(&seen), &self.scope.context.leadership);
         match call("delete", "Pod", api.delete(name, &parameters), leadership).await {
             // Replaced or gone in the meantime.
             Err(error) if matches!(error.answer(), Some((404 | 409, _))) => Ok(()),

@@ -464,6 +464,12 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
             "the certificate in Secret `{secret}`, or the CA that signed it, expires at {at}: renew it, and nodes load it while they run"
         );
         (true, CERTIFICATE_EXPIRES, note)
+    } else if waking && missing > 0 {
+        (
+            false,
+            "WaitingForPods",
+            format!("{missing} of {} nodes have not started yet since the hibernation ended", goal.size),
+        )
     } else {
         (false, "AllMembersWell", "all members respond".into())
     };
@@ -793,6 +799,19 @@ mod tests {
         not_created: Option<&NotCreated>,
         expected: &str,
     ) {
+        check_after(&formed(""), pods, loaded, kind, not_created, expected);
+    }
+
+    /// The same after an older status.
+    #[track_caller]
+    fn check_after(
+        old: &RedisClusterStatus,
+        pods: Vec<Pod>,
+        loaded: Option<&Loaded>,
+        kind: &str,
+        not_created: Option<&NotCreated>,
+        expected: &str,
+    ) {
         let goal =
             Goal { size: 2, replicas_per_shard: 1, slots: 16384, initialized: true, ..Goal::default() };
         let observed = Observed { pods, replicas: Some(2), ..Observed::default() };
@@ -816,7 +835,7 @@ mod tests {
             not_created,
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };
-        let made = status(&formed(""), &view).conditions;
+        let made = status(old, &view).conditions;
         let found = made.iter().find(|condition| condition.type_ == kind).unwrap();
         let text = format!("{} {}: {}", found.status, found.reason, found.message);
         assert!(text.starts_with(expected), "{text}");
@@ -872,6 +891,15 @@ mod tests {
             |pod| pod.trouble = Some(Trouble { what: "container `x`: CrashLoop".into(), fields: None }),
             "True PodTrouble: pod rc-1: container `x`: CrashLoop; resolve what the message says",
         );
+    }
+
+    #[test]
+    fn nodes_of_a_hibernated_cluster_that_have_not_started_are_counted() {
+        let mut pods = two_copies(["a", "b"]);
+        pods[1].redis = None;
+        let old = RedisClusterStatus { phase: Some(Phase::Waking), ..formed("") };
+        let expected = "False WaitingForPods: 1 of 2 nodes have not started yet";
+        check_after(&old, pods, None, "Degraded", None, expected);
     }
 
     #[test]

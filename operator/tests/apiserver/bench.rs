@@ -41,12 +41,12 @@ const CHANGES: usize = 3;
 const KEYS: u32 = 30_000;
 
 /// Real redis-servers, in memory: a primary's pod is lost, and comes back empty and elsewhere.
-async fn losses(client: &Client, kubeconfig: &Path) {
+pub(crate) async fn losses(client: Client, kubeconfig: PathBuf) {
     let place = "bench-losses";
-    namespace(client, place).await;
-    create(client, place, "rc", json!({"size": 6, "replicasPerShard": 1})).await;
-    let _operator = Replica::start(kubeconfig, &["--no-leader-election", "--watch-namespace", place], &[]);
-    let mut node = Node::new(client, place, Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    namespace(&client, place).await;
+    create(&client, place, "rc", json!({"size": 6, "replicasPerShard": 1})).await;
+    let _operator = Replica::start(&kubeconfig, &["--no-leader-election", "--watch-namespace", place], &[]);
+    let mut node = Node::new(&client, place, Box::new(RealRedis(tempfile::tempdir().unwrap())));
     let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), place);
     let status = async || clusters.get("rc").await.unwrap().status.unwrap_or_default();
     let holds = |status: &RedisClusterStatus, kind: &str| {
@@ -174,17 +174,15 @@ async fn change(
     );
 }
 
-async fn changes(client: &Client, kubeconfig: &Path) {
+pub(crate) async fn changes(client: Client, kubeconfig: PathBuf) {
     let what = "3 nodes with 30,000 keys become 5";
-    change(client, kubeconfig, what, "bench-growth", json!({"size": 3}), json!({"size": 5}), 5).await;
+    change(&client, &kubeconfig, what, "bench-growth", json!({"size": 3}), json!({"size": 5}), 5).await;
     let spec = json!({"size": 6, "replicasPerShard": 1});
     let directive = json!({"config": {"tcp-backlog": "128"}});
-    change(client, kubeconfig, "6 pods are replaced", "bench-update", spec, directive, 3).await;
+    change(&client, &kubeconfig, "6 pods are replaced", "bench-update", spec, directive, 3).await;
 }
 
-pub(crate) async fn figures(client: Client, kubeconfig: PathBuf) {
-    changes(&client, &kubeconfig).await;
-    losses(&client, &kubeconfig).await;
+pub(crate) async fn sizes(client: Client, kubeconfig: PathBuf) {
     eprintln!("clusters  memory MiB  CPU ms/s  reconciles/s  p50 ms  p99 ms  writes");
     for count in [10, 500] {
         measure(&client, &kubeconfig, count).await;

@@ -139,7 +139,11 @@ fn main() {
     trials.extend(outage::trials(&redis));
     // It is about figures, and takes minutes.
     if std::env::var("OLMKIT_BENCH").is_ok_and(|value| value == "1") {
-        trials = vec![trial("what_clusters_cost", &redis, |world| world.run(bench::figures))];
+        trials = vec![
+            trial("how_long_changes_take", &redis, |world| world.run(bench::changes)),
+            trial("how_long_a_lost_node_is_felt", &redis, |world| world.run(bench::losses)),
+            trial("what_clusters_cost", &redis, |world| world.run(bench::sizes)),
+        ];
     }
     drop(server);
     support::run(&Arguments::from_args(), trials).exit();
