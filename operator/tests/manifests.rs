@@ -149,7 +149,7 @@ fn asked(source: impl Fn(&str) -> String) -> BTreeSet<String> {
     for store in
         source("controller/cache.rs").split("    pub ").filter_map(|field| field.split_once(": Store<"))
     {
-        let kind = store.1.split('>').next().unwrap();
+        let kind = store.1.trim_start_matches("Packed<").split('>').next().unwrap();
         asked.extend(["list", "watch"].map(|verb| format!("{verb} {}", resource(kind))));
     }
     // Beside the controllers: events, webhooks and their certificate, the lease; and what is checked in our name when an
