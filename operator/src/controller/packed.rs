@@ -33,14 +33,14 @@ impl<K> Packed<K>
 where
     K: Resource + DeserializeOwned,
 {
-    /// The object itself; none if it cannot be read, although it was written by the same type.
+    /// The object itself. It is there: what cannot be read again is an error of the watch, and no object that is missing.
     pub fn unpack(&self) -> Option<K> {
         let mut object: K = serde_json::from_str(&self.rest).ok()?;
         *object.meta_mut() = self.metadata.clone();
         Some(object)
     }
 
-    /// Changes the object.
+    /// Changes the object; one that could not be read afterwards stays as it is.
     pub fn change(&mut self, change: impl FnOnce(&mut K))
     where
         K: Serialize,
@@ -57,7 +57,9 @@ where
         K: Serialize,
     {
         let metadata = std::mem::take(object.meta_mut());
-        Ok(Self { metadata, rest: serde_json::to_string(&object)?.into(), kind: PhantomData })
+        let rest: Box<str> = serde_json::to_string(&object)?.into();
+        serde_json::from_str::<K>(&rest)?;
+        Ok(Self { metadata, rest, kind: PhantomData })
     }
 }
 

@@ -161,7 +161,8 @@ case \"$(redis-cli ping 2>&1)\" in *PONG* | *NOAUTH* | *LOADING* | *MASTERDOWN*)
 ";
 
 /// Before a primary stops, its best replica takes over: Redis does not do that by itself, and its slots would have no owner
-/// until it is marked as failed. Where all pods are about to stop, the operator has said so, and nobody takes over.
+/// until it is marked as failed. Where all pods are about to stop, the operator has said so, and nobody takes over. Where a whole
+/// cluster is deleted, the replica may be gone already: `redis-cli` would wait for it until the grace period is over.
 const STOP: &str = "\
 REDISCLI_AUTH=$(passwords | while IFS= read -r word; do
   if [ \"$(REDISCLI_AUTH=$word redis-cli ping 2>/dev/null </dev/null)\" = PONG ]; then
@@ -187,7 +188,15 @@ top=-1
 [ -n \"$best\" ] || exit 0
 passwords | {
   while IFS= read -r word; do
-    case \"$(REDISCLI_AUTH=$word redis-cli -h \"$best\" cluster failover 2>&1 </dev/null)\" in OK*) exit 0 ;; esac
+    REDISCLI_AUTH=$word redis-cli -h \"$best\" cluster failover > /run/redis/failover 2>&1 </dev/null &
+    asked=$!
+    (exec >/dev/null 2>&1 </dev/null; sleep 10; kill \"$asked\") &
+    limit=$!
+    wait \"$asked\"
+    kill \"$limit\" 2>/dev/null
+    answer=
+    read -r answer < /run/redis/failover || :
+    case \"$answer\" in OK*) exit 0 ;; esac
   done
   exit 1
 } || exit 0

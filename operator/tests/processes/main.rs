@@ -61,6 +61,10 @@ fn main() {
         trial("slots_that_are_given_up_are_served_again", slots_that_are_given_up_are_served_again),
         trial("a_copy_of_volumes_never_speaks_with_its_origin", a_copy_of_volumes),
         trial("a_primary_hands_over_before_it_stops", a_primary_hands_over_before_it_stops),
+        trial(
+            "a_primary_does_not_wait_for_a_replica_that_is_silent",
+            a_primary_does_not_wait_for_a_silent_replica,
+        ),
         trial("a_wrong_password_is_told_from_silence", a_wrong_password_is_told_from_silence),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
@@ -691,6 +695,20 @@ async fn a_primary_hands_over_before_it_stops() {
     let node = observed.pods[stopping as usize].redis.as_ref().unwrap();
     assert!(node.primary().is_some(), "it is a replica now: {node:?}");
     assert_eq!(servers.keys().await, 300);
+}
+
+async fn a_primary_does_not_wait_for_a_silent_replica() {
+    let servers = formed(2, 1, false).await;
+    let observed = servers.observe().await;
+    let owns = |pod: &&Pod| pod.redis.as_ref().is_some_and(|node| !node.slots().is_empty());
+    let primary = observed.pods.iter().find(owns).unwrap().ordinal;
+    servers.signal(1 - primary, "STOP");
+    let started = Instant::now();
+    servers.start_script("stop.sh", primary).await.unwrap();
+    let took = started.elapsed();
+    servers.signal(1 - primary, "CONT");
+    // Pods have 60 s.
+    assert!((Duration::from_secs(10)..Duration::from_secs(30)).contains(&took), "{took:?}");
 }
 
 async fn a_wrong_password_is_told_from_silence() {

@@ -140,7 +140,7 @@ pub(super) fn with_volumes(namespace: &Namespace) -> Result<(), Failed> {
     hibernates(&redis)?;
 
     // Volumes outlive their cluster, and say whose they were.
-    namespace.kubectl(&["delete", &redis.object(), "--timeout=120s"])?;
+    namespace.kubectl(&["delete", &redis.object(), "--timeout=60s"])?;
     let label = ["--selector", "cache.example.com/retained-from=rc", "--output", "name"];
     let kept = namespace.kubectl(&[&["get", "persistentvolumeclaims"], &label[..]].concat())?;
     assert_eq!(kept.lines().count(), 6, "{kept}");

@@ -54,6 +54,6 @@ fn formed(namespace: &Namespace, objects: &str) -> Result<(), Failed> {
     redis.create("size: 1")?;
     redis.ready()?;
     assert_eq!(redis.ask(0, &["ping"])?.trim(), "PONG");
-    namespace.kubectl(&["delete", &redis.object(), "--timeout=120s"])?;
+    namespace.kubectl(&["delete", &redis.object(), "--timeout=60s"])?;
     Ok(())
 }
