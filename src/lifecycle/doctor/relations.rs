@@ -20,3 +20,10 @@ pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option
     let mut all = seen.within("Subscription", csv.namespace());
     all.find(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&csv.name()))
 }
+
+/// Whether another version of the namespace replaces this one. What is missing then was upgraded and not lost: the Subscription was
+/// read before OLM had written that down.
+pub(super) fn is_replaced(seen: &Observation, namespace: &str, name: &str) -> bool {
+    let mut all = seen.within("ClusterServiceVersion", namespace);
+    all.any(|other| !other.is_copy() && other.text("/spec/replaces") == name)
+}

@@ -2,7 +2,7 @@
 
 use super::doc::Doc;
 use super::observation::Observation;
-use super::relations::left_behind;
+use super::relations::{is_replaced, left_behind};
 use super::step::Step;
 use super::{Cause, catalogs, codes, groups, namespaces, plans, resolution, uncollected, unpack, versions};
 use crate::moment;
@@ -144,6 +144,7 @@ impl<'o> Subject<'o> {
         if !seen.looked_at("ClusterServiceVersion")
             || !was_there
             || plan.is_some_and(|plan| !plans::is_over(plan))
+            || is_replaced(seen, subscription.namespace(), current)
         {
             return None;
         }
@@ -153,7 +154,6 @@ impl<'o> Subject<'o> {
         );
         let state = subscription.text("/status/state");
         let mut cause = Cause::new(&codes::CSV_DELETED, subscription.reference(), text)
-            .finally(installed == current)
             .shown(subscription, "status.installedCSV", installed, subscription.moment("/status/lastUpdated"))
             .shown(subscription, "status.state", state, subscription.moment("/status/lastUpdated"));
         if let Some(old) = left_behind(seen, subscription) {
@@ -175,7 +175,10 @@ impl<'o> Subject<'o> {
     /// What was installed is gone, and the next version waits for approval.
     fn gone(&self, installed: &str) -> Option<Cause> {
         let (seen, subscription) = (self.seen, self.subscription);
-        if installed.is_empty() || !seen.looked_at("ClusterServiceVersion") {
+        if installed.is_empty()
+            || !seen.looked_at("ClusterServiceVersion")
+            || is_replaced(seen, subscription.namespace(), installed)
+        {
             return None;
         }
         let text = format!(
@@ -183,7 +186,7 @@ impl<'o> Subject<'o> {
             subscription.name()
         );
         let since = subscription.moment("/status/lastUpdated");
-        let cause = Cause::new(&codes::CSV_DELETED, subscription.reference(), text).finally(true).shown(
+        let cause = Cause::new(&codes::CSV_DELETED, subscription.reference(), text).shown(
             subscription,
             "status.installedCSV",
             installed,

@@ -84,6 +84,22 @@ fn a_subscription_is_made_anew_with_its_labels_and_annotations() {
 }
 
 #[test]
+fn a_version_that_was_upgraded_after_the_subscription_was_read_is_not_lost() {
+    for replaced in ["demo.v1", ""] {
+        let spec = json!({"replaces": replaced});
+        let status = json!({"phase": "Succeeded"});
+        let next = object(OLM, "ClusterServiceVersion", "demo.v2", json!({"spec": spec, "status": status}));
+        let mut seen = Observation::new();
+        let objects = json!([installed(), group(), catalog("READY"), next]);
+        read(&mut seen, &json!({"kind": "List", "apiVersion": "v1", "items": objects}).to_string());
+        seen.collected();
+        let diagnosis = diagnose(&seen, &Scope::default());
+        let is_lost = diagnosis.causes.iter().any(|cause| cause.code == "csv-deleted");
+        assert_eq!(is_lost, replaced.is_empty(), "{diagnosis:#?}");
+    }
+}
+
+#[test]
 fn an_aggregated_api_that_is_down_stops_a_plan() {
     let message = "retrying execution due to error: unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1: the server is currently unable to handle the request";
     let plan = object(
