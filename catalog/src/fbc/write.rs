@@ -55,7 +55,7 @@ impl Format {
 /// When a value has no YAML form.
 pub fn to_text(catalog: &Catalog<'_>, format: Format) -> Result<String, WriteError> {
     let (packages, rest) = by_package(catalog);
-    packages.into_values().flatten().chain(rest).map(|tree| format.text(tree)).collect()
+    packages.into_values().flatten().chain(rest).map(|tree| format.text(tree())).collect()
 }
 
 /// A catalog as the files of a directory, one for each package: path below the directory, and text.
@@ -66,43 +66,46 @@ pub fn to_files(catalog: &Catalog<'_>, format: Format) -> Result<Vec<(String, St
     let (packages, rest) = by_package(catalog);
     let mut files = Vec::new();
     for (package, trees) in packages {
-        let text = trees.into_iter().map(|tree| format.text(tree)).collect::<Result<_, _>>()?;
+        let text = trees.into_iter().map(|tree| format.text(tree())).collect::<Result<_, _>>()?;
         files.push((format!("{package}/catalog{}", format.extension()), text));
     }
     if !rest.is_empty() {
-        let text = rest.into_iter().map(|tree| format.text(tree)).collect::<Result<_, _>>()?;
+        let text = rest.into_iter().map(|tree| format.text(tree())).collect::<Result<_, _>>()?;
         files.push((format!("catalog{}", format.extension()), text));
     }
     Ok(files)
 }
 
+/// Makes the tree of a blob, when it is written: all of them would be a second catalog in memory.
+type Blob<'c> = Box<dyn Fn() -> Tree<'c> + 'c>;
+
 /// The blobs of each package in opm's order, and those of no package.
-fn by_package<'c>(catalog: &'c Catalog<'_>) -> (BTreeMap<&'c str, Vec<Tree<'c>>>, Vec<Tree<'c>>) {
+fn by_package<'c>(catalog: &'c Catalog<'_>) -> (BTreeMap<&'c str, Vec<Blob<'c>>>, Vec<Blob<'c>>) {
     fn sorted<T>(blobs: &[T], key: impl Fn(&T) -> &str) -> Vec<&T> {
         let mut blobs: Vec<_> = blobs.iter().collect();
         blobs.sort_by(|a, b| key(a).cmp(key(b)));
         blobs
     }
-    let mut packages: BTreeMap<&str, Vec<Tree<'_>>> = BTreeMap::new();
+    let mut packages: BTreeMap<&str, Vec<Blob<'_>>> = BTreeMap::new();
     let mut rest = Vec::new();
-    let mut add = |package: &'c str, tree| match package {
+    let mut add = |package: &'c str, tree: Blob<'c>| match package {
         "" => rest.push(tree),
         package => packages.entry(package).or_default().push(tree),
     };
     for package in &catalog.packages {
-        add(&package.name, package.tree());
+        add(&package.name, Box::new(|| package.tree()));
     }
     for channel in sorted(&catalog.channels, |channel| &channel.name) {
-        add(&channel.package, channel.tree());
+        add(&channel.package, Box::new(|| channel.tree()));
     }
     for bundle in sorted(&catalog.bundles, |bundle| &bundle.name) {
-        add(&bundle.package, bundle.tree());
+        add(&bundle.package, Box::new(|| bundle.tree()));
     }
     for other in sorted(&catalog.others, |other| &other.schema) {
-        add(&other.package, other.tree());
+        add(&other.package, Box::new(|| other.tree()));
     }
     for deprecations in &catalog.deprecations {
-        add(&deprecations.package, deprecations.tree());
+        add(&deprecations.package, Box::new(|| deprecations.tree()));
     }
     (packages, rest)
 }

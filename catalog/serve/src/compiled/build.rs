@@ -191,6 +191,9 @@ impl<'c, 'a> Blob<'c, 'a> {
     }
 }
 
+/// So many blobs are packed before they are written: enough for every processor, and few beside the catalog.
+const AT_ONCE: usize = 256;
+
 /// Writes everything: first what is asked for one by one, then what ListBundles sends, in the order in which it does.
 fn compile(
     index: &Index<'_, '_>,
@@ -204,47 +207,37 @@ fn compile(
         .values()
         .flat_map(|package| package.bundles.iter().map(move |bundle| (package, bundle)));
     let bundles: Vec<_> = bundles.collect();
-    let prepared = in_parallel(&bundles, |(package, bundle)| Prepared::of(package, bundle, &packer));
-    let prepared = prepared.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let provided = in_parallel(&bundles, |(_, bundle)| provided(bundle.blob));
     let plan = Plan::of(index);
 
     let blobs = Blob::all(index.catalog);
     let names = blobs.iter().flat_map(|blob| <[&str; 3]>::from(blob.key())).chain(plan.texts());
-    let apis = prepared.iter().flat_map(|bundle| &bundle.apis);
+    let apis = provided.iter().flatten();
     let texts = Texts::new(names.chain(apis.flat_map(|api| [&*api.group, &*api.version, &*api.kind])));
     let text = |text: &str| texts.number(text);
 
-    let of_bundles: BTreeMap<At, &Packed> = bundles
-        .iter()
-        .zip(&prepared)
-        .map(|((_, bundle), prepared)| (bundle.blob.at, &prepared.blob))
-        .collect();
-    for (blob, packed) in blobs.iter().zip(in_parallel(&blobs, |blob| Packed::of(*blob, &packer))) {
-        let packed = packed?;
-        let Some(packed) = packed.as_ref().or_else(|| of_bundles.get(&blob.at()).copied()) else { continue };
-        let (schema, package, name) = blob.key();
-        let part = writer.part(&packed.part)?;
-        writer.row(Table::Blobs, &[text(schema), text(package), text(name), part, packed.crc]);
-        if let Some(message) = &packed.message {
-            let part = writer.part(message)?;
-            writer.row(Table::Customs, &[text(schema), text(package), part]);
+    for blobs in blobs.chunks(AT_ONCE) {
+        for (blob, packed) in blobs.iter().zip(in_parallel(blobs, |blob| Packed::of(*blob, &packer))) {
+            let packed = packed?;
+            let (schema, package, name) = blob.key();
+            let part = writer.part(&packed.part)?;
+            writer.row(Table::Blobs, &[text(schema), text(package), text(name), part, packed.crc]);
+            if let Some(message) = &packed.message {
+                let part = writer.part(message)?;
+                writer.row(Table::Customs, &[text(schema), text(package), part]);
+            }
         }
     }
-    let mut manifests = Vec::with_capacity(prepared.len());
-    for bundle in &prepared {
-        manifests.push(writer.rows(Table::Manifests));
-        for segments in &bundle.manifests {
-            let first = writer.rows(Table::Segments);
-            for segment in segments {
-                let part = writer.shared(segment)?;
-                writer.row(Table::Segments, &[part]);
-            }
-            writer.row(Table::Manifests, &[first, segments.len() as u32]);
+    let mut written = Vec::with_capacity(bundles.len());
+    for bundles in bundles.chunks(AT_ONCE) {
+        let prepared = in_parallel(bundles, |(package, bundle)| Prepared::of(package, bundle, &packer));
+        for prepared in prepared {
+            written.push(prepared?.write(&mut writer)?);
         }
     }
     plan.write_packages(&mut writer, &texts)?;
-    plan.write_entries(&mut writer, &texts, &prepared, &manifests)?;
-    plan.write_lookups(&mut writer, &texts, &prepared);
+    plan.write_entries(&mut writer, &texts, &written)?;
+    plan.write_lookups(&mut writer, &texts, &provided);
     Ok(writer.finish(to, &texts, fingerprint)?)
 }
 
@@ -258,20 +251,19 @@ struct Packed {
 }
 
 impl Packed {
-    /// Any blob but a bundle, which [`Prepared`] has.
-    fn of(blob: Blob<'_, '_>, packer: &Packer) -> Result<Option<Self>, Stop> {
-        if let Blob::Bundle(_) = blob {
-            return Ok(None);
-        }
+    fn of(blob: Blob<'_, '_>, packer: &Packer) -> Result<Self, Stop> {
         let large = || too_large(blob.key().2);
-        let json = blob.json();
+        let json = match blob {
+            Blob::Bundle(bundle) => return Self::new(&line(bundle), packer).map_err(large()),
+            other => other.json(),
+        };
         let mut packed = Self::new(&(compact(&json) + "\n"), packer).map_err(large())?;
         if let (Blob::Other(_), Json::Object(map)) = (blob, json) {
             let fields = map.into_iter().map(|(key, value)| (key, protobuf_value(value))).collect();
             let message = prost_types::Struct { fields }.encode_to_vec();
             packed.message = Some(Part::plain(message).map_err(large())?);
         }
-        Ok(Some(packed))
+        Ok(packed)
     }
 
     fn new(line: &str, packer: &Packer) -> Result<Self, TooLarge> {
@@ -297,16 +289,21 @@ fn protobuf_value(value: Json) -> prost_types::Value {
     prost_types::Value { kind: Some(kind) }
 }
 
-/// What there is to write of a bundle, whatever channels it is in.
+/// What there is to write of a bundle beside its blob, whatever channels it is in.
 struct Prepared {
-    blob: Packed,
     /// The fields of its message that are the same in every channel.
     message: Part,
     has_image: bool,
     manifests: Vec<Vec<Part>>,
     objects: usize,
     csv: Option<usize>,
-    apis: Vec<api::GroupVersionKind>,
+}
+
+/// A bundle whose manifests are in the file. Its message waits, since the order of channels is another one.
+struct Written {
+    message: Part,
+    /// The words of its row that are known already.
+    row: [u32; 4],
 }
 
 impl Prepared {
@@ -317,24 +314,21 @@ impl Prepared {
     ) -> Result<Self, Stop> {
         let blob = bundle.blob;
         let large = || too_large(&blob.name);
-        let texts = blob.properties.iter().map(|found| found.value.as_ref().map(canonical::text));
-        let texts: Vec<Option<String>> = texts.collect();
+        let texts: Vec<String> = blob.properties.iter().map(value).collect();
         let kinds = blob.properties.iter().map(|found| found.kind.as_str());
-        let values: Vec<(&str, &str)> =
-            kinds.zip(&texts).map(|(kind, text)| (kind, text.as_deref().unwrap_or("null"))).collect();
+        let values: Vec<(&str, &str)> = kinds.zip(texts.iter().map(String::as_str)).collect();
         let version = bundle.packages.first().map_or("", |(_, package)| &package.version);
         let manifests = match package.blobs.first() {
             Some(package) => Manifests::of(package, blob, version, &values),
             None => Manifests::default(),
         };
-        let apis = apis(&values, property::GVK);
         let hidden = [property::BUNDLE_OBJECT, property::CSV_METADATA];
         let shown = values.iter().filter(|(kind, _)| !hidden.contains(kind));
         let message = api::Bundle {
             csv_name: blob.name.to_string(),
             package_name: blob.package.to_string(),
             bundle_path: blob.image.to_string(),
-            provided_apis: apis.clone(),
+            provided_apis: self::apis(&values, property::GVK),
             required_apis: self::apis(&values, property::GVK_REQUIRED),
             version: version.to_owned(),
             dependencies: values.iter().filter_map(|(kind, value)| dependency(kind, value)).collect(),
@@ -350,19 +344,44 @@ impl Prepared {
         let Manifests { texts: manifests, objects, csv } = manifests;
         let manifests = manifests.into_iter().map(segments).collect::<Result<Vec<_>, _>>().map_err(large())?;
         let message = Part::plain(message.encode_to_vec()).map_err(large())?;
-        let has_image = !blob.image.is_empty();
-        let blob = Packed::new(&line(blob, texts), packer).map_err(large())?;
-        Ok(Self { blob, message, has_image, manifests, objects, csv, apis })
+        Ok(Self { message, has_image: !blob.image.is_empty(), manifests, objects, csv })
+    }
+
+    /// Writes the manifests.
+    fn write(self, writer: &mut Writer) -> io::Result<Written> {
+        let manifests = writer.rows(Table::Manifests);
+        for segments in &self.manifests {
+            let first = writer.rows(Table::Segments);
+            for segment in segments {
+                let part = writer.shared(segment)?;
+                writer.row(Table::Segments, &[part]);
+            }
+            writer.row(Table::Manifests, &[first, segments.len() as u32]);
+        }
+        let csv = self.csv.map_or(NONE, |csv| csv as u32);
+        let row = [u32::from(self.has_image), manifests, self.objects as u32, csv];
+        Ok(Written { message: self.message, row })
     }
 }
 
-/// A bundle's blob as a line of JSON, from its properties' values.
-fn line(blob: &fbc::Bundle<'_>, values: Vec<Option<String>>) -> String {
-    let property = |(property, value): (&fbc::Property<'_>, Option<String>)| {
+/// A property's value as JSON.
+fn value(property: &fbc::Property<'_>) -> String {
+    property.value.as_ref().map_or_else(|| "null".to_owned(), canonical::text)
+}
+
+/// What a bundle provides.
+fn provided(blob: &fbc::Bundle<'_>) -> Vec<api::GroupVersionKind> {
+    let found = blob.properties.iter().filter(|found| *found.kind == *property::GVK);
+    found.map(|found| api_of(&value(found))).collect()
+}
+
+/// A bundle's blob as a line of JSON.
+fn line(blob: &fbc::Bundle<'_>) -> String {
+    let property = |property: &fbc::Property<'_>| {
         let mut object = Object::default();
         object.text("type", &property.kind);
-        if let Some(value) = value {
-            object.add("value", value);
+        if let Some(value) = &property.value {
+            object.add("value", canonical::text(value));
         }
         object.members(&property.unknown);
         object.end()
@@ -383,7 +402,7 @@ fn line(blob: &fbc::Bundle<'_>, values: Vec<Option<String>>) -> String {
     }
     object.text("image", &blob.image);
     if !blob.properties.is_empty() {
-        object.add("properties", canonical::list(blob.properties.iter().zip(values).map(property)));
+        object.add("properties", canonical::list(blob.properties.iter().map(property)));
     }
     if !blob.related_images.is_empty() {
         object.add("relatedImages", canonical::list(blob.related_images.iter().map(image)));
@@ -394,13 +413,13 @@ fn line(blob: &fbc::Bundle<'_>, values: Vec<Option<String>>) -> String {
 
 fn apis(values: &[(&str, &str)], kind: &str) -> Vec<api::GroupVersionKind> {
     let found = values.iter().filter(|(found, _)| *found == kind);
-    found
-        .map(|(_, value)| {
-            let text = texts(value);
-            let (group, version, kind) = (text("group"), text("version"), text("kind"));
-            api::GroupVersionKind { group, version, kind, plural: String::new() }
-        })
-        .collect()
+    found.map(|(_, value)| api_of(value)).collect()
+}
+
+fn api_of(value: &str) -> api::GroupVersionKind {
+    let text = texts(value);
+    let (group, version, kind) = (text("group"), text("version"), text("kind"));
+    api::GroupVersionKind { group, version, kind, plural: String::new() }
 }
 
 /// The older form of a requirement, which OLM still reads.
@@ -546,22 +565,16 @@ impl<'i, 'c, 'a> Plan<'i, 'c, 'a> {
         }
     }
 
-    fn write_entries(
-        &self,
-        writer: &mut Writer,
-        texts: &Texts<'_>,
-        prepared: &[Prepared],
-        manifests: &[u32],
-    ) -> Result<(), Stop> {
+    fn write_entries(&self, writer: &mut Writer, texts: &Texts<'_>, written: &[Written]) -> Result<(), Stop> {
         let mut listing: Vec<usize> = (0..self.entries.len()).collect();
         // The rows are sorted by package, channel and name already.
         listing.sort_by_key(|at| self.channels[self.entries[*at].channel].channel.blob.name.as_str());
-        let mut bundle_parts = vec![NONE; prepared.len()];
+        let mut bundle_parts = vec![NONE; written.len()];
         let mut entry_parts = vec![(NONE, 0); self.entries.len()];
         for at in listing {
             let PlannedEntry { channel, bundle, entry } = &self.entries[at];
             if bundle_parts[*bundle] == NONE {
-                bundle_parts[*bundle] = writer.part(&prepared[*bundle].message)?;
+                bundle_parts[*bundle] = writer.part(&written[*bundle].message)?;
             }
             let mut message = api::Bundle {
                 channel_name: self.channels[*channel].channel.blob.name.to_string(),
@@ -589,22 +602,19 @@ impl<'i, 'c, 'a> Plan<'i, 'c, 'a> {
             let row = [*channel as u32, *bundle as u32, name, part, place, replaces, first_skip, skips];
             writer.row(Table::Entries, &row);
         }
-        for ((bundle, part), first) in prepared.iter().zip(bundle_parts).zip(manifests) {
-            let csv = bundle.csv.map_or(NONE, |csv| csv as u32);
-            writer.row(
-                Table::Bundles,
-                &[part, u32::from(bundle.has_image), *first, bundle.objects as u32, csv],
-            );
+        for (bundle, part) in written.iter().zip(bundle_parts) {
+            let [has_image, manifests, objects, csv] = bundle.row;
+            writer.row(Table::Bundles, &[part, has_image, manifests, objects, csv]);
         }
         Ok(())
     }
 
     /// The ways to entries by what they provide and whom they take over from.
-    fn write_lookups(&self, writer: &mut Writer, texts: &Texts<'_>, prepared: &[Prepared]) {
+    fn write_lookups(&self, writer: &mut Writer, texts: &Texts<'_>, provided: &[Vec<api::GroupVersionKind>]) {
         let mut providers: BTreeMap<[u32; 3], BTreeSet<u32>> = BTreeMap::new();
         let mut replacers: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for (PlannedEntry { bundle, entry, .. }, at) in self.entries.iter().zip(0..) {
-            for api in &prepared[*bundle].apis {
+            for api in &provided[*bundle] {
                 let key = [&api.group, &api.version, &api.kind].map(|text| texts.number(text));
                 providers.entry(key).or_default().insert(at);
             }
