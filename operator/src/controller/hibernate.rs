@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use super::children::retain;
 use crate::crd::v1::{Phase, RedisClusterStatus};
 
-/// Annotation of a StatefulSet without pods: how many it had. All of them come back, also if fewer are wanted by then: their
-/// volumes may have slots.
+/// Annotation of a StatefulSet whose pods were all stopped, until one of them responds again: how many it had. All of them come
+/// back, also if fewer are wanted by then: their volumes may have slots.
 pub const PODS_BEFORE: &str = "cache.example.com/pods-before-hibernation";
 
 /// The annotation [`PODS_BEFORE`] of a StatefulSet.

@@ -6,8 +6,9 @@ use super::{
     hibernate::was_hibernated,
     problem::{CONFIG_REFUSED, NOT_RESIZED},
     status::{
-        BOTH_PASSWORDS, CERTIFICATE_EXPIRES, CERTIFICATE_PENDING, CERTIFICATE_UNREAD, CONFIG_PENDING,
-        GROWING, HIBERNATED, MEMORY_ABOVE_LIMIT, OLD_PASSWORD, PASSWORD_PENDING, ROLLOUT_FAILED, count,
+        ALL_WELL, BOTH_PASSWORDS, CERTIFICATE_EXPIRES, CERTIFICATE_PENDING, CERTIFICATE_UNREAD,
+        CONFIG_PENDING, GROWING, HIBERNATED, MEMORY_ABOVE_LIMIT, OLD_PASSWORD, PASSWORD_PENDING,
+        ROLLOUT_FAILED, count,
     },
 };
 use crate::crd::v1::{Member, Phase, RedisClusterStatus, Role};
@@ -178,7 +179,10 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
         notices.push(Notice::warning(reason, message));
     }
     if is_true(old, "Degraded") == Some(true) && is_true(new, "Degraded") == Some(false) {
-        notices.push(Notice::normal("Recovered", "all members respond"));
+        let degraded = new.conditions.iter().find(|condition| condition.type_ == "Degraded");
+        let well = degraded.is_some_and(|degraded| degraded.reason == ALL_WELL);
+        let note = if well { "all members respond" } else { "what Degraded named is solved" };
+        notices.push(Notice::normal("Recovered", note));
     }
     notices
 }

@@ -50,13 +50,16 @@ pub enum Problem {
     },
     /// The Secret that the operator created was deleted. The operator does not adopt another one with its name.
     #[error(
-        "Secret `{name}` was deleted: create a Secret with the password that the pods have under the key `{key}`, and set spec.auth.secretName to its name"
+        "Secret `{name}` was deleted: create a Secret with {} under the key `{key}`, and set spec.auth.secretName to its name",
+        if *.stopped { "a password, which may be a new one because no pod runs," } else { "the password that the pods have" }
     )]
     OwnSecretMissing {
         /// Its name.
         name: String,
         /// The key that was in it.
         key: String,
+        /// Whether there are no pods.
+        stopped: bool,
     },
     /// A Secret with the name of the operator's own.
     #[error(

@@ -193,6 +193,8 @@ impl Reconciler<'_> {
             }
         }
         let old = memory.status.clone().or_else(|| self.cluster.status.clone()).unwrap_or_default();
+        // The phase may have been another one meanwhile.
+        let woken = before.is_some() || hibernate::was_hibernated(&old);
         let last_owners = status::last_owners(&old);
         let left_open = std::mem::take(&mut memory.left_open);
         let mut observed =
@@ -273,11 +275,15 @@ impl Reconciler<'_> {
                 config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
                 self.limit_memory(&access, &permit, &observed).await;
             }
-            // No node has seen directives that came while all were stopped. If one refuses them, the others start without.
-            let unseen = (asleep || hibernate::was_hibernated(&old))
-                && observed.pods.iter().all(|pod| pod.redis.is_none());
+            // No node has seen directives that came while all were stopped. If one refuses them, the others start without. Where
+            // Redis ends at once, another directive is what helps.
+            let unseen = (asleep || woken)
+                && observed.pods.iter().all(|pod| {
+                    pod.redis.is_none() && pod.trouble.as_ref().is_none_or(|trouble| !trouble.has_run)
+                });
             let taken = config.pending == 0 && !unseen;
-            let record = hibernate::record(set.as_ref(), replicas, &old);
+            let stopped = plan.replicas == 0 || unseen;
+            let record = stopped.then(|| hibernate::record(set.as_ref(), replicas, &old));
             problem = uncertified;
             // New pods would not start, or no node would connect to them.
             if problem.is_none() {
@@ -337,6 +343,7 @@ impl Reconciler<'_> {
             rotation: &rotation,
             loaded: loaded.as_ref(),
             not_created: not_created.as_ref(),
+            woken,
             now,
         };
         self.update_status(memory, &old, &view).await?;
@@ -483,7 +490,11 @@ impl Reconciler<'_> {
                 )
                 .await?
             }
-            None if own => return Ok(Err(Problem::OwnSecretMissing { name, key: secret_key })),
+            None if own => {
+                let set = self.stateful_set().await?;
+                let stopped = self.pods(set.as_ref(), None, 0).is_empty();
+                return Ok(Err(Problem::OwnSecretMissing { name, key: secret_key, stopped }));
+            }
             None => return Ok(Err(Problem::SecretMissing { name, key: secret_key })),
         };
         Ok(Credentials::of(&secret, &secret_key))
@@ -630,7 +641,7 @@ impl Reconciler<'_> {
         topology: &Topology<'_>,
         plan: &Plan,
         taken: bool,
-        record: u32,
+        record: Option<u32>,
     ) -> Result<Option<Problem>, ReconcileError> {
         let (cluster, defaults, caches) = (self.cluster, &self.scope.context.defaults, &self.scope.caches);
         let removals = Record::next(cluster, found_config).removals;
@@ -660,7 +671,7 @@ impl Reconciler<'_> {
             config_map.annotations_mut().insert(outdated::ADOPTED.to_owned(), adopted.clone());
             set.annotations_mut().insert(outdated::ADOPTED.to_owned(), adopted);
         }
-        if plan.replicas == 0 {
+        if let Some(record) = record {
             set.annotations_mut().insert(hibernate::PODS_BEFORE.to_owned(), record.to_string());
         }
         let problem = match self.ensure("ConfigMap", &caches.config_maps, &config_map).await? {

@@ -192,7 +192,7 @@ passwords | {
     asked=$!
     (exec >/dev/null 2>&1 </dev/null; sleep 10; kill \"$asked\") &
     limit=$!
-    wait \"$asked\"
+    wait \"$asked\" || [ \"$?\" -lt 128 ] || exit 1
     kill \"$limit\" 2>/dev/null
     answer=
     read -r answer < /run/redis/failover || :

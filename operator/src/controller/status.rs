@@ -8,7 +8,6 @@ use kube::ResourceExt;
 use super::{
     children,
     creation::NotCreated,
-    hibernate::was_hibernated,
     memory::SHARE,
     names::Names,
     passwords::Rotation,
@@ -60,6 +59,8 @@ pub struct View<'a> {
     pub loaded: Option<&'a Loaded>,
     /// A pod that Kubernetes does not create.
     pub not_created: Option<&'a NotCreated>,
+    /// Whether all pods were stopped, and not all nodes are known to be back.
+    pub woken: bool,
     /// The time.
     pub now: Time,
 }
@@ -164,7 +165,7 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         _ if !initialized => Phase::Creating,
         Step::Settled => Phase::Ready,
         Step::Hold | Step::Hibernate | Step::Wait(Wait::Volumes) => Phase::Hibernating,
-        _ if is_waking(old, view) => Phase::Waking,
+        _ if is_waking(view) => Phase::Waking,
         Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) | Step::TakeOver | Step::Elect => {
             Phase::Healing
         }
@@ -196,11 +197,11 @@ fn failed(step: Step) -> bool {
 }
 
 /// Whether the pods of a hibernated cluster start, and none takes too long.
-fn is_waking(old: &RedisClusterStatus, view: &View<'_>) -> bool {
+fn is_waking(view: &View<'_>) -> bool {
     let topology = view.topology;
     let missing = !topology.serves() || topology.core.len() < topology.goal.size as usize;
     let late = topology.observed.pods.iter().any(|pod| pod.redis.is_none() && pod.overdue);
-    was_hibernated(old) && !topology.goal.hibernated && missing && !late
+    view.woken && !topology.goal.hibernated && missing && !late
 }
 
 /// Number of pods with an older template.
@@ -345,6 +346,9 @@ fn copies_on_one_node(topology: &Topology<'_>) -> Option<String> {
     ))
 }
 
+/// The reason of `Degraded` while nothing is wrong.
+pub(super) const ALL_WELL: &str = "AllMembersWell";
+
 /// The reason of all conditions while pods are stopped.
 pub(super) const HIBERNATED: &str = "Hibernated";
 
@@ -392,10 +396,20 @@ fn conditions(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> V
 /// The conditions of a cluster whose pods run, in the order of [`CONDITIONS`].
 fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool, &'static str, String); 8] {
     let topology = view.topology;
-    let waking = is_waking(old, view);
+    let waking = is_waking(view);
     let goal = topology.goal;
     let (covered, all) = (topology.covered(), usize::from(goal.slots));
-    let (waits, why) = (waiting(view.plan.step).0, explanation(view));
+    let missing = (goal.size as usize).saturating_sub(topology.core.len());
+    // Primaries that start are no majority that is down, unless all pods respond and it lasts.
+    let respond = topology.observed.pods.iter().filter(|pod| pod.redis.is_some()).count();
+    let all_respond = topology.observed.replicas.is_some_and(|replicas| respond >= replicas as usize);
+    let starting = waking
+        && view.plan.step == Step::Wait(Wait::Quorum)
+        && !(all_respond && topology.observed.takeover_due);
+    let (waits, why) = match starting {
+        true => ("WaitingForPods", "nodes are starting after the hibernation".to_owned()),
+        false => (waiting(view.plan.step).0, explanation(view)),
+    };
     let per_shard = goal.replicas_per_shard as usize;
     let short = topology
         .owners()
@@ -405,12 +419,13 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         })
         .count();
     let failing = failing_update(old, view);
-    let missing = (goal.size as usize).saturating_sub(topology.core.len());
 
     let available = if topology.serves() {
         (true, "AllSlotsServed", format!("{covered} slots on {} primaries", topology.owners().count()))
     } else if !initialized {
         (false, "Forming", NOT_FORMED.into())
+    } else if let Some(problem) = view.problem.filter(|_| topology.observed.pods.is_empty()) {
+        (false, waits, format!("{covered} of {all} slots are served, and no pod runs: {problem}"))
     } else {
         (false, waits, format!("{covered} of {all} slots are served; {why}"))
     };
@@ -420,7 +435,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
             Some((reason, note)) => (true, reason, note),
             None => (false, "Settled", "up to date".into()),
         },
-        (None, step) if failed(step) && !waking => (false, waits, why.clone()),
+        (None, step) if failed(step) && !starting => (false, waits, why.clone()),
         (None, _) => (true, waits, why.clone()),
     };
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
@@ -456,7 +471,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
             format!("members of the cluster whose pods are gone: {}", topology.absent.len())
         };
         (true, "MembersMissing", note)
-    } else if failed(view.plan.step) && !(waking && view.plan.step == Step::Wait(Wait::Quorum)) {
+    } else if failed(view.plan.step) && !starting {
         (true, waits, why.clone())
     } else if let Some((secret, at)) = view.loaded.and_then(|loaded| Some((&loaded.secret, loaded.expires?)))
     {
@@ -470,8 +485,10 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
             "WaitingForPods",
             format!("{missing} of {} nodes have not started yet since the hibernation ended", goal.size),
         )
+    } else if !initialized {
+        (false, "Forming", NOT_FORMED.into())
     } else {
-        (false, "AllMembersWell", "all members respond".into())
+        (false, ALL_WELL, "all members respond".into())
     };
     let redundant = if per_shard == 0 {
         (false, "NoReplicas", "replicasPerShard is 0: if a node is lost, so are its slots".into())
@@ -757,7 +774,7 @@ pub fn gauges(view: &View<'_>, status: &RedisClusterStatus) -> ClusterGauges {
 mod tests {
     use super::*;
     use crate::{
-        controller::notices::tests::formed,
+        controller::{hibernate::was_hibernated, notices::tests::formed},
         plan::{Goal, Trouble},
     };
 
@@ -833,6 +850,7 @@ mod tests {
             rotation: &Rotation::None,
             loaded,
             not_created,
+            woken: was_hibernated(old),
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
         };
         let made = status(old, &view).conditions;
@@ -888,7 +906,10 @@ mod tests {
         check(|_| {}, "False AllMembersWell: all members respond");
         check(|pod| pod.redis = None, "True MembersMissing: 1 of 2 nodes do not respond");
         check(
-            |pod| pod.trouble = Some(Trouble { what: "container `x`: CrashLoop".into(), fields: None }),
+            |pod| {
+                pod.trouble =
+                    Some(Trouble { what: "container `x`: CrashLoop".into(), fields: None, has_run: false })
+            },
             "True PodTrouble: pod rc-1: container `x`: CrashLoop; resolve what the message says",
         );
     }

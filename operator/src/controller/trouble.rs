@@ -35,7 +35,8 @@ pub(super) fn trouble(pod: &Pod) -> Option<Trouble> {
         }
         let image = image(pod, container);
         let what = format!("container `{}` with image `{image}`: {why}", container.name);
-        return Some(Trouble { what, fields: fields(&container.name) });
+        let has_run = container.name == CONTAINER && ended(container).is_some();
+        return Some(Trouble { what, fields: fields(&container.name), has_run });
     }
     let mut conditions = pod.status.as_ref()?.conditions.iter().flatten();
     let unscheduled = conditions.find(|one| one.type_ == "PodScheduled" && one.status == "False")?;
@@ -47,7 +48,7 @@ pub(super) fn trouble(pod: &Pod) -> Option<Trouble> {
     }
     let (reason, message) = (unscheduled.reason.as_deref(), unscheduled.message.as_deref());
     let what = format!("{}: {}", reason.unwrap_or_default(), short(message.unwrap_or_default()));
-    Some(Trouble { what, fields: Some("spec.resources, spec.pods or spec.storage") })
+    Some(Trouble { what, fields: Some("spec.resources, spec.pods or spec.storage"), has_run: false })
 }
 
 /// Whether a container beside the one of Redis is not ready.

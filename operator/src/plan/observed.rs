@@ -132,6 +132,8 @@ pub struct Trouble {
     pub what: String,
     /// The fields of the spec that it can be about.
     pub fields: Option<&'static str>,
+    /// Whether Redis has run and ended, for which its configuration can be the reason.
+    pub has_run: bool,
 }
 
 /// The SHA-256 hash of a password, in hexadecimal, as Redis has it.

@@ -163,8 +163,19 @@ pub(crate) async fn hibernated(client: Client, kubeconfig: std::path::PathBuf) {
     eventually("the change is seen", async || (generation().await != before).then_some(())).await;
     assert_eq!(conf().await, old);
 
-    // Half of the pods are wanted, and all come back first.
+    // A Secret that is missing when they are to start does not make the operator forget that they were stopped.
+    change(json!({"auth": {"secretName": "missing"}})).await;
+    eventually("the Secret is missed", async || (phase().await == Some(Phase::Failed)).then_some(())).await;
+    let before = generation().await;
     change(json!({"hibernated": false, "size": 2})).await;
+    eventually("the change is seen", async || (generation().await != before).then_some(())).await;
+    assert_eq!(phase().await, Some(Phase::Failed));
+    assert_eq!(sets.get("rc").await.unwrap().spec.unwrap().replicas, Some(0));
+    let why = condition("Available").await.unwrap().2;
+    assert!(why.contains("no pod runs: Secret `missing` not found"), "{why}");
+
+    // Half of the pods are wanted, and all come back first.
+    change(json!({"auth": null})).await;
     eventually("all pods start", async || {
         let spec = sets.get("rc").await.unwrap().spec.unwrap();
         (spec.replicas == Some(4)).then_some(())
@@ -172,7 +183,9 @@ pub(crate) async fn hibernated(client: Client, kubeconfig: std::path::PathBuf) {
     .await;
     eventually("their last status says so", async || (phase().await == Some(Phase::Waking)).then_some(()))
         .await;
-    assert!(!condition("Degraded").await.unwrap().0);
+    let (degraded, reason, _) = condition("Degraded").await.unwrap();
+    assert_eq!((degraded, reason.as_str()), (false, "WaitingForPods"));
+    assert_eq!(conf().await, old, "no node has seen the directive yet");
     settled(&clusters, &mut node, 1).await;
     let versions = seen.lock().unwrap().clone();
     let (woken, last) = (&versions[4], versions.last().unwrap());
