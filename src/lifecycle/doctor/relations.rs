@@ -21,9 +21,14 @@ pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option
     all.find(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&csv.name()))
 }
 
-/// Whether another version of the namespace replaces this one. What is missing then was upgraded and not lost: the Subscription was
-/// read before OLM had written that down.
+/// How long ago a version was created at most that a Subscription, read in the same look, may not know yet.
+const UNKNOWN_YET: i64 = 120_000;
+
+/// Whether another version of the namespace has just replaced this one. What is missing then was upgraded and not lost: the
+/// Subscription was read before OLM had written that down.
 pub(super) fn is_replaced(seen: &Observation, namespace: &str, name: &str) -> bool {
     let mut all = seen.within("ClusterServiceVersion", namespace);
-    all.any(|other| !other.is_copy() && other.text("/spec/replaces") == name)
+    all.any(|other| {
+        !other.is_copy() && other.text("/spec/replaces") == name && seen.age(other.created()) < UNKNOWN_YET
+    })
 }

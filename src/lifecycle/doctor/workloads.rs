@@ -64,7 +64,7 @@ fn deployment(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
             .or_else(|| deadline(seen, csv, found, &what))
             .or_else(|| never_ready(seen, csv, found, &what))?,
     };
-    Some(context(csv, found, cause))
+    Some(context(seen, csv, found, cause))
 }
 
 /// Whether a Deployment has all the pods of its newest template.
@@ -95,7 +95,7 @@ fn newest_pods<'o>(seen: &'o Observation, deployment: Doc<'o>) -> Vec<Doc<'o>> {
 }
 
 /// What OLM and Kubernetes say beside the pod.
-fn context(csv: Doc<'_>, deployment: Doc<'_>, mut cause: Cause) -> Cause {
+fn context(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, mut cause: Cause) -> Cause {
     if let Some(found) = deployment.conditions().find(|one| one.kind == "Available" && !one.is_true) {
         cause = cause.shown(deployment, "status.conditions[Available].message", found.message, found.since);
     }
@@ -119,10 +119,9 @@ fn context(csv: Doc<'_>, deployment: Doc<'_>, mut cause: Cause) -> Cause {
         csv.name(),
         csv.text("/status/reason")
     ));
-    if !csv.text("/spec/replaces").is_empty() && phase != "Succeeded" {
-        cause
-            .consequences
-            .push(format!("clusterserviceversion/{} stays Replacing", csv.text("/spec/replaces")));
+    let replaced = seen.get("ClusterServiceVersion", csv.namespace(), csv.text("/spec/replaces"));
+    if let Some(replaced) = replaced.filter(|_| phase != "Succeeded") {
+        cause.consequences.push(format!("clusterserviceversion/{} stays Replacing", replaced.name()));
     }
     cause
 }

@@ -469,8 +469,11 @@ impl Engine<'_> {
 
 /// What is to be done until a goal is reached, as far as it can be seen.
 fn to_come(goal: &Goal, observed: &Observed) -> Vec<String> {
-    let reached = goal.way.iter().rposition(|name| observed.csv(name).is_some_and(|csv| csv.succeeded()));
-    let versions = goal.way.iter().skip(reached.map_or(0, |at| at + 1));
+    let last = goal.way.iter().rposition(|name| observed.csv(name).is_some());
+    let is_up = |at: usize| observed.csv(&goal.way[at]).is_some_and(|csv| csv.succeeded());
+    // A version that is there, and all before it, were installed; whether it has come up is another matter.
+    let begin = last.map_or(0, |at| if is_up(at) { at + 1 } else { at });
+    let versions = goal.way.iter().skip(begin);
     let before = observed.subscription.as_ref().and_then(|found| remembered(found));
     versions
         .map(|name| format!("install `{name}`"))
@@ -534,4 +537,25 @@ fn without_effect(step: &Step, observed: &Observed) -> String {
         }
     };
     format!("{what}, although the server has accepted the patch")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_does_not_come_up_is_left_and_none_before_it() {
+        let csv = |name: &str, phase: &str| {
+            let csv = json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+                "metadata": {"name": name, "namespace": "ns"}, "status": {"phase": phase},
+            });
+            Object::read(csv).unwrap()
+        };
+        let goal = Goal { way: ["v1", "v2", "v3"].map(String::from).into(), ..Goal::default() };
+        let left = |csvs| to_come(&goal, &Observed { csvs, ..Observed::default() });
+        assert_eq!(left(vec![]).len(), 3);
+        assert_eq!(left(vec![csv("v2", "Installing")]), ["install `v2`", "install `v3`"]);
+        assert_eq!(left(vec![csv("v1", "Replacing"), csv("v2", "Succeeded")]), ["install `v3`"]);
+    }
 }

@@ -85,17 +85,22 @@ fn a_subscription_is_made_anew_with_its_labels_and_annotations() {
 
 #[test]
 fn a_version_that_was_upgraded_after_the_subscription_was_read_is_not_lost() {
-    for replaced in ["demo.v1", ""] {
-        let spec = json!({"replaces": replaced});
-        let status = json!({"phase": "Succeeded"});
-        let next = object(OLM, "ClusterServiceVersion", "demo.v2", json!({"spec": spec, "status": status}));
+    let (now, before) = ("2026-01-01T01:00:00Z", "2026-01-01T00:00:00Z");
+    for (replaced, created, expected) in
+        [("demo.v1", now, false), ("demo.v1", before, true), ("demo.v0", now, true)]
+    {
+        let next = json!({
+            "metadata": {"creationTimestamp": created},
+            "spec": {"replaces": replaced}, "status": {"phase": "Succeeded", "lastTransitionTime": now},
+        });
+        let next = object(OLM, "ClusterServiceVersion", "demo.v2", next);
         let mut seen = Observation::new();
         let objects = json!([installed(), group(), catalog("READY"), next]);
         read(&mut seen, &json!({"kind": "List", "apiVersion": "v1", "items": objects}).to_string());
         seen.collected();
         let diagnosis = diagnose(&seen, &Scope::default());
         let is_lost = diagnosis.causes.iter().any(|cause| cause.code == "csv-deleted");
-        assert_eq!(is_lost, replaced.is_empty(), "{diagnosis:#?}");
+        assert_eq!(is_lost, expected, "{replaced} {created}: {diagnosis:#?}");
     }
 }
 
