@@ -2,7 +2,7 @@
 //!
 //! A new release of the operator must not replace all pods, so a test compares the pod template with a snapshot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{
     api::{
@@ -131,18 +131,28 @@ pub fn auth_secret(cluster: &RedisCluster, password: &str) -> Secret {
     }
 }
 
-/// redis.conf and the scripts, without the password. Until running nodes have `taken` the directives of the spec, those are as they
-/// are in `found`, the ConfigMap that exists: a pod that restarts meanwhile starts. If nodes are to be `limited`, it has the
-/// `maxmemory` that follows from the memory limit, or else the one that it had.
+/// Which directives redis.conf has, of those that Redis can change while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Live {
+    /// Those of the spec: all running nodes have taken them.
+    Spec,
+    /// Those that it had: a node could refuse those of the spec, and a pod that restarts meanwhile starts.
+    Before,
+    /// What is the same in both: Redis ended with those that it had, and no node has seen those of the spec.
+    Common,
+}
+
+/// redis.conf and the scripts, without the password. What redis.conf had is in `found`, the ConfigMap that exists. If nodes are to be
+/// `limited`, it has the `maxmemory` that follows from the memory limit, or else the one that it had.
 pub fn config_map(
     cluster: &RedisCluster,
     defaults: &Defaults,
     found: Option<&ConfigMap>,
-    taken: bool,
+    live: Live,
     limited: bool,
 ) -> ConfigMap {
     let conf = |found: &'_ ConfigMap| found.data.as_ref()?.get("redis.conf").cloned();
-    let before = found.and_then(conf).filter(|_| !taken);
+    let before = found.and_then(conf).filter(|_| live != Live::Spec);
     let record = Record::next(cluster, found);
     let mut metadata = metadata(cluster, Names::of(cluster).config);
     metadata.annotations = Some(BTreeMap::from([(RECORD.to_owned(), record.text())]));
@@ -151,7 +161,13 @@ pub fn config_map(
         metadata.resource_version = found.resource_version();
     }
     let limit = if limited { memory::line(cluster) } else { memory::kept_line(cluster, found) };
-    let data = scripts::files(cluster, defaults, before.as_deref(), &limit);
+    let files = |before: Option<&str>| scripts::files(cluster, defaults, before, &limit);
+    let common = before.as_ref().filter(|_| live == Live::Common).map(|before| {
+        let wanted = files(None);
+        let wanted: BTreeSet<&str> = wanted.iter().flat_map(|(_, text)| text.lines()).collect();
+        before.lines().filter(|line| wanted.contains(line)).collect::<Vec<_>>().join("\n")
+    });
+    let data = files(common.or(before).as_deref());
     ConfigMap {
         metadata,
         data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
@@ -620,16 +636,18 @@ mod tests {
             conf.lines().take_while(|line| !line.starts_with("port")).collect::<Vec<_>>().join("; ")
         };
         let old = json!({"maxmemory": "1mb", "timeout": "9", "io-threads": "2"});
-        let found = config_map(&cluster(old), &defaults, None, true, true);
+        let found = config_map(&cluster(old), &defaults, None, Live::Spec, true);
         assert_eq!(users(&found), "io-threads 2; maxmemory 1mb; timeout 9");
         // One was removed, one is refused, one is new, and the last replaces pods.
         let new = cluster(json!({"maxmemory": "0.5mb", "hz": "20", "io-threads": "4"}));
-        let meanwhile = config_map(&new, &defaults, Some(&found), false, true);
+        let meanwhile = config_map(&new, &defaults, Some(&found), Live::Before, true);
         assert_eq!(users(&meanwhile), "io-threads 4; maxmemory 1mb");
         assert_eq!(
-            users(&config_map(&new, &defaults, Some(&found), true, true)),
+            users(&config_map(&new, &defaults, Some(&found), Live::Spec, true)),
             "hz 20; io-threads 4; maxmemory 0.5mb"
         );
+        let same = cluster(json!({"maxmemory": "1mb", "hz": "20", "timeout": "8"}));
+        assert_eq!(users(&config_map(&same, &defaults, Some(&found), Live::Common, true)), "maxmemory 1mb");
     }
 
     /// Volumes are deleted by the operator alone.

@@ -252,7 +252,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controller::children::{Defaults, config_map};
+    use crate::controller::children::{Defaults, Live, config_map};
 
     fn cluster(config: Value) -> RedisCluster {
         let object = json!({
@@ -303,7 +303,7 @@ mod tests {
         ] {
             let cluster = cluster(config);
             removals.push(Record::next(&cluster, found.as_ref()).removals);
-            found = Some(config_map(&cluster, &defaults, found.as_ref(), true, true));
+            found = Some(config_map(&cluster, &defaults, found.as_ref(), Live::Spec, true));
         }
         assert_eq!(removals, [0, 0, 0, 1, 1, 1, 2]);
     }
@@ -314,7 +314,7 @@ mod tests {
         let record = Record::next(&old, None);
         assert!(record.covers(&wanted(&old)));
         assert!(!record.covers(&wanted(&cluster(json!({"timeout": "9", "maxmemory": "1mb"})))));
-        let found = config_map(&old, &Defaults::default(), None, true, true);
+        let found = config_map(&old, &Defaults::default(), None, Live::Spec, true);
         assert_eq!(Record::of(&found), Some(record));
     }
 }

@@ -28,7 +28,7 @@ use tracing::info;
 use super::{
     Memory, Scope,
     cache::{Caches, Key, Queue},
-    children::{self, IN_SYNC},
+    children::{self, IN_SYNC, Live},
     downgrade::downgrade,
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
@@ -275,21 +275,22 @@ impl Reconciler<'_> {
                 config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
                 self.limit_memory(&access, &permit, &observed).await;
             }
-            // No node has seen directives that came while all were stopped. If one refuses them, the others start without. Where
-            // Redis ends at once, another directive is what helps.
-            let unseen = (asleep || woken)
-                && observed.pods.iter().all(|pod| {
-                    pod.redis.is_none() && pod.trouble.as_ref().is_none_or(|trouble| !trouble.has_run)
-                });
-            let taken = config.pending == 0 && !unseen;
+            // No node has seen directives that came while all were stopped. If one refuses them, the others start without.
+            let unseen = asleep || woken && observed.pods.iter().all(|pod| pod.redis.is_none());
+            let ended =
+                observed.pods.iter().any(|pod| pod.trouble.as_ref().is_some_and(|trouble| trouble.has_run));
+            let live = match unseen {
+                true if ended && !asleep => Live::Common,
+                false if config.pending == 0 => Live::Spec,
+                _ => Live::Before,
+            };
             let stopped = plan.replicas == 0 || unseen;
             let record = stopped.then(|| hibernate::record(set.as_ref(), replicas, &old));
             problem = uncertified;
             // New pods would not start, or no node would connect to them.
             if problem.is_none() {
                 // Whatever keeps objects from being made, the status says how the cluster is.
-                match self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, taken, record).await
-                {
+                match self.make_children(set.as_ref(), found.as_ref(), &topology, &plan, live, record).await {
                     Ok(found) => problem = found,
                     Err(error) => failed = Some(error),
                 }
@@ -625,7 +626,8 @@ impl Reconciler<'_> {
 
     /// Whether nodes have not taken the directives of the spec: redis.conf gets them afterwards.
     fn lacks_configuration(&self, found: Option<&ConfigMap>) -> bool {
-        let wanted = children::config_map(self.cluster, &self.scope.context.defaults, found, true, true);
+        let wanted =
+            children::config_map(self.cluster, &self.scope.context.defaults, found, Live::Spec, true);
         let lines = |map: &ConfigMap| {
             let live = live::wanted(self.cluster);
             let conf = map.data.as_ref().and_then(|data| data.get("redis.conf")).map_or("", String::as_str);
@@ -640,7 +642,7 @@ impl Reconciler<'_> {
         found_config: Option<&ConfigMap>,
         topology: &Topology<'_>,
         plan: &Plan,
-        taken: bool,
+        live: Live,
         record: Option<u32>,
     ) -> Result<Option<Problem>, ReconcileError> {
         let (cluster, defaults, caches) = (self.cluster, &self.scope.context.defaults, &self.scope.caches);
@@ -663,7 +665,7 @@ impl Reconciler<'_> {
         let [headless, client] = children::services(cluster);
         // Where all nodes refuse or cannot be asked, they keep what they have, and so does the file.
         let limited = memory::goes_to_file(cluster, found_config, topology.observed);
-        let mut config_map = children::config_map(cluster, defaults, found_config, taken, limited);
+        let mut config_map = children::config_map(cluster, defaults, found_config, live, limited);
         let before = outdated::annotated(found, found_config).cloned();
         let adopted = before.or_else(|| outdated::adopted(cluster, removals, found?));
         if let Some(adopted) = adopted {
@@ -752,7 +754,9 @@ impl Reconciler<'_> {
             if !self.owns(&found) {
                 return Ok(Some(Problem::NameTaken { kind, name }));
             }
-            if children::contains(&encode(wanted)?, &encode(&found)?) {
+            let has = |object: &K| object.annotations().contains_key(hibernate::PODS_BEFORE);
+            let is_over = has(&found) && !has(wanted);
+            if !is_over && children::contains(&encode(wanted)?, &encode(&found)?) {
                 return Ok(None);
             }
         }

@@ -382,7 +382,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{authority::Authority, *};
-    use crate::controller::children::{Defaults, config_map, stateful_set};
+    use crate::controller::children::{Defaults, Live, config_map, stateful_set};
 
     fn secret(ca: &str, [certificate, key]: &[String; 2]) -> Secret {
         let data = [("ca.crt", ca), ("tls.crt", certificate), ("tls.key", key)];
@@ -531,7 +531,7 @@ mod tests {
         assert_ne!(intent(&plain), intent(&tls));
         assert_ne!(intent(&tls), intent(&template(json!({"secretName": "others"}))));
 
-        let files = |tls: Value| config_map(&cluster(tls), &defaults, None, true, true).data.unwrap();
+        let files = |tls: Value| config_map(&cluster(tls), &defaults, None, Live::Spec, true).data.unwrap();
         let (plain, tls) = (files(Value::Null), files(json!({"secretName": "certs"})));
         assert!(tls["redis.conf"].contains("port 0\ntls-port 6379\n"), "{}", tls["redis.conf"]);
         for script in ["start.sh", "ready.sh", "live.sh", "stop.sh"] {
@@ -558,7 +558,8 @@ mod tests {
             let defaults = Defaults::default();
             let running = running.map(cluster);
             let set = running.as_ref().map(|running| stateful_set(running, &defaults, 3, 0));
-            let config = running.as_ref().map(|running| config_map(running, &defaults, None, true, true));
+            let config =
+                running.as_ref().map(|running| config_map(running, &defaults, None, Live::Spec, true));
             let (found, problem) = secret_of(&cluster(spec.clone()), set.as_ref(), config.as_ref());
             assert_eq!((found.as_deref(), problem.is_some()), (expected, refused), "{spec}");
             // While the StatefulSet is made anew, the ConfigMap says whether there is TLS.

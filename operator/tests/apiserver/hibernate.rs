@@ -213,6 +213,33 @@ pub(crate) async fn hibernated(client: Client, kubeconfig: std::path::PathBuf) {
     }
     assert!(conf().await.contains("maxmemory-policy volatile-ttl\n"));
 
+    // One that Redis refuses, given together with the hibernation, keeps no pod from starting. Once pods respond, nothing says that
+    // they were stopped.
+    let old = conf().await;
+    let config =
+        |refused: Value| json!({"maxmemory-policy": "volatile-ttl", "notify-keyspace-events": refused});
+    change(json!({"hibernated": true, "config": config(json!("QQQ"))})).await;
+    eventually("all pods are stopped", async || {
+        node.turn().await;
+        (phase().await == Some(Phase::Hibernated)).then_some(())
+    })
+    .await;
+    assert_eq!(conf().await, old);
+    change(json!({"hibernated": false})).await;
+    eventually("the directive is refused", async || {
+        node.turn().await;
+        (condition("Degraded").await?.1 == "ConfigRefused").then_some(())
+    })
+    .await;
+    assert_eq!(conf().await, old);
+    eventually("it is forgotten that they were stopped", async || {
+        let set = sets.get("rc").await.unwrap();
+        (!set.annotations().contains_key("cache.example.com/pods-before-hibernation")).then_some(())
+    })
+    .await;
+    change(json!({"config": config(Value::Null)})).await;
+    settled(&clusters, &mut node, 1).await;
+
     // It can be deleted while it is hibernated, and volumes stay.
     change(json!({"hibernated": true})).await;
     eventually("all pods are stopped again", async || {

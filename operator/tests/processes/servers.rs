@@ -23,7 +23,7 @@ use k8s_openapi::{
 };
 use redis_operator::{
     controller::{
-        children::{self, Defaults, config_map},
+        children::{self, Defaults, Live, config_map},
         passwords::Rotation,
         promotions::Promotions,
         tls,
@@ -656,7 +656,7 @@ fn made(name: &str, dir: &Path, persistent: bool, tls: Option<&Path>) -> String 
     let cluster: RedisCluster = serde_json::from_value(object).unwrap();
     let node_timeout_ms = u32::try_from(NODE_TIMEOUT.as_millis()).unwrap();
     let defaults = Defaults { node_timeout_ms, ..Defaults::default() };
-    let file = config_map(&cluster, &defaults, None, true, true).data.unwrap()[name].clone();
+    let file = config_map(&cluster, &defaults, None, Live::Spec, true).data.unwrap()[name].clone();
     file.replace("/etc/redis-tls", &tls.unwrap_or(Path::new("/nowhere")).display().to_string())
 }
 
