@@ -263,6 +263,16 @@ impl Node {
         self.table.iter().all(|peer| peer.id == self.id)
     }
 
+    /// Whether it has no keys, no slots and no primary, and no other node's address: what it met was reset meanwhile, and gossip
+    /// brings it no other.
+    pub fn isolated(&self) -> bool {
+        let unknown = |peer: &Peer| peer.id == self.id || peer.ip.is_none() && !peer.handshake;
+        self.table.iter().all(unknown)
+            && self.keys == 0
+            && self.slots().is_empty()
+            && self.primary().is_none()
+    }
+
     /// Whether it is empty: no other nodes, keys or slots.
     pub fn blank(&self) -> bool {
         self.alone() && self.keys == 0 && self.slots().is_empty()

@@ -418,7 +418,7 @@ fn join(topology: &Topology<'_>) -> Found {
         let names_us = topology.core.iter().any(|core| member.node.peer(core.node.id).is_some());
         let we_name_it = topology.core.iter().any(|core| core.node.peer(member.node.id).is_some());
         let introduced = member.node.table.iter().any(|peer| peer.handshake);
-        if member.node.blank() {
+        if member.node.blank() || member.node.isolated() && !names_us {
             if wanted && !member.pod.terminating {
                 epoch += 1;
                 if member.node.epoch() == 0 {

@@ -285,7 +285,11 @@ impl Actor<'_> {
                 }
             }
             Action::Reset { node } => {
-                let done = self.send(node, "RESET", cluster().arg("RESET").arg("HARD")).await;
+                let mut done = self.send(node, "RESET", cluster().arg("RESET").arg("HARD")).await;
+                if done.is_ok() {
+                    // It is empty in memory alone: with a restart, its append-only file would bring back what it had.
+                    done = self.send(node, "FLUSHALL", &cmd("FLUSHALL")).await;
+                }
                 // Its id is another now.
                 self.connections.remove(&(node.ip, node.id));
                 done

@@ -65,6 +65,8 @@ fn main() {
             "a_primary_does_not_wait_for_a_replica_that_is_silent",
             a_primary_does_not_wait_for_a_silent_replica,
         ),
+        trial("what_a_replica_had_before_it_was_reset_does_not_come_back", deleted_keys_stay_deleted),
+        trial("all_replicas_become_primaries", all_replicas_become_primaries),
         trial("a_wrong_password_is_told_from_silence", a_wrong_password_is_told_from_silence),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
@@ -145,6 +147,35 @@ async fn fill(servers: &Servers, keys: u64) {
         client.send::<()>(&key, cmd("SET").arg(&key).arg("x".repeat(64))).await.unwrap();
     }
     servers.in_step().await;
+}
+
+/// `CLUSTER RESET` empties a replica in memory, and not its append-only file.
+async fn deleted_keys_stay_deleted() {
+    let mut servers = formed(2, 1, true).await;
+    fill(&servers, 200).await;
+    servers.goal.replicas_per_shard = 0;
+    servers.settle(A_WHILE).await;
+    let mut client = ClusterClient::new(servers.access.clone(), servers.ip(0));
+    for key in 0..200 {
+        let key = format!("key-{key}");
+        client.send::<()>(&key, cmd("DEL").arg(&key)).await.unwrap();
+    }
+    servers.stop_all().await;
+    for ordinal in 0..2 {
+        servers.start(ordinal);
+    }
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.keys().await, 0);
+}
+
+/// Each replica is reset and meets a node that may be reset before gossip brings it another.
+async fn all_replicas_become_primaries() {
+    let mut servers = formed(6, 1, true).await;
+    fill(&servers, 500).await;
+    servers.goal.replicas_per_shard = 0;
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.slots().await.len(), 6);
+    assert_eq!(servers.keys().await, 500);
 }
 
 async fn slots_move_while_clients_write() {
