@@ -754,6 +754,7 @@ impl Reconciler<'_> {
             if !self.owns(&found) {
                 return Ok(Some(Problem::NameTaken { kind, name }));
             }
+            // An annotation that is not wanted any more is a change too: server-side apply removes it.
             let has = |object: &K| object.annotations().contains_key(hibernate::PODS_BEFORE);
             let is_over = has(&found) && !has(wanted);
             if !is_over && children::contains(&encode(wanted)?, &encode(&found)?) {

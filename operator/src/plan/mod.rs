@@ -115,7 +115,7 @@ pub enum Action {
         /// The id.
         id: NodeId,
     },
-    /// Makes a node leave the cluster with a new id (`CLUSTER RESET HARD`).
+    /// Makes a node leave the cluster with a new id and without what it replicated (`CLUSTER RESET HARD`, `FLUSHALL`).
     Reset {
         /// The node.
         node: NodeAddress,
