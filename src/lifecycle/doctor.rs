@@ -66,13 +66,15 @@ pub const FIXABLE: [&str; 7] = [
     "crd-invalidates-resources",
     "crd-stored-version",
     "csv-orphaned",
-    "csv-deleted",
+    CSV_DELETED,
 ];
 
 /// The code of a plan that waits for approval.
 pub const APPROVAL_REQUIRED: &str = "approval-required";
+/// The code of a version that is gone although its Subscription records it.
+pub const CSV_DELETED: &str = "csv-deleted";
 /// The codes of causes that let no verb succeed, and that none of them removes.
-pub const BLOCKING: [&str; 3] = ["namespace-terminating", "several-operator-groups", "csv-deleted"];
+pub const BLOCKING: [&str; 3] = ["namespace-terminating", "several-operator-groups", CSV_DELETED];
 
 /// How operators are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::api::{CatalogSource, Key, Named as _, Object, Resource, Subscription, known};
 use super::cluster::{Cluster, ClusterError};
 use super::decide::Stuck;
-use super::doctor::Cause;
+use super::doctor::{self, Cause};
 use super::observe::{Observed, Row};
 use super::offer::{Offer, OfferedBundle};
 use super::operator::Operator;
@@ -28,6 +28,16 @@ use crate::shell::{Reach, command};
 pub(super) const GRACE: Duration = Duration::from_secs(60);
 /// How often an object is looked at that nobody tells about.
 pub(super) const UNWATCHED: Duration = Duration::from_millis(500);
+/// What is said when a new Subscription has the status of the one before it.
+pub(super) const INHERITED: &str =
+    "OLM has given the new Subscription the status of the deleted one; creating the Subscription again";
+
+/// Whether a Subscription that was just created records a version that is gone. OLM writes by name: what it was resolving for a Subscription
+/// when that was deleted, it writes into the one that was created meanwhile, and then installs nothing for it. One that is
+/// created after that stays as it is.
+pub(super) fn is_inherited(error: &EngineError) -> bool {
+    matches!(error, EngineError::Stuck(stuck) if stuck.code == doctor::CSV_DELETED)
+}
 
 /// So many writes of others in a row may come in between before it is given up: about a quarter of a minute.
 const MOST_OVERTAKEN: u32 = 12;

@@ -41,7 +41,7 @@ impl Engine<'_> {
                 "bundle-image-pull" | "bundle-invalid" | "unpack-failed" => self.unpack_again(cause),
                 "crd-invalidates-resources" | "crd-stored-version" => self.retry(cause),
                 "csv-orphaned" => self.adopt(cause),
-                "csv-deleted" => self.recreate(cause),
+                doctor::CSV_DELETED => self.recreate(cause),
                 // These are the codes of `FIXABLE`.
                 _ => Ok(Left(
                     "its repairs cost something or need a choice: run one of the commands above".into(),

@@ -16,7 +16,7 @@ use super::api::{
 use super::cluster::ClusterError;
 use super::decide::{Accept, Goal, Stuck, remembered};
 use super::doctor::{self, Scope};
-use super::engine::{Engine, EngineError, GRACE, UNWATCHED};
+use super::engine::{Engine, EngineError, GRACE, INHERITED, UNWATCHED, is_inherited};
 use super::observe::Observed;
 use super::offer::{Offer, OfferedChannel, OfferedPackage};
 use super::operator::Operator;
@@ -211,7 +211,17 @@ impl Engine<'_> {
             });
         }
         if self.options.wait {
-            self.reach(namespace, &name, &goal)?;
+            match self.reach(namespace, &name, &goal) {
+                Err(error) if existing.is_none() && is_inherited(&error) => {
+                    self.say(INHERITED);
+                    let key = Key::new(&known::SUBSCRIPTION, namespace, &name);
+                    self.delete(&known::SUBSCRIPTION, &key)?;
+                    self.gone(&known::SUBSCRIPTION, &key)?;
+                    self.create(&known::SUBSCRIPTION, wish.subscription())?;
+                    self.reach(namespace, &name, &goal)?;
+                }
+                reached => drop(reached?),
+            }
             self.restore(namespace, &name, at_head)?;
         } else if self.one_step(namespace, &name, &goal)? {
             self.restore(namespace, &name, at_head)?;

@@ -10,7 +10,7 @@ use super::api::{
 use super::checks;
 use super::cluster::ClusterError;
 use super::decide::{Accept, Goal};
-use super::engine::{ContentError, Engine, EngineError};
+use super::engine::{ContentError, Engine, EngineError, INHERITED, is_inherited};
 use super::observe::Observed;
 use super::operator::Operator;
 use super::properties::package_of;
@@ -78,7 +78,13 @@ impl Engine<'_> {
         let (namespace, name) = (subscription.namespace().to_owned(), subscription.name().to_owned());
         let observed = self.look(&namespace, &name)?;
         if !is_away {
-            self.check(&observed)?;
+            match self.check(&observed) {
+                // A rollback ended with this: it is begun anew.
+                Err(error)
+                    if is_inherited(&error) && subscription.annotation(label::ROLLED_BACK_FROM).is_some() => {
+                }
+                checked => checked?,
+            }
         }
         let spec = &subscription.spec;
         let offer = self.offer(&subscription)?;
@@ -182,9 +188,14 @@ impl Engine<'_> {
             _ => kept + "; " + command!("kubectl apply -f {}", place) + format!(" {restores} them"),
         });
         self.say(format!("the operator {is} down for {OUTAGE}; custom resources stay"));
-        let remember = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
-        self.patch(&known::OPERATOR_GROUP, &group.key(), remember)?;
+        self.remember(&group.key(), &fresh)?;
         self.reinstall(&namespace, &fresh, &request.accept)
+    }
+
+    /// Notes a Subscription in its OperatorGroup, so that it can be created also by a command that comes after an interruption.
+    fn remember(&mut self, group: &Key, fresh: &Value) -> Result<(), EngineError> {
+        let note = json!({"metadata": {"annotations": {UNDER_WAY: fresh.to_string()}}});
+        self.patch(&known::OPERATOR_GROUP, group, note)
     }
 
     /// Refuses when the rights are missing to take an operator away and to bring it back: the latter would be missed too late.
@@ -321,8 +332,26 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Takes Subscription and ClusterServiceVersions away and installs the old version; goes on where it was interrupted.
+    /// Installs the old version, once more where the new Subscription inherits the status of the old one.
     fn reinstall(
+        &mut self,
+        namespace: &str,
+        fresh: &Value,
+        accept: &Accept,
+    ) -> Result<Operator, EngineError> {
+        let inherited = match self.reinstall_once(namespace, fresh, accept) {
+            Err(error) if is_inherited(&error) => error,
+            done => return done,
+        };
+        let observed = self.look(namespace, &Key::of(fresh).name)?;
+        let [group] = &observed.groups[..] else { return Err(inherited) };
+        self.say(INHERITED);
+        self.remember(&group.key(), fresh)?;
+        self.reinstall_once(namespace, fresh, accept)
+    }
+
+    /// Takes Subscription and ClusterServiceVersions away and installs the old version; goes on where it was interrupted.
+    fn reinstall_once(
         &mut self,
         namespace: &str,
         fresh: &Value,

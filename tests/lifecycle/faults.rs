@@ -37,6 +37,10 @@ struct Faulty {
     says_unpacking: bool,
     /// How long it has done nothing.
     dozed: Duration,
+    /// How often a Subscription that is created gets the status of the one that was deleted.
+    inherited: u32,
+    /// The status of that one.
+    status: Value,
 }
 
 impl Faulty {
@@ -105,7 +109,12 @@ impl Cluster for Faulty {
 
     fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
         self.writes += 1;
-        self.inner.create(resource, object)
+        let created = self.inner.create(resource, object)?;
+        if *resource == *known::SUBSCRIPTION && self.inherited > 0 && self.status.is_object() {
+            self.inherited -= 1;
+            self.inner.store().patch(&Key::of(&created), &json!({"status": self.status}))?;
+        }
+        Ok(created)
     }
 
     fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
@@ -121,6 +130,10 @@ impl Cluster for Faulty {
 
     fn delete(&mut self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
         self.write(key)?;
+        if *resource == *known::SUBSCRIPTION {
+            let found = self.inner.get(resource, &key.namespace, &key.name)?.unwrap_or_default();
+            self.status = found["status"].clone();
+        }
         self.inner.delete(resource, key)
     }
 
@@ -569,4 +582,39 @@ fn a_plan_meets_no_policy_where_crds_or_custom_resources_cannot_be_read() {
         let all = preview.csvs.iter().flat_map(|csv| &csv.findings);
         assert!(all.into_iter().all(|one| one.code != "crd-added"), "{preview:?}");
     }
+}
+
+/// OLM ends what it was resolving for a Subscription that was deleted by writing its status into the one that was created meanwhile.
+#[test]
+fn a_subscription_that_inherits_a_status_is_created_once_more() {
+    let rollback = |world: &mut World, faulty: &mut Faulty| {
+        let request = Rollback { name: "demo".into(), to: "0.2.0".into(), ..Rollback::default() };
+        world.run_on(faulty, Options::default(), |engine, world| engine.rollback(&request, &Memory(world)))
+    };
+    let said =
+        "OLM has given the new Subscription the status of the deleted one; creating the Subscription again";
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let operator = rollback(&mut world, &mut Faulty { inherited: 1, ..Faulty::default() }).unwrap();
+    assert_eq!(operator.installed_csv, "demo.v0.2.0");
+    assert!(world.said.borrow().iter().any(|line| line == said), "{:?}", world.said);
+    // Where it happens over and over, the command ends, and the next one begins anew.
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let error = rollback(&mut world, &mut Faulty { inherited: 9, ..Faulty::default() }).unwrap_err();
+    assert!(told(error).contains("[csv-deleted]"));
+    let operator = rollback(&mut world, &mut Faulty::default()).unwrap();
+    assert_eq!(operator.installed_csv, "demo.v0.2.0");
+    // An install that follows an uninstall.
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let status = world.subscription()["status"].clone();
+    world
+        .run(|engine, _| engine.uninstall(&Uninstall { name: "demo".into(), ..Uninstall::default() }))
+        .unwrap();
+    let mut faulty = Faulty { inherited: 1, status, ..Faulty::default() };
+    let request = demo(Some("0.2.0"));
+    let operator =
+        world.run_on(&mut faulty, Options::default(), |engine, _| engine.install(&request)).unwrap();
+    assert_eq!((operator.installed_csv.as_str(), faulty.inherited), ("demo.v0.2.0", 0));
 }

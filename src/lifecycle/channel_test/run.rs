@@ -30,8 +30,6 @@ use crate::shell::command;
 const CLEANUP: Duration = Duration::from_secs(300);
 /// How long a namespace of an earlier run may take to go.
 const NAMESPACE: Duration = Duration::from_secs(120);
-/// What the doctor says of a fresh install that OLM takes for an earlier one.
-const FORGOTTEN: &str = "csv-deleted";
 /// How often a fresh install is tried, and how long OLM gets before the next time.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(10);
@@ -443,7 +441,9 @@ impl Runner<'_> {
         for attempt in 1.. {
             let done = self.engine().install(&request);
             match self.outcome(done, &walk.way[0], &step)? {
-                Some(failure) if failure.code == FORGOTTEN && attempt < ATTEMPTS => self.forget()?,
+                Some(failure) if failure.code == doctor::CSV_DELETED && attempt < ATTEMPTS => {
+                    self.forget()?
+                }
                 Some(failure) => return Ok(Some(failure)),
                 None => break,
             }

@@ -95,8 +95,9 @@ pub(super) fn outlives(operator: &Operator, namespace: &Namespace) -> Result<(),
 fn moving(redis: &Redis<'_>) -> Result<(), Failed> {
     let moving = within(PATIENCE, || {
         let status = redis.status()?;
-        let even = redis.shares()?.iter().max().zip(redis.shares()?.iter().min()).map_or(0, |(a, b)| a - b);
-        Ok((status["phase"] == "Scaling" && even > 300).then_some(()))
+        let shares = redis.shares()?;
+        let uneven = shares.last().zip(shares.first()).map_or(0, |(most, least)| most - least);
+        Ok((status["phase"] == "Scaling" && uneven > 300).then_some(()))
     })?;
     moving.ok_or_else(|| format!("no slot moves: {:?}", redis.shares()).into())
 }
