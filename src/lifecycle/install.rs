@@ -213,12 +213,7 @@ impl Engine<'_> {
         if self.options.wait {
             match self.reach(namespace, &name, &goal) {
                 Err(error) if existing.is_none() && is_inherited(&error) => {
-                    self.say(INHERITED);
-                    let key = Key::new(&known::SUBSCRIPTION, namespace, &name);
-                    self.delete(&known::SUBSCRIPTION, &key)?;
-                    self.gone(&known::SUBSCRIPTION, &key)?;
-                    self.create(&known::SUBSCRIPTION, wish.subscription())?;
-                    self.reach(namespace, &name, &goal)?;
+                    self.install_again(error, &wish.subscription(), &goal)?;
                 }
                 reached => drop(reached?),
             }
@@ -227,6 +222,27 @@ impl Engine<'_> {
             self.restore(namespace, &name, at_head)?;
         }
         self.status(&name, Some(namespace))
+    }
+
+    /// Creates a Subscription again that inherited a status, if OLM has done nothing for it yet.
+    fn install_again(
+        &mut self,
+        inherited: EngineError,
+        subscription: &Value,
+        goal: &Goal,
+    ) -> Result<(), EngineError> {
+        let key = Key::of(subscription);
+        let observed = self.look(&key.namespace, &key.name)?;
+        let begun = |csv: &String| observed.csv(csv).is_some() || observed.open_plan(csv).is_some();
+        if goal.way.iter().any(begun) {
+            return Err(inherited);
+        }
+        self.say(INHERITED);
+        self.delete(&known::SUBSCRIPTION, &key)?;
+        self.gone(&known::SUBSCRIPTION, &key)?;
+        self.create(&known::SUBSCRIPTION, subscription.clone())?;
+        self.reach(&key.namespace, &key.name, goal)?;
+        Ok(())
     }
 
     /// Whether a namespace has to be made. Who may not look works in one that somebody else has made.
