@@ -26,8 +26,8 @@ pub(super) fn refused(namespace: &Namespace) -> Result<(), Failed> {
     Ok(())
 }
 
-/// An image that is not there, a name that is taken, a Secret that is missing and one that vanishes: a condition and an
-/// Event, each of which says what to do.
+/// An image that is not there, a name that is taken, a Secret that is missing and one that vanishes, a pod that Kubernetes does not
+/// create: a condition and an Event, each of which says what to do.
 pub(super) fn mended(namespace: &Namespace) -> Result<(), Failed> {
     let image = Redis { namespace, name: "image" };
     namespace.apply(
@@ -41,6 +41,8 @@ pub(super) fn mended(namespace: &Namespace) -> Result<(), Failed> {
     taken.create("size: 1")?;
     let secret = Redis { namespace, name: "secret" };
     secret.create("size: 1, auth: {secretName: mine}")?;
+    let unclassed = Redis { namespace, name: "unclassed" };
+    unclassed.create("size: 1, pods: {priorityClassName: no-such-class}")?;
     // A StatefulSet that comes between the admission of the RedisCluster and the operator's turn.
     let late = Redis { namespace, name: "late" };
     late.create("size: 1, paused: true")?;
@@ -55,6 +57,7 @@ pub(super) fn mended(namespace: &Namespace) -> Result<(), Failed> {
             "Service `taken-headless` exists and is not controlled by this RedisCluster: delete or rename it",
         ),
         (&secret, "SecretMissing", "Secret `mine` not found: create it with the password"),
+        (&unclassed, "FailedCreate", "no PriorityClass with name no-such-class was found; correct spec.pods"),
         (
             &late,
             "NameTaken",
@@ -68,11 +71,12 @@ pub(super) fn mended(namespace: &Namespace) -> Result<(), Failed> {
     assert_eq!(namespace.json("service/taken-headless")?["spec"]["ports"][0]["port"], 1, "left alone");
     assert_eq!(namespace.json("statefulset/late")?["spec"]["replicas"], 0, "left alone");
 
+    unclassed.patch(r#"{"pods":null}"#)?;
     image.patch(&format!("{{\"image\":\"{}/redis-with-shell:e2e\"}}", namespace.cluster.registry))?;
     namespace.kubectl(&["delete", "service/taken-headless", "statefulset/late"])?;
     let password = format!("--from-literal=password={PASSWORD}");
     namespace.kubectl(&["create", "secret", "generic", "mine", &password])?;
-    for redis in [&image, &taken, &secret, &late] {
+    for redis in [&image, &taken, &secret, &unclassed, &late] {
         redis.ready()?;
     }
 
