@@ -60,6 +60,11 @@ impl ReconcileError {
         }
     }
 
+    /// Whether an object has changed since it was read.
+    pub fn is_conflict(&self) -> bool {
+        self.answer().is_some_and(|(code, _)| code == 409)
+    }
+
     /// The class, as metrics have it.
     pub fn class(&self) -> &'static str {
         match self {

@@ -267,6 +267,8 @@ async fn reconcile(cluster: Arc<RedisCluster>, scope: Arc<Scope>) -> Result<Acti
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         match &result {
             Ok(_) => debug!(millis, "done"),
+            // The object has changed since it was read: the next reconcile sees it, a moment later.
+            Err(error) if error.is_conflict() => debug!(millis, error = chain(error), "conflict"),
             Err(error) => {
                 let class = error.class();
                 warn!(millis, class, error = chain(error), "failed");

@@ -78,10 +78,12 @@ fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
         FORGET_ADDRESSES.replace("OWNER", &format!("{namespace}/{}/{uid}", cluster.name_any()))
     } else {
         // Files of an earlier container, such as a dump, do not belong to the new node.
-        format!("[ ! -s /data/nodes.conf ] || sleep {away}\nrm -rf /data/*\n: > /data/nodes.conf\n")
+        format!(
+            "[ ! -s /data/nodes.conf ] || {{ sleep {away} & wait; }}\nrm -rf /data/*\n: > /data/nodes.conf\n"
+        )
     };
     format!(
-        "set -eu\numask 077\n{LAST_WORDS}{PASSWORDS}{TELL_EXPORTER}password=$(printf %s \"$REDISCLI_AUTH\")\n\
+        "set -eu\numask 077\n{STOPPABLE}{LAST_WORDS}{PASSWORDS}{TELL_EXPORTER}password=$(printf %s \"$REDISCLI_AUTH\")\n\
          tell_exporter \"$password\"\n{prepare}\
          others=$(passwords | while IFS= read -r word; do\n\
          [ \"$word\" = \"$password\" ] || printf ' \">%s\"' \"$word\"\n\
@@ -96,6 +98,10 @@ fn start_script(cluster: &RedisCluster, defaults: &Defaults) -> String {
          exec redis-server /run/redis/redis.conf\n"
     )
 }
+
+/// The first process of a container ignores SIGTERM unless it says otherwise. A pod that was deleted before Redis started would start it and
+/// end a minute later. The shell ends as soon as a program that it waits for has ended, or at once with `wait`.
+const STOPPABLE: &str = "trap 'exit 143' TERM\n";
 
 /// What Redis and the shell write to standard error goes into the status of the pod when the container ends, such as the line of
 /// redis.conf that Redis refuses. The log is on standard output.
@@ -261,6 +267,36 @@ mod tests {
             2,
             "what an earlier container left is gone"
         );
+    }
+
+    /// Its pod may be deleted meanwhile.
+    #[test]
+    fn a_node_that_stays_away_ends_when_it_is_told_to() {
+        use std::process::{Command, Stdio};
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("nodes.conf"), "0123 10.0.0.1:6379@16379 myself,master").unwrap();
+        let object = json!({
+            "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
+            "spec": {"size": 3},
+        });
+        let defaults = Defaults { node_timeout_ms: 60_000, ..Defaults::default() };
+        let script = start_script(&serde_json::from_value(object).unwrap(), &defaults);
+        let place = dir.path().display().to_string();
+        let script = script.replace(" /data", &format!(" {place}")).replace("/run/redis", &place);
+        let script = script.replace("{ sleep", "{ echo away; sleep");
+        let mut child = Command::new("sh")
+            .args(["-c", &script])
+            .env("REDISCLI_AUTH", "word")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = [0; 4];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+        let told = std::time::Instant::now();
+        let kill = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(kill.success() && &said == b"away");
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+        assert!(told.elapsed().as_secs() < 60, "it waited for the sleep");
     }
 
     /// While the password changes, clients use both, and the files may be older than the container.

@@ -399,7 +399,10 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     let waking = is_waking(view);
     let goal = topology.goal;
     let (covered, all) = (topology.covered(), usize::from(goal.slots));
-    let missing = (goal.size as usize).saturating_sub(topology.core.len());
+    let wanted = |pod: &&Pod| pod.redis.is_some() && pod.ordinal < goal.size;
+    let responding = topology.observed.pods.iter().filter(wanted).count();
+    // A node that was reset to join again responds.
+    let missing = (goal.size as usize).saturating_sub(topology.core.len().max(responding));
     // Primaries that start are no majority that is down, unless all pods respond and it lasts.
     let respond = topology.observed.pods.iter().filter(|pod| pod.redis.is_some()).count();
     let all_respond = topology.observed.replicas.is_some_and(|replicas| respond >= replicas as usize);
@@ -460,7 +463,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
             ),
         )
     } else if initialized
-        && (!topology.absent.is_empty() || missing > 0)
+        && (missing > 0 || !topology.absent.is_empty() && !all_respond)
         && !failed(view.plan.step)
         && !waking
         && (is_slow(topology) || !is_updating(old, view))
@@ -468,7 +471,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         let note = if missing > 0 {
             format!("{missing} of {} nodes do not respond", goal.size)
         } else {
-            format!("members of the cluster whose pods are gone: {}", topology.absent.len())
+            format!("the nodes know {} members that no longer respond", topology.absent.len())
         };
         (true, "MembersMissing", note)
     } else if failed(view.plan.step) && !starting {
@@ -905,6 +908,14 @@ mod tests {
         let check = |change, expected| check_condition(pods(change), None, "Degraded", None, expected);
         check(|_| {}, "False AllMembersWell: all members respond");
         check(|pod| pod.redis = None, "True MembersMissing: 1 of 2 nodes do not respond");
+        // It was reset, and joins again.
+        check(
+            |pod| {
+                let table = format!("{} :6379@16379 myself,master - 0 0 0 connected\n", "c".repeat(40));
+                pod.redis = crate::server::parse::node(&table, "cluster_state:fail", "role:master", 1).ok();
+            },
+            "False AllMembersWell: all members respond",
+        );
         check(
             |pod| {
                 pod.trouble =

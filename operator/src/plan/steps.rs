@@ -807,8 +807,8 @@ fn shrink(topology: &Topology<'_>) -> Found {
         // It was elected with a stale table. Redis would refuse to reset it, and only the user can say which keys are right.
         return wait(Wait::ForeignNode);
     }
-    if leaver.is_primary() && !topology.observed.leave_due {
-        // It still redirects clients to the new owners of its slots.
+    if !topology.observed.leave_due {
+        // It still redirects clients to the new owners of its slots, also if it has become a replica meanwhile.
         return wait(Wait::Gossip);
     }
     let mut actions = vec![];

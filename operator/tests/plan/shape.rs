@@ -209,6 +209,28 @@ fn an_unreachable_replica_is_not_removed() {
     assert_eq!(model.missing_keys(), []);
 }
 
+/// Clients ask it where its slots are, also if it is a replica by then.
+#[test]
+fn what_was_just_drained_is_not_removed_yet() {
+    for (before, after) in [((6, 1), (3, 0)), ((6, 0), (3, 0))] {
+        let mut model = formed(before.0, before.1, true);
+        (model.goal.size, model.goal.replicas_per_shard) = after;
+        let mut removals = 0;
+        for _ in 0..60 {
+            let mut observed = model.observe();
+            if model.plan().step == Step::Shrink {
+                removals += 1;
+                observed.leave_due = false;
+                let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+                assert_eq!(plan.step, Step::Wait(Wait::Gossip));
+            }
+            Operator::immortal().reconcile(&mut model);
+            model.step();
+        }
+        assert!(removals > 0);
+    }
+}
+
 #[test]
 fn slots_of_different_pairs_move_side_by_side() {
     let mut model = formed(4, 0, false);
