@@ -15,4 +15,4 @@ pub use read::{
     starts_with, text,
 };
 pub use report::ReportFile;
-pub use write::{fill, target, writable, write};
+pub use write::{create, fill, target, writable, write};

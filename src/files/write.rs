@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::read::not_plain;
@@ -20,6 +21,25 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     };
     let parent = target.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     OutputDir::open(parent)?.write(&BTreeMap::from([(name.to_owned(), Some(bytes))]))
+}
+
+/// Makes a file and the directories above it, whole at once. Of several who make the same file one succeeds.
+///
+/// # Errors
+/// The file is there already, or cannot be written.
+pub fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let fail = |source| FileError::Write { path: path.to_owned(), source };
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(fail)?;
+    let permissions = fs::Permissions::from_mode(0o666);
+    let made = tempfile::Builder::new().prefix(".olmkit-").permissions(permissions).tempfile_in(parent);
+    // Without the name of the temporary file, which says nothing to a user.
+    let mut file = made.map_err(|error| fail(error.kind().into()))?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+    file.persist_noclobber(path).map(drop).map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_owned() },
+        _ => fail(error.error),
+    })
 }
 
 /// The file that is written when a path is named: that of a link, since its user named it.

@@ -51,11 +51,16 @@ impl Held {
 
     /// Writes the file, unless another command has made it meanwhile.
     pub(super) fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
-        if self.file.is_none() && path.exists() {
-            let what = format!("another command created `{}` in the meantime", path.display());
-            return Err(Failure::incomplete(what).help("nothing of this one was kept: run it again"));
+        if self.file.is_some() {
+            return Ok(files::write(path, text.as_bytes())?);
         }
-        Ok(files::write(path, text.as_bytes())?)
+        match files::create(path, text.as_bytes()) {
+            Err(FileError::Exists { .. }) => {
+                let what = format!("another command created `{}` in the meantime", path.display());
+                Err(Failure::incomplete(what).help("nothing of this one was kept: run it again"))
+            }
+            made => Ok(made?),
+        }
     }
 }
 
@@ -98,5 +103,25 @@ mod tests {
         let error = held.write(&path, "mine").unwrap_err();
         assert!(error.to_string().ends_with("in the meantime"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn of_several_commands_that_make_a_file_at_once_one_succeeds() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let path = dir.path().join(format!("new/{round}.json"));
+            let made: Vec<String> = thread::scope(|scope| {
+                let write = |number: u32| {
+                    let path = &path;
+                    scope.spawn(move || {
+                        let held = Held { file: None };
+                        held.write(path, &number.to_string()).is_ok().then(|| number.to_string())
+                    })
+                };
+                let running: Vec<_> = (0..4).map(write).collect();
+                running.into_iter().filter_map(|one| one.join().unwrap()).collect()
+            });
+            assert_eq!(made, [fs::read_to_string(&path).unwrap()]);
+        }
     }
 }
