@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use olmkit_bundle::annotations::{self, MANIFESTS_DIR, METADATA_DIR};
+use olmkit_bundle::finding::Level;
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::suggest::did_you_mean;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::validate;
 use olmkit_serve::compiled;
 
 use super::readable::check_readable;
@@ -96,6 +98,8 @@ enum BuildError {
     Nested(String, String),
     #[error("`{0}` is not a catalog: it has no packages, channels or bundles")]
     NotACatalog(String),
+    #[error("`{0}` is not a valid catalog: {1}")]
+    InvalidCatalog(String, String),
     #[error("`{to}` is inside of `{input}`, and would become part of the next image")]
     Inside { to: Place, input: String },
     #[error("unknown platform `{0}`")]
@@ -299,7 +303,12 @@ fn check_catalog(input: &Input, access: &Access) -> Result<(), Failure> {
         let error = BuildError::NotACatalog(input.to_string());
         return Err(Failure::failed(error).help(format!("run `olmkit catalog validate {}`", argument(input))));
     }
-    Ok(())
+    // A server refuses all of it, and every Subscription of the namespace would wait for that.
+    let mut errors = validate::validate(&catalog).into_iter().filter(|finding| finding.level == Level::Error);
+    let Some(first) = errors.next() else { return Ok(()) };
+    let error = BuildError::InvalidCatalog(input.to_string(), first.message);
+    let help = format!("run `olmkit catalog validate {}` to list every problem", argument(input));
+    Err(Failure::failed(error).at(first.place).help(help))
 }
 
 /// Refuses a destination among the files that the image is made of: directories of the input, or the input itself.

@@ -306,7 +306,7 @@ mod tests {
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
         assert_snapshot!(refused("quay.io/example/bundle@sha256:12"), @r"
-        `quay.io/example/bundle@sha256:12` is not an image reference: the digest has not the right number of lower case hexadecimal digits
+        `quay.io/example/bundle@sha256:12` is not an image reference: the digest has to be 64 (sha256), 96 (sha384) or 128 (sha512) lower case hexadecimal digits
         help: write it like `quay.io/example/operator:v1.0.0`, in lower case
         ");
         assert_snapshot!(refused("x\u{1b}[31m"), @r"

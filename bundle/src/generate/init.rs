@@ -159,7 +159,7 @@ pub fn package_file(found: &Found<'_>) -> Initial {
     };
     let mut text = String::from(
         "# What the operator's manifests cannot say: `olmkit bundle generate` reads it.\n\
-         # A key that is commented out shows what could stand there.\n",
+         # A key that is commented out shows a possible value.\n",
     );
     for (key, example) in KEYS {
         let of_crate = found.cargo.and_then(|cargo| cargo.initial(key));

@@ -191,7 +191,7 @@ fn check_digest(digest: &str) -> Result<(), &'static str> {
     if hex.len() == length && hex.bytes().all(is_lower_hex) {
         Ok(())
     } else {
-        Err("the digest has not the right number of lower case hexadecimal digits")
+        Err("the digest has to be 64 (sha256), 96 (sha384) or 128 (sha512) lower case hexadecimal digits")
     }
 }
 

@@ -237,7 +237,7 @@ impl AddError {
                 "add the bundle's image to this file by hand, or expand it with `olmkit catalog template` and pass the result"
             }
             Self::BundleDiffers { difference, .. } if difference.ends_with("`image`") => {
-                "pass the --image-ref-template, or the reference, that gives the image of before; a new image needs a new version"
+                "pass the --image-ref-template, or the reference, that names the same image as before; a new image needs a new version"
             }
             Self::BundleDiffers { .. } => {
                 "a published bundle does not change: give the new one another version"

@@ -50,7 +50,7 @@ impl fmt::Display for Policy {
 
 /// A word that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a version policy, which is `replaces`, `semver`, `semver-skippatch` or `skip-range`")]
+#[error("`{0}` is not a version policy: use `replaces`, `semver`, `semver-skippatch` or `skip-range`")]
 pub struct UnknownPolicy(pub String);
 
 impl FromStr for Policy {

@@ -21,9 +21,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 (format!("the file could not be read: {why}"), "put a plain, readable file there")
             }
             Content::Binary { bytes, valid_up_to } => (
-                format!(
-                    "the file is not UTF-8: byte {valid_up_to} of {bytes} is the first that does not fit"
-                ),
+                format!("the file is not text in UTF-8, from byte {valid_up_to} of {bytes} on"),
                 "save the file in UTF-8; what is not YAML does not belong here",
             ),
         };

@@ -160,7 +160,7 @@ fn what_has_no_place_in_the_catalog() {
     catalog.yaml:32:3: `redis.other` has the version 0.2.0, which `redis.v0.2.0` has already (help: give the bundle another version)
     catalog.yaml:12:9: `redis.v0.2.0-2` has the version 0.2.0+2, which `redis.v0.2.0` has already (help: give the bundle another version)
     `redis.v0.3.0` has the version 0.3.0, which `redis.other` has already (help: give the bundle another version)
-    catalog.yaml:29:7: the catalog has another `redis.v0.2.0`: they differ in `image` (help: pass the --image-ref-template, or the reference, that gives the image of before; a new image needs a new version)
+    catalog.yaml:29:7: the catalog has another `redis.v0.2.0`: they differ in `image` (help: pass the --image-ref-template, or the reference, that names the same image as before; a new image needs a new version)
     catalog.yaml:12:9: `redis.v0.1.5` is not higher than the head of the channel `stable`, `redis.v0.2.0` (help: use the policy `semver` or `semver-skippatch`, which find its place)
     `redis.vv1` has the version `v1`, which is not semantic: unexpected character 'v' while parsing major version number (help: write `spec.version` as `MAJOR.MINOR.PATCH`, without `v`)
     `redis.v0.3.0` belongs to the package `valkey`, the bundles before it to `redis` (help: add the bundles of one package at a time)
