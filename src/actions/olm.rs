@@ -2,7 +2,6 @@
 
 mod download;
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -215,16 +214,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let mut texts = Vec::new();
     for path in paths {
         if path == Path::new("-") {
-            let mut text = String::new();
-            let mut input = std::io::stdin().lock().take(MAX_STDIN + 1);
-            input.read_to_string(&mut text).map_err(Failure::incomplete)?;
-            if text.len() as u64 > MAX_STDIN {
-                return Err(Failure::incomplete(format!(
-                    "standard input is larger than {} MiB",
-                    MAX_STDIN >> 20
-                )));
-            }
-            texts.push(("standard input".to_owned(), text));
+            texts.push(("standard input".to_owned(), files::read_stdin(MAX_STDIN)?));
             continue;
         }
         let found = if path.is_dir() {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use olmkit_bundle::load::BundleFiles;
@@ -271,20 +270,15 @@ fn read(file: &Path) -> Result<(String, String), Failure> {
     if file != Path::new("-") {
         return Ok((file.display().to_string(), files::read_text(file)?));
     }
-    let mut text = String::new();
-    let read = io::stdin().take(MAX_TEMPLATE).read_to_string(&mut text);
-    read.map_err(|error| Failure::incomplete(ReadError::StandardInput(error)))?;
-    Ok(("standard input".into(), text))
+    Ok(("standard input".into(), files::read_stdin(MAX_TEMPLATE)?))
 }
 
-/// More than this is not read from standard input.
+/// A template that is larger than this is not read from standard input.
 const MAX_TEMPLATE: u64 = 256 << 20;
 
 /// What cannot be read or had.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
-    #[error("cannot read standard input")]
-    StandardInput(#[source] io::Error),
     #[error("`{file}`:{line} is not `REFERENCE<TAB>DIRECTORY`")]
     Map { file: String, line: usize },
     #[error("`{file}`:{line} names `{reference}` again, with another directory")]

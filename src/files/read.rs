@@ -7,6 +7,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{FileError, Pipe};
+use crate::exit::Failure;
 use crate::limits::Limits;
 
 /// Inputs larger than this are not read.
@@ -96,6 +97,26 @@ pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     }
     String::from_utf8(bytes)
         .map_err(|error| FileError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })
+}
+
+/// The text on standard input, which is refused if it is larger than `most` bytes: a part of it would be something else.
+///
+/// # Errors
+/// It cannot be read, is too large, or is not UTF-8.
+pub fn read_stdin(most: u64) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(most + 1).read_to_end(&mut bytes);
+    let fail = |why: String| Failure::incomplete(format!("cannot read standard input: {why}"));
+    read.map_err(|error| fail(error.to_string()))?;
+    if bytes.len() as u64 > most {
+        return Err(fail(format!("it is larger than {} MiB", most >> 20)));
+    }
+    if is_utf16(&bytes) {
+        return Err(fail("it is in UTF-16, not in UTF-8".to_owned())
+            .help("pipe it through `iconv -f UTF-16 -t UTF-8`"));
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| fail(format!("it is not text in UTF-8 (byte {})", error.utf8_error().valid_up_to())))
 }
 
 /// Whether bytes are text in UTF-16: by their byte order mark, or because every other of the first is zero.

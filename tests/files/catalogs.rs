@@ -454,6 +454,17 @@ fn why_a_catalog_cannot_be_read_is_said_by_every_verb() {
     }
 }
 
+/// A template that is too large must not be taken for its first part.
+#[test]
+fn a_template_on_standard_input_that_is_too_large_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let zero = fs::File::open("/dev/zero").unwrap();
+    let output =
+        olmkit(root.path(), &["catalog", "template", "-"]).stdin(Stdio::from(zero)).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("standard input: it is larger than 256 MiB"), "{}", said(&output));
+}
+
 /// A file of a composite's directory that is no catalog stays.
 #[test]
 fn a_template_replaces_no_file_that_is_no_catalog() {

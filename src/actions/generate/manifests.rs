@@ -1,6 +1,6 @@
 //! Where manifests come from: files, directories, standard input, and what kustomize and Helm make.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -200,7 +200,7 @@ fn read_each(
     let mut texts = Vec::new();
     for path in paths {
         if path.as_os_str() == STANDARD_INPUT {
-            texts.push(("<stdin>".to_owned(), standard_input()?));
+            texts.push(("<stdin>".to_owned(), files::read_stdin(MAX_BYTES)?));
             continue;
         }
         output.check_is_not(path)?;
@@ -220,22 +220,6 @@ fn read_each(
         }
     }
     Ok(texts)
-}
-
-fn standard_input() -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    let fail = |why: String| Failure::incomplete(format!("cannot read standard input: {why}"));
-    read.map_err(|error| fail(error.to_string()))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(fail(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
-    }
-    if files::is_utf16(&bytes) {
-        return Err(fail("it is in UTF-16, not in UTF-8".to_owned())
-            .help("pipe it through `iconv -f UTF-16 -t UTF-8`"));
-    }
-    String::from_utf8(bytes)
-        .map_err(|error| fail(format!("it is not text in UTF-8 (byte {})", error.utf8_error().valid_up_to())))
 }
 
 /// What kustomize says of a file outside of the kustomization's directory.
