@@ -18,6 +18,7 @@ pub mod findings;
 pub mod generate;
 pub mod image;
 pub mod init;
+mod inside;
 mod layout;
 mod left_out;
 pub mod manifests;

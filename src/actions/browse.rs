@@ -11,6 +11,7 @@ use std::time::Duration;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::page::{self, MARK, Page};
 
+use super::inside::check_directory_outside;
 use super::readable::check_readable;
 use crate::actions::results::Written;
 use crate::exit::Failure;
@@ -28,8 +29,9 @@ const START: usize = 4096;
 /// Writes the pages of a catalog to a directory. Pages of an earlier run are replaced, and removed when their package is gone.
 ///
 /// # Errors
-/// When the catalog cannot be read, or the directory has other files in their places.
+/// When the catalog cannot be read, the directory is a part of it, or has other files in their places.
 pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Written, Failure> {
+    check_directory_outside(directory, catalog)?;
     let pages = pages(catalog, access)?;
     let mut output = OutputDir::open(directory)?;
     let found = files::below(directory, |_| false).map_err(Failure::incomplete)?;

@@ -4,17 +4,13 @@ use std::path::Path;
 
 use olmkit_serve::compiled::{self, BuildError, Built};
 
+use super::inside::check_file_outside;
 use crate::exit::Failure;
 use crate::files::{self, FileError};
 use crate::image::Access;
 use crate::input::Input;
 use crate::shell::argument;
 use std::path::PathBuf;
-
-/// The file would be read as a part of the catalog that it is made of.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is in the catalog's directory, where every file is read as a part of the catalog")]
-struct Inside(String);
 
 /// A compiled catalog.
 #[derive(Debug)]
@@ -32,12 +28,7 @@ pub struct Index {
 /// # Errors
 /// When it cannot be read, is not sound, or the file cannot be written.
 pub fn build_index(input: &Input, to: &Path, access: &Access) -> Result<Index, Failure> {
-    if let Input::Disk(directory) = input
-        && is_inside(to, directory)
-    {
-        let error = Inside(to.display().to_string());
-        return Err(Failure::usage(error).help("choose a file outside of it"));
-    }
+    check_file_outside(to, input)?;
     let fail = |source| FileError::Write { path: to.to_owned(), source };
     let target = files::target(to).map_err(fail)?;
     let files = input.catalog(access)?;
@@ -57,14 +48,5 @@ pub(super) fn failure(error: BuildError, input: &Input) -> Failure {
         }
         BuildError::NotReplaced { .. } => Failure::usage(error).help("choose a new file"),
         _ => Failure::incomplete(error),
-    }
-}
-
-fn is_inside(file: &Path, directory: &Path) -> bool {
-    let parent = file.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-    match (parent.canonicalize(), directory.canonicalize()) {
-        // A catalog may be a file, which no other file is inside of.
-        (Ok(parent), Ok(directory)) => directory.is_dir() && parent.starts_with(directory),
-        _ => false,
     }
 }

@@ -454,6 +454,33 @@ fn why_a_catalog_cannot_be_read_is_said_by_every_verb() {
     }
 }
 
+/// Every file of a catalog's directory is read as a part of the catalog, so its pages must not be written there.
+#[test]
+fn a_catalog_is_not_drawn_into_itself() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    let old = tree(at);
+    let graph = |at: &std::path::Path, catalog, to, code| {
+        said(&run(at, &["catalog", "graph", catalog, "--output-dir", to], code))
+    };
+    for (to, place) in [
+        ("catalog", "is the catalog's directory"),
+        ("catalog/pages", "is in the catalog's directory"),
+        ("catalog/a/b/pages", "is in the catalog's directory"),
+        ("catalog/echo-operator", "is in the catalog's directory"),
+    ] {
+        let refused = graph(at, "catalog", to, 2);
+        assert!(refused.contains(&format!("`{to}` {place}")), "{refused}");
+        assert!(refused.contains("choose a directory outside of it"), "{refused}");
+    }
+    let refused = graph(&at.join("catalog"), ".", "pages", 2);
+    assert!(refused.contains("`pages` is in the catalog's directory"), "{refused}");
+    assert!(added(&old, at).is_empty());
+    graph(at, "catalog", "pages", 0);
+    graph(at, "catalog/echo-operator/catalog.yaml", "more/pages", 0);
+    run(at, &["catalog", "validate", "catalog"], 0);
+}
+
 /// A template that is too large must not be taken for its first part.
 #[test]
 fn a_template_on_standard_input_that_is_too_large_is_refused() {

@@ -251,6 +251,10 @@ fn a_compiled_catalog_replaces_only_a_compiled_catalog() {
     let serve = ["catalog", "serve", "catalog", "--cache-only", "--index", "notes.md"];
     let refused = olmkit(dir.path(), &serve).output().unwrap();
     assert!(!refused.status.success() && said(&refused).contains("is not a compiled catalog"), "{refused:?}");
+    for to in ["catalog/index.olmkit", "catalog/echo-operator/index.olmkit"] {
+        let refused = said(&run(dir.path(), &["catalog", "build-index", "catalog", "--to", to], 2));
+        assert!(refused.contains(&format!("`{to}` is in the catalog's directory")), "{refused}");
+    }
     assert!(added(&old, dir.path()).is_empty());
     // A device or a pipe is not replaced by a file, nor waited for.
     assert!(std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap().success());
