@@ -162,6 +162,37 @@ fn every_fault_is_reported_once() {
 }
 
 #[test]
+fn an_empty_document_names_the_separator_to_remove() {
+    let package = "schema: olm.package\nname: p\ndefaultChannel: s\n";
+    let schema_missing = |text: &str| {
+        let findings = validate(&Catalog::parse(&CatalogFiles::from_text("catalog", text)));
+        findings.into_iter().find(|finding| finding.code.name == "fbc-schema-missing")
+    };
+    for (text, line) in [
+        (format!("# a licence\n---\n{package}"), 2),
+        (format!("# a licence\r\n---\r\n{package}"), 2),
+        (format!("\n---\n{package}"), 2),
+        (format!("---\n# a licence\n---\n{package}"), 3),
+        (format!("--- # a\n# b\n--- # c\n{package}"), 3),
+        (format!("---\n---\n{package}"), 2),
+        (format!("{package}---\n# the end\n"), 4),
+        (format!("{package}---\n---\n"), 5),
+        (format!("{package}---\n# more\n---\n{package}"), 6),
+    ] {
+        let found = schema_missing(&text).unwrap();
+        let help = format!("this document has no content: remove the `---` at line {line}");
+        assert_eq!(found.help.as_deref(), Some(help.as_str()), "{text}");
+        let lines = text.lines().enumerate().filter(|(at, _)| at + 1 != line);
+        let mended: String = lines.map(|(_, text)| format!("{text}\n")).collect();
+        assert_eq!(schema_missing(&mended), None, "{text}");
+    }
+    for text in ["# comments alone\n", "name: p\n", "{}\n", "null\n---\n{}\n"] {
+        let help = schema_missing(text).unwrap().help.unwrap();
+        assert!(help.starts_with("add `schema: olm.package`"), "{text}: {help}");
+    }
+}
+
+#[test]
 fn many_faults_stand_in_the_same_order_each_time() {
     let packages = (0..300).map(|at| {
         let text = SOUND.replace("\"p\"", &format!("\"p{at}\"")).replace("p.v", &format!("p{at}.v"));
