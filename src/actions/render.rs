@@ -146,10 +146,18 @@ pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, 
     let composite = match Template::parse(&name, &text).map_err(template_failure)? {
         Template::Composite(composite) => composite,
         template => {
-            let flag = request.output_dir.as_ref().map(|_| "--output-dir");
-            if let Some(flag) = flag.or(request.component.as_ref().map(|_| "--component")) {
+            let needs_composite = |flag: &str, help: &'static str| {
                 let error = format!("`{flag}` needs a composite template, which `{name}` is not");
-                return Err(Failure::usage(error).help("redirect standard output to a file instead"));
+                Err(Failure::usage(error).help(help))
+            };
+            if request.output_dir.is_some() {
+                return needs_composite("--output-dir", "redirect standard output to a file instead");
+            }
+            if request.component.is_some() {
+                return needs_composite(
+                    "--component",
+                    "omit --component: the template makes a single catalog",
+                );
             }
             let catalog = template.render(&source).map_err(template_failure)?;
             return Ok(FileText { text: shown(&catalog, request)? });
