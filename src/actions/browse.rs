@@ -26,6 +26,14 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Where a page and our mark in it start, in bytes.
 const START: usize = 4096;
 
+/// The port is taken, or not for everybody.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen at `{address}`")]
+struct ListenError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
 /// Writes the pages of a catalog to a directory. Pages of an earlier run are replaced, and removed when their package is gone.
 ///
 /// # Errors
@@ -82,10 +90,12 @@ pub fn serve(
     say: impl FnOnce(&str),
 ) -> Result<Written, Failure> {
     let pages = pages(catalog, access)?;
-    let fail = |error: io::Error| {
-        Failure::incomplete(error).help("choose another port with --port, or leave it out to get a free one")
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let fail = |source| {
+        Failure::incomplete(ListenError { address, source })
+            .help("choose another port with --port, or omit it to get a free one")
     };
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(fail)?;
+    let listener = TcpListener::bind(address).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
     say(&format!("serving {catalog} on http://{address}/ (Ctrl-C to stop)"));
     let pages: Arc<BTreeMap<String, String>> =

@@ -481,6 +481,20 @@ fn a_catalog_is_not_drawn_into_itself() {
     run(at, &["catalog", "validate", "catalog"], 0);
 }
 
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let root = bundle_and_catalog();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let words = ["catalog", "browse", "catalog", "--port", &address.port().to_string()];
+    let refused = said(&run(root.path(), &words, 3));
+    assert!(
+        refused.contains(&format!("error: cannot listen at `{address}`\n  caused by: Address already")),
+        "{refused}"
+    );
+    assert!(refused.contains("help: choose another port with --port"), "{refused}");
+}
+
 /// A template that is too large must not be taken for its first part.
 #[test]
 fn a_template_on_standard_input_that_is_too_large_is_refused() {
