@@ -218,6 +218,9 @@ pub fn metadata(root: &Path, path: &Path) -> io::Result<Result<fs::Metadata, Str
     Ok(target(root, path)?.map(|(_, metadata)| metadata))
 }
 
+/// Why a link is not followed that leads out of the catalog.
+pub(crate) const OUTSIDE: &str = "it is a link to a file outside of the catalog";
+
 /// The plain file that a path leads to, if it is one of the same tree.
 fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, fs::Metadata), String>> {
     let mut metadata = fs::symlink_metadata(path)?;
@@ -225,7 +228,7 @@ fn target(root: &Path, path: &Path) -> io::Result<Result<(PathBuf, fs::Metadata)
     if metadata.is_symlink() {
         target = fs::canonicalize(path)?;
         if !target.starts_with(root) {
-            return Ok(Err("it is a link to somewhere else".into()));
+            return Ok(Err(OUTSIDE.into()));
         }
         metadata = fs::metadata(&target)?;
     }
@@ -376,7 +379,7 @@ mod tests {
         catalog.json Text("{}")
         dangling Unread("No such file or directory (os error 2)")
         only-here Text("")
-        outside Unread("it is a link to somewhere else")
+        outside Unread("it is a link to a file outside of the catalog")
         "#);
     }
 

@@ -482,6 +482,18 @@ fn a_catalog_is_not_drawn_into_itself() {
 }
 
 #[test]
+fn a_link_out_of_a_catalog_says_what_to_do_instead() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    fs::rename(at.join("catalog/echo-operator/catalog.yaml"), at.join("shared.yaml")).unwrap();
+    symlink("../../shared.yaml", at.join("catalog/echo-operator/catalog.yaml")).unwrap();
+    let output = run(at, &["catalog", "validate", "catalog"], 1);
+    let found = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+    assert!(found.contains("it is a link to a file outside of the catalog"), "{found}");
+    assert!(found.contains("help: replace the link with a copy of the file, or name it in"), "{found}");
+}
+
+#[test]
 fn a_port_that_is_taken_is_named() {
     let root = bundle_and_catalog();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,6 +2,7 @@ use olmkit_bundle::finding::{Code, Findings, Level};
 
 use crate::fbc::FaultKind;
 use crate::index::Index;
+use crate::load::OUTSIDE;
 use crate::validate::{OPM, Rule};
 
 pub(crate) static RULE: Rule = Rule {
@@ -17,10 +18,13 @@ pub(crate) static RULE: Rule = Rule {
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for fault in &index.catalog.faults {
         if let FaultKind::NoText(why) = &fault.kind {
+            let ignore = "name it in `.indexignore` if it does not belong to the catalog";
+            let help = match why == OUTSIDE {
+                true => format!("replace the link with a copy of the file, or {ignore}"),
+                false => ignore.to_owned(),
+            };
             findings.push(
-                index
-                    .finding(&RULE.code, fault.at, format!("the file cannot be read: {why}"))
-                    .help("name it in `.indexignore` if it does not belong to the catalog"),
+                index.finding(&RULE.code, fault.at, format!("the file cannot be read: {why}")).help(help),
             );
         }
     }
