@@ -394,7 +394,7 @@ fn collected(
             gathered.directory(path).map_err(unreadable)?;
             continue;
         }
-        let name = if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() };
+        let name = name_of(path);
         let stream = match first.take() {
             Some(Content::Bytes(bytes, read)) => {
                 gathered.bytes(&name, bytes, read);
@@ -432,6 +432,13 @@ fn collected(
                 failure.help(format!("this is a simulated cluster: pass --simulate {}", path.display()))
             );
         }
+        // Who reads only a part of an input does not know what is not in it.
+        let is_input = |problem: &&NotSeen| paths.iter().any(|path| problem.what == name_of(path));
+        if let Some(NotSeen { what, why }) = problems.iter().find(is_input) {
+            let source = io::Error::other(why.clone());
+            let error = DoctorError::Unreadable { path: what.into(), source };
+            return Err(Failure::incomplete(error).help(collect()));
+        }
         let first = problems
             .first()
             .map(|problem| format!("{}: {}\n", problem.what, problem.why))
@@ -446,6 +453,11 @@ fn collected(
     }
     seen.collected();
     Ok(seen)
+}
+
+/// What messages call an input.
+fn name_of(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// Whether a file is called as a tar is.
