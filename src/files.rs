@@ -11,7 +11,7 @@ pub use error::{FileError, exit_of};
 pub use output::OutputDir;
 pub use pipe::Pipe;
 pub use read::{
-    Difference, below, check_plain, differences, is_pipe, is_utf16, read, read_stdin, read_text,
+    Difference, below, check_plain, differences, is_marked, is_pipe, is_utf16, read, read_stdin, read_text,
     read_text_or_pipe, starts_with, text,
 };
 pub use report::ReportFile;

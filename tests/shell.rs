@@ -98,6 +98,42 @@ fn every_command_has_a_manual_page() {
     assert_eq!(page, fs::read_to_string(dir.path().join("man1/olmkit-bundle-generate.1")).unwrap());
 }
 
+#[test]
+fn manual_pages_replace_manual_pages_alone() {
+    let dir = place();
+    let at = |path: &str| dir.path().join(path);
+    let man = |code: i32| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        let output = program.args(["man", "--output-dir", "m"]).current_dir(dir.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    };
+    man(0);
+    fs::write(at("m/olmkit.1"), fs::read_to_string(at("m/olmkit.1")).unwrap() + "old").unwrap();
+    man(0);
+    assert!(!fs::read_to_string(at("m/olmkit.1")).unwrap().ends_with("old"));
+    let page = fs::read(at("m/olmkit.1")).unwrap();
+    fs::remove_file(at("m/olmkit-version.1")).unwrap();
+    fs::write(at("m/olmkit.1"), "mine").unwrap();
+    let refused = man(2);
+    assert!(refused.contains("`m/olmkit.1` exists and is not a page that olmkit wrote"), "{refused}");
+    assert_eq!(fs::read_to_string(at("m/olmkit.1")).unwrap(), "mine");
+    // Nothing is written before all of it may be.
+    assert!(!at("m/olmkit-version.1").exists());
+    for (target, content) in
+        [("../precious", Some(&page[..])), ("../precious", Some(b"mine")), ("../new", None)]
+    {
+        fs::remove_file(at("m/olmkit.1")).unwrap();
+        symlink(target, at("m/olmkit.1")).unwrap();
+        if let Some(content) = content {
+            fs::write(at("precious"), content).unwrap();
+        }
+        man(if content == Some(b"mine") { 2 } else { 3 });
+        assert_eq!(content.map(<[u8]>::to_vec), fs::read(at(target.trim_start_matches("../"))).ok());
+    }
+}
+
 /// A script that a shell is to read must not become JSON, nor be text where JSON was asked for.
 #[test]
 fn scripts_and_pages_are_text_only() {

@@ -23,8 +23,6 @@ use crate::input::Input;
 const MAX_HEAD: u64 = 16 << 10;
 /// How long a browser may take to ask, and to take an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Where a page and our mark in it start, in bytes.
-const START: usize = 4096;
 
 /// The port is taken, or not for everybody.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +46,7 @@ pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Writt
     let mut stale = Vec::new();
     for path in found {
         let name = below(&path);
-        match (is_ours(&path), wanted.contains(name.as_str())) {
+        match (files::is_marked(&path, MARK), wanted.contains(name.as_str())) {
             (true, false) => stale.push(name),
             (false, true) => {
                 return Err(Failure::failed(format!("`{}` is not a page that olmkit wrote", path.display()))
@@ -62,13 +60,6 @@ pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Writt
     output.write(&files)?;
     output.remove(&stale)?;
     Ok(Written { directory: directory.to_owned(), files: files.into_keys().collect() })
-}
-
-/// Whether a file is a page that this verb wrote.
-fn is_ours(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(START as u64).read_to_end(&mut start));
-    read.is_ok() && String::from_utf8_lossy(&start).contains(MARK)
 }
 
 fn pages(catalog: &Input, access: &Access) -> Result<Vec<Page>, Failure> {

@@ -3,6 +3,7 @@
 //! The script of a shell asks the program itself (`OLMKIT_COMPLETE=bash olmkit -- olmkit operator upgrade …`), so the names of
 //! contexts, namespaces, operators, packages and channels are those of the kubeconfig, the cluster and the catalog of the line.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use super::Cli;
 use crate::actions::names::{self, Line};
 use crate::actions::results::FileText;
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, FileError, OutputDir};
 use crate::report::Answer;
 
 /// The variable with which a shell's script asks.
@@ -24,6 +25,9 @@ const VARIABLE: &str = "OLMKIT_COMPLETE";
 
 /// What kubectl calls to complete `kubectl olmkit …`.
 const PLUGIN_COMPLETION: &str = "kubectl_complete-olmkit";
+
+/// The manual that the pages are of, which each names in its first lines.
+const MANUAL: &str = "Commands of olmkit";
 
 /// Flags of `completions`.
 #[derive(Debug, Args)]
@@ -80,23 +84,33 @@ impl ManPages {
             return Ok(file(page));
         };
         let mut written = String::new();
+        let mut pages = BTreeMap::new();
         for command in with_subcommands(&root) {
             let man = page_of(command);
             let path = dir.join(man.get_filename());
             let mut page = Vec::new();
             man.render(&mut page).map_err(Failure::incomplete)?;
-            files::write(&path, &page).map_err(Failure::incomplete)?;
+            check_replaced(&path)?;
             written += &format!("{}\n", path.display());
+            pages.insert(man.get_filename(), Some(page));
         }
+        OutputDir::open(&dir)?.write(&pages)?;
         Ok(Box::new(FileText { text: written }))
     }
 }
 
+/// Refuses to replace a file that is no page of ours. A link that leads out of the directory is refused when it is written.
+fn check_replaced(path: &Path) -> Result<(), Failure> {
+    if !path.exists() || files::is_marked(path, MANUAL) {
+        return Ok(());
+    }
+    let error = FileError::Foreign { path: path.to_owned(), what: "a page that olmkit wrote" };
+    Err(Failure::usage(error).help("choose another directory, or remove the file first"))
+}
+
 /// The page of a command, which names the program that it is a part of.
 fn page_of(command: &Command) -> Man {
-    Man::new(command.clone())
-        .source(concat!("olmkit ", env!("CARGO_PKG_VERSION")))
-        .manual("Commands of olmkit")
+    Man::new(command.clone()).source(concat!("olmkit ", env!("CARGO_PKG_VERSION"))).manual(MANUAL)
 }
 
 /// A file on standard output.

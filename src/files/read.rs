@@ -164,6 +164,14 @@ pub fn starts_with(path: &Path, bytes: &[u8]) -> bool {
     is_file && read().is_ok() && start == bytes
 }
 
+/// Whether a plain file has a mark in its first 4096 bytes. A file that cannot be read has none.
+pub fn is_marked(path: &Path, mark: &str) -> bool {
+    let mut start = Vec::new();
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut read = || fs::File::open(path)?.take(4096).read_to_end(&mut start);
+    is_file && read().is_ok() && String::from_utf8_lossy(&start).contains(mark)
+}
+
 /// A file of a tree that is not on disk as it should be.
 #[derive(Debug)]
 pub struct Difference {
