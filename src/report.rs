@@ -258,10 +258,12 @@ fn pretty(answer: &impl Serialize) -> String {
 
 /// Prints what clap has to say: help and versions as answers, mistakes as talk.
 pub fn usage(error: &clap::Error) -> Exit {
-    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
-    // A stream that is gone cannot be told so.
-    let _ = error.print();
-    exit
+    let printed = error.print();
+    if error.use_stderr() {
+        // A stream that is gone cannot be told so.
+        return Exit::Usage;
+    }
+    Printer::new(Format::Text, ColorChoice::Auto, false).finish(printed, Exit::Success)
 }
 
 /// Says that the process was interrupted while it only computed.

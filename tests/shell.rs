@@ -134,6 +134,22 @@ fn manual_pages_replace_manual_pages_alone() {
     }
 }
 
+/// Help is the answer to `--help`, and did not reach whoever asked.
+#[test]
+fn help_that_cannot_be_printed_is_an_error() {
+    for arguments in [&["--help"][..], &["operator", "upgrade", "--help"], &["--version"]] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_olmkit"));
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = program.args(arguments).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {said}");
+        assert!(
+            said.contains("error: cannot write to standard output\n  caused by: No space left"),
+            "{said}"
+        );
+    }
+}
+
 /// A script that a shell is to read must not become JSON, nor be text where JSON was asked for.
 #[test]
 fn scripts_and_pages_are_text_only() {
