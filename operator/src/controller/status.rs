@@ -429,6 +429,12 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (false, "Forming", NOT_FORMED.into())
     } else if let Some(problem) = view.problem.filter(|_| topology.observed.pods.is_empty()) {
         (false, waits, format!("{covered} of {all} slots are served, and no pod runs: {problem}"))
+    } else if covered == all {
+        (
+            false,
+            waits,
+            format!("every slot has an owner that responds, but not every owner accepts clients; {why}"),
+        )
     } else {
         (false, waits, format!("{covered} of {all} slots are served; {why}"))
     };

@@ -80,8 +80,11 @@ fn ended(container: &ContainerStatus) -> Option<String> {
     };
     let ContainerStateTerminated { exit_code, reason, message, .. } =
         state(&container.state).or_else(|| state(&container.last_state))?;
-    let reason = reason.filter(|reason| reason != "Error");
-    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let reason = match reason.filter(|reason| reason != "Error") {
+        Some(reason) => format!(" ({reason})"),
+        None if exit_code == 137 => " (killed by SIGKILL)".into(),
+        None => String::new(),
+    };
     let said = short(message.as_deref().unwrap_or_default());
     let said = if said.is_empty() { said } else { format!(": {said}") };
     Some(format!("exit code {exit_code}{reason}{said}"))
@@ -177,6 +180,9 @@ mod tests {
         check(json!([container("redis", killed.clone(), 2)]), None, None);
         let expected =
             "container `redis` with image `redis:1`: CrashLoop: restarted 3 times; exit code 137 (OOMKilled)";
+        check(json!([container("redis", killed, 3)]), Some(expected), fields);
+        let killed = json!({"terminated": {"exitCode": 137, "reason": "Error"}});
+        let expected = "container `redis` with image `redis:1`: CrashLoop: restarted 3 times; exit code 137 (killed by SIGKILL)";
         check(json!([container("redis", killed, 3)]), Some(expected), fields);
     }
 
