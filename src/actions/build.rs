@@ -98,8 +98,6 @@ enum BuildError {
     Nested(String, String),
     #[error("`{0}` is not a catalog: it has no packages, channels or bundles")]
     NotACatalog(String),
-    #[error("`{0}` is not a valid catalog: {1}")]
-    InvalidCatalog(String, String),
     #[error("`{to}` is inside of `{input}`, and would become part of the next image")]
     Inside { to: Place, input: String },
     #[error("unknown platform `{0}`")]
@@ -176,7 +174,7 @@ pub fn catalog(request: &Request, image_base: &ImageBase, access: &Access) -> Re
         check_platform(platform)?;
     }
     check_outside(input, &[""], &output.to)?;
-    check_catalog(input, access)?;
+    let wrong = check_catalog(input, access)?;
     let mut tree = input.catalog_tree(access)?;
     if layout::is_mixed(&tree)
         && let Some(parted) = layout::by_package(&input.catalog(access)?)?
@@ -232,7 +230,7 @@ pub fn catalog(request: &Request, image_base: &ImageBase, access: &Access) -> Re
         let platforms = if image_base.platforms.is_empty() { &one } else { image_base.platforms.as_slice() };
         let images = platforms.iter().map(|platform| Image::new(platform, &config, &layers)).collect();
         let mut answer = store(&root_of(images)?, output, access)?;
-        answer.note = (image_base.server == Server::Beside).then(|| NO_SERVER.to_owned());
+        answer.note = wrong.or_else(|| (image_base.server == Server::Beside).then(|| NO_SERVER.to_owned()));
         return Ok(answer);
     };
     let (place, base) = base.image(access)?;
@@ -248,7 +246,8 @@ pub fn catalog(request: &Request, image_base: &ImageBase, access: &Access) -> Re
         config.cmd = SERVE_ARGUMENTS.map(str::to_owned).into();
     }
     let over = |platform: &Platform| Image::on(base.image(Some(platform))?, &config, &layers);
-    store(&root_of(platforms.iter().map(over).collect::<Result<_, _>>()?)?, output, access)
+    let image = root_of(platforms.iter().map(over).collect::<Result<_, _>>()?)?;
+    Ok(StoredImage { note: wrong, ..store(&image, output, access)? })
 }
 
 /// Processors that Kubernetes runs on, as images name them.
@@ -294,8 +293,9 @@ fn check_base(place: &Place, base: &Image, config: &Config) -> Result<(), Failur
     ))
 }
 
-/// Refuses what is not a catalog, such as a bundle: its image would take the place of a catalog's.
-fn check_catalog(input: &Input, access: &Access) -> Result<(), Failure> {
+/// Refuses what is not a catalog, such as a bundle: its image would take the place of a catalog's. Gives back what is to be said of
+/// one with errors: it may be the start of a catalog.
+fn check_catalog(input: &Input, access: &Access) -> Result<Option<String>, Failure> {
     let files = input.catalog(access)?;
     let catalog = Catalog::parse(&files);
     check_readable(&catalog, input)?;
@@ -303,12 +303,14 @@ fn check_catalog(input: &Input, access: &Access) -> Result<(), Failure> {
         let error = BuildError::NotACatalog(input.to_string());
         return Err(Failure::failed(error).help(format!("run `olmkit catalog validate {}`", argument(input))));
     }
-    // A server refuses all of it, and every Subscription of the namespace would wait for that.
-    let mut errors = validate::validate(&catalog).into_iter().filter(|finding| finding.level == Level::Error);
-    let Some(first) = errors.next() else { return Ok(()) };
-    let error = BuildError::InvalidCatalog(input.to_string(), first.message);
-    let help = format!("run `olmkit catalog validate {}` to list every problem", argument(input));
-    Err(Failure::failed(error).at(first.place).help(help))
+    let errors = validate::validate(&catalog).iter().filter(|finding| finding.level == Level::Error).count();
+    Ok((errors > 0).then(|| {
+        let errors = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
+        format!(
+            "the catalog has {errors}, and a server refuses to serve it: run `olmkit catalog validate {}`",
+            argument(input)
+        )
+    }))
 }
 
 /// Refuses a destination among the files that the image is made of: directories of the input, or the input itself.
