@@ -49,6 +49,7 @@ pub mod quantity;
 mod refused;
 pub mod schema;
 pub mod source;
+mod subject;
 pub mod suggest;
 pub mod url;
 pub mod validate;

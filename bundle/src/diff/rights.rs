@@ -9,6 +9,7 @@ use super::codes;
 use crate::csv::Permissions;
 use crate::finding::{Finding, Findings};
 use crate::parse::{Bundle, Csv, Object};
+use crate::subject::ServiceAccount;
 use crate::yaml::{Node, Step, steps};
 
 /// One thing that a service account may do.
@@ -73,11 +74,7 @@ impl<'o> Grants<'o> {
             let role = format!("{kind}/{name}");
             let known = roles.iter().any(|other| other.id == role);
             let subjects = object.root.get("subjects").and_then(Node::as_sequence).unwrap_or_default();
-            let accounts = subjects
-                .iter()
-                .filter(|subject| subject.get("kind").and_then(Node::as_str) == Some("ServiceAccount"));
-            let accounts =
-                accounts.filter_map(|subject| subject.get("name").and_then(Node::as_str).map(str::to_owned));
+            let accounts = subjects.iter().filter_map(ServiceAccount::of).map(|own| own.name.to_owned());
             let foreign = if known { Vec::new() } else { foreign(name) };
             Binding { object, role, accounts: accounts.collect(), foreign }
         });

@@ -13,6 +13,7 @@ use super::{Compat, codes};
 use crate::crd::Crd;
 use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
+use crate::subject::ServiceAccount;
 use crate::yaml::{Node, steps};
 
 /// What the manifests say of install modes.
@@ -136,11 +137,11 @@ impl Api {
 fn has_unknown_role(objects: &Objects<'_>, workload: &Workload<'_>, rbac: &Rbac<'_>) -> bool {
     rbac.leftovers.iter().filter(|own| own.kind() == "ClusterRoleBinding").any(|binding| {
         let subjects = binding.root.get("subjects").and_then(Node::as_sequence).unwrap_or(&[]);
-        let text = |subject: &Node<'_>, key| subject.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
         let known =
             objects.cluster_roles.iter().any(|role| role.name() == binding.text(steps!("roleRef", "name")));
-        let is_account =
-            |own: &Node<'_>| workload.account(&text(own, "name"), &text(own, "namespace")).is_some();
+        let is_account = |own: &Node<'_>| {
+            ServiceAccount::of(own).is_some_and(|own| workload.account(own.name, own.namespace).is_some())
+        };
         // What a group of theirs may do is in no permission of the bundle.
         subjects.iter().any(|own| !known && is_account(own) || is_group_of_accounts(own, workload))
     })

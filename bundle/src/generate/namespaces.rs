@@ -9,6 +9,7 @@ use super::input;
 use super::workload::{self, Account, Workload};
 use crate::finding::Finding;
 use crate::parse::Object;
+use crate::subject::ServiceAccount;
 use crate::yaml::{Node, steps};
 
 /// Every service account of the cluster is in this group; with `:NAMESPACE` behind it, every one of a namespace.
@@ -75,9 +76,8 @@ pub(super) fn of_binding<'m>(kept: &Kept<'_, 'm>, workload: &Workload<'_>) -> (V
 
 /// A service account that has the rights of a binding in one namespace alone.
 fn of_subject<'m>(kept: &Kept<'_, 'm>, subject: &Node<'m>, workload: &Workload<'_>) -> Option<Fixed<'m>> {
-    let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
-    let (account, namespace) = (text("name"), text("namespace"));
-    if text("kind") != "ServiceAccount" || namespace.is_empty() {
+    let ServiceAccount { name: account, namespace } = ServiceAccount::of(subject)?;
+    if namespace.is_empty() {
         return None;
     }
     let binding = kept.binding;
@@ -109,9 +109,8 @@ fn is_astray(kept: &Kept<'_, '_>, account: &str, namespace: &str, workload: &Wor
     let deployed = |own: &Account<'_>| own.is_deployed() && own.name == account;
     let is_made = kept.accounts.iter().any(|own| own.name() == account && input::namespace(own) == namespace);
     let subjects = kept.binding.root.get("subjects").and_then(Node::as_sequence).unwrap_or(&[]);
-    let names_own = subjects.iter().any(|subject| {
-        let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
-        text("name") == account && workload.account(account, text("namespace")).is_some_and(deployed)
+    let names_own = subjects.iter().filter_map(ServiceAccount::of).any(|subject| {
+        subject.name == account && workload.account(account, subject.namespace).is_some_and(deployed)
     });
     // Every namespace has an account `default`.
     account != "default" && workload.accounts.iter().any(deployed) && !is_made && !names_own

@@ -17,6 +17,7 @@ use super::{Compat, codes};
 use crate::finding::{Finding, Findings, Level};
 use crate::kinds;
 use crate::parse::Object;
+use crate::subject::ServiceAccount;
 use crate::yaml::{Node, Step, steps};
 
 /// What the service accounts may do, and what of the RBAC objects is left over.
@@ -376,9 +377,8 @@ impl<'o, 'm> Join<'o, 'm> {
     /// The workload that is left out, if all subjects are service accounts of such.
     fn only_for_left_out(&self, subjects: &[Node<'m>]) -> Option<String> {
         let mut workloads = subjects.iter().map(|subject| {
-            let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
-            let own = || workload_of(self.objects, self.workload, text("name"), text("namespace"));
-            (text("kind") == "ServiceAccount").then(own).flatten()
+            let ServiceAccount { name, namespace } = ServiceAccount::of(subject)?;
+            workload_of(self.objects, self.workload, name, namespace)
         });
         let first = workloads.next()??;
         workloads.all(|own| own.is_some()).then_some(first)
@@ -450,14 +450,12 @@ impl<'o, 'm> Join<'o, 'm> {
     /// Subjects that should be accounts of this operator, and are not among its manifests.
     fn report_unknown(&self, binding: &Object<'m, 'm>, subjects: &[Node<'_>], findings: &mut Findings) {
         for (at, subject) in subjects.iter().enumerate() {
-            let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
-            let (name, namespace) = (text("name"), text("namespace"));
+            let Some(ServiceAccount { name, namespace }) = ServiceAccount::of(subject) else { continue };
             let known = |account: &Object<'_, '_>| {
                 let own = input::namespace(account);
                 account.name() == name && (own.is_empty() || namespace.is_empty() || own == namespace)
             };
-            if text("kind") != "ServiceAccount"
-                || !self.workload.is_own(namespace)
+            if !self.workload.is_own(namespace)
                 || self.objects.deployments.is_empty()
                 || workload_of(self.objects, self.workload, name, namespace).is_some()
                 || self.account(subject).is_some()
@@ -495,16 +493,22 @@ impl<'o, 'm> Join<'o, 'm> {
 
     /// The operator's account that a subject means, if it means one.
     fn account(&self, subject: &Node<'_>) -> Option<&'o Account<'m>> {
-        let text = |key| subject.get(key).and_then(Node::as_str).unwrap_or("");
-        self.workload.account(text("name"), text("namespace")).filter(|_| text("kind") == "ServiceAccount")
+        // operator-sdk knows service accounts by this kind alone.
+        let is_read =
+            self.compat.is_none() || subject.get("kind").and_then(Node::as_str) == Some("ServiceAccount");
+        let ServiceAccount { name, namespace } = ServiceAccount::of(subject).filter(|_| is_read)?;
+        self.workload.account(name, namespace)
     }
 }
 
 /// Who loses what, in words.
 fn losses(subjects: &[&Node<'_>], role: Option<Object<'_, '_>>, binding: &Object<'_, '_>) -> String {
     let text = |subject: &Node<'_>, key| subject.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
-    let who: Vec<_> =
-        subjects.iter().map(|own| format!("`{}/{}`", text(own, "kind"), text(own, "name"))).collect();
+    let named = |own: &&Node<'_>| match ServiceAccount::of(own) {
+        Some(account) => format!("`ServiceAccount/{}`", account.name),
+        None => format!("`{}/{}`", text(own, "kind"), text(own, "name")),
+    };
+    let who: Vec<_> = subjects.iter().map(named).collect();
     let verb = if who.len() == 1 { "loses" } else { "lose" };
     let rules = role.and_then(|role| role.root.get("rules")?.as_sequence()).unwrap_or(&[]);
     let what = if (1..=LISTED_RULES).contains(&rules.len()) {

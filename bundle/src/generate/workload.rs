@@ -11,6 +11,7 @@ use super::{Compat, codes};
 use crate::deployment;
 use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
+use crate::subject::ServiceAccount;
 use crate::suggest::did_you_mean;
 use crate::yaml::{Node, first_document, steps, write};
 
@@ -211,11 +212,7 @@ pub(super) fn report_unknown_accounts<'b>(
     let bindings = objects.role_bindings.iter().chain(&objects.cluster_role_bindings);
     let subjects =
         bindings.flat_map(|binding| binding.root.get("subjects").and_then(Node::as_sequence).unwrap_or(&[]));
-    let text =
-        |subject: &Node<'_>, key: &str| subject.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
-    let subjects = subjects
-        .filter(|subject| text(subject, "kind") == "ServiceAccount")
-        .map(|subject| text(subject, "name"));
+    let subjects = subjects.filter_map(ServiceAccount::of).map(|subject| subject.name.to_owned());
     let pods = objects.deployments.iter().chain(&objects.not_installed).map(|own| account_of(own).to_owned());
     let made = objects.service_accounts.iter().map(|own| own.name().to_owned());
     // Every namespace has this one.

@@ -8,6 +8,8 @@ use super::*;
 const NAMESPACES: [&str; 3] = ["system", "other", "kube-system"];
 const ACCOUNTS: [&str; 4] = ["a", "b", "default", "somebody"];
 const RESOURCES: [&str; 4] = ["pods", "secrets", "leases", "nodes"];
+/// What the name of a service account's user starts with.
+const USER: &str = "system:serviceaccount:";
 /// What aggregated roles collect.
 const LABEL: &str = "example.com/part";
 
@@ -32,7 +34,7 @@ fn cases() -> impl Strategy<Value = Vec<Value>> {
     let deployment = (0..4u8, 0..8u8, 0..3u8, any::<bool>());
     let rules = prop::collection::vec(0..5u8, 1..6);
     let role = (any::<bool>(), 0..5u8, 0..3u8, rules, any::<bool>(), prop::bool::weighted(0.2));
-    let subjects = prop::collection::vec((0..5u8, 0..5u8), 1..4);
+    let subjects = prop::collection::vec((0..9u8, 0..5u8), 1..4);
     let binding = (any::<bool>(), 0..6u8, any::<bool>(), 0..4u8, subjects);
     (
         prop::collection::vec(deployment, 1..4),
@@ -103,7 +105,11 @@ fn manifests(deployments: &[Deployment], roles: &[Role], bindings: &[Binding]) -
         let role_kind = if *cluster || *cluster_role { "ClusterRole" } else { "Role" };
         let subject = |(account, at): &(u8, u8)| match ACCOUNTS.get(usize::from(*account)) {
             Some(name) => json!({"kind": "ServiceAccount", "name": name, "namespace": namespace(*at)}),
-            None => json!({"kind": "Group", "name": "admins", "apiGroup": "rbac.authorization.k8s.io"}),
+            None => match ACCOUNTS.get(usize::from(*account) - ACCOUNTS.len()) {
+                Some(name) => json!({"kind": "User", "name": format!("{USER}{}:{name}", namespace(*at)),
+                    "apiGroup": "rbac.authorization.k8s.io"}),
+                None => json!({"kind": "Group", "name": "admins", "apiGroup": "rbac.authorization.k8s.io"}),
+            },
         };
         add(json!({"apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": if *cluster { "ClusterRoleBinding" } else { "RoleBinding" }, "metadata": metadata,
@@ -146,7 +152,13 @@ fn granted(objects: &[Value]) -> BTreeSet<Right> {
         for what in rules {
             for subject in list(binding, "subjects") {
                 let own = |key: &str| text(subject, key).to_owned();
-                let (kind, namespace, name) = (own("/kind"), own("/namespace"), own("/name"));
+                let (mut kind, mut namespace, mut name) = (own("/kind"), own("/namespace"), own("/name"));
+                if let Some((of, account)) =
+                    text(subject, "/name").strip_prefix(USER).and_then(|own| own.split_once(':'))
+                {
+                    (kind, namespace, name) =
+                        ("ServiceAccount".to_owned(), of.to_owned(), account.to_owned());
+                }
                 rights.insert(Right { kind, namespace, name, scope: scope.to_owned(), what: what.clone() });
             }
         }

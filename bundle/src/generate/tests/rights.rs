@@ -80,6 +80,43 @@ fn an_account_of_the_operator_in_another_namespace_is_a_finding() {
 }
 
 #[test]
+fn a_user_that_is_a_service_account_gets_the_rights_of_it() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\nrules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n";
+    let user = |namespace: &str| {
+        format!(
+            "{{kind: User, apiGroup: rbac.authorization.k8s.io, name: 'system:serviceaccount:{namespace}:echo'}}"
+        )
+    };
+    let account = |namespace: &str| format!("{{kind: ServiceAccount, name: echo, namespace: {namespace}}}");
+    for (kind, of, role_name) in [
+        ("ClusterRoleBinding", "", "ClusterRole, name: all"),
+        ("RoleBinding", "echo-system", "ClusterRole, name: all"),
+        ("RoleBinding", "kube-system", "ClusterRole, name: all"),
+        ("ClusterRoleBinding", "", "ClusterRole, name: cluster-admin"),
+    ] {
+        for namespace in ["echo-system", "elsewhere"] {
+            let generated = |subject: &str| {
+                let generated = run(&[DEPLOYMENT, role, &bound(kind, of, role_name, subject)]);
+                let rights = generated.csv()["spec"]["install"]["spec"].clone();
+                (generated.lines(), rights)
+            };
+            assert_eq!(generated(&user(namespace)), generated(&account(namespace)), "{kind} {namespace}");
+        }
+    }
+    let binding = bound("ClusterRoleBinding", "", "ClusterRole, name: all", &user("echo-system"));
+    let generated = run(&[DEPLOYMENT, role, &binding]);
+    assert_eq!(generated.findings, []);
+    assert_eq!(
+        generated.csv()["spec"]["install"]["spec"]["clusterPermissions"][0]["serviceAccountName"],
+        "echo"
+    );
+    // Somebody else.
+    let binding = bound("ClusterRoleBinding", "", "ClusterRole, name: all", "{kind: User, name: echo}");
+    let generated = run(&[DEPLOYMENT, role, &binding]);
+    assert_eq!(generated.csv()["spec"]["install"]["spec"].get("clusterPermissions"), None);
+}
+
+#[test]
 fn the_old_name_of_the_service_account_is_read() {
     let deployment = DEPLOYMENT.replace("serviceAccountName", "serviceAccount");
     let generated = run(&[CRD, &deployment, RBAC]);
