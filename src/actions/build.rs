@@ -369,15 +369,15 @@ fn store(root: &Root, output: &Output, access: &Access) -> Result<StoredImage, F
     Ok(StoredImage { stored, dry_run: access.is_dry_run(), note: None })
 }
 
-/// The registry's name that what is to be pushed has itself: that of an image, for directories have none.
+/// The registry's name that what is to be pushed has itself: that of an image, for directories have none. `help` says how to give
+/// one.
 ///
 /// # Errors
-/// There is no such name.
-pub fn reference_of(input: &Input) -> Result<Place, Failure> {
+/// There is no such name, or the image cannot be read.
+pub fn reference_of(input: &Input, help: &str) -> Result<Place, Failure> {
     match input {
-        Input::Image(place) => own_reference(place),
-        Input::Disk(_) => Err(Failure::usage(BuildError::Nameless(input.to_string()))
-            .help("name it: `quay.io/example/operator-bundle:v1.0.0`")),
+        Input::Image(place) => own_reference(&place.named()?).map_err(|failure| failure.help(help)),
+        Input::Disk(_) => Err(Failure::usage(BuildError::Nameless(input.to_string())).help(help)),
     }
 }
 

@@ -46,10 +46,11 @@ fn push(
 ) -> Result<StoredImage, Failure> {
     let to = match reference {
         Some(reference) => reference,
-        None => build::reference_of(&input).map_err(|failure| {
-            let (noun, input) = (kind.name(), argument(&input));
-            failure.help(format!("name the destination: `olmkit {noun} push {input} HOST/NAME:TAG`"))
-        })?,
+        None => {
+            let (noun, named) = (kind.name(), argument(&input));
+            let help = format!("name the destination: `olmkit {noun} push {named} HOST/NAME:TAG`");
+            build::reference_of(&input, &help)?
+        }
     };
     match input {
         Input::Image(place) => {

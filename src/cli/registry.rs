@@ -167,7 +167,7 @@ impl BuildFlags {
     pub(super) fn output(self, input: &Input, usual: Compression) -> Result<(Access, Output), Failure> {
         let to = match self.to {
             Some(to) => to,
-            None => reference_of(input)?,
+            None => reference_of(input, "name the destination: `--to HOST/NAME:TAG`")?,
         };
         let (access, also_tag) = self.write.access()?;
         let compression = match self.compression {

@@ -174,6 +174,28 @@ pub(super) fn read_oci(path: &Path, tag: Option<&Tag>) -> Result<Root, ArchiveEr
     files.load(chosen)
 }
 
+/// The tag of the image in a tar of an OCI layout, if it has only one image and that has a tag.
+///
+/// # Errors
+/// It is not an archive that can be read.
+pub(super) fn only_tag(path: &Path) -> Result<Option<String>, ArchiveError> {
+    Ok(match Files::open(path)?.images().as_slice() {
+        [(tag, _)] => tag.clone(),
+        _ => None,
+    })
+}
+
+/// The name of the image in what `docker save` writes, if it has only one image and that has one name.
+///
+/// # Errors
+/// As [`only_tag`].
+pub(super) fn only_docker_name(path: &Path) -> Result<Option<String>, ArchiveError> {
+    let listed = Files::open(path)?.docker_list()?;
+    let mut names = listed.iter().flat_map(DockerImage::names);
+    let only = names.next().filter(|_| listed.len() == 1);
+    Ok(only.filter(|_| names.next().is_none()).map(str::to_owned))
+}
+
 /// Reads an image from what `docker save` writes, old or new.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ use super::layer::Layer;
 use super::layout::{Layout, LayoutError, Tag, TagError};
 use super::manifest::{ImageError, Root};
 use super::place::Place;
+use super::reference::reference_from;
 use super::registry::{self, Access, Pushed, RegistryError};
 
 /// An image that was stored: what a report needs to say of it.
@@ -216,6 +217,28 @@ impl Place {
             None => format!("{}@{digest}", reference.whole()),
         });
         Ok(Stored { reference: place.to_string(), digest, pinned, layers: layers_of(root) })
+    }
+
+    /// The same, with the name of the image that is there: that of the only image of a layout or an archive, if the place has none
+    /// itself and the image has one.
+    ///
+    /// # Errors
+    /// The layout or the archive cannot be read.
+    pub fn named(&self) -> Result<Self, LoadError> {
+        let mut place = self.clone();
+        match &mut place {
+            Self::Layout { dir, tag: tag @ None } => {
+                *tag = Layout::new(&*dir).only_tag()?.and_then(|name| name.parse().ok());
+            }
+            Self::OciArchive { file, tag: tag @ None } => {
+                *tag = archive::only_tag(file)?.and_then(|name| name.parse().ok());
+            }
+            Self::DockerArchive { file, reference: reference @ None } => {
+                *reference = archive::only_docker_name(file)?.and_then(|name| reference_from(&name).ok());
+            }
+            _ => {}
+        }
+        Ok(place)
     }
 
     /// Loads the image that is there. Its layers are only opened, those of a registry are not even fetched: their content

@@ -57,6 +57,35 @@ fn an_image_of_the_other_kind_is_not_pushed() {
 }
 
 #[test]
+fn the_only_image_is_pushed_to_its_own_name() {
+    let root = bundle_and_catalog();
+    let at = root.path();
+    // Nobody listens there: that the push fails shows where it goes.
+    let name = "127.0.0.1:1/hs:v1";
+    for place in ["oci:one", "oci-archive:one.tar", "docker-archive:docker.tar"] {
+        run(at, &["bundle", "build", "bundle", "--to", &format!("{place}:{name}")], 0);
+        let refused = said(&run(at, &["bundle", "push", place], 3));
+        assert!(refused.contains(&format!("cannot push to `{name}`")), "{place}: {refused}");
+        let refused = said(&run(at, &["bundle", "build", place, "--push"], 3));
+        assert!(refused.contains(&format!("cannot push to `{name}`")), "{place}: {refused}");
+    }
+    run(at, &["bundle", "build", "bundle", "--to", "oci:one:127.0.0.1:1/hs:v2"], 0);
+    run(at, &["bundle", "build", "bundle", "--to", "oci-archive:tag.tar:v1"], 0);
+    for (place, shown) in [("oci:one", "oci:one"), ("oci-archive:tag.tar", "oci-archive:tag.tar:v1")] {
+        let refused = said(&run(at, &["bundle", "push", place], 2));
+        assert!(refused.contains(&format!("`{shown}` has no registry reference")), "{refused}");
+        assert!(refused.contains(&format!("`olmkit bundle push {place} HOST/NAME:TAG`")), "{refused}");
+        let refused = said(&run(at, &["bundle", "build", place, "--push"], 2));
+        assert!(refused.contains("help: name the destination: `--to HOST/NAME:TAG`"), "{refused}");
+    }
+    // A destination without a tag is not named by what is there.
+    let refused = said(&run(at, &["bundle", "build", "bundle", "--to", "oci-archive:one.tar", "--push"], 2));
+    assert!(refused.contains("`oci-archive:one.tar` has no registry reference"), "{refused}");
+    let refused = said(&run(at, &["bundle", "push", "oci:nowhere"], 3));
+    assert!(refused.contains("there is no OCI image layout at `nowhere`"), "{refused}");
+}
+
+#[test]
 fn a_base_that_cannot_serve_a_catalog_is_refused() {
     let root = bundle_and_catalog();
     let at = root.path();

@@ -53,6 +53,19 @@ impl Layout {
         Ok(tags)
     }
 
+    /// The tag of the layout's image, if it has only one image and that has a tag.
+    ///
+    /// # Errors
+    /// As [`Layout::tags`].
+    pub(in crate::image) fn only_tag(&self) -> Result<Option<String>, LayoutError> {
+        let _shared = self.lock_shared()?;
+        let index = self.index()?;
+        Ok(match index.manifests().as_slice() {
+            [only] => tag_of(only).map(str::to_owned),
+            _ => None,
+        })
+    }
+
     /// Waits until nobody writes, and keeps writers waiting while the file is held. Where there are no locks, reading
     /// goes on without.
     fn lock_shared(&self) -> Result<File, LayoutError> {
