@@ -22,7 +22,7 @@ use olmkit_bundle::yaml;
 use olmkit_catalog::add::Policy;
 
 use super::catalog_add;
-use super::output::Output;
+use super::output::{CHART_FILE, Output};
 use crate::exit::Failure;
 use crate::files::Difference;
 use crate::files::{self, OutputDir};
@@ -30,8 +30,6 @@ use crate::image::{Access, Place, digests};
 
 pub use manifests::{Helm, Inputs, PROGRAM_LIMIT};
 
-/// The file of a Helm chart that says what it is.
-const CHART_FILE: &str = "Chart.yaml";
 /// The file beside it that knows the crate, and may hold the package file.
 const CARGO_FILE: &str = "Cargo.toml";
 

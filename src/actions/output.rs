@@ -17,8 +17,10 @@ use crate::shell::argument;
 const BUNDLE_DIRS: [&str; 3] = [MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR];
 /// How the name of a ClusterServiceVersion's file ends.
 const CSV_ENDING: &str = ".clusterserviceversion.yaml";
-/// What the root of a source tree holds, and a bundle does not.
-const SOURCE_MARKS: [&str; 4] = [".git", "Cargo.toml", "go.mod", "PROJECT"];
+/// The file of a Helm chart that says what it is.
+pub(super) const CHART_FILE: &str = "Chart.yaml";
+/// What the root of a source tree or of a Helm chart holds, and a bundle does not.
+const SOURCE_MARKS: [&str; 5] = [".git", "Cargo.toml", "go.mod", "PROJECT", CHART_FILE];
 
 /// An output directory.
 #[derive(Debug)]
@@ -76,12 +78,28 @@ impl Output {
 
     /// Refuses a directory that plainly is something else than a bundle.
     pub(super) fn check_is_for_bundle(&self) -> Result<(), Failure> {
-        let mark = SOURCE_MARKS.iter().find(|mark| fs::symlink_metadata(self.path.join(mark)).is_ok());
-        let Some(mark) = mark.filter(|_| !is_bundle(&self.path)) else { return Ok(()) };
-        let error = format!("`{}` is not a bundle: it contains `{mark}`", self.path.display());
+        let Some(other) = self.something_else().filter(|_| !is_bundle(&self.path)) else { return Ok(()) };
+        let error = format!("`{}` is not a bundle: {other}", self.path.display());
         let help = "choose a separate directory for the bundle, such as `--output-dir bundle`, or pass --force to write \
                     `manifests/` and `metadata/` there; other files stay as they are";
         Err(Failure::usage(error).help(help))
+    }
+
+    /// What the directory plainly is, if it was not made for a bundle.
+    fn something_else(&self) -> Option<String> {
+        let is = |directory: Option<PathBuf>| {
+            directory
+                .and_then(|directory| directory.canonicalize().ok())
+                .is_some_and(|own| self.real == Some(own))
+        };
+        if is(Some("/".into())) {
+            return Some("it is the root directory".to_owned());
+        }
+        if is(std::env::home_dir()) {
+            return Some("it is your home directory".to_owned());
+        }
+        let mark = SOURCE_MARKS.iter().find(|mark| fs::symlink_metadata(self.path.join(mark)).is_ok())?;
+        Some(format!("it contains `{mark}`"))
     }
 
     /// Refuses an output directory with manifests that an input would be expected to have: they are below the input, and nothing
@@ -184,8 +202,7 @@ impl Output {
         let above = |path: &String| path.rsplit_once('/').map(|(above, _)| above.to_owned());
         let mut directories: BTreeSet<String> = files.keys().filter_map(above).collect();
         directories.extend(BUNDLE_DIRS.map(|dir| dir.trim_end_matches('/').to_owned()));
-        let is_source = SOURCE_MARKS.iter().any(|mark| self.path.join(mark).exists());
-        directories.extend((!is_source).then(String::new));
+        directories.extend(self.something_else().is_none().then(String::new));
         let mut others = Others::default();
         for directory in directories {
             let on_disk = self.path.join(&directory);

@@ -5,7 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
 use super::{
-    add_to_stable, added, bundle_and_catalog, bundles, checkout, generate, inode, manifests, run, said, tree,
+    add_to_stable, added, bundle_and_catalog, bundles, checkout, generate, inode, manifests, olmkit, run,
+    said, tree,
 };
 
 /// Puts the operator's manifests into a directory.
@@ -14,6 +15,37 @@ fn copy_manifests(to: &Path) {
     for file in ["crd.yaml", "operator.yaml", "webhook.yaml"] {
         fs::copy(manifests().join(file), to.join(file)).unwrap();
     }
+}
+
+#[test]
+fn a_directory_that_is_something_else_is_refused() {
+    let (root, input) = (tempfile::tempdir().unwrap(), manifests().display().to_string());
+    let at = root.path();
+    let command = |output: &str, code: i32| {
+        let mut command = olmkit(at, &generate("0.1.0", &[&input, "--output-dir", output]));
+        let ended = command.env("HOME", at.join("home")).output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{output}: {}", said(&ended));
+        said(&ended)
+    };
+    fs::create_dir_all(at.join("home")).unwrap();
+    fs::create_dir_all(at.join("chart")).unwrap();
+    fs::write(at.join("chart/Chart.yaml"), "name: echo\nversion: 0.1.0\n").unwrap();
+    symlink("home", at.join("link")).unwrap();
+    let before = tree(at);
+    for (output, expected) in [
+        ("/", "`/` is not a bundle: it is the root directory"),
+        ("home", "`home` is not a bundle: it is your home directory"),
+        ("link", "`link` is not a bundle: it is your home directory"),
+        ("chart", "`chart` is not a bundle: it contains `Chart.yaml`"),
+    ] {
+        let refused = command(output, 2);
+        assert!(refused.contains(expected) && refused.contains("--force"), "{refused}");
+    }
+    assert_eq!(added(&before, at), [""; 0]);
+    // What is below them is fine, and so is a bundle that is there already.
+    command("home/bundle", 0);
+    fs::write(at.join("home/bundle/Chart.yaml"), "name: echo\nversion: 0.1.0\n").unwrap();
+    command("home/bundle", 0);
 }
 
 #[test]
