@@ -719,6 +719,21 @@ fn keys_that_stand_twice_are_said() {
 }
 
 #[test]
+fn a_chart_is_no_manifests() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    write(at, "my chart/Chart.yaml", "name: echo\nversion: 0.1.0\n");
+    write(at, "my chart/templates/echo.yaml", "kind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n");
+    let said = ends(generate(at, &["my chart"]), 2);
+    assert!(said.contains("error: `my chart` is a Helm chart, not rendered manifests\n"), "{said}");
+    assert!(said.contains("help: run `olmkit bundle generate --helm 'my chart'`"), "{said}");
+    // Without templates its files are manifests as any others.
+    write(at, "my chart/templates/echo.yaml", fs::read(manifests().join("operator.yaml")).unwrap());
+    let said = ends(generate(at, &["my chart"]), 1);
+    assert!(!said.contains("Helm chart"), "{said}");
+}
+
+#[test]
 fn a_bundle_is_no_manifests() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let at = directory.path();

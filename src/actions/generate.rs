@@ -211,6 +211,7 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
     for path in &inputs.paths {
         output.check_is_not(path)?;
         super::output::check_is_no_bundle(path)?;
+        super::output::check_is_no_chart(path)?;
     }
     if !request.force {
         inputs.paths.iter().try_for_each(|path| output.check_hides_none(path))?;

@@ -19,6 +19,10 @@ const BUNDLE_DIRS: [&str; 3] = [MANIFESTS_DIR, METADATA_DIR, SCORECARD_DIR];
 const CSV_ENDING: &str = ".clusterserviceversion.yaml";
 /// The file of a Helm chart that says what it is.
 pub(super) const CHART_FILE: &str = "Chart.yaml";
+/// Where the templates of a chart are.
+const CHART_TEMPLATES: &str = "templates";
+/// How an action of a template begins, which no YAML has.
+const TEMPLATE_ACTION: &str = "{{";
 /// What the root of a source tree or of a Helm chart holds, and a bundle does not.
 const SOURCE_MARKS: [&str; 5] = [".git", "Cargo.toml", "go.mod", "PROJECT", CHART_FILE];
 
@@ -293,6 +297,26 @@ pub(super) fn check_is_no_bundle(input: &Path) -> Result<(), Failure> {
         input.display()
     ))
     .help(help))
+}
+
+/// Refuses an input that is a Helm chart with templates: only helm can read those.
+pub(super) fn check_is_no_chart(input: &Path) -> Result<(), Failure> {
+    let templates = input.join(CHART_TEMPLATES);
+    if !input.join(CHART_FILE).is_file() || !templates.is_dir() {
+        return Ok(());
+    }
+    let files = files::below(&templates, |_| false).unwrap_or_default();
+    let is_template = |file: &&PathBuf| {
+        is_manifest(file) && files::read_text(file).is_ok_and(|text| text.contains(TEMPLATE_ACTION))
+    };
+    if !files.iter().any(|file| is_template(&file)) {
+        return Ok(());
+    }
+    let help = format!(
+        "run `olmkit bundle generate --helm {}`, which renders it, or list it under `helm` in the package file",
+        argument(input.display())
+    );
+    Err(Failure::usage(format!("`{}` is a Helm chart, not rendered manifests", input.display())).help(help))
 }
 
 /// Whether a directory is a bundle with manifests that another tool wrote, or a person.
