@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use olmkit_bundle::finding::{Finding, Level, Levels};
-use olmkit_bundle::load::{BundleFiles, LoadError};
+use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::parse::{Bundle, Texts};
 use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::validate::{self as rules, Answers, Options, SUITES, validate_with};
@@ -253,7 +253,7 @@ fn several(
     while results.len() < bundles.len() {
         let (mut loaded, mut bytes) = (Vec::new(), 0);
         for bundle in &bundles[results.len()..] {
-            let files = load(bundle, access);
+            let files = bundle.bundle(access);
             bytes += files.as_ref().map_or(0, BundleFiles::text_bytes);
             loaded.push((bundle, files));
             if bytes >= MOST_TEXT_BYTES {
@@ -320,16 +320,6 @@ fn ask(images: &BTreeSet<String>, access: &Access) -> Answers {
         },
     };
     images.iter().cloned().zip(places.into_iter().map(answer)).collect()
-}
-
-fn load(bundle: &Input, access: &Access) -> Result<BundleFiles, Failure> {
-    match bundle.bundle(access) {
-        // A file can be read, and is no bundle: the rules say what is missing.
-        Err(failure) if matches!(failure.error.downcast_ref(), Some(LoadError::NotADirectory { .. })) => {
-            Ok(BundleFiles { name: bundle.to_string(), files: Vec::new() })
-        }
-        loaded => loaded,
-    }
 }
 
 fn read_categories(path: PathBuf) -> Result<BTreeSet<String>, Failure> {
