@@ -561,6 +561,17 @@ fn the_next_command_proposes_the_version_of_the_csv() {
 }
 
 #[test]
+fn a_package_file_that_is_a_broken_link_is_named() {
+    let (_keep, at) = project("echo", &[("all.yaml", DEPLOYMENT)]);
+    std::os::unix::fs::symlink("nowhere", at.join("olmkit.yaml")).unwrap();
+    let output = olmkit(&at, &["bundle", "init"]);
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = "error: `./olmkit.yaml` is a symbolic link to `nowhere`, which does not exist\n  help: remove the link";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
 fn a_directory_that_is_not_there_is_named() {
     let (_keep, at) = project("echo", &[("x", "")]);
     let output = olmkit(&at, &["bundle", "init", "nowhere"]);

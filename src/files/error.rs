@@ -72,6 +72,14 @@ pub enum FileError {
         /// The output directory.
         directory: PathBuf,
     },
+    /// A link in an output directory leads to nothing.
+    #[error("`{path}` is a symbolic link to `{target}`, which does not exist")]
+    BrokenLink {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads to.
+        target: PathBuf,
+    },
     /// Another process writes into the directory, and does not finish.
     #[error("timed out waiting for another olmkit that is writing to `{path}`")]
     Busy {
@@ -123,6 +131,7 @@ impl From<FileError> for Failure {
             FileError::LeadsOut { .. } => {
                 Some("replace the link with what it leads to, or choose another directory".to_owned())
             }
+            FileError::BrokenLink { .. } => Some("remove the link, or make what it leads to".to_owned()),
             FileError::Stream { .. } => Some("name a file, or print the report with --output".to_owned()),
             FileError::Foreign { .. } => Some("name another file, or remove it first".to_owned()),
             FileError::Busy { .. } => Some("end the other olmkit, then run the command again".to_owned()),

@@ -263,10 +263,14 @@ impl OutputDir {
             }
             let next = at.join(name);
             at = match fs::symlink_metadata(&next) {
-                Ok(metadata) if metadata.is_symlink() => fs::canonicalize(&next)
-                    .ok()
-                    .filter(|target| target.starts_with(&self.real))
-                    .ok_or_else(|| leads_out(&next))?,
+                Ok(metadata) if metadata.is_symlink() => match fs::canonicalize(&next) {
+                    Ok(target) if target.starts_with(&self.real) => target,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        let target = fs::read_link(&next).unwrap_or_default();
+                        return Err(FileError::BrokenLink { path: self.shown(&next), target });
+                    }
+                    _ => return Err(leads_out(&next)),
+                },
                 _ => next,
             };
         }
