@@ -414,6 +414,17 @@ impl<'a> Mapping<'a> {
         self.entry(key).map(|entry| &entry.value)
     }
 
+    /// The value under `key`, to change it.
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node<'a>> {
+        self.entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.value)
+    }
+
+    /// Puts entries whose keys the map does not have before the others.
+    pub(crate) fn prepend(&mut self, mut entries: Vec<Entry<'a>>) {
+        entries.append(&mut self.entries);
+        *self = Self::new(entries);
+    }
+
     /// The key as it stands, with its value.
     pub fn entry(&self, key: &str) -> Option<&Entry<'a>> {
         if self.by_key.is_empty() {

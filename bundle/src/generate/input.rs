@@ -11,7 +11,7 @@ use crate::finding::{Finding, Findings, Level, Place};
 use crate::kinds;
 use crate::parse::Object;
 use crate::source::Source;
-use crate::yaml::{self, Document, Node, Note, SyntaxError, steps};
+use crate::yaml::{self, Document, Entry, Node, Note, SyntaxError, Value, steps};
 
 /// Workloads that Kubernetes knows and OLM does not install.
 const NOT_INSTALLABLE: [&str; 7] =
@@ -239,11 +239,9 @@ impl<'a> Manifests<'a> {
 impl<'a> Text<'a> {
     fn read(source: Source<'a>, samples: bool) -> Self {
         let text = source.text();
-        Self {
-            documents: json_values(text).unwrap_or_else(|| yaml::documents(text).collect()),
-            samples,
-            source,
-        }
+        let mut documents = json_values(text).unwrap_or_else(|| yaml::documents(text).collect());
+        documents.iter_mut().flatten().for_each(|document| complete_items(&mut document.root));
+        Self { source, samples, documents }
     }
 
     fn not_yaml(&self, error: &SyntaxError) -> Finding {
@@ -310,6 +308,31 @@ fn expand_list<'m>(root: &'m Node<'m>) -> Vec<&'m Node<'m>> {
     match root.get("items").and_then(Node::as_sequence) {
         Some(items) if kind.ends_with("List") && root.get("spec").is_none() => items.iter().collect(),
         _ => vec![root],
+    }
+}
+
+/// The items of a typed list, such as a `ClusterRoleBindingList`, need not say what they are: as kubectl does, takes it from the list.
+/// <https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/helpers.go>: `decodeToList`
+fn complete_items(root: &mut Node<'_>) {
+    let text = |key| root.get(key).and_then(Node::as_str).unwrap_or("");
+    let item_kind = text("kind").strip_suffix("List").unwrap_or("").to_owned();
+    if item_kind.is_empty() || text("apiVersion").is_empty() || root.get("spec").is_some() {
+        return;
+    }
+    let Value::Mapping(list) = &mut root.value else { return };
+    let (Some(api_version), Some(kind)) = (list.entry("apiVersion").cloned(), list.entry("kind").cloned())
+    else {
+        return;
+    };
+    let kind_value = Node { value: Value::String(item_kind.into()), span: kind.value.span };
+    let own = [api_version, Entry { value: kind_value, ..kind }];
+    let Some(Value::Sequence(items)) = list.get_mut("items").map(|items| &mut items.value) else { return };
+    for item in items {
+        if let Value::Mapping(item) = &mut item.value
+            && own.iter().all(|entry| item.get(&entry.key).is_none())
+        {
+            item.prepend(own.to_vec());
+        }
     }
 }
 

@@ -117,6 +117,33 @@ fn a_user_that_is_a_service_account_gets_the_rights_of_it() {
 }
 
 #[test]
+fn the_items_of_a_typed_list_take_what_they_are_from_it() {
+    let list = |kind: &str, items: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}List\nmetadata: {{resourceVersion: '1'}}\nitems:\n{items}"
+        )
+    };
+    let role = "- metadata: {name: all}\n  rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n";
+    let binding = format!(
+        "- metadata: {{name: bound}}\n  roleRef: {{kind: ClusterRole, name: all}}\n  subjects: [{ECHO}]\n"
+    );
+    let kinds = list("ClusterRole", role) + "---\n" + &list("ClusterRoleBinding", &binding);
+    let generated = run(&[DEPLOYMENT, &kinds]);
+    assert_eq!(generated.findings, []);
+    let rights = &generated.csv()["spec"]["install"]["spec"]["clusterPermissions"][0];
+    assert_eq!(rights["serviceAccountName"], "echo");
+    assert_eq!(rights["rules"][0]["resources"][0], "pods");
+    // The place of a finding is in the item; a list that does not say what it is completes nothing.
+    let unknown = list("ClusterRoleBinding", &binding.replace("name: all", "name: gone"));
+    let said_of = |manifests: &str, code: &str| said(&run(&[DEPLOYMENT, manifests]), code);
+    let unknown = said_of(&unknown, "generate-role-unknown");
+    assert!(unknown.starts_with("warning[generate-role-unknown] 1.yaml:6:38: "), "{unknown}");
+    let untyped = kinds.replace("apiVersion: rbac.authorization.k8s.io/v1\n", "");
+    let untyped = said_of(&untyped, "generate-not-an-object");
+    assert!(untyped.contains("`apiVersion` is missing"), "{untyped}");
+}
+
+#[test]
 fn the_old_name_of_the_service_account_is_read() {
     let deployment = DEPLOYMENT.replace("serviceAccountName", "serviceAccount");
     let generated = run(&[CRD, &deployment, RBAC]);
