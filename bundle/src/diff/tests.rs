@@ -92,6 +92,10 @@ subjects: [{kind: ServiceAccount, name: foo, namespace: foo}]
         lines.iter().any(|line| line.starts_with("warning[permission-escalates]: `foo` can now")),
         "{lines:?}"
     );
+    let user = "{kind: User, name: 'system:serviceaccount:foo:foo'}";
+    let of_user = binding.replace("{kind: ServiceAccount, name: foo, namespace: foo}", user);
+    let files = [("manifests/csv.yaml", &*next("foo", "foo")), ("manifests/x.yaml", &*of_user)];
+    assert_eq!(found(&[], &files), lines);
 
     let role = |rules: &str| {
         format!(
