@@ -168,7 +168,7 @@ pub fn explain(name: &str) -> Result<ExplainedCode, Failure> {
 /// Validates every bundle, and answers with all findings in the order of the bundles.
 ///
 /// # Errors
-/// When no bundle can be read, or a file that the request names. A directory that is no bundle is a finding.
+/// When the only bundle, or a file that the request names, cannot be read. A directory that is no bundle is a finding.
 pub fn run(request: Request, access: &Access) -> Result<Checked, Failure> {
     let mut options = Options::default();
     options.kubernetes.clone_from(&request.kubernetes_version);
@@ -199,12 +199,9 @@ pub fn run(request: Request, access: &Access) -> Result<Checked, Failure> {
         }
     }
     answer.next = next(&answer, bundles);
-    match answer.unread.pop() {
-        Some(failure) if answer.inputs.is_empty() => Err(failure),
-        last => {
-            answer.unread.extend(last);
-            Ok(answer)
-        }
+    match answer.unread.pop_if(|_| bundles.len() == 1) {
+        Some(failure) => Err(failure),
+        None => Ok(answer),
     }
 }
 
